@@ -1,0 +1,226 @@
+//! Exact amounts: integers scaled by the board's decimals, parsed from the text and never through a float.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// The largest magnitude a sorted-set score, a Lua number and a JSON reader all hold exactly: 2^53 − 1.
+pub const EXACT_MAX: i64 = (1 << 53) - 1;
+
+/// How many digits after the point a board keeps: 0 to 9.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Decimals(u8);
+
+/// An amount in the board's smallest unit: with 2 decimals, 1.50 is 150.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Amount(pub i64);
+
+/// A score to be shown: units and where the point goes. Serialises as an exact JSON number, an integer
+/// where the board has no decimals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// In the board's smallest unit.
+    pub units: i64,
+    /// The board's decimals.
+    pub decimals: Decimals,
+}
+
+/// Why a text is not an [`Amount`] of a board.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AmountError {
+    /// Not a JSON number.
+    #[error("'{text}' is not a number")]
+    NotANumber { text: String },
+    /// Finer than the board keeps.
+    #[error("'{text}' has more decimals than the {decimals} this board keeps")]
+    Precision { text: String, decimals: u8 },
+    /// Beyond ±(2^53 − 1) units.
+    #[error("'{text}' is beyond what a board with {decimals} decimals holds exactly")]
+    Range { text: String, decimals: u8 },
+}
+
+impl Decimals {
+    /// The most decimals a board can keep.
+    pub const MOST: u8 = 9;
+
+    /// `None` above [`MOST`](Self::MOST).
+    pub const fn new(digits: u8) -> Option<Self> {
+        if digits <= Self::MOST { Some(Self(digits)) } else { None }
+    }
+
+    /// Digits after the point.
+    pub const fn digits(self) -> u8 {
+        self.0
+    }
+
+    /// Units in one whole.
+    const fn scale(self) -> u64 {
+        10u64.pow(self.0 as u32)
+    }
+}
+
+impl Amount {
+    /// One whole, the default amount of an increment.
+    pub const fn one(decimals: Decimals) -> Self {
+        Self(decimals.scale() as i64)
+    }
+
+    /// Reads a JSON number (`-12`, `166.6`, `1.5e3`) exactly.
+    pub fn parse(text: &str, decimals: Decimals) -> Result<Self, AmountError> {
+        let shown = || text.chars().take(40).collect::<String>();
+        let not_a_number = || AmountError::NotANumber { text: shown() };
+        let range = || AmountError::Range { text: shown(), decimals: decimals.0 };
+
+        let (negative, body) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (mantissa, exponent) = match body.find(['e', 'E']) {
+            Some(at) => (&body[..at], parse_exponent(&body[at + 1..]).ok_or_else(not_a_number)?),
+            None => (body, 0),
+        };
+        let (whole, fraction) = match mantissa.split_once('.') {
+            Some((_, "")) => return Err(not_a_number()),
+            Some((whole, fraction)) => (whole, fraction),
+            None => (mantissa, ""),
+        };
+        let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+        let leading_zero = whole.len() > 1 && whole.starts_with('0');
+        if whole.is_empty() || leading_zero || !digits(whole) || !digits(fraction) {
+            return Err(not_a_number());
+        }
+
+        // value = all_digits x 10^shift units; trailing zeros carry no precision, so they are dropped first.
+        let all = whole.bytes().chain(fraction.bytes());
+        let significant = whole.len() + fraction.len()
+            - fraction.bytes().rev().chain(whole.bytes().rev()).take_while(|b| *b == b'0').count();
+        if significant == 0 {
+            return Ok(Self(0));
+        }
+        let shift = whole.len() as i64 - significant as i64 + exponent + i64::from(decimals.0);
+        if shift < 0 {
+            return Err(AmountError::Precision { text: shown(), decimals: decimals.0 });
+        }
+        let mut units: i64 = 0;
+        for digit in
+            all.take(significant).map(|b| i64::from(b - b'0')).chain(std::iter::repeat_n(0, shift.min(40) as usize))
+        {
+            units = units
+                .checked_mul(10)
+                .and_then(|u| u.checked_add(digit))
+                .filter(|u| *u <= EXACT_MAX)
+                .ok_or_else(range)?;
+        }
+        Ok(Self(if negative { -units } else { units }))
+    }
+}
+
+/// Saturates far beyond any exponent that could matter, so that `1e99999999999` is out of range, not a panic.
+fn parse_exponent(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let magnitude = digits.parse::<i64>().unwrap_or(i64::MAX).min(1_000_000);
+    Some(if text.starts_with('-') { -magnitude } else { magnitude })
+}
+
+impl Score {
+    /// Whether [`Display`](fmt::Display) prints an integer.
+    pub fn is_integer(self) -> bool {
+        self.units.unsigned_abs().is_multiple_of(self.decimals.scale())
+    }
+}
+
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scale = self.decimals.scale();
+        let magnitude = self.units.unsigned_abs();
+        let sign = if self.units < 0 { "-" } else { "" };
+        let (whole, part) = (magnitude / scale, magnitude % scale);
+        if part == 0 {
+            return write!(f, "{sign}{whole}");
+        }
+        let fraction = format!("{part:0width$}", width = usize::from(self.decimals.0));
+        write!(f, "{sign}{whole}.{}", fraction.trim_end_matches('0'))
+    }
+}
+
+impl Serialize for Score {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.decimals.0 == 0 {
+            return serializer.serialize_i64(self.units);
+        }
+        // A raw JSON number: a float on the way could print a neighbour of what we hold.
+        serde_json::value::RawValue::from_string(self.to_string())
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn d(digits: u8) -> Decimals {
+        Decimals::new(digits).unwrap()
+    }
+
+    #[test]
+    fn reads_exactly() {
+        for (text, digits, units) in [
+            ("1", 0, 1),
+            ("-1", 0, -1),
+            ("0", 0, 0),
+            ("-0", 2, 0),
+            ("0.00", 0, 0),
+            ("166.6", 2, 16_660),
+            ("166.60000", 2, 16_660),
+            ("1e3", 0, 1_000),
+            ("1.5E+3", 0, 1_500),
+            ("1500e-2", 0, 15),
+            ("0.1", 1, 1),
+            ("9007199254740991", 0, EXACT_MAX),
+            ("90071992547409.91", 2, EXACT_MAX),
+            ("0e999999999999999999999", 0, 0),
+        ] {
+            assert_eq!(Amount::parse(text, d(digits)), Ok(Amount(units)), "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_what_it_cannot_hold() {
+        for text in
+            ["", "-", "+1", "01", "1.", ".5", "1e", "1e+", "NaN", "Infinity", "0x1", "1_000", " 1", "\"1\"", "true"]
+        {
+            assert!(matches!(Amount::parse(text, d(2)), Err(AmountError::NotANumber { .. })), "{text}");
+        }
+        for (text, digits) in [("0.5", 0), ("1.234", 2), ("1e-3", 2), ("1e-999999999999", 9)] {
+            assert!(matches!(Amount::parse(text, d(digits)), Err(AmountError::Precision { .. })), "{text}");
+        }
+        for (text, digits) in
+            [("9007199254740992", 0), ("1e16", 0), ("90071992547409.92", 2), ("1e99999999999999999999", 0)]
+        {
+            assert!(matches!(Amount::parse(text, d(digits)), Err(AmountError::Range { .. })), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_back(units in -EXACT_MAX..=EXACT_MAX, digits in 0u8..=9) {
+            let shown = Score { units, decimals: d(digits) };
+            prop_assert_eq!(Amount::parse(&shown.to_string(), d(digits)), Ok(Amount(units)));
+            prop_assert_eq!(serde_json::to_string(&shown).unwrap(), shown.to_string());
+        }
+
+        #[test]
+        fn no_text_panics(text in "[-+0-9.eE]{0,12}", digits in 0u8..=9) {
+            if let Ok(Amount(units)) = Amount::parse(&text, d(digits)) {
+                let float: f64 = text.parse().unwrap();
+                prop_assert!((float * 10f64.powi(i32::from(digits)) - units as f64).abs() <= 1.0);
+            }
+        }
+    }
+}

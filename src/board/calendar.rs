@@ -1,0 +1,350 @@
+//! Where slots begin and end.
+//!
+//! Slots under an hour divide an hour and align to the Unix epoch. Slots from an hour up to a day divide 24 h
+//! and align to local midnight; `1d`, `1w` (Monday) and `1mo` are calendar units; `Nd` counts from 1970-01-01
+//! local. A slot of local time begins at the *first* instant at which local clocks show its start or later.
+//! So the starts only ever grow, whatever a zone does: where clocks jump forward over a whole slot, that slot
+//! does not exist; where they fall back, the slot is longer.
+
+use chrono::{Datelike, NaiveDate, NaiveDateTime, Offset, TimeZone};
+use chrono_tz::Tz;
+
+use super::{Span, Timestamp, Unit};
+
+const DAY: i64 = 86_400;
+/// 1970-01-01 was a Thursday: weeks that start on Monday are three days ahead of the epoch.
+const MONDAY_SHIFT: i64 = 3 * DAY;
+
+/// How one board divides time into slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Calendar {
+    slot: Span,
+    zone: Tz,
+    grid: Grid,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grid {
+    /// Boundaries at `k x length − shift` milliseconds of UTC: nothing to look up.
+    Universal { length: i64, shift: i64 },
+    /// Boundaries where the local clock shows `k x length − shift` seconds since 1970-01-01T00:00.
+    Local { length: i64, shift: i64 },
+    /// Boundaries at the first of each local month; the index is `12 x year + month0`.
+    Months,
+}
+
+/// Why a span cannot be a slot.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SlotError {
+    #[error("a slot under an hour must divide an hour (such as 1s, 30s, 1m, 5m, 15m, 30m); {0} does not")]
+    DividesHour(Span),
+    #[error("a slot from an hour up to a day must divide 24 h (such as 1h, 2h, 6h, 12h); {0} does not")]
+    DividesDay(Span),
+    #[error(
+        "a slot longer than a day is written in days (2d, 7d), as 1w (from Monday) or as 1mo; {0} is none of these"
+    )]
+    Calendar(Span),
+    #[error("{window} is not a whole number of {slot} slots")]
+    NotWhole { window: Span, slot: Span },
+}
+
+impl Calendar {
+    /// The calendar of slots as long as `slot`, in `zone`.
+    pub fn new(slot: Span, zone: Tz) -> Result<Self, SlotError> {
+        let local = |length, shift| {
+            if zone == Tz::UTC {
+                Grid::Universal { length: length * 1_000, shift: shift * 1_000 }
+            } else {
+                Grid::Local { length, shift }
+            }
+        };
+        let grid = match (slot.unit(), slot.seconds()) {
+            (Unit::Month, _) | (_, None) => match slot.count() {
+                1 => Grid::Months,
+                _ => return Err(SlotError::Calendar(slot)),
+            },
+            (Unit::Week, _) if slot.count() != 1 => return Err(SlotError::Calendar(slot)),
+            (Unit::Week, _) => local(7 * DAY, MONDAY_SHIFT),
+            (Unit::Day, Some(seconds)) => local(seconds as i64, 0),
+            (_, Some(seconds)) => {
+                let seconds = seconds as i64;
+                match seconds {
+                    1..3_600 if 3_600 % seconds == 0 => Grid::Universal { length: seconds * 1_000, shift: 0 },
+                    1..3_600 => return Err(SlotError::DividesHour(slot)),
+                    3_600..=DAY if DAY % seconds == 0 => local(seconds, 0),
+                    3_600..=DAY => return Err(SlotError::DividesDay(slot)),
+                    _ => return Err(SlotError::Calendar(slot)),
+                }
+            }
+        };
+        Ok(Self { slot, zone, grid })
+    }
+
+    /// The slot's length as written.
+    pub fn slot(&self) -> Span {
+        self.slot
+    }
+
+    /// The zone whose midnights slots align to.
+    pub fn zone(&self) -> Tz {
+        self.zone
+    }
+
+    /// How many slots make up `span`, which must be a whole number of them.
+    pub fn slots_exactly(&self, span: Span) -> Result<u64, SlotError> {
+        let (units, slot) = self.comparable(span).ok_or(SlotError::NotWhole { window: span, slot: self.slot })?;
+        if units % slot == 0 { Ok(units / slot) } else { Err(SlotError::NotWhole { window: span, slot: self.slot }) }
+    }
+
+    /// How many slots cover `span`, rounded up; `None` where one is counted in months and the other is not.
+    pub fn slots_covering(&self, span: Span) -> Option<u64> {
+        self.comparable(span).map(|(units, slot)| units.div_ceil(slot))
+    }
+
+    /// Both in months, or both in seconds.
+    fn comparable(&self, span: Span) -> Option<(u64, u64)> {
+        match (span.seconds(), self.slot.seconds()) {
+            (Some(span), Some(slot)) => Some((span, slot)),
+            (None, None) => Some((u64::from(span.count()), u64::from(self.slot.count()))),
+            _ => None,
+        }
+    }
+
+    /// Start of the slot that contains `t`. O(1).
+    pub fn slot_of(&self, t: Timestamp) -> Timestamp {
+        match self.grid {
+            Grid::Universal { length, shift } => {
+                Timestamp::from_millis((t.millis() + shift).div_euclid(length) * length - shift)
+            }
+            _ => self.start(self.index(t)),
+        }
+    }
+
+    /// Start of the slot after the one that contains `t`. O(1).
+    pub fn next(&self, t: Timestamp) -> Timestamp {
+        let mut index = self.index(t) + 1;
+        while self.start(index) <= t && self.start(index) < Timestamp::MAX {
+            index += 1;
+        }
+        self.start(index)
+    }
+
+    /// Start of the slot before the one that contains `t`; the epoch has none before it and answers itself. O(1).
+    pub fn previous(&self, t: Timestamp) -> Timestamp {
+        self.slot_of(self.slot_of(t).plus_millis(-1))
+    }
+
+    /// How many slots lie between two starts: nominally, so an hour that a zone skipped is counted. O(1).
+    pub fn slots_between(&self, from: Timestamp, to: Timestamp) -> u64 {
+        u64::try_from(self.index(to) - self.index(from)).unwrap_or(0)
+    }
+
+    /// The largest index whose slot starts at or before `t`.
+    fn index(&self, t: Timestamp) -> i64 {
+        if let Grid::Universal { length, shift } = self.grid {
+            return (t.millis() + shift).div_euclid(length);
+        }
+        let utc = t.to_utc().naive_utc();
+        let local = utc + self.zone.offset_from_utc_datetime(&utc).fix();
+        let mut index = match self.grid {
+            Grid::Months => i64::from(local.year()) * 12 + i64::from(local.month0()),
+            Grid::Local { length, shift } | Grid::Universal { length, shift } => {
+                (local.and_utc().timestamp() + shift).div_euclid(length)
+            }
+        };
+        // Where clocks fell back over a boundary, local time names the slot before the one already begun.
+        while self.start(index + 1) <= t && self.start(index + 1) < Timestamp::MAX {
+            index += 1;
+        }
+        while self.start(index) > t {
+            index -= 1;
+        }
+        index
+    }
+
+    fn start(&self, index: i64) -> Timestamp {
+        match self.grid {
+            Grid::Universal { length, shift } => Timestamp::from_millis(index * length - shift),
+            Grid::Local { length, shift } => self.first_instant_showing(local(index * length - shift)),
+            Grid::Months => {
+                let month0 = u32::try_from(index.rem_euclid(12)).unwrap_or(0);
+                let first = i32::try_from(index.div_euclid(12))
+                    .ok()
+                    .and_then(|year| NaiveDate::from_ymd_opt(year, month0 + 1, 1));
+                match first.and_then(|date| date.and_hms_opt(0, 0, 0)) {
+                    Some(midnight) => self.first_instant_showing(midnight),
+                    None => Timestamp::MAX,
+                }
+            }
+        }
+    }
+
+    /// The first instant at which local clocks show `wanted` or later.
+    fn first_instant_showing(&self, wanted: NaiveDateTime) -> Timestamp {
+        if let Some(found) = self.zone.from_local_datetime(&wanted).earliest() {
+            return Timestamp::from_millis(found.timestamp_millis());
+        }
+        // In a gap no clock ever shows `wanted`: the slot begins where the gap does. Zones differ from UTC by
+        // less than a day, and two changes never fall within two days, so the search holds one change only.
+        let shows_later = |second: i64| {
+            let utc = local(second);
+            utc + self.zone.offset_from_utc_datetime(&utc).fix() >= wanted
+        };
+        let nominal = wanted.and_utc().timestamp();
+        let (mut before, mut after) = (nominal - 36 * 3_600, nominal + 36 * 3_600);
+        while after - before > 1 {
+            let middle = before + (after - before) / 2;
+            if shows_later(middle) { after = middle } else { before = middle }
+        }
+        Timestamp::from_millis(after * 1_000)
+    }
+}
+
+fn local(seconds: i64) -> NaiveDateTime {
+    chrono::DateTime::from_timestamp(seconds, 0).unwrap_or_default().naive_utc()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn calendar(slot: &str, zone: &str) -> Calendar {
+        Calendar::new(slot.parse().unwrap(), zone.parse().unwrap()).unwrap()
+    }
+
+    fn t(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    #[test]
+    fn slots_allowed_and_refused() {
+        for slot in [
+            "1s", "2s", "30s", "90s", "1m", "15m", "30m", "1h", "90m", "2h", "6h", "12h", "24h", "1d", "2d", "7d",
+            "1w", "1mo",
+        ] {
+            assert!(Calendar::new(slot.parse().unwrap(), Tz::UTC).is_ok(), "{slot}");
+        }
+        for slot in ["7s", "7m", "59m", "5h", "7h", "23h", "25h", "48h", "2w", "2mo"] {
+            assert!(Calendar::new(slot.parse().unwrap(), Tz::UTC).is_err(), "{slot}");
+        }
+    }
+
+    #[test]
+    fn boundaries_to_the_millisecond() {
+        let hours = calendar("1h", "UTC");
+        let nine = t("2026-01-01T09:00:00Z");
+        assert_eq!(hours.slot_of(nine), nine);
+        assert_eq!(hours.slot_of(nine.plus_millis(-1)), t("2026-01-01T08:00:00Z"));
+        assert_eq!(hours.slot_of(t("2026-01-01T09:59:59.999Z")), nine);
+        assert_eq!(hours.next(nine), t("2026-01-01T10:00:00Z"));
+        assert_eq!(hours.previous(nine), t("2026-01-01T08:00:00Z"));
+    }
+
+    #[test]
+    fn short_slots_ignore_the_zone_and_long_ones_follow_it() {
+        let at = t("2026-01-01T09:44:10Z");
+        assert_eq!(calendar("15m", "Asia/Kathmandu").slot_of(at), t("2026-01-01T09:30:00Z"));
+        // Kathmandu is 5:45 ahead: its hours begin at :15 UTC.
+        assert_eq!(calendar("1h", "Asia/Kathmandu").slot_of(at), t("2026-01-01T09:15:00Z"));
+        assert_eq!(calendar("1d", "America/New_York").slot_of(at), t("2026-01-01T05:00:00Z"));
+    }
+
+    #[test]
+    fn weeks_start_on_monday_months_on_the_first_and_days_count_from_1970() {
+        let at = t("2026-01-01T09:00:00Z"); // a Thursday
+        assert_eq!(calendar("1w", "UTC").slot_of(at), t("2025-12-29T00:00:00Z"));
+        assert_eq!(calendar("1w", "UTC").next(at), t("2026-01-05T00:00:00Z"));
+        assert_eq!(calendar("1mo", "Europe/Berlin").slot_of(at), t("2025-12-31T23:00:00Z"));
+        assert_eq!(calendar("1mo", "Europe/Berlin").next(at), t("2026-01-31T23:00:00Z"));
+        assert_eq!(calendar("1mo", "UTC").previous(at), t("2025-12-01T00:00:00Z"));
+        let sevens = calendar("7d", "UTC");
+        assert_eq!(sevens.slot_of(t("1970-01-07T23:59:59Z")), Timestamp::EPOCH);
+        assert_eq!(sevens.slot_of(t("1970-01-08T00:00:00Z")), t("1970-01-08T00:00:00Z"));
+    }
+
+    #[test]
+    fn spring_forward_skips_the_hour_and_shortens_the_day() {
+        let (hours, days) = (calendar("1h", "Europe/Berlin"), calendar("1d", "Europe/Berlin"));
+        let change = t("2026-03-29T01:00:00Z"); // 02:00 CET becomes 03:00 CEST
+        assert_eq!(hours.slot_of(change.plus_millis(-1)), t("2026-03-29T00:00:00Z"));
+        assert_eq!(hours.next(t("2026-03-29T00:30:00Z")), change);
+        assert_eq!(hours.slot_of(change), change);
+        assert_eq!(hours.next(change), t("2026-03-29T02:00:00Z"));
+        assert_eq!(hours.previous(change), t("2026-03-29T00:00:00Z"));
+        assert_eq!(days.slot_of(change), t("2026-03-28T23:00:00Z"));
+        assert_eq!(days.next(change), t("2026-03-29T22:00:00Z"));
+        // Six-hour slots: the first of the day is five hours long.
+        assert_eq!(calendar("6h", "Europe/Berlin").next(change), t("2026-03-29T04:00:00Z"));
+    }
+
+    #[test]
+    fn fall_back_lengthens_the_hour_and_the_day() {
+        let (hours, days) = (calendar("1h", "Europe/Berlin"), calendar("1d", "Europe/Berlin"));
+        let first_two = t("2026-10-25T00:00:00Z"); // 02:00 CEST; at 03:00 CEST it is 02:00 CET again
+        for minute in [0, 59, 60, 61, 119] {
+            assert_eq!(hours.slot_of(first_two.plus_millis(minute * 60_000)), first_two, "{minute}");
+        }
+        assert_eq!(hours.next(first_two), t("2026-10-25T02:00:00Z"));
+        assert_eq!(days.slot_of(first_two), t("2026-10-24T22:00:00Z"));
+        assert_eq!(days.next(first_two), t("2026-10-25T23:00:00Z"));
+    }
+
+    #[test]
+    fn zones_that_change_at_midnight_by_half_hours_or_skip_a_day() {
+        // Havana falls back from 01:00 to 00:00: midnight is shown twice, the day begins at the first.
+        let havana = calendar("1d", "America/Havana");
+        assert_eq!(havana.slot_of(t("2025-11-02T05:30:00Z")), t("2025-11-02T04:00:00Z"));
+        // Newfoundland once fell back at 00:01, over midnight: the new day had begun and stays begun.
+        let st_johns = calendar("1d", "America/St_Johns");
+        let midnight = t("2006-10-29T02:30:00Z");
+        for seconds in [0, 30, 60, 1_800, 3_700] {
+            assert_eq!(st_johns.slot_of(midnight.plus_millis(seconds * 1_000)), midnight, "{seconds}");
+        }
+        // Lord Howe moves by half an hour.
+        let lord_howe = calendar("1h", "Australia/Lord_Howe");
+        let start = lord_howe.slot_of(t("2026-04-04T14:45:00Z"));
+        assert_eq!(lord_howe.next(start).millis() - start.millis(), 90 * 60_000);
+        // Samoa had no 30 December 2011.
+        let apia = calendar("1d", "Pacific/Apia");
+        let last = t("2011-12-29T10:00:00Z");
+        assert_eq!(apia.slot_of(t("2011-12-30T09:59:59Z")), last);
+        assert_eq!(apia.next(last), t("2011-12-30T10:00:00Z"));
+        assert_eq!(apia.previous(t("2011-12-30T10:00:00Z")), last);
+    }
+
+    #[test]
+    fn spans_in_slots() {
+        let hours = calendar("1h", "UTC");
+        assert_eq!(hours.slots_exactly("24h".parse().unwrap()), Ok(24));
+        assert_eq!(hours.slots_exactly("7d".parse().unwrap()), Ok(168));
+        assert!(hours.slots_exactly("90m".parse().unwrap()).is_err());
+        assert!(hours.slots_exactly("1mo".parse().unwrap()).is_err());
+        assert_eq!(hours.slots_covering("90m".parse().unwrap()), Some(2));
+        assert_eq!(calendar("1mo", "UTC").slots_exactly("3mo".parse().unwrap()), Ok(3));
+        assert_eq!(calendar("1mo", "UTC").slots_covering("30d".parse().unwrap()), None);
+        assert_eq!(calendar("1w", "UTC").slots_exactly("28d".parse().unwrap()), Ok(4));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        #[test]
+        fn slots_tile_time(
+            second in 0i64..4_000_000_000,
+            slot in prop::sample::select(vec!["1s", "15m", "1h", "90m", "6h", "12h", "1d", "3d", "1w", "1mo"]),
+            zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "America/Havana",
+                "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu", "Africa/Casablanca", "America/Sao_Paulo", "Asia/Tehran"]),
+        ) {
+            let calendar = calendar(slot, zone);
+            let at = Timestamp::from_millis(second * 1_000);
+            let (start, next) = (calendar.slot_of(at), calendar.next(at));
+            prop_assert!(start <= at && at < next);
+            prop_assert_eq!(calendar.slot_of(start), start);
+            prop_assert_eq!(calendar.slot_of(next.plus_millis(-1)), start);
+            prop_assert_eq!(calendar.slot_of(next), next);
+            prop_assert_eq!(calendar.next(start), next);
+            prop_assert_eq!(calendar.previous(next), start);
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! A board: a named metric over a rolling window, and everything its stored data depends on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use chrono_tz::Tz;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use super::{Amount, BoardName, Calendar, Decimals, EXACT_MAX, Metric, Placement, SlotError, Span, Timestamp, Window};
+
+/// The most slots a window may have.
+pub const MAX_SLOTS: u64 = 2_000;
+
+/// The longest dedupe horizon unless the window is shorter: a day, in milliseconds.
+const LONGEST_DEDUPE_HORIZON: i64 = 86_400_000;
+
+/// Which end of the scores is the top.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The highest score is first; ties by subject, the greatest bytes first.
+    #[default]
+    Desc,
+    /// The lowest score is first (lap times); ties by subject, the smallest bytes first.
+    Asc,
+}
+
+/// How much time the window's slots are sure to cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cover {
+    /// `window / slot` slots, the one containing now included: between N−1 and N slots of time.
+    #[default]
+    Current,
+    /// One slot more, so that the window is never shorter than it says.
+    Full,
+}
+
+/// What a board is declared with. None of it can change while the board holds data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    pub metric: Metric,
+    pub slot: Span,
+    pub decimals: Decimals,
+    pub timezone: Tz,
+    pub order: Order,
+    pub cover: Cover,
+}
+
+/// Why a definition cannot be a board; [`field`](Self::field) names the culprit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DefinitionError {
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    #[error("a window of {window} in slots of {slot} would have {slots} slots; at most {MAX_SLOTS} are allowed")]
+    TooManySlots { window: Span, slot: Span, slots: u64 },
+}
+
+impl DefinitionError {
+    /// The key of the definition that is wrong.
+    pub fn field(&self) -> &'static str {
+        match self {
+            DefinitionError::Slot(SlotError::NotWhole { .. }) | DefinitionError::TooManySlots { .. } => "metric",
+            DefinitionError::Slot(_) => "slot",
+        }
+    }
+}
+
+impl Definition {
+    /// A definition with every default: no decimals, UTC, highest first, the current cover.
+    pub fn new(metric: Metric, slot: Span) -> Self {
+        Self {
+            metric,
+            slot,
+            decimals: Decimals::default(),
+            timezone: Tz::UTC,
+            order: Order::Desc,
+            cover: Cover::Current,
+        }
+    }
+
+    /// The calendar and how many slots the window has.
+    pub fn layout(&self) -> Result<(Calendar, u32), DefinitionError> {
+        let calendar = Calendar::new(self.slot, self.timezone)?;
+        let slots = calendar.slots_exactly(self.metric.window)?;
+        match u32::try_from(slots) {
+            Ok(count) if slots <= MAX_SLOTS => Ok((calendar, count + u32::from(self.cover == Cover::Full))),
+            _ => Err(DefinitionError::TooManySlots { window: self.metric.window, slot: self.slot, slots }),
+        }
+    }
+
+    /// The keys in which two definitions differ, for a message to whoever tried to change a board in place.
+    pub fn differences(&self, other: &Definition) -> Vec<&'static str> {
+        let mut keys = Vec::new();
+        let mut differs = |key, different: bool| {
+            if different {
+                keys.push(key);
+            }
+        };
+        differs("metric", self.metric != other.metric);
+        differs("slot", self.slot != other.slot);
+        differs("decimals", self.decimals != other.decimals);
+        differs("timezone", self.timezone != other.timezone);
+        differs("order", self.order != other.order);
+        differs("cover", self.cover != other.cover);
+        keys
+    }
+}
+
+/// The wire and disk form: a flat object of texts and one number.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plain {
+    metric: String,
+    slot: Span,
+    #[serde(default)]
+    decimals: u8,
+    #[serde(default = "utc")]
+    timezone: String,
+    #[serde(default)]
+    order: Order,
+    #[serde(default)]
+    cover: Cover,
+}
+
+fn utc() -> String {
+    Tz::UTC.name().to_owned()
+}
+
+impl Serialize for Definition {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Plain {
+            metric: self.metric.to_string(),
+            slot: self.slot,
+            decimals: self.decimals.digits(),
+            timezone: self.timezone.name().to_owned(),
+            order: self.order,
+            cover: self.cover,
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Definition {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let plain = Plain::deserialize(deserializer)?;
+        Ok(Definition {
+            metric: plain.metric.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))?,
+            slot: plain.slot,
+            decimals: Decimals::new(plain.decimals).ok_or_else(|| {
+                D::Error::custom(format!("decimals: {} is more than {}", plain.decimals, Decimals::MOST))
+            })?,
+            timezone: plain.timezone.parse().map_err(|_| {
+                D::Error::custom(format!(
+                    "timezone: '{}' is not a zone of the IANA database, such as Europe/Berlin",
+                    plain.timezone
+                ))
+            })?,
+            order: plain.order,
+            cover: plain.cover,
+        })
+    }
+}
+
+/// Sets a board apart from a deleted one of the same name: drawn at random when it is defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Generation(pub u64);
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// A defined board, ready to do arithmetic with.
+#[derive(Debug)]
+pub struct Board {
+    name: BoardName,
+    generation: Generation,
+    definition: Definition,
+    calendar: Calendar,
+    slots: u32,
+    /// The last window asked for with its starts: a std-size lock held for a copy, never across an await.
+    latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
+}
+
+impl Board {
+    /// Validates a definition.
+    pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
+        let (calendar, slots) = definition.layout()?;
+        Ok(Self { name, generation, definition, calendar, slots, latest: Mutex::new(None) })
+    }
+
+    pub fn name(&self) -> &BoardName {
+        &self.name
+    }
+
+    pub fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    pub fn calendar(&self) -> &Calendar {
+        &self.calendar
+    }
+
+    pub fn order(&self) -> Order {
+        self.definition.order
+    }
+
+    pub fn decimals(&self) -> Decimals {
+        self.definition.decimals
+    }
+
+    /// How many slots the window has.
+    pub fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The largest magnitude one (slot, subject) may hold, in units: (2^53 − 1) / (2 x slots). With it, no sum
+    /// of live and retiring slots passes 2^53 − 1, in whatever order they are added and subtracted.
+    pub fn slot_bound(&self) -> Amount {
+        Amount(EXACT_MAX / (2 * i64::from(self.slots)))
+    }
+
+    /// How long an event's id is remembered from its arrival, in milliseconds: the window, a day at most.
+    pub fn dedupe_horizon(&self) -> i64 {
+        self.definition.metric.window.approximate_millis().min(LONGEST_DEDUPE_HORIZON)
+    }
+
+    /// The window at `now`. O(1) while the head stays, O(slots) when it moves.
+    pub fn window_at(&self, now: Timestamp) -> Window {
+        self.window_and_starts(now).0
+    }
+
+    /// The window at `now` and the start of each of its slots, oldest first. Same cost.
+    pub fn window_and_starts(&self, now: Timestamp) -> (Window, Arc<[Timestamp]>) {
+        let mut latest = self.latest.lock();
+        if let Some((window, starts)) = latest.as_ref()
+            && window.holds_at(now)
+        {
+            return (*window, starts.clone());
+        }
+        let head = self.calendar.slot_of(now);
+        let mut starts = Vec::with_capacity(self.slots as usize);
+        starts.push(head);
+        while starts.len() < self.slots as usize {
+            let oldest = starts[starts.len() - 1];
+            let before = self.calendar.previous(oldest);
+            if before == oldest {
+                break; // the epoch: there is nothing before it
+            }
+            starts.push(before);
+        }
+        starts.reverse();
+        let window = Window { floor: starts[0], head, end: self.calendar.next(head) };
+        let starts: Arc<[Timestamp]> = starts.into();
+        *latest = Some((window, starts.clone()));
+        (window, starts)
+    }
+
+    /// Where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
+    /// Without `at`, or up to `max_skew` milliseconds ahead, it belongs to the head.
+    pub fn place(&self, at: Option<Timestamp>, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
+        match at {
+            None => Placement::Slot(window.head),
+            Some(at) if at >= window.head => {
+                if at > now.plus_millis(max_skew) {
+                    Placement::TooEarly
+                } else {
+                    Placement::Slot(window.head)
+                }
+            }
+            Some(at) if at < window.floor => Placement::TooLate,
+            Some(at) => Placement::Slot(self.calendar.slot_of(at)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn board(metric: &str, slot: &str, zone: &str, cover: Cover) -> Board {
+        let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+        definition.timezone = zone.parse().unwrap();
+        definition.cover = cover;
+        Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+    }
+
+    fn t(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    #[test]
+    fn window_is_the_last_n_slots_with_now_inside() {
+        let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
+        let window = b.window_at(t("2026-01-02T09:00:00Z"));
+        assert_eq!(
+            window,
+            Window {
+                floor: t("2026-01-01T10:00:00Z"),
+                head: t("2026-01-02T09:00:00Z"),
+                end: t("2026-01-02T10:00:00Z")
+            }
+        );
+        assert_eq!(b.window_at(t("2026-01-02T08:59:59.999Z")).floor, t("2026-01-01T09:00:00Z"));
+        let full = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Full);
+        assert_eq!((full.slots(), full.window_at(t("2026-01-02T09:00:00Z")).floor), (25, t("2026-01-01T09:00:00Z")));
+    }
+
+    #[test]
+    fn a_window_over_a_clock_change_still_has_n_slots() {
+        let b = board("COUNT(24h, like, post)", "1h", "Europe/Berlin", Cover::Current);
+        let (window, starts) = b.window_and_starts(t("2026-03-29T12:30:00Z"));
+        assert_eq!(starts.len(), 24);
+        assert_eq!(window.floor, t("2026-03-28T13:00:00Z"));
+        let days = board("COUNT(7d, like, post)", "1d", "Europe/Berlin", Cover::Current);
+        assert_eq!(days.window_at(t("2026-03-30T12:00:00Z")).floor, t("2026-03-23T23:00:00Z"));
+    }
+
+    #[test]
+    fn increments_are_placed_by_their_time() {
+        let b = board("COUNT(3h, like, post)", "1h", "UTC", Cover::Current);
+        let now = t("2026-01-02T09:59:58Z");
+        let window = b.window_at(now);
+        let place = |at: &str| b.place(Some(t(at)), now, &window, 5_000);
+        assert_eq!(b.place(None, now, &window, 5_000), Placement::Slot(window.head));
+        assert_eq!(place("2026-01-02T07:00:00Z"), Placement::Slot(t("2026-01-02T07:00:00Z")));
+        assert_eq!(place("2026-01-02T06:59:59.999Z"), Placement::TooLate);
+        assert_eq!(place("2026-01-02T08:59:59.999Z"), Placement::Slot(t("2026-01-02T08:00:00Z")));
+        // Ahead, even over the boundary: counts as now. There are no future slots.
+        assert_eq!(place("2026-01-02T10:00:03Z"), Placement::Slot(window.head));
+        assert_eq!(place("2026-01-02T10:00:03.001Z"), Placement::TooEarly);
+    }
+
+    #[test]
+    fn limits() {
+        let define =
+            |metric: &str, slot: &str| Definition::new(metric.parse().unwrap(), slot.parse().unwrap()).layout();
+        assert_eq!(define("COUNT(2000s, a, b)", "1s").unwrap().1, 2_000);
+        assert!(matches!(define("COUNT(2001s, a, b)", "1s"), Err(DefinitionError::TooManySlots { slots: 2_001, .. })));
+        assert_eq!(define("COUNT(90m, a, b)", "1h").unwrap_err().field(), "metric");
+        assert_eq!(define("COUNT(90m, a, b)", "7m").unwrap_err().field(), "slot");
+        assert_eq!(define("COUNT(1d, a, b)", "1d").unwrap().1, 1);
+        let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
+        assert_eq!(b.slot_bound(), Amount(EXACT_MAX / 48));
+        assert_eq!(b.dedupe_horizon(), 86_400_000);
+    }
+
+    #[test]
+    fn the_wire_form_round_trips_and_names_its_errors() {
+        let text = r#"{"metric":"SUM(7d, sale, amount, seller_id)","slot":"1h","decimals":2,"timezone":"Europe/Berlin","order":"asc","cover":"full"}"#;
+        let definition: Definition = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&definition).unwrap(), text);
+        for (bad, says) in [
+            (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "metric: expected a duration"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","decimals":10}"#, "decimals: 10"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","timezone":"Mars"}"#, "timezone: 'Mars'"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","colour":"red"}"#, "unknown field `colour`"),
+        ] {
+            let error = serde_json::from_str::<Definition>(bad).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Names, parsed once at the edge and then trusted: of boards, of subjects, of events.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Why a text is not a name of its kind. The message says what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Not `[a-z0-9][a-z0-9._-]{0,62}`.
+    #[error("a board's name is 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit")]
+    Board,
+    /// Empty.
+    #[error("{what} must not be empty")]
+    Empty { what: &'static str },
+    /// Longer than allowed.
+    #[error("{what} has {bytes} bytes of UTF-8; at most {most} are allowed")]
+    TooLong { what: &'static str, bytes: usize, most: usize },
+    /// Has a control character.
+    #[error("{what} contains the control character U+{character:04X}; control characters are not allowed")]
+    Control { what: &'static str, character: u32 },
+}
+
+fn check(what: &'static str, text: &str, most: usize) -> Result<(), NameError> {
+    if text.is_empty() {
+        return Err(NameError::Empty { what });
+    }
+    if text.len() > most {
+        return Err(NameError::TooLong { what, bytes: text.len(), most });
+    }
+    match text.chars().find(|c| c.is_control()) {
+        Some(c) => Err(NameError::Control { what, character: u32::from(c) }),
+        None => Ok(()),
+    }
+}
+
+/// The name of a board: `[a-z0-9][a-z0-9._-]{0,62}`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BoardName(Arc<str>);
+
+impl BoardName {
+    /// Parses a board's name.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
+        let sound = (1..=63).contains(&text.len())
+            && text.as_bytes()[0].is_ascii_alphanumeric()
+            && text.as_bytes().iter().all(inner);
+        if sound { Ok(Self(text.into())) } else { Err(NameError::Board) }
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What is ranked or counted: a post, a user, a URL. 1 to 512 bytes of UTF-8 without control characters.
+///
+/// Ordered by bytes, which is how both stores break ties.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Subject(Box<str>);
+
+impl Subject {
+    /// The longest subject, in bytes.
+    pub const MOST_BYTES: usize = 512;
+
+    /// Parses a subject.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        check("subject", text, Self::MOST_BYTES)?;
+        Ok(Self(text.into()))
+    }
+
+    /// A subject read back from a store, which holds only what was parsed before.
+    pub(crate) fn from_stored(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The subject as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The identity of an event, chosen by the client: counted once per board and subject within the dedupe
+/// horizon. 1 to 128 bytes of UTF-8 without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(Box<str>);
+
+impl EventId {
+    /// The longest id, in bytes.
+    pub const MOST_BYTES: usize = 128;
+
+    /// Parses an id.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        check("id", text, Self::MOST_BYTES)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+macro_rules! as_text {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                Self::parse(&text).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+as_text!(BoardName);
+as_text!(Subject);
+as_text!(EventId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn board_names() {
+        for good in ["a", "0", "hot-posts", "a.b_c-d", &"a".repeat(63)] {
+            assert!(BoardName::parse(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "-a", ".a", "_a", "a b", "a/b", "ä", "a{b}", &"a".repeat(64)] {
+            assert_eq!(BoardName::parse(bad), Err(NameError::Board), "{bad}");
+        }
+    }
+
+    #[test]
+    fn subjects_may_be_anything_printable() {
+        for good in ["a", " ", "/a/b?c=%20", "日本語", "🎉", "{x}:y", "../..", "\u{202e}rtl", &"é".repeat(256)] {
+            assert_eq!(Subject::parse(good).unwrap().as_str(), good);
+        }
+        assert!(matches!(Subject::parse(""), Err(NameError::Empty { .. })));
+        assert!(matches!(Subject::parse(&"x".repeat(513)), Err(NameError::TooLong { bytes: 513, .. })));
+        for bad in ["a\nb", "\0", "a\u{7f}", "\u{85}"] {
+            assert!(matches!(Subject::parse(bad), Err(NameError::Control { .. })), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Durations as users write them: `90s`, `15m`, `24h`, `7d`, `2w`, `1mo`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The unit a duration is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Unit {
+    Second,
+    Minute,
+    Hour,
+    Day,
+    Week,
+    Month,
+}
+
+/// A duration: a positive number of one [`Unit`]. The unit is kept, because `7d` and `1w` divide time at
+/// different places although both are nominally 604,800 seconds long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Span {
+    count: u32,
+    unit: Unit,
+}
+
+/// Why a text is not a [`Span`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'{text}' is not a duration: write a whole number from 1 and a unit, s, m, h, d, w or mo, such as 90s, 15m, 24h or 7d"
+)]
+pub struct SpanError {
+    text: String,
+}
+
+impl Unit {
+    fn suffix(self) -> &'static str {
+        match self {
+            Unit::Second => "s",
+            Unit::Minute => "m",
+            Unit::Hour => "h",
+            Unit::Day => "d",
+            Unit::Week => "w",
+            Unit::Month => "mo",
+        }
+    }
+
+    /// Nominal seconds; `None` for months, whose length varies by more than a time zone's hour.
+    fn seconds(self) -> Option<u64> {
+        match self {
+            Unit::Second => Some(1),
+            Unit::Minute => Some(60),
+            Unit::Hour => Some(3_600),
+            Unit::Day => Some(86_400),
+            Unit::Week => Some(604_800),
+            Unit::Month => None,
+        }
+    }
+}
+
+impl Span {
+    /// `count` units; `count` must not be zero.
+    pub const fn new(count: u32, unit: Unit) -> Option<Self> {
+        if count == 0 { None } else { Some(Self { count, unit }) }
+    }
+
+    /// How many of the unit.
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+
+    /// The unit as written.
+    pub const fn unit(self) -> Unit {
+        self.unit
+    }
+
+    /// Nominal length in seconds (a day is 86,400); `None` for months.
+    pub fn seconds(self) -> Option<u64> {
+        self.unit.seconds().map(|unit| unit * u64::from(self.count))
+    }
+
+    /// Nominal length in milliseconds, a month taken as 31 days: for horizons and time-outs, never for slots.
+    pub fn approximate_millis(self) -> i64 {
+        let seconds = self.seconds().unwrap_or(u64::from(self.count) * 31 * 86_400);
+        i64::try_from(seconds).unwrap_or(i64::MAX / 1_000).saturating_mul(1_000)
+    }
+}
+
+impl FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let error = || SpanError { text: text.chars().take(64).collect() };
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, suffix) = text.split_at(digits);
+        let unit = match suffix {
+            "s" => Unit::Second,
+            "m" => Unit::Minute,
+            "h" => Unit::Hour,
+            "d" => Unit::Day,
+            "w" => Unit::Week,
+            "mo" => Unit::Month,
+            _ => return Err(error()),
+        };
+        if number.starts_with('0') {
+            return Err(error());
+        }
+        let count = number.parse().map_err(|_| error())?;
+        Span::new(count, unit).ok_or_else(error)
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.count, self.unit.suffix())
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_and_prints_every_unit() {
+        for text in ["1s", "90s", "15m", "24h", "7d", "2w", "1mo", "4294967295s"] {
+            assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in ["", "h", "0h", "01h", "-1h", "1.5h", "1 h", "1H", "1ms", "h1", "4294967296s", "1hh", "१h"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn weeks_and_days_are_as_long_but_not_the_same() {
+        let (week, days): (Span, Span) = ("1w".parse().unwrap(), "7d".parse().unwrap());
+        assert_eq!(week.seconds(), days.seconds());
+        assert_ne!(week, days);
+        assert_eq!("1mo".parse::<Span>().unwrap().seconds(), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! An instant, in whole milliseconds since the Unix epoch.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An instant in milliseconds since 1970-01-01T00:00:00Z, between the years 1970 and 9999.
+///
+/// Read and written as RFC 3339 in UTC, with milliseconds only where they are not zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// Why a text is not a [`Timestamp`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not a time as RFC 3339 writes it, such as 2026-01-31T09:30:00Z, between the years 1970 and 9999")]
+pub struct TimestampError {
+    text: String,
+}
+
+impl Timestamp {
+    /// 1970-01-01T00:00:00Z.
+    pub const EPOCH: Timestamp = Timestamp(0);
+    /// 9999-12-31T23:59:59.999Z, the last instant RFC 3339 can write.
+    pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
+
+    /// The instant so many milliseconds after the epoch, held within [`EPOCH`](Self::EPOCH) and [`MAX`](Self::MAX).
+    pub const fn from_millis(millis: i64) -> Self {
+        if millis < Self::EPOCH.0 {
+            Self::EPOCH
+        } else if millis > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(millis)
+        }
+    }
+
+    /// Milliseconds since the epoch.
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// Parses RFC 3339 with any offset; finer than milliseconds is cut off.
+    pub fn parse(text: &str) -> Result<Self, TimestampError> {
+        let error = || TimestampError { text: text.chars().take(64).collect() };
+        let millis = DateTime::parse_from_rfc3339(text).map_err(|_| error())?.timestamp_millis();
+        if (Self::EPOCH.0..=Self::MAX.0).contains(&millis) { Ok(Self(millis)) } else { Err(error()) }
+    }
+
+    /// This instant, so many milliseconds later (earlier if negative).
+    pub const fn plus_millis(self, millis: i64) -> Self {
+        Self::from_millis(self.0.saturating_add(millis))
+    }
+
+    /// The same instant for calendar arithmetic.
+    pub fn to_utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_millis(self.0).unwrap_or(DateTime::UNIX_EPOCH)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let format = if self.0 % 1000 == 0 { SecondsFormat::Secs } else { SecondsFormat::Millis };
+        f.write_str(&self.to_utc().to_rfc3339_opts(format, true))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_any_offset_and_writes_utc() {
+        let t = Timestamp::parse("2026-01-01T01:00:00.250+01:00").unwrap();
+        assert_eq!(t.to_string(), "2026-01-01T00:00:00.250Z");
+        assert_eq!(Timestamp::parse("2026-01-01T00:00:00Z").unwrap().to_string(), "2026-01-01T00:00:00Z");
+    }
+
+    #[test]
+    fn refuses_what_is_no_time_or_out_of_range() {
+        for text in ["", "now", "2026-01-01", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z"] {
+            assert!(Timestamp::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_millisecond_round_trips() {
+        for ms in [0, 1, 999, 1000, 1_451_606_400_123, Timestamp::MAX.millis()] {
+            let t = Timestamp::from_millis(ms);
+            assert_eq!(Timestamp::parse(&t.to_string()), Ok(t));
+        }
+    }
+}

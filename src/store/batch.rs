@@ -1,0 +1,188 @@
+//! What a write is made of, and how it takes effect.
+//!
+//! Amounts of the same subject and slot whose items carry no id are added up first and applied as one; so
+//! a thousand likes of one post cost one update. If a sum is refused (out of range), its items are tried singly
+//! in their order. [`Plan`] is that rule, shared by every store so that all give the same answers.
+
+use std::collections::HashMap;
+
+use crate::board::{Amount, Board, EXACT_MAX, EventId, Frame, Placement, Subject, Timestamp, Window};
+
+/// An amount for one subject of one board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Increment {
+    pub subject: Subject,
+    pub amount: Amount,
+    /// When it happened; the store's now if absent.
+    pub at: Option<Timestamp>,
+    /// Counts once per (board, subject, id) within the dedupe horizon.
+    pub id: Option<EventId>,
+}
+
+/// The increments of one request to one board.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    pub increments: Vec<Increment>,
+    /// Answer each subject's new score, from the same atomic step.
+    pub return_scores: bool,
+}
+
+/// Why one item was not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejection {
+    /// Its slot has left the window.
+    TooLate,
+    /// It is further ahead of the store's clock than the allowed skew.
+    TooEarly,
+    /// The (slot, subject) would pass [`Board::slot_bound`].
+    OutOfRange,
+}
+
+/// What became of one item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Counted; with the subject's score after the step that counted it, if asked for.
+    Counted {
+        score: Option<Amount>,
+    },
+    /// The id was counted before; with the score now, if asked for.
+    Duplicate {
+        score: Option<Amount>,
+    },
+    Rejected(Rejection),
+}
+
+/// The answer to a [`Batch`].
+#[derive(Clone, Debug)]
+pub struct Added {
+    /// The frame of the step that took the last item.
+    pub frame: Frame,
+    /// One per item, in the order given.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// One update to make: an amount for a (slot, subject), on behalf of one or more items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry<'a> {
+    pub slot: Timestamp,
+    pub subject: &'a Subject,
+    /// The sum of its items; beyond ±[`EXACT_MAX`] it stands for "refused, try them singly".
+    pub amount: Amount,
+    /// Present where the entry is a single item with an id.
+    pub id: Option<&'a EventId>,
+    /// The items it stands for, by their index.
+    pub items: Vec<usize>,
+}
+
+/// Increments, placed in their slots and added up.
+#[derive(Debug, Default)]
+pub struct Plan<'a> {
+    /// Updates in the order of each one's first item. Apply them in this order.
+    pub entries: Vec<Entry<'a>>,
+    /// Items that no slot takes, by index.
+    pub rejected: Vec<(usize, Rejection)>,
+}
+
+impl<'a> Plan<'a> {
+    /// Places the increments by the clock `now` and adds up what may be added. O(items).
+    pub fn new(
+        board: &Board,
+        window: &Window,
+        now: Timestamp,
+        max_skew: i64,
+        increments: impl IntoIterator<Item = (usize, &'a Increment)>,
+    ) -> Self {
+        let mut plan = Plan::default();
+        let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
+        for (index, increment) in increments {
+            let slot = match board.place(increment.at, now, window, max_skew) {
+                Placement::Slot(slot) => slot,
+                Placement::TooLate => {
+                    plan.rejected.push((index, Rejection::TooLate));
+                    continue;
+                }
+                Placement::TooEarly => {
+                    plan.rejected.push((index, Rejection::TooEarly));
+                    continue;
+                }
+            };
+            if increment.id.is_none() {
+                match open.entry((slot, increment.subject.as_str())) {
+                    std::collections::hash_map::Entry::Occupied(found) => {
+                        let entry = &mut plan.entries[*found.get()];
+                        entry.amount = Amount(entry.amount.0.saturating_add(increment.amount.0));
+                        entry.items.push(index);
+                        continue;
+                    }
+                    std::collections::hash_map::Entry::Vacant(place) => {
+                        place.insert(plan.entries.len());
+                    }
+                }
+            }
+            plan.entries.push(Entry {
+                slot,
+                subject: &increment.subject,
+                amount: increment.amount,
+                id: increment.id.as_ref(),
+                items: vec![index],
+            });
+        }
+        plan
+    }
+}
+
+impl Entry<'_> {
+    /// Whether the sum itself is beyond what any store holds, so that only its items can be tried.
+    pub fn is_beyond_exact(&self) -> bool {
+        self.amount.0.unsigned_abs() > EXACT_MAX as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Increment {
+        Increment {
+            subject: Subject::parse(subject).unwrap(),
+            amount: Amount(amount),
+            at: at.map(|at| Timestamp::parse(at).unwrap()),
+            id: id.map(|id| EventId::parse(id).unwrap()),
+        }
+    }
+
+    #[test]
+    fn adds_up_same_slot_and_subject_without_ids_in_order_of_arrival() {
+        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
+        let window = board.window_at(now);
+        let items = [
+            increment("a", 1, None, None),
+            increment("b", 2, None, None),
+            increment("a", 4, Some("2026-01-01T10:00:00Z"), None),
+            increment("a", 8, Some("2026-01-01T09:00:00Z"), None),
+            increment("a", 16, None, Some("x")),
+            increment("a", 32, Some("2026-01-01T08:59:59Z"), None),
+            increment("a", 64, Some("2026-01-01T11:00:00Z"), None),
+            increment("a", -5, None, None),
+        ];
+        let plan = Plan::new(&board, &window, now, 5_000, items.iter().enumerate());
+        let seen: Vec<_> = plan
+            .entries
+            .iter()
+            .map(|e| (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slot == window.head))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("a", 0, vec![0, 2, 7], false, true),
+                ("b", 2, vec![1], false, true),
+                ("a", 8, vec![3], false, false),
+                ("a", 16, vec![4], true, true),
+            ]
+        );
+        assert_eq!(plan.rejected, [(5, Rejection::TooLate), (6, Rejection::TooEarly)]);
+    }
+}

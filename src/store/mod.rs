@@ -1,0 +1,267 @@
+//! The store: one trait of domain verbs, and the contract every implementation keeps.
+//!
+//! One call is one atomic operation (a [`retire_step`](Store::retire_step) or [`audit_step`](Store::audit_step)
+//! is one *step*). Connections, keys and files never show in a signature. Each sentence below has a test in the
+//! conformance suite, which runs against every store.
+//!
+//! # The contract
+//! - **Clock.** A store has one clock. It never runs backward as seen through answers of one board: head and
+//!   floor only move forward, and `as_of` is never before the head.
+//! - **Advance.** Every call about a board first advances head and floor to the store's now. Nothing is written
+//!   below the floor, and a read just after a boundary is about the new window.
+//! - **Exact.** Score = sum of the live slots + what is not yet subtracted of the retiring ones. A subject whose
+//!   score is 0 is absent from the ranking. When every slot has expired at once the ranking is empty at once.
+//! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` one.
+//!   Ranks are competition ranks (1, 2, 2, 4).
+//! - **Absence.** An unknown subject has score 0 and no rank; that is an answer, not an error.
+//! - **Once.** A (slot, subject) is subtracted exactly once, whoever steps, crashes or repeats. An increment's
+//!   id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
+//! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) says that the store has it, as durably as it
+//!   was configured to.
+//! - **Identity.** Every call carries the [`Board`] it means. If that generation is gone the call changes nothing
+//!   and answers [`StoreError::BoardChanged`]: look the board up again.
+
+mod batch;
+mod error;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
+pub use error::StoreError;
+
+use crate::board::{Amount, Board, BoardName, Definition, Frame, Subject, Timestamp};
+
+/// What a call answers.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Where a store's time comes from; remembered in the store, so that two modes never mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClockMode {
+    /// The store's own clock: Redis' `TIME`, or this process's.
+    System,
+    /// Set from outside, forward only. A new store starts at this time; one that has a later time keeps it.
+    Simulated(Timestamp),
+}
+
+/// Limits that both stores apply to what arrives.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// How far ahead of the store's clock an `at` may be and still count as now, in milliseconds.
+    pub max_skew: i64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_skew: 5_000 }
+    }
+}
+
+/// What [`Store::define`] found.
+#[derive(Clone, Debug)]
+pub enum Defined {
+    /// The board is new.
+    Created(Arc<Board>),
+    /// It existed with just this definition.
+    Unchanged(Arc<Board>),
+    /// It exists with another definition, which is left as it was.
+    Conflict(Arc<Board>),
+}
+
+/// One line of a ranking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranked {
+    /// Competition rank, from 1.
+    pub rank: u64,
+    pub subject: Subject,
+    /// In the board's smallest unit.
+    pub score: Amount,
+}
+
+/// A part of a ranking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    pub frame: Frame,
+    /// How many subjects are ranked in all.
+    pub total: u64,
+    pub items: Vec<Ranked>,
+}
+
+/// Where one subject stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    pub frame: Frame,
+    pub total: u64,
+    /// 0 if it is not ranked.
+    pub score: Amount,
+    /// `None` if it is not ranked.
+    pub rank: Option<u64>,
+    /// How many ranked subjects have a strictly better score: percentile = 100 x (total − better) / total.
+    pub better: u64,
+    /// Its live slots that hold an amount, oldest first, each by its start.
+    pub slots: Vec<(Timestamp, Amount)>,
+}
+
+/// The ranking among given subjects only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lookup {
+    pub frame: Frame,
+    pub total: u64,
+    /// The score of each subject asked for, in the order asked; `None` if it is not ranked.
+    pub scores: Vec<Option<Amount>>,
+}
+
+/// Which of the newest slots to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The newest so many slots, the head included; at most the window's.
+    Slots(u32),
+    /// From the slot that contains this time.
+    From(Timestamp),
+}
+
+/// One subject's amount over a shorter window ending now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowCount {
+    /// The frame's window is the shorter one: its floor is the oldest slot counted.
+    pub frame: Frame,
+    /// How many slots were counted.
+    pub slots: u32,
+    pub amount: Amount,
+}
+
+/// What went when a subject was removed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    pub frame: Frame,
+    /// The score it had; 0 if it was not ranked.
+    pub score: Amount,
+    /// Live slots that held an amount.
+    pub live_slots: u64,
+    /// Retiring slots that still held an amount.
+    pub retiring_slots: u64,
+}
+
+/// A board as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    pub frame: Frame,
+    /// How many subjects are ranked.
+    pub total: u64,
+    /// Starts of the live slots that exist (somebody wrote to them), oldest first, each with its subjects.
+    pub slots: Vec<(Timestamp, u64)>,
+    /// Retiring slots, oldest first, each with the subjects not yet subtracted.
+    pub retiring: Vec<(Timestamp, u64)>,
+}
+
+/// What one bounded step of retiring did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetireStep {
+    pub frame: Frame,
+    /// How many slots the head moved forward in this step.
+    pub slots_advanced: u64,
+    /// Slots whose last amount this step subtracted (or that it dropped whole).
+    pub slots_retired: u64,
+    /// Subjects this step subtracted from.
+    pub subjects_touched: u64,
+    /// Subjects this step took out of the ranking because their score became 0.
+    pub subjects_removed: u64,
+    /// Nothing below the floor remains.
+    pub done: bool,
+    /// Another instance has just stepped this board, so this call did nothing: come back shortly.
+    pub skipped: bool,
+}
+
+/// Where an audit continues. Opaque: only what a step answered may be passed to the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditCursor(pub(crate) String);
+
+/// A subject whose score is not the sum of its slots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub subject: Subject,
+    /// What the ranking says.
+    pub score: Amount,
+    /// What its live and unsubtracted retiring slots add up to.
+    pub slots: Amount,
+}
+
+/// What one bounded step of an audit found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditStep {
+    pub frame: Frame,
+    /// Subjects compared; one may be compared twice if the store moved it meanwhile.
+    pub checked: u64,
+    pub differences: Vec<Difference>,
+    /// How many of them this step set right.
+    pub repaired: u64,
+    /// `None` when the audit is complete.
+    pub next: Option<AuditCursor>,
+}
+
+/// Boards, their slots and their rankings, kept exactly. See the [module](self) for the contract.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// A short name for logs and metrics: `embedded` or `redis`.
+    fn kind(&self) -> &'static str;
+
+    /// The store's time now. Redis: one round trip.
+    async fn now(&self) -> Result<Timestamp>;
+
+    /// Moves a simulated clock forward and answers the new time; the same time again is fine.
+    ///
+    /// [`StoreError::ClockBackward`] if `to` is earlier, [`StoreError::ClockNotSimulated`] on a system clock.
+    async fn set_clock(&self, to: Timestamp) -> Result<Timestamp>;
+
+    /// Defines a board. When it answers, every instance of the store has it.
+    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined>;
+
+    /// Looks a board up. Redis: one round trip.
+    async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>>;
+
+    /// All boards, by name.
+    async fn boards(&self) -> Result<Vec<Arc<Board>>>;
+
+    /// Removes a board with everything it holds; answers whether it was there.
+    async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;
+
+    /// Adds the increments of one request to one board. Per item: counted, a duplicate, or rejected; a rejection
+    /// changes nothing and the rest counts. See [`Plan`] for the order in which items take effect.
+    async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added>;
+
+    /// The ranking from place `offset` (from 0), `limit` lines at most. O(log n + limit).
+    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page>;
+
+    /// Up to `radius` lines on each side of the subject, itself in the middle; no lines if it is not ranked.
+    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page>;
+
+    /// The scores of the given subjects, all of one instant.
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup>;
+
+    /// Score, rank and slots of one subject, all of one instant. O(log n + slots).
+    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing>;
+
+    /// One subject's amount over the newest slots. [`StoreError::BeyondWindow`] if `reach` starts below the floor
+    /// or has more slots than the window.
+    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount>;
+
+    /// Takes a subject out of the ranking and of every slot, retiring ones included.
+    async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
+
+    /// Head, floor, slots and totals. O(slots).
+    async fn status(&self, board: &Arc<Board>) -> Result<Status>;
+
+    /// Advances, then subtracts a bounded part of the oldest slot below the floor: aims at 2 ms.
+    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep>;
+
+    /// Compares (and with `repair` sets right) a bounded part of the subjects, each atomically. Start with
+    /// [`AuditCursor::default`]. Every subject that has a score or an amount throughout is compared.
+    async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
+
+    /// Whether the store can be reached and written to.
+    async fn check(&self) -> Result<()>;
+
+    /// Makes everything acknowledged as durable as it can be. Called once, when nothing else is under way.
+    async fn close(&self) -> Result<()>;
+}

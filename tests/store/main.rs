@@ -1,0 +1,19 @@
+//! The stores, each against the same contract and the same oracle, and each against what is its own.
+
+#[path = "../support/redis_server.rs"]
+mod redis_server;
+
+mod embedded_only;
+mod redis_only;
+
+#[test]
+fn a_server_starts_and_stops() {
+    for engine in redis_server::Engine::available() {
+        let mut server = redis_server::RedisServer::start(&engine);
+        assert!(std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+        server.kill();
+        assert!(std::net::TcpStream::connect(("127.0.0.1", server.port)).is_err());
+        server.restart();
+        assert!(std::net::TcpStream::connect(("127.0.0.1", server.port)).is_ok());
+    }
+}

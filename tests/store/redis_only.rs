@@ -1,0 +1,1 @@
+//! What only the Redis store promises: scripts, lost replies, several instances.
