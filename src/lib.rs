@@ -18,4 +18,5 @@
 #![forbid(unsafe_code)]
 
 pub mod board;
+pub mod service;
 pub mod store;

@@ -1,0 +1,65 @@
+//! The audit: every subject's score against the sum of its slots, step by step, while writes and rollovers go on.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::board::{Board, Frame};
+use crate::store::{self, AuditCursor, Difference, Store};
+
+/// How many differences are shown.
+const EXAMPLES: usize = 20;
+
+/// What an audit found.
+#[derive(Clone, Debug)]
+pub struct AuditReport {
+    /// The window when the last step looked.
+    pub frame: Frame,
+    /// Subjects compared.
+    pub subjects_checked: u64,
+    /// How many differed.
+    pub differences: u64,
+    /// The largest distance between a score and its slots, in units.
+    pub worst: u64,
+    /// The first few that differed.
+    pub examples: Vec<Difference>,
+    /// How many were set right.
+    pub repaired: u64,
+    /// Wall time.
+    pub took: Duration,
+}
+
+/// Audits a whole board. Between two steps other requests run, for as long as a step took.
+pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
+    let started = Instant::now();
+    let mut cursor = AuditCursor::default();
+    let (mut checked, mut differences, mut worst, mut repaired) = (0, 0, 0, 0);
+    let mut examples = Vec::new();
+    loop {
+        let step_started = Instant::now();
+        let step = store.audit_step(board, cursor, repair).await?;
+        checked += step.checked;
+        differences += step.differences.len() as u64;
+        repaired += step.repaired;
+        for difference in step.differences {
+            worst = worst.max(difference.score.0.abs_diff(difference.slots.0));
+            if examples.len() < EXAMPLES {
+                examples.push(difference);
+            }
+        }
+        match step.next {
+            Some(next) => cursor = next,
+            None => {
+                return Ok(AuditReport {
+                    frame: step.frame,
+                    subjects_checked: checked,
+                    differences,
+                    worst,
+                    examples,
+                    repaired,
+                    took: started.elapsed(),
+                });
+            }
+        }
+        tokio::time::sleep(step_started.elapsed()).await;
+    }
+}

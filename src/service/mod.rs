@@ -1,0 +1,228 @@
+//! What Rolltop does, without HTTP: boards, increments, rankings, rollover, audit. Usable as a library.
+//!
+//! ```no_run
+//! # use std::sync::Arc;
+//! # async fn example(store: Arc<dyn rolltop::store::Store>) -> Result<(), Box<dyn std::error::Error>> {
+//! use rolltop::board::{BoardName, Definition};
+//! let service = rolltop::service::Service::new(store);
+//! let definition = Definition::new("COUNT(24h, like, post_id)".parse()?, "1h".parse()?);
+//! let (board, _created) = service.define(&BoardName::parse("hot-posts")?, &definition).await?;
+//! let page = service.page(&board, 0, 50).await?;
+//! # Ok(()) }
+//! ```
+
+mod audit;
+mod error;
+mod registry;
+mod rollover;
+mod scheduler;
+
+use std::sync::Arc;
+
+pub use audit::AuditReport;
+pub use error::ServiceError;
+pub use rollover::RolloverReport;
+pub use scheduler::Scheduler;
+
+use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
+use crate::store::{
+    self, Added, Batch, Defined, Lookup, Page, Reach, Removal, Standing, Status, Store, StoreError, WindowCount,
+};
+use registry::Registry;
+use rollover::Rollover;
+
+/// What a call of the service answers.
+pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
+
+/// The service over one store.
+pub struct Service {
+    store: Arc<dyn Store>,
+    registry: Registry,
+    rollover: Rollover,
+}
+
+/// Whether this instance should be sent requests.
+#[derive(Debug)]
+pub struct Readiness {
+    /// `Err` if the store cannot be reached or written to.
+    pub store: store::Result<()>,
+    /// Boards whose rollover has been due for a minute without progress.
+    pub overdue: Vec<BoardName>,
+}
+
+impl Readiness {
+    /// Nothing is wrong.
+    pub fn is_ready(&self) -> bool {
+        self.store.is_ok() && self.overdue.is_empty()
+    }
+}
+
+/// Calls the store about a board; where the board turns out to be defined anew, once more about the new one.
+macro_rules! about_board {
+    ($self:ident, $board:ident, |$current:ident| $call:expr) => {{
+        let $current = $board;
+        match $call.await {
+            Err(StoreError::BoardChanged) => {
+                let fresh = $self.refreshed($board).await?;
+                let $current = &fresh;
+                Ok($call.await?)
+            }
+            other => Ok(other?),
+        }
+    }};
+}
+
+impl Service {
+    /// A service over this store.
+    pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
+        Arc::new(Self { registry: Registry::new(store.clone()), rollover: Rollover::new(store.clone()), store })
+    }
+
+    /// `embedded` or `redis`.
+    pub fn store_kind(&self) -> &'static str {
+        self.store.kind()
+    }
+
+    /// The board of that name. No store call for one known here.
+    pub async fn board(&self, name: &BoardName) -> Result<Arc<Board>> {
+        self.registry.get(name).await?.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))
+    }
+
+    /// All boards, by name.
+    pub async fn boards(&self) -> Result<Vec<Arc<Board>>> {
+        Ok(self.registry.refresh_all().await?)
+    }
+
+    /// Defines a board; `true` if it is new. The same definition again is fine, another one is a conflict.
+    pub async fn define(&self, name: &BoardName, definition: &Definition) -> Result<(Arc<Board>, bool)> {
+        definition.layout()?;
+        let (board, created) = match self.store.define(name, definition).await? {
+            Defined::Created(board) => (board, true),
+            Defined::Unchanged(board) => (board, false),
+            Defined::Conflict(existing) => {
+                let keys = existing.definition().differences(definition);
+                return Err(ServiceError::Conflict { existing, keys });
+            }
+        };
+        self.registry.put(board.clone());
+        Ok((board, created))
+    }
+
+    /// Removes a board with everything it holds.
+    pub async fn undefine(&self, name: &BoardName) -> Result<Arc<Board>> {
+        // From the store, not the cache: removing is rare, and it must hit the board that is there now.
+        let found = self.registry.refresh(name).await?;
+        let board = found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))?;
+        let existed = self.store.undefine(&board).await?;
+        self.registry.forget(name);
+        if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
+    }
+
+    /// Adds increments. [`StoreError::BoardChanged`] means that nothing was added and that amounts must be read
+    /// again, with the decimals of the board as [`board`](Self::board) now answers it.
+    pub async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
+        let added = self.store.add(board, batch).await;
+        if matches!(added, Err(StoreError::BoardChanged)) {
+            self.refreshed(board).await?;
+        }
+        Ok(added?)
+    }
+
+    /// The ranking from place `offset`, `limit` lines at most.
+    pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
+        about_board!(self, board, |current| self.store.page(current, offset, limit))
+    }
+
+    /// The lines around a subject.
+    pub async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
+        about_board!(self, board, |current| self.store.neighbors(current, subject, radius))
+    }
+
+    /// The scores of the given subjects.
+    pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
+        about_board!(self, board, |current| self.store.lookup(current, subjects))
+    }
+
+    /// Score, rank and slots of one subject.
+    pub async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
+        about_board!(self, board, |current| self.store.standing(current, subject))
+    }
+
+    /// One subject's amount over a shorter window ending now.
+    pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount> {
+        about_board!(self, board, |current| self.store.count(current, subject, reach))
+    }
+
+    /// Takes a subject out everywhere.
+    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        about_board!(self, board, |current| self.store.remove(current, subject))
+    }
+
+    /// Head, floor, slots and totals.
+    pub async fn status(&self, board: &Arc<Board>) -> Result<Status> {
+        about_board!(self, board, |current| self.store.status(current))
+    }
+
+    /// Rolls a board over; returns when nothing below its floor remains.
+    pub async fn rollover(&self, board: &Arc<Board>) -> Result<RolloverReport> {
+        about_board!(self, board, |current| self.rollover.run(current))
+    }
+
+    /// What a rollover would do.
+    pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<RolloverReport> {
+        about_board!(self, board, |current| self.rollover.preview(current))
+    }
+
+    /// Compares every subject's score with its slots; with `repair`, sets it right.
+    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<AuditReport> {
+        about_board!(self, board, |current| audit::run(&*self.store, current, repair))
+    }
+
+    /// The store's time.
+    pub async fn now(&self) -> Result<Timestamp> {
+        Ok(self.store.now().await?)
+    }
+
+    /// Moves a simulated clock forward.
+    pub async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
+        Ok(self.store.set_clock(to).await?)
+    }
+
+    /// Whether this instance should be sent requests. One store call.
+    pub async fn readiness(&self) -> Readiness {
+        Readiness { store: self.store.check().await, overdue: self.rollover.overdue() }
+    }
+
+    /// Makes everything durable; call once, when nothing else is under way.
+    pub async fn close(&self) -> Result<()> {
+        Ok(self.store.close().await?)
+    }
+
+    /// Boards that are due, for the scheduler, which then calls [`scheduled_rollover`](Self::scheduled_rollover)
+    /// for each.
+    async fn claim_due_boards(&self, list_again: bool) -> Result<Vec<Arc<Board>>> {
+        let boards = if list_again { self.registry.refresh_all().await? } else { self.registry.known() };
+        let now = self.store.now().await?;
+        Ok(self.rollover.claim_due(boards, now))
+    }
+
+    async fn scheduled_rollover(&self, board: &Arc<Board>) {
+        let outcome = self.rollover.run(board).await;
+        match &outcome {
+            Ok(report) if report.slots_retired > 0 => tracing::info!(
+                board = %board.name(), slots = report.slots_retired, subjects = report.subjects_touched,
+                took_ms = report.took.as_millis() as u64, "rolled over"
+            ),
+            Ok(_) => {}
+            Err(StoreError::BoardChanged) => self.registry.forget(board.name()),
+            Err(error) => tracing::warn!(board = %board.name(), %error, "rollover failed; the next tick tries again"),
+        }
+        self.rollover.finished(board.name(), &outcome);
+    }
+
+    /// The board of the same name as the store has it now.
+    async fn refreshed(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
+        let found = self.registry.refresh(board.name()).await?;
+        found.ok_or_else(|| ServiceError::UnknownBoard(board.name().clone()))
+    }
+}
