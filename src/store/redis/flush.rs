@@ -80,8 +80,11 @@ pub(super) fn lanes<'p, 'a>(plan: &'p Plan<'a>) -> Vec<Lane<'p, 'a>> {
 impl<'a> Flush<'a> {
     pub fn new(calls: &'a [Waiting]) -> Self {
         let items: Vec<&Increment> = calls.iter().flat_map(|call| &call.batch.increments).collect();
-        let call_of =
-            calls.iter().enumerate().flat_map(|(i, call)| std::iter::repeat_n(i, call.batch.increments.len())).collect();
+        let call_of = calls
+            .iter()
+            .enumerate()
+            .flat_map(|(i, call)| std::iter::repeat_n(i, call.batch.increments.len()))
+            .collect();
         Self {
             outcomes: vec![None; items.len()],
             items,

@@ -81,14 +81,7 @@ pub(super) async fn standing(session: &Session, board: &Board, subject: &Subject
     let Answer { frame, asked: starts, mut reply } = answer.await?;
     let (total, score, better) = (reply.count()?, reply.amount()?, reply.count()?);
     let slots = amounts(&mut reply, &starts)?;
-    Ok(Standing {
-        frame,
-        total,
-        score: score.unwrap_or_default(),
-        rank: score.map(|_| better + 1),
-        better,
-        slots,
-    })
+    Ok(Standing { frame, total, score: score.unwrap_or_default(), rank: score.map(|_| better + 1), better, slots })
 }
 
 /// The slots that hold an amount.

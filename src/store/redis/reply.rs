@@ -46,7 +46,10 @@ impl Reply {
             "stale" => Ok(Status::Stale { now: self.time()?, reading: self.time()? }),
             "stale_keys" => Ok(Status::StaleKeys {
                 header: self.header()?,
-                slots: self.list()?.map(|value| integer(&value).map(Timestamp::from_millis)).collect::<Result<_, _>>()?,
+                slots: self
+                    .list()?
+                    .map(|value| integer(&value).map(Timestamp::from_millis))
+                    .collect::<Result<_, _>>()?,
                 buckets: self.list()?.map(|value| integer(&value)).collect::<Result<_, _>>()?,
             }),
             "board_changed" => Err(Failure::BoardChanged),
