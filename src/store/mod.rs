@@ -23,6 +23,8 @@
 
 mod batch;
 mod error;
+pub mod redis;
+mod trust;
 
 use std::sync::Arc;
 
