@@ -188,19 +188,21 @@ mod tests {
 
     #[test]
     fn an_error_names_the_field_or_the_position() {
+        let number = |n: u64| serde_json::Value::from(n);
+        let text = |t: &str| serde_json::Value::from(t);
         for (body, code, member, value) in [
-            ("{\n \"now\": 1,,}", "malformed_json", "line", 2.into()),
-            ("{\"now\"", "malformed_json", "column", 6.into()),
-            ("", "malformed_json", "line", 1.into()),
-            ("[]", "invalid_field", "field", "body".into()),
-            ("3", "invalid_field", "field", "body".into()),
-            ("{}", "invalid_field", "field", "now".into()),
-            (r#"{"now":"x"}"#, "invalid_field", "field", "now".into()),
-            (r#"{"now":1,"now":2}"#, "invalid_field", "field", "now".into()),
-            (r#"{"now":1,"nwo":2}"#, "unknown_field", "field", "nwo".into()),
+            ("{\n \"now\": 1,,}", "malformed_json", "line", number(2)),
+            ("{\"now\"", "malformed_json", "column", number(6)),
+            ("", "malformed_json", "line", number(1)),
+            ("[]", "invalid_field", "field", text("body")),
+            ("3", "invalid_field", "field", text("body")),
+            ("{}", "invalid_field", "field", text("now")),
+            (r#"{"now":"x"}"#, "invalid_field", "field", text("now")),
+            (r#"{"now":1,"now":2}"#, "invalid_field", "field", text("now")),
+            (r#"{"now":1,"nwo":2}"#, "unknown_field", "field", text("nwo")),
         ] {
             let problem = problem(body);
-            assert_eq!((&problem["code"], &problem[member]), (&code.into(), &serde_json::Value::from(value)), "{body}");
+            assert_eq!((&problem["code"], &problem[member]), (&text(code), &value), "{body}");
         }
         assert_eq!(problem(r#" {"now":1} "#), "fine");
     }
