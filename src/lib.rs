@@ -18,5 +18,6 @@
 #![forbid(unsafe_code)]
 
 pub mod board;
+pub mod http;
 pub mod service;
 pub mod store;

@@ -22,8 +22,12 @@
 //!   and answers [`StoreError::BoardChanged`]: look the board up again.
 
 mod batch;
+pub mod embedded;
 mod error;
+<<<<<<< HEAD
 pub mod redis;
+=======
+>>>>>>> wt-http
 mod trust;
 
 use std::sync::Arc;
@@ -32,6 +36,7 @@ use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
+pub use trust::ClockTrust;
 
 use crate::board::{Amount, Board, BoardName, Definition, Frame, Subject, Timestamp};
 

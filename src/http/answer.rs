@@ -1,0 +1,63 @@
+//! What answers have in common: they are JSON, and they say which window they are about.
+
+use std::sync::Arc;
+
+use actix_web::HttpResponse;
+use actix_web::http::StatusCode;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::codes::Code;
+use super::openapi::time_schema;
+use super::problem::Problem;
+use crate::board::{Amount, Board, Frame, Score, Timestamp};
+
+/// The exact bounds of a window: `from` is in it, `to` is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct WindowBounds {
+    /// Start of the oldest slot that counts.
+    #[schema(schema_with = time_schema)]
+    pub(super) from: Timestamp,
+    /// End of the newest slot, in the future: the window rolls on when the clock reaches it.
+    #[schema(schema_with = time_schema)]
+    pub(super) to: Timestamp,
+    /// How many slots it has.
+    #[schema(minimum = 1, maximum = 2001)]
+    pub(super) slots: u32,
+}
+
+impl WindowBounds {
+    /// The board's whole window.
+    pub(super) fn of(board: &Board, frame: &Frame) -> Self {
+        Self { from: frame.window.floor, to: frame.window.end, slots: board.slots() }
+    }
+}
+
+/// An amount as the board shows it.
+pub(super) fn score(board: &Arc<Board>, units: Amount) -> Score {
+    Score { units: units.0, decimals: board.decimals() }
+}
+
+/// 200 with this body.
+pub(super) fn json(body: &impl Serialize) -> HttpResponse {
+    json_with(StatusCode::OK, body)
+}
+
+/// This status with this body.
+pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> HttpResponse {
+    match serde_json::to_vec(body) {
+        Ok(text) => HttpResponse::build(status).content_type("application/json").body(text),
+        Err(error) => Problem::new(Code::Internal, format!("an answer could not be written as JSON: {error}")).into(),
+    }
+}
+
+impl From<Problem> for HttpResponse {
+    fn from(problem: Problem) -> Self {
+        actix_web::ResponseError::error_response(&problem)
+    }
+}
+
+/// Wall time as answers show it.
+pub(super) fn millis(took: std::time::Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,302 @@
+//! Boards: defined at run time, inspected, audited, removed.
+
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, LOCATION};
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answer::WindowBounds;
+use super::body::Object;
+use super::openapi::{board_schema, definition_example, score_schema, subject_schema, time_schema};
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::{HttpState, address, answer, body};
+use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Score, Span, Subject, Timestamp};
+
+/// A board as it is defined, with every default filled in.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(example = definition_example)]
+pub(super) struct DefinedBoard {
+    #[schema(schema_with = board_schema)]
+    board: BoardName,
+    /// The metric in its canonical form.
+    metric: String,
+    /// The length of a slot.
+    slot: String,
+    /// Digits after the point that scores keep.
+    #[schema(maximum = 9)]
+    decimals: u8,
+    /// The zone whose midnights slots of an hour and more align to.
+    timezone: String,
+    /// Which end of the scores is the top: `desc` or `asc`.
+    #[schema(schema_with = super::openapi::order_schema)]
+    order: Order,
+    /// `current` or `full`: whether the window has one slot more, so as never to be shorter than it says.
+    #[schema(schema_with = super::openapi::cover_schema)]
+    cover: Cover,
+    /// How many slots the window has.
+    slots_in_window: u32,
+    /// Sets the board apart from an earlier one of the same name.
+    generation: String,
+}
+
+impl DefinedBoard {
+    fn of(board: &Board) -> Self {
+        let definition = board.definition();
+        Self {
+            board: board.name().clone(),
+            metric: definition.metric.to_string(),
+            slot: definition.slot.to_string(),
+            decimals: definition.decimals.digits(),
+            timezone: definition.timezone.name().to_owned(),
+            order: definition.order,
+            cover: definition.cover,
+            slots_in_window: board.slots(),
+            generation: board.generation().to_string(),
+        }
+    }
+}
+
+/// All boards.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BoardList {
+    /// By name.
+    boards: Vec<DefinedBoard>,
+}
+
+/// List boards
+///
+/// Every board with its definition, by name.
+#[utoipa::path(
+    get, path = "/v1/boards", operation_id = "listBoards", tag = "boards",
+    responses((status = 200, description = "The boards.", body = BoardList,
+        example = json!({"boards": [definition_example()]}))),
+)]
+pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    Parameters::read(&request, &[])?;
+    let boards = state.service.boards().await?;
+    Ok(answer::json(&BoardList { boards: boards.iter().map(|board| DefinedBoard::of(board)).collect() }))
+}
+
+/// A board as it is now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct BoardStatus {
+    #[serde(flatten)]
+    definition: DefinedBoard,
+    window: WindowBounds,
+    /// Start of the newest slot.
+    #[schema(schema_with = time_schema)]
+    head: Timestamp,
+    /// Start of the oldest slot that counts.
+    #[schema(schema_with = time_schema)]
+    floor: Timestamp,
+    /// The store's time when it answered.
+    #[schema(schema_with = time_schema)]
+    as_of: Timestamp,
+    /// How many subjects are ranked.
+    total: u64,
+    /// Slots of the window that somebody wrote to, oldest first.
+    slots: Vec<SlotStatus>,
+    /// Expired slots not yet fully subtracted.
+    retiring: u64,
+    /// Those slots, oldest first, each with the subjects still to be subtracted.
+    retiring_slots: Vec<SlotStatus>,
+}
+
+/// One slot of a board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct SlotStatus {
+    /// Start of the slot.
+    #[schema(schema_with = time_schema)]
+    from: Timestamp,
+    /// End of the slot, which is no part of it.
+    #[schema(schema_with = time_schema)]
+    to: Timestamp,
+    /// How many subjects have an amount in it.
+    subjects: u64,
+}
+
+/// Inspect a board
+///
+/// Its definition, head and floor, the slots that exist and those still retiring, each with its subjects.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
+    responses((status = 200, description = "The board as it is now.", body = BoardStatus, example = json!({
+        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+        "order": "desc", "cover": "current", "slots_in_window": 24, "generation": "5f1c2a9d04b7e386",
+        "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
+        "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
+        "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412}],
+        "retiring": 0, "retiring_slots": []}))),
+)]
+pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    Parameters::read(&request, &[])?;
+    let name = address::board_name(&request)?;
+    let board = state.service.board(&name).await?;
+    let status = state.service.status(&board).await?;
+    let board = state.service.board(&name).await?;
+    let slots = |slots: Vec<(Timestamp, u64)>| {
+        let slot = |(from, subjects)| SlotStatus { from, to: board.calendar().next(from), subjects };
+        slots.into_iter().map(slot).collect()
+    };
+    Ok(answer::json(&BoardStatus {
+        definition: DefinedBoard::of(&board),
+        window: WindowBounds::of(&board, &status.frame),
+        head: status.frame.window.head,
+        floor: status.frame.window.floor,
+        as_of: status.frame.as_of,
+        total: status.total,
+        slots: slots(status.slots),
+        retiring: status.frame.retiring,
+        retiring_slots: slots(status.retiring),
+    }))
+}
+
+/// The keys of a definition.
+const KEYS: [&str; 6] = ["metric", "slot", "decimals", "timezone", "order", "cover"];
+
+/// Define a board
+///
+/// Every instance of the store has it when this answers. The same definition again is fine (200). Another one is
+/// refused (409): stored data depends on every key, so none can change in place.
+#[utoipa::path(
+    put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
+    request_body(content = super::openapi::DefinitionBody, description = "The definition.", examples(
+        ("likes in 24 h" = (value = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h"}))),
+        ("sales in 7 days" = (value = json!({"metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h", "decimals": 2,
+            "timezone": "Europe/Berlin"}))),
+    )),
+    responses(
+        (status = 200, description = "The board existed with just this definition.", body = DefinedBoard),
+        (status = 201, description = "The board is new.", body = DefinedBoard,
+            headers(("location" = String, description = "Path of the board."))),
+    ),
+)]
+pub(super) async fn put(
+    request: HttpRequest,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::read(&request, &[])?;
+    let name = address::new_board_name(&request)?;
+    let body = body::read_json(&request, payload, state.options.max_body).await?;
+    let (board, created) = state.service.define(&name, &definition(&body)?).await?;
+    let status = if created { StatusCode::CREATED } else { StatusCode::OK };
+    let mut response = answer::json_with(status, &DefinedBoard::of(&board));
+    if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
+        response.headers_mut().insert(LOCATION, path);
+    }
+    Ok(response)
+}
+
+/// Reads a definition key by key, so that an error names its key.
+fn definition(body: &[u8]) -> Result<Definition, Problem> {
+    let object = Object::parse(body, &KEYS)?;
+    let wrong = |key: &str, error: &dyn std::fmt::Display| Problem::field(key, format!("'{key}': {error}"));
+    let metric: String = object.required("metric")?;
+    let metric = metric.parse().map_err(|error| wrong("metric", &error))?;
+    let slot: Span = object.required("slot")?;
+    let mut definition = Definition::new(metric, slot);
+    if let Some(digits) = object.optional::<u64>("decimals")? {
+        let decimals = u8::try_from(digits).ok().and_then(Decimals::new);
+        definition.decimals = decimals
+            .ok_or_else(|| wrong("decimals", &format_args!("{digits} is more than {}, the most", Decimals::MOST)))?;
+    }
+    if let Some(zone) = object.optional::<String>("timezone")? {
+        definition.timezone = zone.parse().map_err(|_| {
+            let zone: String = zone.chars().take(64).collect();
+            wrong("timezone", &format_args!("'{zone}' is not a zone of the IANA database, such as Europe/Berlin"))
+        })?;
+    }
+    if let Some(order) = object.optional("order")? {
+        definition.order = order;
+    }
+    if let Some(cover) = object.optional("cover")? {
+        definition.cover = cover;
+    }
+    Ok(definition)
+}
+
+/// Remove a board
+///
+/// With everything it holds: slots, ranking, remembered ids. Answers the definition it had.
+#[utoipa::path(
+    delete, path = "/v1/boards/{board}", operation_id = "removeBoard", tag = "boards",
+    responses((status = 200, description = "The board that went.", body = DefinedBoard)),
+)]
+pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    Parameters::read(&request, &[])?;
+    let board = state.service.undefine(&address::board_name(&request)?).await?;
+    Ok(answer::json(&DefinedBoard::of(&board)))
+}
+
+/// What an audit found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Audit {
+    #[schema(schema_with = board_schema)]
+    board: BoardName,
+    /// Subjects compared.
+    subjects_checked: u64,
+    /// How many had a score other than the sum of their slots.
+    differences: u64,
+    /// The largest of these differences.
+    #[schema(schema_with = score_schema)]
+    worst: Score,
+    /// The first few.
+    examples: Vec<AuditDifference>,
+    /// How many were set right.
+    repaired: u64,
+    /// Milliseconds it took.
+    took_ms: u64,
+}
+
+/// A subject whose score is not the sum of its slots.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct AuditDifference {
+    #[schema(schema_with = subject_schema)]
+    subject: Subject,
+    /// What the ranking says.
+    #[schema(schema_with = score_schema)]
+    score: Score,
+    /// What its slots add up to.
+    #[schema(schema_with = score_schema)]
+    slots: Score,
+}
+
+/// Audit a board
+///
+/// Compares every subject's score with the sum of its slots, each subject atomically, in bounded steps while
+/// writes and rollovers go on. With `repair=true` differences are set right in the same step.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
+    params(("repair" = bool, Query, example = false, description = "Whether to set differences right; false if absent.")),
+    responses((status = 200, description = "What it found.", body = Audit, example = json!({
+        "board": "hot-posts", "subjects_checked": 1234, "differences": 0, "worst": 0, "examples": [],
+        "repaired": 0, "took_ms": 12}))),
+)]
+pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
+    let repair = Parameters::read(&request, &["repair"])?.flag("repair")?;
+    let name = address::board_name(&request)?;
+    let board = state.service.board(&name).await?;
+    let report = state.service.audit(&board, repair).await?;
+    let board: Arc<Board> = state.service.board(&name).await?;
+    let units = |units: u64| Score { units: i64::try_from(units).unwrap_or(i64::MAX), decimals: board.decimals() };
+    let example = |difference: crate::store::Difference| AuditDifference {
+        subject: difference.subject,
+        score: answer::score(&board, difference.score),
+        slots: answer::score(&board, difference.slots),
+    };
+    Ok(answer::json(&Audit {
+        subjects_checked: report.subjects_checked,
+        differences: report.differences,
+        worst: units(report.worst),
+        examples: report.examples.into_iter().map(example).collect(),
+        repaired: report.repaired,
+        took_ms: answer::millis(report.took),
+        board: name,
+    }))
+}

@@ -1,0 +1,209 @@
+//! Bodies: how they are read, how large they may be, and which of their fields is wrong.
+
+use actix_web::HttpRequest;
+use actix_web::error::PayloadError;
+use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use actix_web::web::{Bytes, BytesMut, Payload};
+use futures_util::StreamExt;
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::codes::Code;
+use super::problem::Problem;
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// One JSON text.
+    Json,
+    /// A JSON text a line.
+    Ndjson,
+}
+
+/// The format that the request declares; JSON where it declares none.
+pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
+    let unsupported = |detail: String| Problem::new(Code::UnsupportedMediaType, detail);
+    if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
+        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
+    {
+        return Err(unsupported("bodies are read as they are: send them without Content-Encoding".into()));
+    }
+    let Some(declared) = request.headers().get(CONTENT_TYPE) else { return Ok(Format::Json) };
+    let text = declared.to_str().unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim();
+    match essence {
+        "application/json" => Ok(Format::Json),
+        "application/x-ndjson" | "application/ndjson" | "application/jsonl" => Ok(Format::Ndjson),
+        _ if essence.eq_ignore_ascii_case("application/json") => Ok(Format::Json),
+        _ if essence.eq_ignore_ascii_case("application/x-ndjson") => Ok(Format::Ndjson),
+        _ => Err(unsupported(format!(
+            "a body of type '{}' is not read; send application/json or, for increments, application/x-ndjson",
+            essence.chars().take(64).collect::<String>()
+        ))),
+    }
+}
+
+/// The whole JSON body, at most `limit` bytes of it.
+pub(super) async fn read_json(request: &HttpRequest, payload: Payload, limit: usize) -> Result<Bytes, Problem> {
+    match format(request)? {
+        Format::Json => read(payload, limit).await,
+        Format::Ndjson => Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "only increments can be sent as NDJSON; send application/json here",
+        )),
+    }
+}
+
+/// The whole body, at most `limit` bytes of it. A body that came in one piece is not copied.
+pub(super) async fn read(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
+    let Some(first) = payload.next().await.transpose().map_err(unreadable)? else { return Ok(Bytes::new()) };
+    if first.len() > limit {
+        return Err(too_large(limit));
+    }
+    let Some(second) = payload.next().await.transpose().map_err(unreadable)? else { return Ok(first) };
+    let mut whole = BytesMut::from(first.as_ref());
+    let mut piece = second;
+    loop {
+        if whole.len() + piece.len() > limit {
+            return Err(too_large(limit));
+        }
+        whole.extend_from_slice(&piece);
+        match payload.next().await.transpose().map_err(unreadable)? {
+            Some(next) => piece = next,
+            None => return Ok(whole.freeze()),
+        }
+    }
+}
+
+fn too_large(limit: usize) -> Problem {
+    let detail = format!("a JSON body may have {limit} bytes; send more as a stream of application/x-ndjson");
+    Problem::new(Code::TooLarge, detail).with("limit", limit)
+}
+
+/// A body that stopped before its end.
+pub(super) fn unreadable(error: PayloadError) -> Problem {
+    match error {
+        PayloadError::Overflow => Problem::new(Code::TooLarge, "the body is larger than this path reads"),
+        other => Problem::new(Code::IncompleteBody, format!("the body did not arrive whole: {other}")),
+    }
+}
+
+/// A text that is not JSON at all.
+pub(super) fn malformed(error: &serde_json::Error) -> Problem {
+    Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}"))
+        .with("line", error.line())
+        .with("column", error.column())
+}
+
+/// What serde says, without the position: within a field it counts from the field's own start.
+pub(super) fn without_position(error: &serde_json::Error) -> String {
+    let mut text = error.to_string();
+    if let Some(at) = text.rfind(" at line ") {
+        text.truncate(at);
+    }
+    text
+}
+
+/// A JSON object whose fields are read one by one, so that an error can name the field.
+pub(super) struct Object<'a> {
+    fields: Vec<(String, &'a RawValue)>,
+}
+
+impl<'a> Object<'a> {
+    /// Reads an object that may have these fields and no others.
+    pub(super) fn parse(body: &'a [u8], known: &[&str]) -> Result<Self, Problem> {
+        let object: Object<'a> = serde_json::from_slice(body).map_err(|error| {
+            if error.is_data() {
+                let detail =
+                    format!("the body must be an object with {}: {}", known.join(", "), without_position(&error));
+                Problem::field("body", detail)
+            } else {
+                malformed(&error)
+            }
+        })?;
+        for (at, (name, _)) in object.fields.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                let name: String = name.chars().take(64).collect();
+                let detail = format!("there is no field '{name}' here; there is {}", known.join(", "));
+                return Err(Problem::new(Code::UnknownField, detail).with("field", name));
+            }
+            if object.fields[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(Problem::field(name, format!("the field '{name}' is given twice")));
+            }
+        }
+        Ok(object)
+    }
+
+    /// A field, if it is given.
+    pub(super) fn optional<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Problem> {
+        let Some((_, raw)) = self.fields.iter().find(|(given, _)| given == name) else { return Ok(None) };
+        serde_json::from_str(raw.get())
+            .map(Some)
+            .map_err(|error| Problem::field(name, format!("'{name}': {}", without_position(&error))))
+    }
+
+    /// A field that must be given.
+    pub(super) fn required<T: Deserialize<'a>>(&self, name: &str) -> Result<T, Problem> {
+        self.optional(name)?.ok_or_else(|| Problem::field(name, format!("the field '{name}' is missing")))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Vec<(String, &'de RawValue)>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    // One more than any request has is enough to name the stray or the repeated one.
+                    if fields.len() <= MOST_FIELDS {
+                        fields.push(field);
+                    }
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Fields).map(|fields| Object { fields })
+    }
+}
+
+/// More than the fields of any object that the API reads.
+const MOST_FIELDS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(body: &str) -> serde_json::Value {
+        let object = Object::parse(body.as_bytes(), &["now", "deep"]);
+        object.and_then(|object| object.required::<u8>("now")).map_or_else(|problem| problem.body(), |_| "fine".into())
+    }
+
+    #[test]
+    fn an_error_names_the_field_or_the_position() {
+        let number = |n: u64| serde_json::Value::from(n);
+        let text = |t: &str| serde_json::Value::from(t);
+        for (body, code, member, value) in [
+            ("{\n \"now\": 1,,}", "malformed_json", "line", number(2)),
+            ("{\"now\"", "malformed_json", "column", number(6)),
+            ("", "malformed_json", "line", number(1)),
+            ("[]", "invalid_field", "field", text("body")),
+            ("3", "invalid_field", "field", text("body")),
+            ("{}", "invalid_field", "field", text("now")),
+            (r#"{"now":"x"}"#, "invalid_field", "field", text("now")),
+            (r#"{"now":1,"now":2}"#, "invalid_field", "field", text("now")),
+            (r#"{"now":1,"nwo":2}"#, "unknown_field", "field", text("nwo")),
+        ] {
+            let problem = problem(body);
+            assert_eq!((&problem["code"], &problem[member]), (&text(code), &value), "{body}");
+        }
+        assert_eq!(problem(r#" {"now":1} "#), "fine");
+    }
+}

@@ -1,0 +1,214 @@
+//! Increments in: one, a batch, or a stream without end.
+
+mod item;
+mod lines;
+mod receipt;
+mod stream;
+
+use std::sync::Arc;
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde_json::value::RawValue;
+
+use self::item::{Flaw, Item, Items, MOST_ITEMS, Sent};
+use self::receipt::{NewScore, Place};
+use super::body::{self, Format};
+use super::codes::{Code, ItemCode};
+use super::meters::Tally;
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::{HttpState, address, answer};
+use crate::board::{Board, Score};
+use crate::service::ServiceError;
+use crate::store::{Batch, StoreError};
+
+pub(super) use self::receipt::{Counts, Receipt};
+
+/// Count increments
+///
+/// Send one increment, `{"increments":[…]}`, or a stream of any length as `application/x-ndjson` with one
+/// increment a line (blank lines are skipped). The answer comes after the store has them.
+///
+/// Each increment stands for itself: one that cannot be counted is named under `rejected` with its reason, by its
+/// `index` (JSON, from 0) or `line` (NDJSON, from 1), and the rest counts. The request as a whole fails only where
+/// it is unsound as such: not JSON, or a single increment with a missing, unknown or wrongly typed field.
+///
+/// An `id` counts once per board and subject, for as long as the window, at most a day, after it arrived: with
+/// ids a request can be repeated safely. If the store fails in the middle of a stream, the answer is the problem
+/// with `accepted`, `duplicates` and `counted_through`, the last line up to which everything has been settled;
+/// lines after it may or may not have been counted, so resume from there with ids.
+#[utoipa::path(
+    post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
+    params(("return" = String, Query, pattern = "^score$", example = "score",
+        description = "`score` answers, under `scores`, each subject's new score from the same atomic step (JSON only).")),
+    request_body(description = "One increment, a batch, or a stream.", content(
+        (super::openapi::IncrementsBody = "application/json", examples(
+            ("one" = (summary = "One increment", value = json!({"subject": "post-1", "amount": 2}))),
+            ("batch" = (summary = "A batch", value = json!({"increments": [
+                {"subject": "post-1"}, {"subject": "post-2", "amount": -1, "id": "e-82"}]}))),
+        )),
+        (String = "application/x-ndjson", example = "{\"subject\":\"post-1\",\"amount\":2}\n{\"subject\":\"post-2\",\"id\":\"e-83\"}\n"),
+    )),
+    responses((status = 200, description = "What became of each increment.", body = Receipt, examples(
+        ("all counted" = (value = json!({"accepted": 2, "duplicates": 0, "rejected": []}))),
+        ("some rejected" = (value = json!({"accepted": 1, "duplicates": 0,
+            "rejected": [{"index": 1, "code": "too_late", "detail": "its slot has left the window"}],
+            "rejected_counts": {"too_late": 1}}))),
+        ("with scores" = (value = json!({"accepted": 1, "duplicates": 0, "rejected": [],
+            "scores": [{"index": 0, "subject": "post-1", "score": 19}]}))),
+    ))),
+)]
+pub(super) async fn add(
+    request: HttpRequest,
+    payload: Payload,
+    state: Data<HttpState>,
+    tally: Data<Tally>,
+) -> Result<HttpResponse, Problem> {
+    let return_scores = wants_scores(&request)?;
+    let name = address::board_name(&request)?;
+    let format = body::format(&request)?;
+    let board = state.service.board(&name).await?;
+    let receipt = match format {
+        Format::Ndjson if return_scores => {
+            let detail = "return=score answers JSON requests only: a stream has no end to hold its scores for";
+            return Err(Problem::field("return", detail));
+        }
+        Format::Ndjson => stream::add(&state, board, payload, &tally).await?,
+        Format::Json => {
+            let body = body::read(payload, state.options.max_body).await?;
+            let receipt = match add_json(&state, &board, &body, return_scores).await {
+                Err(Failure::BoardChanged) => {
+                    // Nothing was added; the amounts must be read again with the decimals it has now.
+                    let board = state.service.board(&name).await?;
+                    add_json(&state, &board, &body, return_scores).await?
+                }
+                other => other?,
+            };
+            tally.record(Counts::default(), receipt.counts());
+            receipt
+        }
+    };
+    Ok(answer::json(&receipt))
+}
+
+fn wants_scores(request: &HttpRequest) -> Result<bool, Problem> {
+    match Parameters::read(request, &["return"])?.text("return") {
+        None => Ok(false),
+        Some("score") => Ok(true),
+        Some(_) => Err(Problem::field("return", "'return' must be score")),
+    }
+}
+
+/// Why a JSON request was not added.
+enum Failure {
+    /// Nothing was added: look the board up and read the body again.
+    BoardChanged,
+    Refused(Problem),
+}
+
+impl From<Problem> for Failure {
+    fn from(problem: Problem) -> Self {
+        Failure::Refused(problem)
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::BoardChanged => StoreError::BoardChanged.into(),
+            Failure::Refused(problem) => problem,
+        }
+    }
+}
+
+async fn add_json(state: &HttpState, board: &Arc<Board>, body: &[u8], return_scores: bool) -> Result<Receipt, Failure> {
+    let mut receipt = Receipt::default();
+    let mut batch = Batch { increments: Vec::new(), return_scores };
+    // Where each increment of the batch stood; empty while they stand where they were sent.
+    let mut places: Vec<u64> = Vec::new();
+    match read_items(body)? {
+        OneOrMany::One(item) => match item.judge(board) {
+            Ok(increment) => batch.increments.push(increment),
+            Err(flaw) if flaw.of_shape => return Err(unsound(flaw).into()),
+            Err(flaw) => receipt.reject(Place::Index(0), flaw.code, || flaw.detail),
+        },
+        OneOrMany::Many(items) => {
+            batch.increments.reserve(items.len());
+            for (index, raw) in items.into_iter().enumerate() {
+                match judge_raw(raw, board) {
+                    Ok(increment) => {
+                        batch.increments.push(increment);
+                        places.push(index as u64);
+                    }
+                    Err(flaw) => receipt.reject(Place::Index(index as u64), flaw.code, || flaw.detail),
+                }
+            }
+        }
+    }
+    let place = |at: usize| places.get(at).copied().unwrap_or(at as u64);
+    let subjects: Vec<_> =
+        if return_scores { batch.increments.iter().map(|i| i.subject.clone()).collect() } else { Vec::new() };
+    let outcomes = if batch.increments.is_empty() {
+        Vec::new()
+    } else {
+        match state.service.add(board, batch).await {
+            Ok(added) => added.outcomes,
+            Err(ServiceError::Store(StoreError::BoardChanged)) => return Err(Failure::BoardChanged),
+            Err(error) => return Err(Failure::Refused(error.into())),
+        }
+    };
+    let mut scores = Vec::with_capacity(subjects.len());
+    let mut subjects = subjects.into_iter();
+    for (at, outcome) in outcomes.into_iter().enumerate() {
+        let new = receipt.settle(Place::Index(place(at)), outcome, board);
+        if let (Some(subject), Some(new)) = (subjects.next(), new) {
+            let score = Score { units: new.0, decimals: board.decimals() };
+            scores.push(NewScore { index: place(at), subject, score });
+        }
+    }
+    // What did not parse was noted before what the store refused.
+    receipt.rejected.sort_by_key(|rejected| rejected.index);
+    receipt.scores = return_scores.then_some(scores);
+    Ok(receipt)
+}
+
+enum OneOrMany<'a> {
+    One(Item<'a>),
+    Many(Vec<&'a RawValue>),
+}
+
+fn read_items(body: &[u8]) -> Result<OneOrMany<'_>, Problem> {
+    let sent: Sent<'_> = serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() { Problem::field("body", body::without_position(&error)) } else { body::malformed(&error) }
+    })?;
+    match sent.increments {
+        None => Ok(OneOrMany::One(sent.single)),
+        Some(Items::NoList) => Err(Problem::field("increments", "'increments' must be a list of increments")),
+        Some(Items::TooMany) => {
+            let detail = format!("a batch may have {MOST_ITEMS} increments; send more as application/x-ndjson");
+            Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_ITEMS))
+        }
+        Some(Items::List(_)) if !sent.single.is_empty() => {
+            Err(Problem::new(Code::UnknownField, "beside 'increments' there must be no other field"))
+        }
+        Some(Items::List(items)) => Ok(OneOrMany::Many(items)),
+    }
+}
+
+/// An element of a batch: what is wrong with it is its own affair.
+fn judge_raw(raw: &RawValue, board: &Board) -> Result<crate::store::Increment, Flaw> {
+    let item: Item<'_> = serde_json::from_str(raw.get()).map_err(|error| Flaw {
+        code: ItemCode::InvalidIncrement,
+        field: String::new(),
+        detail: body::without_position(&error),
+        of_shape: true,
+    })?;
+    item.judge(board)
+}
+
+/// A single increment of the wrong shape: the request itself was not sound.
+fn unsound(flaw: Flaw) -> Problem {
+    let code = if flaw.code == ItemCode::UnknownField { Code::UnknownField } else { Code::InvalidField };
+    Problem::new(code, flaw.detail).with("field", flaw.field)
+}

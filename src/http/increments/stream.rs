@@ -1,0 +1,213 @@
+//! A stream of increments, in constant memory however long it is.
+//!
+//! Lines are put together in portions; a few portions are with the store at a time and are settled in order, so
+//! that the receipt reads as the stream did. A portion leaves when it is full, or when nothing more has arrived
+//! and the store is idle: a slow stream counts as it trickles in. Reading stops while the store is behind, which
+//! the client feels as back-pressure.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use actix_web::web::Payload;
+use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream::FuturesOrdered;
+
+use super::item::{Flaw, Item};
+use super::lines::{Line, Lines};
+use super::receipt::{Place, Receipt};
+use crate::board::Board;
+use crate::http::HttpState;
+use crate::http::body;
+use crate::http::codes::ItemCode;
+use crate::http::meters::Tally;
+use crate::http::problem::Problem;
+use crate::service::{self, Service, ServiceError};
+use crate::store::{Added, Batch};
+
+/// Lines in a portion.
+const PORTION: usize = 1_000;
+
+/// Portions with the store at a time.
+const IN_FLIGHT: usize = 4;
+
+/// Some lines of the stream, parsed.
+#[derive(Default)]
+struct Portion {
+    batch: Batch,
+    /// The line of each increment of the batch.
+    lines: Vec<u64>,
+    /// Lines that are no increments.
+    flaws: Vec<(u64, ItemCode, String)>,
+    /// The last line in it, good or bad.
+    last: u64,
+}
+
+/// A portion that the store has answered.
+struct Answered {
+    portion: Portion,
+    added: service::Result<Option<Added>>,
+}
+
+/// What is known of the stream so far.
+struct Progress<'a> {
+    board: Arc<Board>,
+    receipt: Receipt,
+    tally: &'a Tally,
+    /// Every line up to this one is in the receipt.
+    settled_through: u64,
+    /// A portion has failed: what follows is no longer without gaps.
+    broken: bool,
+}
+
+/// Adds every line of the stream.
+pub(super) async fn add(
+    state: &HttpState,
+    board: Arc<Board>,
+    mut payload: Payload,
+    tally: &Tally,
+) -> Result<Receipt, Problem> {
+    let board = current(&state.service, &board).await?;
+    let mut progress =
+        Progress { board: board.clone(), receipt: Receipt::default(), tally, settled_through: 0, broken: false };
+    let mut lines = Lines::new(state.options.max_line);
+    let (mut open, mut full) = (Portion::default(), VecDeque::new());
+    let mut in_flight = FuturesOrdered::new();
+    let mut ended = false;
+    loop {
+        while in_flight.len() < IN_FLIGHT
+            && let Some(portion) = full.pop_front()
+        {
+            in_flight.push_back(send(&state.service, &board, portion));
+        }
+        if ended && full.is_empty() && in_flight.is_empty() {
+            return Ok(progress.receipt);
+        }
+        tokio::select! {
+            biased;
+            piece = payload.next(), if !ended && full.is_empty() => {
+                let mut each = |number, line: Line<'_>| {
+                    open.take(number, line, &board);
+                    if open.is_full() {
+                        full.push_back(std::mem::take(&mut open));
+                    }
+                };
+                match piece {
+                    Some(Ok(piece)) => lines.feed(&piece, each),
+                    None => {
+                        lines.finish(&mut each);
+                        full.push_back(std::mem::take(&mut open));
+                        ended = true;
+                    }
+                    Some(Err(error)) => {
+                        // A line that was cut off is not one the client meant; whole ones before it count.
+                        in_flight.push_back(send(&state.service, &board, std::mem::take(&mut open)));
+                        return Err(progress.abandon(in_flight, body::unreadable(error)).await);
+                    }
+                }
+            }
+            Some(answered) = in_flight.next(), if !in_flight.is_empty() => {
+                if let Err(error) = progress.settle(answered) {
+                    return Err(progress.abandon(in_flight, error.into()).await);
+                }
+            }
+            () = ready(()), if !open.is_empty() && in_flight.is_empty() => {
+                full.push_back(std::mem::take(&mut open));
+            }
+        }
+    }
+}
+
+/// The board as the store has it now: half way through a stream it is too late to read amounts anew.
+async fn current(service: &Service, board: &Arc<Board>) -> service::Result<Arc<Board>> {
+    service.page(board, 0, 1).await?;
+    service.board(board.name()).await
+}
+
+async fn send(service: &Service, board: &Arc<Board>, mut portion: Portion) -> Answered {
+    let batch = std::mem::take(&mut portion.batch);
+    let added = if batch.increments.is_empty() { Ok(None) } else { service.add(board, batch).await.map(Some) };
+    Answered { portion, added }
+}
+
+impl Portion {
+    fn take(&mut self, number: u64, line: Line<'_>, board: &Board) {
+        self.last = number;
+        match judge(line, board) {
+            Ok(increment) => {
+                if self.lines.is_empty() {
+                    self.batch.increments.reserve(PORTION);
+                    self.lines.reserve(PORTION);
+                }
+                self.batch.increments.push(increment);
+                self.lines.push(number);
+            }
+            Err(flaw) => self.flaws.push((number, flaw.code, flaw.detail)),
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.lines.len() + self.flaws.len() >= PORTION
+    }
+
+    fn is_empty(&self) -> bool {
+        self.lines.is_empty() && self.flaws.is_empty()
+    }
+}
+
+fn judge(line: Line<'_>, board: &Board) -> Result<crate::store::Increment, Flaw> {
+    let flaw = |code, detail| Flaw { code, field: String::new(), detail, of_shape: true };
+    let Line::Text(text) = line else {
+        return Err(flaw(ItemCode::LineTooLong, "the line is longer than allowed".to_owned()));
+    };
+    let item: Item<'_> =
+        serde_json::from_slice(text).map_err(|error| flaw(ItemCode::MalformedLine, error.to_string()))?;
+    item.judge(board)
+}
+
+impl Progress<'_> {
+    /// Takes a portion into the receipt, in the order of its lines.
+    fn settle(&mut self, answered: Answered) -> Result<(), ServiceError> {
+        let Portion { lines, flaws, last, .. } = answered.portion;
+        let outcomes = match answered.added {
+            Ok(added) => added.map(|added| added.outcomes).unwrap_or_default(),
+            Err(error) => {
+                self.broken = true;
+                return Err(error);
+            }
+        };
+        let before = self.receipt.counts();
+        let mut flaws = flaws.into_iter().peekable();
+        for (line, outcome) in lines.into_iter().zip(outcomes) {
+            while let Some((number, code, detail)) = flaws.next_if(|(number, ..)| *number < line) {
+                self.receipt.reject(Place::Line(number), code, || detail);
+            }
+            self.receipt.settle(Place::Line(line), outcome, &self.board);
+        }
+        for (number, code, detail) in flaws {
+            self.receipt.reject(Place::Line(number), code, || detail);
+        }
+        self.tally.record(before, self.receipt.counts());
+        if !self.broken {
+            self.settled_through = self.settled_through.max(last);
+        }
+        Ok(())
+    }
+
+    /// Waits for what is still with the store, then says how far the stream came.
+    async fn abandon(
+        mut self,
+        mut in_flight: FuturesOrdered<impl Future<Output = Answered>>,
+        problem: Problem,
+    ) -> Problem {
+        while let Some(answered) = in_flight.next().await {
+            if let Err(error) = self.settle(answered) {
+                tracing::debug!(%error, "a later portion of an abandoned stream failed too");
+            }
+        }
+        problem
+            .with("accepted", self.receipt.accepted)
+            .with("duplicates", self.receipt.duplicates)
+            .with("counted_through", self.settled_through)
+    }
+}

@@ -1,0 +1,138 @@
+//! What is measured about requests: how many, how long, how many at once; and what became of increments.
+//!
+//! Handles are looked up once per worker, never per request. Labels have few values: the route's template, the
+//! method, the class of the status.
+
+use std::time::Instant;
+
+use actix_web::Error;
+use actix_web::dev::ServiceResponse;
+use actix_web::http::{Method, StatusCode};
+use metrics::{
+    Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+use super::codes::ItemCode;
+use super::increments::Counts;
+
+/// Requests answered, by `route`, `method` and `status` (`2xx`, …).
+pub const REQUESTS: &str = "rolltop_http_requests_total";
+/// Seconds from the request's head to the answer's, by `route` and `method`.
+pub const DURATION: &str = "rolltop_http_request_duration_seconds";
+/// Requests being answered now.
+pub const IN_FLIGHT: &str = "rolltop_http_requests_in_flight";
+/// Increments by `outcome`: `accepted`, `duplicate`, or the code of the rejection.
+pub const INCREMENTS: &str = "rolltop_increments_total";
+
+/// Tells the recorder what each of them is.
+pub(super) fn describe() {
+    describe_counter!(REQUESTS, "Requests answered, by route, method and class of status");
+    describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from a request's head to its answer's head");
+    describe_gauge!(IN_FLIGHT, "Requests being answered now");
+    describe_counter!(INCREMENTS, "Increments by outcome: accepted, duplicate, or the code of the rejection");
+}
+
+const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/// The methods with series of their own; all others share one.
+const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
+
+/// The meters of one route.
+pub(super) struct RouteMeters {
+    /// One for each of [`METHODS`] that the route has; the last for any other.
+    methods: Vec<(Option<Method>, MethodMeters)>,
+    in_flight: Gauge,
+}
+
+struct MethodMeters {
+    by_class: [Counter; CLASSES.len()],
+    duration: Histogram,
+}
+
+/// Counts a request as under way until dropped, also when the client leaves before the answer.
+struct UnderWay(Gauge);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+impl RouteMeters {
+    /// The meters of the route with this template, for the methods it has.
+    pub(super) fn new(route: &'static str, has: impl Fn(&Method) -> bool) -> Self {
+        let meters = |method: &'static str| MethodMeters {
+            by_class: CLASSES.map(|class| counter!(REQUESTS, "route" => route, "method" => method, "status" => class)),
+            duration: histogram!(DURATION, "route" => route, "method" => method),
+        };
+        let name = |method: &Method| match method.as_str() {
+            "GET" => "GET",
+            "POST" => "POST",
+            "PUT" => "PUT",
+            "DELETE" => "DELETE",
+            _ => "other",
+        };
+        let own = METHODS.into_iter().filter(has).map(|m| (Some(m.clone()), meters(name(&m))));
+        let methods = own.chain([(None, meters("other"))]).collect();
+        Self { methods, in_flight: gauge!(IN_FLIGHT) }
+    }
+
+    /// Measures one request.
+    pub(super) async fn measure<B>(
+        &self,
+        method: Method,
+        answer: impl Future<Output = Result<ServiceResponse<B>, Error>>,
+    ) -> Result<ServiceResponse<B>, Error> {
+        let started = Instant::now();
+        self.in_flight.increment(1.0);
+        let _under_way = UnderWay(self.in_flight.clone());
+        let result = answer.await;
+        let status = match &result {
+            Ok(response) => response.status(),
+            Err(error) => error.as_response_error().status_code(),
+        };
+        let of_method = self.methods.iter().find(|(own, _)| own.as_ref().is_none_or(|own| *own == method));
+        if let Some((_, meters)) = of_method {
+            meters.by_class[class(status)].increment(1);
+            meters.duration.record(started.elapsed());
+        }
+        result
+    }
+}
+
+fn class(status: StatusCode) -> usize {
+    (usize::from(status.as_u16() / 100).max(1) - 1).min(CLASSES.len() - 1)
+}
+
+/// Counts increments by what became of them.
+pub(super) struct Tally {
+    accepted: Counter,
+    duplicates: Counter,
+    rejected: [Counter; ItemCode::ALL.len()],
+}
+
+impl Tally {
+    pub(super) fn new() -> Self {
+        let outcome = |outcome: &'static str| counter!(INCREMENTS, "outcome" => outcome);
+        let mut codes = ItemCode::ALL.iter();
+        Self {
+            accepted: outcome("accepted"),
+            duplicates: outcome("duplicate"),
+            rejected: std::array::from_fn(|_| codes.next().map_or_else(Counter::noop, |code| outcome(code.as_str()))),
+        }
+    }
+
+    /// Adds what a receipt's numbers have grown by.
+    pub(super) fn record(&self, before: Counts, now: Counts) {
+        let grown = |counter: &Counter, before: u64, now: u64| {
+            if now > before {
+                counter.increment(now - before);
+            }
+        };
+        grown(&self.accepted, before.accepted, now.accepted);
+        grown(&self.duplicates, before.duplicates, now.duplicates);
+        for (counter, code) in self.rejected.iter().zip(ItemCode::ALL) {
+            grown(counter, before.rejected(*code), now.rejected(*code));
+        }
+    }
+}
