@@ -18,4 +18,5 @@
 #![forbid(unsafe_code)]
 
 pub mod board;
+pub mod cli;
 pub mod store;
