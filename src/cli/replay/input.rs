@@ -92,6 +92,9 @@ pub struct Lines<R> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
+/// A line's number and its bytes.
+pub type Line<'l> = (u64, Result<&'l [u8], TooLong>);
+
 impl<R: BufRead> Lines<R> {
     /// The lines of `reader`.
     pub fn new(reader: R) -> Self {
@@ -99,7 +102,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line and its number; `None` at the end.
-    pub fn next(&mut self) -> io::Result<Option<(u64, Result<&[u8], TooLong>)>> {
+    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
         if self.reader.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
