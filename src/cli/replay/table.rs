@@ -39,7 +39,10 @@ pub fn read(
                 csv::ErrorKind::UnequalLengths { pos, .. } => {
                     each(pos.as_ref().map_or(line, csv::Position::line), &[], Err(Skip::FieldCount))?;
                 }
-                _ => return Err(error).with_context(|| format!("in the record that starts at line {line}")),
+                _ => {
+                    return Err(io::Error::from(error))
+                        .with_context(|| format!("in the record that starts at line {line}"));
+                }
             },
         }
     }
