@@ -20,4 +20,5 @@
 pub mod board;
 pub mod http;
 pub mod service;
+pub mod cli;
 pub mod store;

@@ -1,1 +1,4 @@
-fn main() {}
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    rolltop::cli::run().await
+}
