@@ -24,10 +24,7 @@
 mod batch;
 pub mod embedded;
 mod error;
-<<<<<<< HEAD
 pub mod redis;
-=======
->>>>>>> wt-http
 mod trust;
 
 use std::sync::Arc;
