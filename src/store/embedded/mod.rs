@@ -31,6 +31,8 @@ mod record;
 mod recovery;
 mod store;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod watermark;
 mod writer;
 mod writing;
@@ -48,7 +50,7 @@ pub use options::{Durability, DurabilityError, EmbeddedOptions};
 use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, Reading};
 use self::codec::Operations;
-use self::disk::{Disk, Fjall};
+use self::disk::{Disk, DiskError, Fjall};
 use self::journal::{Journal, Sweep, Ticket};
 use self::tables::{Advance, Tables};
 use self::watermark::Watermark;
@@ -77,28 +79,25 @@ impl Embedded {
     /// [`StoreError::Setup`] if the directory is in use or cannot be made, [`StoreError::ClockModeMismatch`] if it
     /// was made with the other clock mode, [`StoreError::Corrupt`] if something is damaged or missing.
     pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
-        let open = || Self::open_on(options, Pace::default(), |disk| disk);
+        let open = || Self::open_on(options, Pace::default(), open_database);
         tokio::task::spawn_blocking(open).await.map_err(|error| StoreError::Backend { source: Box::new(error) })?
     }
 
-    /// `wrap` may put something between the store and the disk, which tests do to make it fail.
+    /// Opens with a disk of the caller's making: tests have one that fails, and one to look into.
     fn open_on(
         options: EmbeddedOptions,
         pace: Pace,
-        wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>,
+        open: impl FnOnce(&Path) -> Result<Arc<dyn Disk>, DiskError>,
     ) -> Result<Arc<Embedded>> {
         let folder = &options.path;
         let lock = lock(folder)?;
-        let corrupt = |error: disk::DiskError| StoreError::Corrupt {
+        let corrupt = |error: DiskError| StoreError::Corrupt {
             detail: format!("{}: {error}. Restore the folder from a backup", folder.display()),
         };
-        let database = folder.join("database");
-        precheck::precheck(&database).map_err(corrupt)?;
-        let disk: Arc<dyn Disk> = Arc::new(Fjall::open(&database).map_err(corrupt)?);
+        let disk = open(&folder.join("database")).map_err(corrupt)?;
         let recovered = recovery::recover(disk.as_ref(), folder, options.clock)?;
         // Whatever opening has relied on is to be on the disk before more is built on it.
         disk.sync().map_err(corrupt)?;
-        let disk = wrap(disk);
 
         let boards: Arc<Boards> = Arc::new(RwLock::new(recovered.boards));
         let journal = Arc::new(Journal::new(options.durability));
@@ -239,6 +238,11 @@ impl Tables {
         }
         believed
     }
+}
+
+fn open_database(path: &Path) -> Result<Arc<dyn Disk>, DiskError> {
+    precheck::precheck(path)?;
+    Ok(Arc::new(Fjall::open(path)?))
 }
 
 fn setup(folder: &Path, what: &str, error: std::io::Error) -> StoreError {
