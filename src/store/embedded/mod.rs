@@ -2,13 +2,13 @@
 //!
 //! # What is where
 //! - **Memory** holds every live record: all boards must fit. Per board, behind one lock: subjects' records with
-//!   all their slices, each slot's subjects, the [ranking](ranking), and the ids counted lately ([`tables`]).
-//!   Roughly 150 bytes a subject and 24 more for each further slice, plus the subject's text.
-//! - **The journal** lists what became of each write: absolute amounts, not changes ([`codec`]). One thread
-//!   ([`writer`]) writes whatever has gathered as one group; who wrote waits for its group ([`journal`]).
-//! - **The records** in the database are what opening reads; now and then the journal is [folded](fold) into them.
-//! - All of it is one fjall keyspace ([`disk`]), and beside it stand a lock file and the
-//!   [watermark](watermark), which tells a journal that ends from one that was cut off.
+//!   all their slices, each slot's subjects, the ranking, and the ids counted lately (`tables`).
+//!   Roughly 200 bytes a subject and 24 more for each further slice, plus the subject's text.
+//! - **The journal** lists what became of each write: absolute amounts, not changes (`codec`). One thread
+//!   (`writer`) writes whatever has gathered as one group; who wrote waits for its group (`journal`).
+//! - **The records** in the database are what opening reads; now and then the journal is folded into them.
+//! - All of it is one fjall keyspace (`disk`), and beside it stand a lock file and the
+//!   watermark, which tells a journal that ends from one that was cut off.
 //!
 //! # The life of a write
 //! Lock the board; read the clock, move head and floor; apply the batch to memory; append its operations to the
@@ -73,7 +73,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the data directory, making it if there is none, and reads it into memory: about a second for a
+    /// Opens the data directory, making it if there is none, and reads it into memory: some seconds for a
     /// million subjects.
     ///
     /// [`StoreError::Setup`] if the directory is in use or cannot be made, [`StoreError::ClockModeMismatch`] if it

@@ -2,7 +2,8 @@
 //!
 //! Entries are kept sorted by (score, subject bytes) in chunks of at most [`MOST`] entries; a Fenwick tree over the
 //! chunks' sizes turns "which place is this?" and "who is at place n?" into O(log n). An entry names its subject by
-//! id and carries the subject's first eight bytes, so that ties rarely have to look at the text.
+//! id and carries the subject's first sixteen bytes, so that ties rarely have to look at the text, which is two
+//! cache misses away: at a million subjects that is most of what an update costs.
 
 use std::cmp::Ordering;
 
@@ -15,7 +16,7 @@ const FILL: usize = 384;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub score: i64,
-    prefix: u64,
+    prefix: [u64; 2],
     pub id: u32,
 }
 
@@ -26,10 +27,15 @@ pub(super) trait Texts {
 
 impl Entry {
     pub(super) fn new(score: i64, text: &str, id: u32) -> Self {
-        let mut first = [0; 8];
-        let count = text.len().min(8);
-        first[..count].copy_from_slice(&text.as_bytes()[..count]);
-        Self { score, prefix: u64::from_be_bytes(first), id }
+        let bytes = text.as_bytes();
+        let word = |from: usize| {
+            let part = bytes.get(from..).unwrap_or_default();
+            let mut word = [0; 8];
+            let count = part.len().min(8);
+            word[..count].copy_from_slice(&part[..count]);
+            u64::from_be_bytes(word)
+        };
+        Self { score, prefix: [word(0), word(8)], id }
     }
 
     /// The same subject with another score.
@@ -38,7 +44,7 @@ impl Entry {
     }
 
     fn cmp(&self, other: &Entry, texts: &impl Texts) -> Ordering {
-        // Equal prefixes decide nothing: zero bytes pad short texts, so "a" and "a\0" would look alike.
+        // Padding with zeros keeps the order: no subject contains one. Equal prefixes decide nothing.
         (self.score, self.prefix).cmp(&(other.score, other.prefix)).then_with(|| {
             if self.id == other.id {
                 Ordering::Equal
