@@ -60,6 +60,8 @@ impl Entry {
 pub(super) struct Ranking {
     /// None is empty.
     chunks: Vec<Vec<Entry>>,
+    /// Each chunk's first entry, side by side: finding a chunk would otherwise miss the cache at every look.
+    firsts: Vec<Entry>,
     sizes: Fenwick,
     len: usize,
 }
@@ -76,7 +78,7 @@ impl Ranking {
                 chunk
             })
             .collect();
-        let mut ranking = Self { sizes: Fenwick::default(), len: entries.len(), chunks };
+        let mut ranking = Self { sizes: Fenwick::default(), firsts: Vec::new(), len: entries.len(), chunks };
         ranking.recount();
         ranking
     }
@@ -98,6 +100,7 @@ impl Ranking {
         let chunk = &mut self.chunks[at];
         let place = chunk.partition_point(|e| e.cmp(&entry, texts).is_lt());
         chunk.insert(place, entry);
+        self.firsts[at] = chunk[0];
         self.sizes.add(at, 1);
         if chunk.len() == MOST {
             let mut upper = Vec::with_capacity(MOST);
@@ -124,9 +127,8 @@ impl Ranking {
             self.insert(new, texts);
             return false;
         };
-        let chunk = &mut self.chunks[at];
-        let inside = (at == 0 || chunk[0].cmp(&new, texts).is_lt())
-            && (at + 1 == self.chunks.len() || self.chunks[at + 1][0].cmp(&new, texts).is_gt());
+        let inside = (at == 0 || self.firsts[at].cmp(&new, texts).is_lt())
+            && (at + 1 == self.chunks.len() || self.firsts[at + 1].cmp(&new, texts).is_gt());
         if inside {
             let chunk = &mut self.chunks[at];
             let to = chunk.partition_point(|e| e.cmp(&new, texts).is_lt());
@@ -138,6 +140,7 @@ impl Ranking {
                 chunk.copy_within(to..from, to + 1);
                 chunk[to] = new;
             }
+            self.firsts[at] = chunk[0];
             return true;
         }
         self.remove(old, texts);
@@ -193,7 +196,7 @@ impl Ranking {
     }
 
     fn count_while(&self, holds: impl Fn(&Entry) -> bool) -> usize {
-        let at = self.chunks.partition_point(|chunk| holds(&chunk[0]));
+        let at = self.firsts.partition_point(&holds);
         match at.checked_sub(1) {
             Some(last) => self.sizes.before(last) + self.chunks[last].partition_point(holds),
             None => 0,
@@ -202,7 +205,7 @@ impl Ranking {
 
     /// The last chunk that starts at or before `entry`, or the first.
     fn chunk_for(&self, entry: &Entry, texts: &impl Texts) -> usize {
-        self.chunks.partition_point(|chunk| chunk[0].cmp(entry, texts).is_le()).saturating_sub(1)
+        self.firsts.partition_point(|first| first.cmp(entry, texts).is_le()).saturating_sub(1)
     }
 
     fn find(&self, entry: &Entry, texts: &impl Texts) -> Option<(usize, usize)> {
@@ -225,6 +228,7 @@ impl Ranking {
             self.chunks.remove(at);
             return self.recount();
         }
+        self.firsts[at] = self.chunks[at][0];
         if len >= MOST / 4 {
             return;
         }
@@ -241,6 +245,8 @@ impl Ranking {
     }
 
     fn recount(&mut self) {
+        self.firsts.clear();
+        self.firsts.extend(self.chunks.iter().filter_map(|chunk| chunk.first().copied()));
         self.sizes.rebuild(self.chunks.iter().map(Vec::len));
     }
 }
@@ -324,6 +330,7 @@ mod tests {
     fn check(ranking: &Ranking, model: &[Entry], texts: &Vec<String>) {
         assert_eq!(ranking.len(), model.len());
         assert!(ranking.chunks.iter().all(|c| !c.is_empty() && c.len() < MOST));
+        assert!(ranking.firsts.iter().eq(ranking.chunks.iter().map(|chunk| &chunk[0])));
         assert!(ranking.ascending(0).eq(model.iter().copied()));
         assert!(ranking.descending(0).eq(model.iter().rev().copied()));
         for place in [0, 1, model.len() / 3, model.len() / 2, model.len().saturating_sub(1), model.len()] {
