@@ -78,8 +78,13 @@ impl Link {
             Ok(Err(error)) => Failure::from_reply(error),
             Err(_) => Failure::Unknown(format!("no answer in {} s", RESPONSE.as_secs())),
         };
-        // After a failover the old server stays connected and answers READONLY: look for the new one.
-        if matches!(failure, Failure::Unknown(_) | Failure::ReadOnly(_)) {
+        let discard = match &failure {
+            Failure::Unknown(_) => true,
+            // After a failover the old server stays connected: look for the new one.
+            Failure::ReadOnly(reason) => reason.contains("READONLY"),
+            _ => false,
+        };
+        if discard {
             let mut state = self.state.lock().await;
             state.open.take_if(|(open, _)| *open == count);
         }

@@ -171,7 +171,7 @@ impl Round<'_, '_> {
         let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
 
         let keys = &view.keys;
-        command.arg("EVALSHA").arg(WRITE.hash()).arg(8 + slots.len() + usize::from(session.simulated));
+        command.arg("EVALSHA").arg(WRITE.hash()).arg(WRITE.fixed_keys() + slots.len() + usize::from(session.simulated));
         command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets);
         command.arg(keys.operation(self.operator, lane.number));
         for back in 0..3 {
