@@ -3,6 +3,11 @@
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
+mod contract;
+mod given;
+mod oracle;
+mod site;
+
 mod embedded_only;
 mod redis_only;
 

@@ -1,0 +1,173 @@
+//! A store under test, made fresh, and what tests ask of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rolltop::board::{Amount, Board, Definition, Timestamp};
+use rolltop::store::{
+    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Outcome, Ranked, RetireStep, Store,
+};
+
+use crate::given::{definition, name, t};
+use crate::oracle::Oracle;
+
+/// The time on a new site's clock.
+pub const START: &str = "2026-01-01T09:30:00Z";
+
+/// Which store.
+#[derive(Clone)]
+pub enum Kind {
+    Oracle,
+}
+
+/// A store of its own, empty, on a simulated clock that reads [`START`] unless told otherwise.
+pub struct Site {
+    pub kind: Kind,
+    pub store: Arc<dyn Store>,
+    /// The same store through another instance, where a store may have several; else the same instance.
+    pub other: Arc<dyn Store>,
+}
+
+/// What a series of retire steps did in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retired {
+    pub slots: u64,
+    pub touched: u64,
+    pub removed: u64,
+}
+
+impl Site {
+    pub async fn new(kind: Kind) -> Site {
+        Site::on(kind, ClockMode::Simulated(t(START))).await
+    }
+
+    pub async fn on(kind: Kind, clock: ClockMode) -> Site {
+        let (store, other): (Arc<dyn Store>, Arc<dyn Store>) = match &kind {
+            Kind::Oracle => {
+                let oracle = Arc::new(Oracle::new(clock));
+                (oracle.clone(), oracle)
+            }
+        };
+        Site { kind, store, other }
+    }
+
+    /// Defines `board` anew.
+    pub async fn board(&self, metric: &str, slot: &str) -> Arc<Board> {
+        self.define("board", &definition(metric, slot)).await
+    }
+
+    pub async fn define(&self, board: &str, definition: &Definition) -> Arc<Board> {
+        match self.store.define(&name(board), definition).await.unwrap() {
+            Defined::Created(board) => board,
+            other => panic!("{other:?} instead of a new board"),
+        }
+    }
+
+    pub async fn clock(&self, to: &str) {
+        self.clock_at(t(to)).await;
+    }
+
+    pub async fn clock_at(&self, to: Timestamp) {
+        assert_eq!(self.store.set_clock(to).await.unwrap(), to);
+    }
+
+    pub async fn add(&self, board: &Arc<Board>, increments: Vec<Increment>) -> Vec<Outcome> {
+        let sent = increments.len();
+        let added = self.store.add(board, Batch { increments, return_scores: false }).await.unwrap();
+        assert_eq!(added.outcomes.len(), sent, "one outcome per item");
+        added.outcomes
+    }
+
+    /// Adds what must all be counted.
+    pub async fn count(&self, board: &Arc<Board>, increments: Vec<Increment>) {
+        let sent = increments.len();
+        assert_eq!(self.add(board, increments).await, vec![COUNTED; sent]);
+    }
+
+    /// Adds, asking for scores.
+    pub async fn score(&self, board: &Arc<Board>, increments: Vec<Increment>) -> Vec<Outcome> {
+        self.store.add(board, Batch { increments, return_scores: true }).await.unwrap().outcomes
+    }
+
+    /// Retires until nothing below the floor remains.
+    pub async fn retire(&self, board: &Arc<Board>) -> Retired {
+        retire_through(&self.store, board).await
+    }
+
+    /// The whole ranking once nothing is retiring, in small pages.
+    pub async fn ranking(&self, board: &Arc<Board>) -> Vec<(u64, String, i64)> {
+        self.retire(board).await;
+        let mut lines = Vec::new();
+        loop {
+            let page = self.store.page(board, lines.len() as u64, 7).await.unwrap();
+            assert_eq!(page.frame.retiring, 0);
+            let full = page.items.len() == 7;
+            lines.extend(page.items.into_iter().map(plain));
+            if !full {
+                assert_eq!(lines.len() as u64, page.total);
+                return lines;
+            }
+        }
+    }
+
+    /// Audits everything through both instances in turn; answers how many subjects were compared.
+    pub async fn audit(&self, board: &Arc<Board>) -> u64 {
+        let (checked, differences) = audit_through(&[self.store.clone(), self.other.clone()], board).await;
+        assert_eq!(differences, []);
+        checked
+    }
+}
+
+pub const COUNTED: Outcome = Outcome::Counted { score: None };
+pub const DUPLICATE: Outcome = Outcome::Duplicate { score: None };
+
+pub fn counted(score: i64) -> Outcome {
+    Outcome::Counted { score: Some(Amount(score)) }
+}
+
+pub fn duplicate(score: i64) -> Outcome {
+    Outcome::Duplicate { score: Some(Amount(score)) }
+}
+
+pub fn plain(line: Ranked) -> (u64, String, i64) {
+    (line.rank, line.subject.as_str().to_owned(), line.score.0)
+}
+
+impl Retired {
+    pub fn note(&mut self, step: &RetireStep) {
+        self.slots += step.slots_retired;
+        self.touched += step.subjects_touched;
+        self.removed += step.subjects_removed;
+    }
+}
+
+/// Retires through one instance until nothing below the floor remains, giving way while another steps.
+pub async fn retire_through(store: &Arc<dyn Store>, board: &Arc<Board>) -> Retired {
+    let mut retired = Retired::default();
+    loop {
+        let step = store.retire_step(board).await.unwrap();
+        retired.note(&step);
+        if step.done {
+            return retired;
+        }
+        if step.skipped {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// Audits everything, each step through the next instance.
+pub async fn audit_through(stores: &[Arc<dyn Store>], board: &Arc<Board>) -> (u64, Vec<Difference>) {
+    let (mut checked, mut differences, mut cursor) = (0, Vec::new(), AuditCursor::default());
+    for store in stores.iter().cycle() {
+        let step = store.audit_step(board, cursor, false).await.unwrap();
+        assert_eq!(step.repaired, 0, "nothing is repaired unasked");
+        checked += step.checked;
+        differences.extend(step.differences);
+        match step.next {
+            Some(next) => cursor = next,
+            None => break,
+        }
+    }
+    (checked, differences)
+}
