@@ -5,6 +5,7 @@ mod redis_server;
 
 mod contract;
 mod given;
+mod model;
 mod oracle;
 mod site;
 

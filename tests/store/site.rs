@@ -20,12 +20,60 @@ pub enum Kind {
     Oracle,
 }
 
+impl Kind {
+    /// Every store but the oracle.
+    pub fn stores() -> Vec<Kind> {
+        vec![Kind::Oracle]
+    }
+}
+
+/// Where a store lives: empty at first, and its own.
+pub enum Home {
+    Oracle,
+}
+
+impl Home {
+    pub fn new(kind: Kind) -> Home {
+        match kind {
+            Kind::Oracle => Home::Oracle,
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Home::Oracle => "oracle",
+        }
+    }
+
+    /// Whether what the store holds is there for the next instance.
+    pub fn outlives_its_store(&self) -> bool {
+        match self {
+            Home::Oracle => false,
+        }
+    }
+
+    /// One more instance of the store.
+    pub async fn instance(&self, clock: ClockMode) -> Arc<dyn Store> {
+        match self {
+            Home::Oracle => Arc::new(Oracle::new(clock)),
+        }
+    }
+
+    /// As many instances as the store may have at once; two are enough.
+    pub async fn instances(&self, clock: ClockMode) -> Vec<Arc<dyn Store>> {
+        match self {
+            Home::Oracle => vec![self.instance(clock).await],
+        }
+    }
+}
+
 /// A store of its own, empty, on a simulated clock that reads [`START`] unless told otherwise.
 pub struct Site {
     pub kind: Kind,
     pub store: Arc<dyn Store>,
     /// The same store through another instance, where a store may have several; else the same instance.
     pub other: Arc<dyn Store>,
+    _home: Home,
 }
 
 /// What a series of retire steps did in all.
@@ -42,13 +90,10 @@ impl Site {
     }
 
     pub async fn on(kind: Kind, clock: ClockMode) -> Site {
-        let (store, other): (Arc<dyn Store>, Arc<dyn Store>) = match &kind {
-            Kind::Oracle => {
-                let oracle = Arc::new(Oracle::new(clock));
-                (oracle.clone(), oracle)
-            }
-        };
-        Site { kind, store, other }
+        let home = Home::new(kind.clone());
+        let instances = home.instances(clock).await;
+        let (store, other) = (instances[0].clone(), instances[instances.len() - 1].clone());
+        Site { kind, store, other, _home: home }
     }
 
     /// Defines `board` anew.
