@@ -22,7 +22,9 @@
 //!   and answers [`StoreError::BoardChanged`]: look the board up again.
 
 mod batch;
+pub mod embedded;
 mod error;
+mod trust;
 
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
+pub use trust::ClockTrust;
 
 use crate::board::{Amount, Board, BoardName, Definition, Frame, Subject, Timestamp};
 
