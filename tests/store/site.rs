@@ -1,15 +1,21 @@
 //! A store under test, made fresh, and what tests ask of it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rolltop::board::{Amount, Board, Definition, Timestamp};
+use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
+use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
-    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Outcome, Ranked, RetireStep, Store,
+    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, RetireStep, Store,
 };
+use tempfile::TempDir;
 
 use crate::given::{definition, name, t};
 use crate::oracle::Oracle;
+use crate::redis_server::{Engine, RedisServer};
 
 /// The time on a new site's clock.
 pub const START: &str = "2026-01-01T09:30:00Z";
@@ -18,53 +24,87 @@ pub const START: &str = "2026-01-01T09:30:00Z";
 #[derive(Clone)]
 pub enum Kind {
     Oracle,
+    Embedded,
+    Redis(Engine),
 }
 
 impl Kind {
-    /// Every store but the oracle.
+    /// Every store but the oracle: Redis once for each engine there is.
     pub fn stores() -> Vec<Kind> {
-        vec![Kind::Oracle]
+        std::iter::once(Kind::Embedded).chain(Engine::available().into_iter().map(Kind::Redis)).collect()
     }
 }
 
 /// Where a store lives: empty at first, and its own.
 pub enum Home {
     Oracle,
+    Embedded(TempDir),
+    Redis { name: &'static str, url: String, prefix: String },
 }
 
 impl Home {
     pub fn new(kind: Kind) -> Home {
         match kind {
             Kind::Oracle => Home::Oracle,
+            Kind::Embedded => Home::Embedded(tempfile::tempdir().expect("a temporary folder")),
+            Kind::Redis(engine) => {
+                static PREFIXES: AtomicU64 = AtomicU64::new(0);
+                let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
+                Home::Redis { name: engine.name, url: server_url(&engine), prefix }
+            }
         }
     }
 
     pub fn name(&self) -> &'static str {
         match self {
             Home::Oracle => "oracle",
+            Home::Embedded(_) => "embedded",
+            Home::Redis { name, .. } => name,
         }
     }
 
     /// Whether what the store holds is there for the next instance.
     pub fn outlives_its_store(&self) -> bool {
-        match self {
-            Home::Oracle => false,
-        }
+        !matches!(self, Home::Oracle)
     }
 
     /// One more instance of the store.
     pub async fn instance(&self, clock: ClockMode) -> Arc<dyn Store> {
+        let limits = Limits::default();
         match self {
             Home::Oracle => Arc::new(Oracle::new(clock)),
+            Home::Embedded(folder) => {
+                let path = folder.path().join("data");
+                let options = EmbeddedOptions { path, clock, durability: Durability::EverySecond, limits };
+                Embedded::open(options).await.expect("an embedded store")
+            }
+            Home::Redis { url, prefix, .. } => {
+                let (url, prefix) = (url.clone(), prefix.clone());
+                let options = RedisOptions { url, prefix, clock, limits, queue: 1_000_000 };
+                RedisStore::connect(options).await.expect("a Redis store")
+            }
         }
     }
 
     /// As many instances as the store may have at once; two are enough.
     pub async fn instances(&self, clock: ClockMode) -> Vec<Arc<dyn Store>> {
-        match self {
-            Home::Oracle => vec![self.instance(clock).await],
+        let mut instances = vec![self.instance(clock).await];
+        if matches!(self, Home::Redis { .. }) {
+            instances.push(self.instance(clock).await);
         }
+        instances
     }
+}
+
+/// The server that all tests of this process share, each with a prefix of its own.
+fn server_url(engine: &Engine) -> String {
+    static SERVERS: Mutex<Vec<(Engine, RedisServer)>> = Mutex::new(Vec::new());
+    let mut servers = SERVERS.lock();
+    let at = servers.iter().position(|(of, _)| of == engine).unwrap_or_else(|| {
+        servers.push((engine.clone(), RedisServer::start(engine)));
+        servers.len() - 1
+    });
+    servers[at].1.url()
 }
 
 /// A store of its own, empty, on a simulated clock that reads [`START`] unless told otherwise.

@@ -18,16 +18,30 @@ mod stepping;
 mod windows;
 mod zones;
 
+use crate::redis_server::Engine;
 use crate::site::{Kind, Site};
 
-/// Runs each behaviour against every store; those under `in_steps` only where retiring takes steps, which the
-/// oracle's does not.
+/// Makes a test of each behaviour for each store; those under `in_steps` only where retiring takes steps, which
+/// the oracle's does not. On Redis a behaviour is shown on each engine there is, one after the other.
 macro_rules! contract {
     (always: [$($room:ident::$behaviour:ident,)*], in_steps: [$($step_room:ident::$step:ident,)*]) => {
         mod oracle {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $behaviour() {
                 super::$room::$behaviour(super::Site::new(super::Kind::Oracle).await).await;
+            })*
+        }
+        contract!(for embedded, [super::Kind::Embedded]: $($room::$behaviour,)* $($step_room::$step,)*);
+        contract!(for redis, super::Engine::available().into_iter().map(super::Kind::Redis):
+            $($room::$behaviour,)* $($step_room::$step,)*);
+    };
+    (for $store:ident, $kinds:expr: $($room:ident::$behaviour:ident,)*) => {
+        mod $store {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $behaviour() {
+                for kind in $kinds {
+                    super::$room::$behaviour(super::Site::new(kind).await).await;
+                }
             })*
         }
     };
