@@ -31,11 +31,11 @@ macro_rules! contract {
                 super::$room::$behaviour(super::Site::new(super::Kind::Oracle).await).await;
             })*
         }
-        contract!(for embedded, [super::Kind::Embedded]: $($room::$behaviour,)* $($step_room::$step,)*);
-        contract!(for redis, super::Engine::available().into_iter().map(super::Kind::Redis):
-            $($room::$behaviour,)* $($step_room::$step,)*);
+        contract! { for embedded, [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for redis, super::Engine::available().into_iter().map(super::Kind::Redis);
+            $($room::$behaviour,)* $($step_room::$step,)* }
     };
-    (for $store:ident, $kinds:expr: $($room:ident::$behaviour:ident,)*) => {
+    (for $store:ident, $kinds:expr; $($room:ident::$behaviour:ident,)*) => {
         mod $store {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $behaviour() {
