@@ -140,21 +140,6 @@ impl<'a> Flush<'a> {
         Hold { preamble: Preamble { window, low, high }, bucket }
     }
 
-    /// Takes out of a plan what no store can hold: sums are tried singly, single items are out of range.
-    pub fn refuse_beyond_exact(&mut self, plan: &mut Plan<'_>, singly: &mut Vec<usize>) {
-        if !plan.entries.iter().any(Entry::is_beyond_exact) {
-            return;
-        }
-        let (beyond, sound) = std::mem::take(&mut plan.entries).into_iter().partition(Entry::is_beyond_exact);
-        plan.entries = sound;
-        for entry in Vec::<Entry<'_>>::from_iter::<Vec<_>>(beyond) {
-            match entry.items.as_slice() {
-                [one] => plan.rejected.push((*one, Rejection::OutOfRange)),
-                several => singly.extend(several),
-            }
-        }
-    }
-
     /// Whether one of the callers behind the entry wants its score.
     pub fn wants_score(&self, entry: &Entry<'_>) -> bool {
         entry.items.iter().any(|i| self.wants_score[self.call_of[*i]])
@@ -174,6 +159,10 @@ impl<'a> Flush<'a> {
             let outcome = match unusual.map(|unusual| unusual.outcome.as_str()) {
                 None | Some("counted") => Outcome::Counted { score },
                 Some("duplicate") => Outcome::Duplicate { score },
+                Some("behind") => {
+                    singly.extend(&entry.items);
+                    continue;
+                }
                 Some("refused") if entry.items.len() > 1 => {
                     singly.extend(&entry.items);
                     continue;
