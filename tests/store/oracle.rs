@@ -335,8 +335,9 @@ impl Store for Oracle {
                 starts.push(calendar.previous(starts[starts.len() - 1]));
             }
             let slots = match reach {
-                Reach::Slots(slots) if slots as usize > starts.len() => return Err(StoreError::BeyondWindow { floor }),
-                Reach::Slots(slots) => slots as usize,
+                Reach::Slots(slots) if slots > held.board.slots() => return Err(StoreError::BeyondWindow { floor }),
+                // Near the epoch a window has fewer slots than its board.
+                Reach::Slots(slots) => starts.len().min(slots as usize),
                 Reach::From(from) if from < floor => return Err(StoreError::BeyondWindow { floor }),
                 Reach::From(from) => {
                     let first = calendar.slot_of(from.min(frame.as_of));

@@ -195,7 +195,7 @@ pub async fn everything_expires_between_steps(site: Site) {
     let board = crowd(&site, 6_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     site.store.retire_step(&board).await.unwrap();
-    site.clock("2026-01-01T12:00:00Z").await;
+    site.clock("2026-01-01T13:00:00Z").await;
     site.count(&board, vec![plus("s00001", 1), plus("new", 2)]).await;
     let page = site.store.page(&board, 0, 10).await.unwrap();
     assert_eq!((page.total, page.frame.retiring), (2, 0));

@@ -1,7 +1,9 @@
 //! What an operation answered, in a form that can be compared.
 
 use rolltop::board::{Amount, Frame, Timestamp};
-use rolltop::store::{Added, Lookup, Outcome, Page, Removal, Result, Standing, Status, Store, StoreError, WindowCount};
+use rolltop::store::{
+    Added, Lookup, Outcome, Page, Rejection, Removal, Result, Standing, Status, Store, StoreError, WindowCount,
+};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
@@ -44,6 +46,19 @@ impl Seen {
             Seen::Status(status) => Some(&status.frame),
             Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
         }
+    }
+
+    /// Whether the scores in it say the same on every store: not while a slot is retiring, which goes at each store's
+    /// own pace; not where the last of one went with this very removal; and not where an item was refused, for the
+    /// others of a refused sum may be tried in another step.
+    pub fn has_equal_scores(&self) -> bool {
+        let refused = |outcome: &Outcome| *outcome == Outcome::Rejected(Rejection::OutOfRange);
+        self.retiring() == 0
+            && match self {
+                Seen::Added(_, outcomes) => !outcomes.iter().any(refused),
+                Seen::Removal(removal) => removal.retiring_slots == 0,
+                _ => true,
+            }
     }
 
     /// Without what may still hold a part of an expired slot: what is left is the same on every store, always.

@@ -187,6 +187,18 @@ impl Sequence {
         let steps = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
         Sequence { start: t(pick(&mut rng, &STARTS)), boards, steps }
     }
+
+    /// The same without one item of one step; `None` if that has no such item, or no other.
+    pub fn without_item(&self, step: usize, item: usize) -> Option<Sequence> {
+        let mut shorter = self.clone();
+        match shorter.steps.get_mut(step)? {
+            Step::Add { items, .. } | Step::RetireTogether { items, .. } if items.len() > 1 && item < items.len() => {
+                items.remove(item);
+            }
+            _ => return None,
+        }
+        Some(shorter)
+    }
 }
 
 fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
