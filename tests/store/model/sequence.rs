@@ -11,6 +11,9 @@ use crate::given::{definition, subject, t};
 /// Who may be counted: few, so that they meet often; in an order that only bytes agree on.
 const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
 
+/// Besides them a crowd, so that retiring a slot takes several steps.
+const CROWD: usize = 700;
+
 const STARTS: [&str; 7] = [
     "2026-01-01T09:30:00Z",
     "2026-03-28T21:59:59.999Z",
@@ -38,6 +41,13 @@ pub enum Step {
         board: usize,
         items: Vec<Item>,
         scores: bool,
+        through: usize,
+    },
+    /// The first so many of the crowd, each with an amount of its own.
+    Crowd {
+        board: usize,
+        first: usize,
+        at: Option<When>,
         through: usize,
     },
     Clock(Leap),
@@ -141,8 +151,19 @@ pub enum Look {
     Status,
 }
 
+/// One of the few, or of the crowd after them.
 pub fn who(nth: usize) -> Subject {
-    subject(SUBJECTS[nth % SUBJECTS.len()])
+    match SUBJECTS.get(nth) {
+        Some(who) => subject(who),
+        None => subject(&format!("c{nth}")),
+    }
+}
+
+/// What the first so many of the crowd are sent: mostly little, some of it negative, some nothing.
+pub fn crowd(first: usize, at: Option<When>) -> Vec<Item> {
+    let units = |nth: usize| (nth * 7 % 11) as i64 - 4;
+    let members = SUBJECTS.len()..SUBJECTS.len() + first;
+    members.map(|who| Item { who, amount: Size::Units(units(who)), at, id: None }).collect()
 }
 
 pub fn everyone() -> impl Iterator<Item = Subject> {
@@ -222,11 +243,15 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
     let board = rng.random_range(0..boards.len());
     let through = rng.random_range(0..2);
     match rng.random_range(0..100) {
-        0..38 => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
+        0..2 => {
+            let at = rng.random_bool(0.6).then(|| any_when(rng));
+            Step::Crowd { board, first: rng.random_range(150..=CROWD), at, through }
+        }
+        2..38 => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
         38..56 => Step::Clock(any_leap(rng, board)),
         56..63 => Step::Retire { board, steps: rng.random_range(1..=3), through },
         63..67 => Step::RetireTogether { board, items: any_items(rng) },
-        67..71 => Step::Remove { board, who: rng.random_range(0..SUBJECTS.len()), through },
+        67..71 => Step::Remove { board, who: any_subject(rng), through },
         71..73 => {
             let same = rng.random_bool(0.5);
             let definition = if same { boards[board].clone() } else { any_definition(rng) };
@@ -255,7 +280,7 @@ fn any_item(rng: &mut StdRng) -> Item {
     };
     let at = rng.random_bool(0.6).then(|| any_when(rng));
     let id = rng.random_bool(0.35).then(|| rng.random_range(0..4));
-    Item { who: rng.random_range(0..SUBJECTS.len()), amount, at, id }
+    Item { who: any_subject(rng), amount, at, id }
 }
 
 fn any_when(rng: &mut StdRng) -> When {
@@ -280,12 +305,18 @@ fn any_leap(rng: &mut StdRng, board: usize) -> Leap {
     }
 }
 
+/// Mostly one of the few.
+fn any_subject(rng: &mut StdRng) -> usize {
+    let most = if rng.random_bool(0.1) { SUBJECTS.len() + CROWD } else { SUBJECTS.len() };
+    rng.random_range(0..most)
+}
+
 fn any_look(rng: &mut StdRng) -> Look {
-    let who = rng.random_range(0..SUBJECTS.len());
+    let who = any_subject(rng);
     match rng.random_range(0..8) {
-        0 => Look::Page { offset: rng.random_range(0..10), limit: pick(rng, &[0, 1, 2, 5, 100]) },
+        0 => Look::Page { offset: pick(rng, &[0, 1, 3, 8, 100, 500]), limit: pick(rng, &[0, 1, 2, 5, 100]) },
         1 => Look::Neighbors { who, radius: pick(rng, &[0, 1, 2, 20]) },
-        2 => Look::Lookup { who: [who, rng.random_range(0..SUBJECTS.len()), rng.random_range(0..SUBJECTS.len())] },
+        2 => Look::Lookup { who: [who, any_subject(rng), any_subject(rng)] },
         3..5 => Look::Standing { who },
         5 => Look::Count { who, slots: rng.random_range(1..=31) },
         6 => Look::CountFrom { who, from: any_when_up_to_now(rng) },

@@ -6,7 +6,7 @@ use rolltop::board::{Amount, Board, BoardName, Definition, EventId, Timestamp};
 use rolltop::store::{Batch, ClockMode, Defined, Increment, Reach, Store};
 
 use super::seen::{Seen, seen};
-use super::sequence::{Item, Leap, Look, Size, Step, everyone, who};
+use super::sequence::{Item, Leap, Look, Size, Step, crowd, everyone, who};
 use crate::given::name;
 use crate::site::{Home, audit_through, retire_through};
 
@@ -41,6 +41,9 @@ impl Side {
     pub async fn run(&mut self, step: &Step) -> Outcome<Vec<Seen>> {
         match step {
             Step::Add { board, items, scores, through } => Ok(vec![self.add(*board, items, *scores, *through).await?]),
+            Step::Crowd { board, first, at, through } => {
+                Ok(vec![self.add(*board, &crowd(*first, *at), true, *through).await?])
+            }
             Step::Clock(leap) => Ok(vec![self.leap(*leap).await?]),
             Step::Retire { board, steps, through } => self.retire(*board, *steps, *through).await,
             Step::RetireTogether { board, items } => self.retire_together(*board, items).await,
@@ -190,7 +193,7 @@ impl Side {
         retire_through(&self.instance(0), &self.boards[board]).await;
         let mut all = self.audit(board).await?;
         let through = self.instances.len() - 1;
-        let whole = Look::Page { offset: 0, limit: 100 };
+        let whole = Look::Page { offset: 0, limit: 1_000 };
         for look in [Look::Status, whole, Look::Page { offset: 2, limit: 3 }] {
             all.push(self.look(board, look, through).await?);
         }
