@@ -24,6 +24,7 @@ mod fold;
 mod ids;
 mod journal;
 mod options;
+mod precheck;
 mod ranking;
 mod reading;
 mod record;
@@ -91,7 +92,9 @@ impl Embedded {
         let corrupt = |error: disk::DiskError| StoreError::Corrupt {
             detail: format!("{}: {error}. Restore the folder from a backup", folder.display()),
         };
-        let disk: Arc<dyn Disk> = Arc::new(Fjall::open(&folder.join("database")).map_err(corrupt)?);
+        let database = folder.join("database");
+        precheck::precheck(&database).map_err(corrupt)?;
+        let disk: Arc<dyn Disk> = Arc::new(Fjall::open(&database).map_err(corrupt)?);
         let recovered = recovery::recover(disk.as_ref(), folder, options.clock)?;
         // Whatever opening has relied on is to be on the disk before more is built on it.
         disk.sync().map_err(corrupt)?;
@@ -109,6 +112,7 @@ impl Embedded {
             sequence: recovered.sequence,
             deleted: recovered.deleted,
             synced: recovered.sequence,
+            digest: recovered.digest,
             progress: Progress::new(recovered.sweeps, recovered.unfolded),
         };
         let failed = |error| setup(folder, "cannot start the thread that writes", error);

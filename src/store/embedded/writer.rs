@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::boards::Boards;
-use super::codec::{JOURNAL, key, seal};
+use super::codec::{DIGEST, JOURNAL, has_share, key, seal, share};
 use super::disk::{Disk, DiskError, Write};
 use super::fold::{Fold, sweep_piece};
 use super::journal::{Journal, Pending, Sweep, acknowledge};
@@ -50,6 +50,8 @@ pub(super) struct Writer {
     pub deleted: u64,
     /// The last group known to be on the disk.
     pub synced: u64,
+    /// The digest of what the database holds.
+    pub digest: u64,
     pub progress: Progress,
 }
 
@@ -153,6 +155,11 @@ impl Writer {
         if writes.is_empty() {
             return Ok(());
         }
+        let digest = self.digest_after(&writes)?;
+        if digest != self.digest {
+            self.digest = digest;
+            writes.push(Write::Put(DIGEST.to_vec(), seal(digest.to_le_bytes().to_vec())));
+        }
         let sync = urgent && self.durability == Durability::Always;
         let written = self.disk.commit(writes, sync);
         if written.is_ok() && sync {
@@ -160,6 +167,23 @@ impl Writer {
         }
         acknowledge(pending.waiting, written.clone());
         written
+    }
+
+    /// The digest once these are written. Asks the database what each replaces; the journal, which is nearly all
+    /// that is ever written, has no share.
+    fn digest_after(&self, writes: &[Write]) -> Result<u64, DiskError> {
+        let mut digest = self.digest;
+        for write in writes {
+            let (key, new) = match write {
+                Write::Put(key, value) => (key, share(key, value)),
+                Write::Delete(key) => (key, 0),
+            };
+            if has_share(key) {
+                let old = self.disk.get(key)?.map_or(0, |value| share(key, &value));
+                digest ^= old ^ new;
+            }
+        }
+        Ok(digest)
     }
 
     fn sync_if_due(&mut self) -> Result<(), DiskError> {
