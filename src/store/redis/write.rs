@@ -134,7 +134,7 @@ impl Writer {
 impl Round<'_, '_> {
     /// Sends one lane until it is known to be done or not done, as far as patience goes.
     async fn send(&self, lane: &Lane<'_, '_>) -> Result<Landed, Failure> {
-        let mut reply = Reply::new(repeat(self.session, &self.encode(lane)).await?)?;
+        let mut reply = Reply::new(repeat(self.session, || self.encode(lane)).await?)?;
         match self.session.learn(self.board, self.view, &mut reply)? {
             Status::Done(header) => {
                 let mut unusual = Vec::new();
@@ -173,7 +173,7 @@ impl Round<'_, '_> {
         let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
 
         let keys = &view.keys;
-        command.arg("EVALSHA").arg(WRITE.hash()).arg(8 + slots.len() + usize::from(session.simulated));
+        command.arg("EVALSHA").arg(WRITE.hash()).arg(WRITE.fixed_keys() + slots.len() + usize::from(session.simulated));
         command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets);
         command.arg(keys.operation(self.operator, lane.number));
         for back in 0..3 {
@@ -206,13 +206,14 @@ impl Round<'_, '_> {
     }
 }
 
-/// Sends a numbered write again while its outcome is unknown or the server is away.
-async fn repeat(session: &Session, command: &Cmd) -> Result<Value, Failure> {
+/// Sends a numbered write again while its outcome is unknown or the server is away. It is encoded anew each time,
+/// for what the clock may read moves on; all else is the same.
+async fn repeat(session: &Session, encode: impl Fn() -> Cmd) -> Result<Value, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = PAUSES.0;
     let mut doubt: Option<Failure> = None;
     loop {
-        let failure = match session.links.writes.call(&WRITE, command).await {
+        let failure = match session.links.writes.call(&WRITE, &encode()).await {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };

@@ -102,6 +102,10 @@ for at = FIRST_START + SLOTS, #ARGV, WIDTH do
   else
     local sum = pcall('HINCRBY', slot_key, subject, amount)
     if type(sum) == 'table' then
+      if string.sub(sum.err, 1, 4) ~= 'ERR ' then
+        -- Memory is full, or the like: said of the first write only, so nothing was done.
+        return sum
+      end
       outcome = 'damaged'
     else
       if sum > BOUND or sum < -BOUND then
