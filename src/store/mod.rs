@@ -22,6 +22,7 @@
 //!   and answers [`StoreError::BoardChanged`]: look the board up again.
 
 mod batch;
+pub mod embedded;
 mod error;
 pub mod redis;
 mod trust;
@@ -32,6 +33,7 @@ use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
+pub use trust::ClockTrust;
 
 use crate::board::{Amount, Board, BoardName, Definition, Frame, Subject, Timestamp};
 

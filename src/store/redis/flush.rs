@@ -140,22 +140,6 @@ impl<'a> Flush<'a> {
         Hold { preamble: Preamble { window, low, high }, bucket }
     }
 
-    /// Takes out of a plan what no store can hold: sums are tried singly, single items are out of range.
-    pub fn refuse_beyond_exact(&mut self, plan: &mut Plan<'_>, singly: &mut Vec<usize>) {
-        if !plan.entries.iter().any(Entry::is_beyond_exact) {
-            return;
-        }
-        let (beyond, sound) = std::mem::take(&mut plan.entries).into_iter().partition(Entry::is_beyond_exact);
-        plan.entries = sound;
-        let beyond: Vec<Entry<'_>> = beyond;
-        for entry in beyond {
-            match entry.items.as_slice() {
-                [one] => plan.rejected.push((*one, Rejection::OutOfRange)),
-                several => singly.extend(several),
-            }
-        }
-    }
-
     /// Whether one of the callers behind the entry wants its score.
     pub fn wants_score(&self, entry: &Entry<'_>) -> bool {
         entry.items.iter().any(|i| self.wants_score[self.call_of[*i]])
@@ -175,6 +159,10 @@ impl<'a> Flush<'a> {
             let outcome = match unusual.map(|unusual| unusual.outcome.as_str()) {
                 None | Some("counted") => Outcome::Counted { score },
                 Some("duplicate") => Outcome::Duplicate { score },
+                Some("behind") => {
+                    singly.extend(&entry.items);
+                    continue;
+                }
                 Some("refused") if entry.items.len() > 1 => {
                     singly.extend(&entry.items);
                     continue;
@@ -303,20 +291,27 @@ mod tests {
         ];
         let mut flush = Flush::new(&calls);
         let basis = basis(&board, now, true);
-        let mut plan = flush.plan(&basis, &(0..flush.len()).collect::<Vec<_>>());
-        let mut singly = Vec::new();
-        flush.refuse_beyond_exact(&mut plan, &mut singly);
-        assert_eq!(singly, [3, 5], "the sum for c is tried singly");
-        assert_eq!(plan.rejected, [(4, Rejection::OutOfRange)]);
+        let plan = flush.plan(&basis, &(0..flush.len()).collect::<Vec<_>>());
         let lanes = lanes(&plan);
-        assert_eq!((lanes.len(), lanes[0].entries.len()), (1, 3));
+        assert_eq!((lanes.len(), lanes[0].entries.len()), (1, 5));
         let wanted: Vec<bool> = lanes[0].entries.iter().map(|entry| flush.wants_score(entry)).collect();
-        assert_eq!(wanted, [true, false, false]);
+        assert_eq!(wanted, [true, false, true, true, false]);
 
         let frame = Frame { window: basis.window, as_of: now, retiring: 0 };
-        let scored = Unusual { entry: 0, outcome: "counted".to_owned(), score: Some(Amount(2)) };
-        let damaged = Unusual { entry: 2, outcome: "damaged".to_owned(), score: None };
-        flush.settle(&lanes[0], frame, &[scored, damaged], &mut singly);
+        let unusual = |entry, outcome: &str, score: Option<i64>| Unusual {
+            entry,
+            outcome: outcome.to_owned(),
+            score: score.map(Amount),
+        };
+        let all = [
+            unusual(0, "counted", Some(2)),
+            unusual(2, "refused", None),
+            unusual(3, "refused", None),
+            unusual(4, "damaged", None),
+        ];
+        let mut singly = Vec::new();
+        flush.settle(&lanes[0], frame, &all, &mut singly);
+        assert_eq!(singly, [3, 5], "the sum for c is tried singly");
         flush.outcomes[3] = Some(Outcome::Rejected(Rejection::OutOfRange));
         let (results, outcomes) = flush.finish();
         let counted = |score: Option<i64>| Some(Outcome::Counted { score: score.map(Amount) });

@@ -16,7 +16,7 @@ use super::reply::{Reply, Status};
 use super::scripts::WRITE;
 use super::session::{ATTEMPTS, Session};
 use super::view::View;
-use crate::board::{Board, Frame, Timestamp};
+use crate::board::{Board, EXACT_MAX, Frame, Timestamp};
 use crate::store::{Added, Outcome, StoreError};
 
 /// How long a write whose answer did not come is repeated. Repeating is safe for five minutes (`write.lua`).
@@ -90,8 +90,7 @@ impl Writer {
                 strict: session.simulated || read.is_none(),
                 alone,
             };
-            let mut plan = flush.plan(&basis, &pending);
-            flush.refuse_beyond_exact(&mut plan, &mut singly);
+            let plan = flush.plan(&basis, &pending);
             let lanes = lanes(&plan);
             let round = Round {
                 session,
@@ -123,7 +122,10 @@ impl Writer {
                 pending = std::mem::take(&mut singly);
                 alone = true;
             }
-            pending.sort_unstable();
+            if !alone {
+                // Items tried singly keep the order of the entries they come from.
+                pending.sort_unstable();
+            }
         }
         flush.fail(pending.into_iter().chain(singly), &Failure::Restless);
     }
@@ -192,8 +194,10 @@ impl Round<'_, '_> {
             command.arg(slot.millis());
         }
         for (entry, slot) in lane.entries.iter().zip(slot_of) {
-            command.arg(2 * slot + usize::from(self.flush.wants_score(entry)));
-            command.arg(entry.subject.as_str()).arg(entry.amount.0);
+            let (is_sum, wanted) = (entry.items.len() > 1, self.flush.wants_score(entry));
+            command.arg(4 * slot + 2 * usize::from(is_sum) + usize::from(wanted));
+            // Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+            command.arg(entry.subject.as_str()).arg(entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX));
             if has_ids {
                 command.arg(entry.id.map_or("", |id| id.as_str()));
             }

@@ -1,0 +1,110 @@
+//! The audit: what the ranking says against what the slices add up to, both ways.
+//!
+//! First every record is looked up in the ranking, then every entry of the ranking in the records: an entry whose
+//! subject is gone, or has another score, would show in no record.
+
+use super::ranking::{Entry, Texts};
+use super::tables::{Holdings, Tables};
+use crate::board::{Amount, Subject};
+use crate::store::{AuditCursor, AuditStep, Difference};
+
+/// Subjects of one step: well below a millisecond.
+const STEP: usize = 1_000;
+
+/// Where an audit goes on.
+enum Position {
+    /// With the record of this id.
+    Record(u32),
+    /// With the entries after this score and subject.
+    Entry(i64, String),
+    /// With the first entry.
+    FirstEntry,
+}
+
+impl Position {
+    /// An unknown cursor starts from the beginning, which only costs time.
+    fn read(cursor: &AuditCursor) -> Self {
+        let text = cursor.0.as_str();
+        if text == "entries" {
+            return Position::FirstEntry;
+        }
+        if let Some((score, subject)) = text.strip_prefix("entry ").and_then(|rest| rest.split_once(' '))
+            && let Ok(score) = score.parse()
+        {
+            return Position::Entry(score, subject.to_owned());
+        }
+        Position::Record(text.strip_prefix("record ").and_then(|id| id.parse().ok()).unwrap_or(0))
+    }
+}
+
+/// Compares a bounded part of a board whose lock the caller holds.
+pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> AuditStep {
+    let frame = tables.frame();
+    let holdings = &mut tables.holdings;
+    let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, next: None };
+    step.next = match Position::read(cursor) {
+        Position::Record(from) => Some(records(holdings, from, repair, &mut step)),
+        Position::FirstEntry => entries(holdings, 0, repair, &mut step),
+        Position::Entry(score, subject) => {
+            // No id: it only has to sort right after the entry of this score and subject.
+            let place = holdings.ranking.place_after(score, &subject, &holdings.slab);
+            entries(holdings, place, repair, &mut step)
+        }
+    }
+    .map(AuditCursor);
+    step
+}
+
+fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
+    let to = holdings.slab.end().min(from.saturating_add(STEP as u32));
+    for id in from..to {
+        let Some(record) = holdings.slab.get(id) else { continue };
+        if record.slices.is_empty() && record.score == 0 {
+            continue;
+        }
+        step.checked += 1;
+        let sum = record.sum();
+        let entry = Entry::new(record.score, &record.text, id);
+        let ranked = holdings.ranking.contains(entry, &holdings.slab);
+        if record.score == sum && ranked == (sum != 0) {
+            continue;
+        }
+        step.differences.push(Difference {
+            subject: Subject::from_stored(&*record.text),
+            score: Amount(if ranked { record.score } else { 0 }),
+            slots: Amount(sum),
+        });
+        if repair {
+            holdings.ranking.remove(entry, &holdings.slab);
+            if sum != 0 {
+                holdings.ranking.insert(entry.with_score(sum), &holdings.slab);
+            }
+            if let Some(record) = holdings.slab.get_mut(id) {
+                record.score = sum;
+            }
+            step.repaired += 1;
+        }
+    }
+    if to < holdings.slab.end() { format!("record {to}") } else { "entries".to_owned() }
+}
+
+fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut AuditStep) -> Option<String> {
+    let found: Vec<Entry> = holdings.ranking.ascending(place).take(STEP).collect();
+    for entry in &found {
+        let record = holdings.slab.get(entry.id);
+        if record.is_some_and(|record| record.score == entry.score) {
+            continue;
+        }
+        step.checked += 1;
+        step.differences.push(Difference {
+            subject: Subject::from_stored(record.map_or("(unknown)", |record| &record.text)),
+            score: Amount(entry.score),
+            slots: Amount(record.map_or(0, |record| record.sum())),
+        });
+        if repair {
+            step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.slab));
+        }
+    }
+    let last = found.last().filter(|_| found.len() == STEP)?;
+    Some(format!("entry {} {}", last.score, holdings.slab.text(last.id)))
+}

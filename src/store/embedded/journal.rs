@@ -1,0 +1,201 @@
+//! The journal's near side: hands operations to the one thread that writes, and waits for its acknowledgement.
+//!
+//! Whoever changes a board appends what changed *before letting go of the board's lock*, so that the order on disk
+//! is the order in memory. What is appended while the thread writes leaves together in its next group: nobody
+//! waits for a timer, and a thousand writers share one record (and, with `always`, one sync).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::codec::Operations;
+use super::disk::{DiskError, Write};
+use super::options::Durability;
+use crate::board::Generation;
+use crate::store::{Result, StoreError};
+
+/// The most bytes of operations that may wait for the disk before further writes are refused.
+const MOST_PENDING: usize = 32 << 20;
+
+type Acknowledgement = oneshot::Sender<Result<(), DiskError>>;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub operations: Vec<u8>,
+    /// Entries to set (or delete) beside the operations. By key, as one group may hold a key only once.
+    pub entries: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    pub waiting: Vec<Acknowledgement>,
+    pub sweeps: VecDeque<Sweep>,
+    /// The store is being closed: write what is there, sync, end.
+    pub stop: bool,
+}
+
+/// A board's entries that are to leave the database, in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sweep {
+    /// The board is gone: everything.
+    All(Generation),
+    /// Everything expired at once: records with no slice at or above this floor.
+    Below(Generation, i64),
+}
+
+/// The journal, for any number of threads.
+#[derive(Debug)]
+pub(super) struct Journal {
+    durability: Durability,
+    /// Held for an append or a swap, never across a write or an await.
+    pending: Mutex<Pending>,
+    wake: Condvar,
+    /// Set once: why no more is written.
+    failed: OnceLock<String>,
+}
+
+/// A promise that what was appended will be acknowledged.
+#[derive(Debug)]
+#[must_use]
+pub(super) enum Ticket {
+    /// There is nothing to wait for.
+    Done,
+    Waiting(oneshot::Receiver<Result<(), DiskError>>),
+    Refused(String),
+}
+
+impl Ticket {
+    /// Waits until the journal has it, as durably as configured.
+    pub(super) async fn wait(self) -> Result<()> {
+        let reason = match self {
+            Ticket::Done => return Ok(()),
+            Ticket::Refused(reason) => reason,
+            Ticket::Waiting(receiver) => match receiver.await {
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) => error.0,
+                Err(_) => "the journal has stopped".to_owned(),
+            },
+        };
+        Err(StoreError::ReadOnly { reason })
+    }
+}
+
+impl Journal {
+    pub(super) fn new(durability: Durability) -> Self {
+        Self { durability, pending: Mutex::default(), wake: Condvar::new(), failed: OnceLock::new() }
+    }
+
+    /// Whether a write may begin: asked before memory changes.
+    pub(super) fn admit(&self) -> Result<()> {
+        if let Some(reason) = self.failed.get() {
+            return Err(StoreError::ReadOnly { reason: reason.clone() });
+        }
+        if self.pending.lock().operations.len() > MOST_PENDING {
+            return Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) });
+        }
+        Ok(())
+    }
+
+    /// Appends operations; the ticket acknowledges them. Cheap: the writing is another thread's.
+    pub(super) fn append(&self, operations: &Operations) -> Ticket {
+        self.change(|pending| pending.operations.extend_from_slice(operations.bytes()))
+    }
+
+    /// Appends entries to set or delete, with or without a sweep.
+    pub(super) fn append_entries(
+        &self,
+        entries: impl IntoIterator<Item = (Vec<u8>, Option<Vec<u8>>)>,
+        sweep: Option<Sweep>,
+    ) -> Ticket {
+        self.change(|pending| {
+            pending.entries.extend(entries);
+            pending.sweeps.extend(sweep);
+        })
+    }
+
+    /// Appends operations whose fate nobody waits for.
+    pub(super) fn note(&self, operations: &Operations, sweep: Option<Sweep>) {
+        let mut pending = self.pending.lock();
+        if self.failed.get().is_none() {
+            pending.operations.extend_from_slice(operations.bytes());
+            pending.sweeps.extend(sweep);
+            self.wake.notify_one();
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Pending)) -> Ticket {
+        let mut pending = self.pending.lock();
+        // Under the lock: whoever failed has answered those waiting and must not get another.
+        if let Some(reason) = self.failed.get() {
+            return Ticket::Refused(reason.clone());
+        }
+        change(&mut pending);
+        self.wake.notify_one();
+        if self.durability == Durability::Off {
+            return Ticket::Done;
+        }
+        let (sender, receiver) = oneshot::channel();
+        pending.waiting.push(sender);
+        Ticket::Waiting(receiver)
+    }
+
+    /// Asks the writer to write what is there, sync, and end.
+    pub(super) fn stop(&self) {
+        self.pending.lock().stop = true;
+        self.wake.notify_one();
+    }
+
+    /// Why no more is written, if that is so.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failed.get().map(String::as_str)
+    }
+
+    /// For the writer: everything pending, waiting for some until `deadline` (`None`: as long as it takes).
+    pub(super) fn take(&self, deadline: Option<Instant>) -> Pending {
+        let mut pending = self.pending.lock();
+        while pending.is_empty() && !pending.stop {
+            let timed_out = match deadline {
+                Some(deadline) => self.wake.wait_until(&mut pending, deadline).timed_out(),
+                None => {
+                    self.wake.wait(&mut pending);
+                    false
+                }
+            };
+            if timed_out {
+                break;
+            }
+        }
+        let stop = pending.stop;
+        Pending { stop, ..std::mem::replace(&mut *pending, Pending { stop, ..Pending::default() }) }
+    }
+
+    /// For the writer: no more can be written. Everyone waiting, and everyone to come, is told why.
+    pub(super) fn fail(&self, reason: &str) {
+        let mut pending = self.pending.lock();
+        let reason = self.failed.get_or_init(|| reason.to_owned()).clone();
+        let lost = std::mem::take(&mut *pending);
+        pending.stop = lost.stop;
+        acknowledge(lost.waiting, Err(DiskError(reason)));
+    }
+}
+
+impl Pending {
+    fn is_empty(&self) -> bool {
+        self.operations.is_empty() && self.entries.is_empty() && self.sweeps.is_empty()
+    }
+
+    /// The entries as writes.
+    pub(super) fn writes(&mut self) -> impl Iterator<Item = Write> + use<> {
+        std::mem::take(&mut self.entries).into_iter().map(|(key, value)| match value {
+            Some(value) => Write::Put(key, value),
+            None => Write::Delete(key),
+        })
+    }
+}
+
+/// Tells those waiting. One that has gone away meanwhile needs no answer.
+pub(super) fn acknowledge(waiting: Vec<Acknowledgement>, result: Result<(), DiskError>) {
+    for waiter in waiting {
+        waiter.send(result.clone()).ok();
+    }
+}

@@ -1,0 +1,263 @@
+//! The embedded store: working state in memory, made durable by a journal on disk. One process, no set-up.
+//!
+//! # What is where
+//! - **Memory** holds every live record: all boards must fit. Per board, behind one lock: subjects' records with
+//!   all their slices, each slot's subjects, the [ranking](ranking), and the ids counted lately ([`tables`]).
+//!   Roughly 150 bytes a subject and 24 more for each further slice, plus the subject's text.
+//! - **The journal** lists what became of each write: absolute amounts, not changes ([`codec`]). One thread
+//!   ([`writer`]) writes whatever has gathered as one group; who wrote waits for its group ([`journal`]).
+//! - **The records** in the database are what opening reads; now and then the journal is [folded](fold) into them.
+//! - All of it is one fjall keyspace ([`disk`]), and beside it stand a lock file and the
+//!   [watermark](watermark), which tells a journal that ends from one that was cut off.
+//!
+//! # The life of a write
+//! Lock the board; read the clock, move head and floor; apply the batch to memory; append its operations to the
+//! journal; unlock; wait for the acknowledgement. A write that fails on the disk turns the store read-only: memory
+//! may then be ahead of the disk by writes that nobody was told had counted. Reads go on.
+
+mod audit;
+mod boards;
+mod clock;
+mod codec;
+mod disk;
+mod fold;
+mod ids;
+mod journal;
+mod options;
+mod precheck;
+mod ranking;
+mod reading;
+mod record;
+mod recovery;
+mod store;
+mod tables;
+mod watermark;
+mod writer;
+mod writing;
+
+use std::any::Any;
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use parking_lot::{Mutex, RwLock};
+
+pub use options::{Durability, DurabilityError, EmbeddedOptions};
+
+use self::boards::{Boards, LiveBoard};
+use self::clock::{Clock, Reading};
+use self::codec::Operations;
+use self::disk::{Disk, Fjall};
+use self::journal::{Journal, Sweep, Ticket};
+use self::tables::{Advance, Tables};
+use self::watermark::Watermark;
+use self::writer::{Pace, Progress, Writer};
+use super::{ClockTrust, Limits, Result, StoreError};
+use crate::board::{Board, Timestamp};
+
+/// The embedded store. See the [module](self).
+#[derive(Debug)]
+pub struct Embedded {
+    boards: Arc<Boards>,
+    clock: Clock,
+    journal: Arc<Journal>,
+    limits: Limits,
+    /// Where what may take long to free goes: whole boards, whole slots of time.
+    discarded: mpsc::Sender<Box<dyn Any + Send>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Held as long as the store is open.
+    _lock: File,
+}
+
+impl Embedded {
+    /// Opens the data directory, making it if there is none, and reads it into memory: about a second for a
+    /// million subjects.
+    ///
+    /// [`StoreError::Setup`] if the directory is in use or cannot be made, [`StoreError::ClockModeMismatch`] if it
+    /// was made with the other clock mode, [`StoreError::Corrupt`] if something is damaged or missing.
+    pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
+        let open = || Self::open_on(options, Pace::default(), |disk| disk);
+        tokio::task::spawn_blocking(open).await.map_err(|error| StoreError::Backend { source: Box::new(error) })?
+    }
+
+    /// `wrap` may put something between the store and the disk, which tests do to make it fail.
+    fn open_on(
+        options: EmbeddedOptions,
+        pace: Pace,
+        wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>,
+    ) -> Result<Arc<Embedded>> {
+        let folder = &options.path;
+        let lock = lock(folder)?;
+        let corrupt = |error: disk::DiskError| StoreError::Corrupt {
+            detail: format!("{}: {error}. Restore the folder from a backup", folder.display()),
+        };
+        let database = folder.join("database");
+        precheck::precheck(&database).map_err(corrupt)?;
+        let disk: Arc<dyn Disk> = Arc::new(Fjall::open(&database).map_err(corrupt)?);
+        let recovered = recovery::recover(disk.as_ref(), folder, options.clock)?;
+        // Whatever opening has relied on is to be on the disk before more is built on it.
+        disk.sync().map_err(corrupt)?;
+        let disk = wrap(disk);
+
+        let boards: Arc<Boards> = Arc::new(RwLock::new(recovered.boards));
+        let journal = Arc::new(Journal::new(options.durability));
+        let writer = Writer {
+            disk,
+            journal: journal.clone(),
+            boards: boards.clone(),
+            durability: options.durability,
+            pace,
+            watermark: Watermark::new(folder, 0),
+            sequence: recovered.sequence,
+            deleted: recovered.deleted,
+            synced: recovered.sequence,
+            digest: recovered.digest,
+            progress: Progress::new(recovered.sweeps, recovered.unfolded),
+        };
+        let failed = |error| setup(folder, "cannot start the thread that writes", error);
+        let writer =
+            thread::Builder::new().name("rolltop-journal".to_owned()).spawn(|| writer.run()).map_err(failed)?;
+        let (discarded, receiver) = mpsc::channel();
+        // Ends with the store, which holds the only sender.
+        thread::Builder::new()
+            .name("rolltop-discard".to_owned())
+            .spawn(move || receiver.into_iter().for_each(drop::<Box<dyn Any + Send>>))
+            .map_err(failed)?;
+        Ok(Arc::new(Embedded {
+            boards,
+            clock: match recovered.clock {
+                Some(time) => Clock::Simulated(Mutex::new(time)),
+                None => Clock::system(),
+            },
+            journal,
+            limits: options.limits,
+            discarded,
+            writer: Mutex::new(Some(writer)),
+            _lock: lock,
+        }))
+    }
+
+    /// The live board of just this generation.
+    fn live(&self, board: &Board) -> Result<Arc<LiveBoard>> {
+        match self.boards.read().get(board.name()) {
+            Some(live) if live.board.generation() == board.generation() => Ok(live.clone()),
+            _ => Err(StoreError::BoardChanged),
+        }
+    }
+
+    /// Does `work` on a board's tables, advanced to now, and appends what it says to the journal in the same
+    /// breath: the order of the journal is the order of the locks.
+    fn change<T>(
+        &self,
+        board: &Board,
+        work: impl FnOnce(&mut Tables, &mut Operations, Advance) -> T,
+    ) -> Result<(T, Ticket)> {
+        let live = self.live(board)?;
+        let mut operations = Operations::of(board.generation());
+        let mut tables = live.tables.lock();
+        let advance = self.enter(&live, &mut tables, &mut operations)?;
+        let answer = work(&mut tables, &mut operations, advance);
+        let ticket = if operations.is_empty() { Ticket::Done } else { self.journal.append(&operations) };
+        Ok((answer, ticket))
+    }
+
+    /// Does `work` on a board's tables, advanced to now.
+    fn look<T>(&self, board: &Board, work: impl FnOnce(&Board, &mut Tables, Advance) -> T) -> Result<T> {
+        let live = self.live(board)?;
+        let mut operations = Operations::of(board.generation());
+        let mut tables = live.tables.lock();
+        let advance = self.enter(&live, &mut tables, &mut operations)?;
+        if !operations.is_empty() {
+            // Nobody waits: if it is lost, the clock will say the same again.
+            self.journal.note(&operations, None);
+        }
+        Ok(work(&live.board, &mut tables, advance))
+    }
+
+    /// Moves a board to the clock's now, and passes on what that set free.
+    fn enter(&self, live: &LiveBoard, tables: &mut Tables, operations: &mut Operations) -> Result<Advance> {
+        if tables.gone {
+            return Err(StoreError::BoardChanged);
+        }
+        let now = tables.believe(&live.board, self.clock.read());
+        let mut advance = tables.advance(&live.board, now);
+        if advance.slots > 0 {
+            operations.advanced(tables.now.millis());
+        }
+        if let Some((expired, _)) = &mut advance.expired {
+            let floor = tables.window.floor.millis();
+            let sweep = Sweep::Below(live.board.generation(), floor);
+            self.journal.note(&Operations::of(live.board.generation()), Some(sweep));
+            self.discard(std::mem::take(expired));
+        }
+        if let Some(forgotten) = advance.forgotten.take() {
+            self.discard(forgotten);
+        }
+        Ok(advance)
+    }
+
+    /// Has something freed elsewhere; right here if that thread is gone.
+    fn discard(&self, what: impl Any + Send) {
+        drop(self.discarded.send(Box::new(what)));
+    }
+
+    /// Ends the writer after it has written and synced what is there.
+    fn stop(&self) {
+        self.journal.stop();
+        if let Some(writer) = self.writer.lock().take()
+            && writer.join().is_err()
+        {
+            self.journal.fail("the journal's thread has failed");
+        }
+    }
+}
+
+impl Drop for Embedded {
+    fn drop(&mut self) {
+        // The next to open the folder must find neither the lock nor the database in use.
+        self.stop();
+    }
+}
+
+impl Tables {
+    /// The time to go by for this board.
+    fn believe(&mut self, board: &Board, reading: Reading) -> Timestamp {
+        let (wall, monotonic) = match reading {
+            Reading::Simulated(now) => return now,
+            Reading::System { wall, monotonic } => (wall, monotonic),
+        };
+        let half_window = (self.window.end.millis() - self.window.floor.millis()) / 2;
+        let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
+        let doubted = trust.doubted();
+        let believed = trust.believe(wall, monotonic, half_window);
+        if doubted.is_none()
+            && let Some(leap) = trust.doubted()
+        {
+            tracing::warn!(board = %board.name(), %leap, going_by = %believed,
+                "the system clock has leapt by more than half the board's window; not believed until it agrees for a minute");
+        }
+        believed
+    }
+}
+
+fn setup(folder: &Path, what: &str, error: std::io::Error) -> StoreError {
+    StoreError::Setup { detail: format!("{}: {what}: {error}", folder.display()) }
+}
+
+/// Makes the folder and locks it to this process.
+fn lock(folder: &Path) -> Result<File> {
+    fs::create_dir_all(folder).map_err(|error| setup(folder, "cannot make the data directory", error))?;
+    let cannot = |error| setup(folder, "cannot lock the data directory", error);
+    let file = File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(cannot)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Setup {
+            detail: format!(
+                "{}: another process has this data directory open; stop it, or choose another with --data-dir",
+                folder.display()
+            ),
+        }),
+    }
+}
