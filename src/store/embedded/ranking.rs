@@ -185,12 +185,13 @@ impl Ranking {
 
     /// The entries downward, starting with the one at place `from` counted from the high end.
     pub(super) fn descending(&self, from: usize) -> impl Iterator<Item = Entry> + '_ {
-        let (first, rest) = match self.len.checked_sub(from + 1) {
-            Some(index) => {
+        let (first, rest) = match self.len.checked_sub(from) {
+            Some(left @ 1..) => {
+                let index = left - 1;
                 let (at, place) = self.locate(index);
                 (&self.chunks[at][..=place], &self.chunks[..at])
             }
-            None => (&[][..], &[][..]),
+            _ => (&[][..], &[][..]),
         };
         first.iter().rev().chain(rest.iter().rev().flat_map(|chunk| chunk.iter().rev())).copied()
     }

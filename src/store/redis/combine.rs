@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use metrics::{gauge, histogram};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
@@ -69,6 +70,11 @@ impl Queue {
         self.arrived.notify_one();
     }
 
+    /// How many items wait.
+    fn waiting(&self) -> usize {
+        self.state.lock().items
+    }
+
     /// The batches of the next flush; `None` when the queue is closed and empty.
     async fn take(&self) -> Option<Vec<Waiting>> {
         loop {
@@ -106,6 +112,9 @@ impl State {
 pub(super) async fn run(session: Arc<Session>, queue: Arc<Queue>) {
     let writer = Writer::new(&session.instance);
     while let Some(calls) = queue.take().await {
+        let items: usize = calls.iter().map(|call| call.batch.increments.len()).sum();
+        histogram!("rolltop_combine_items").record(items as f64);
+        gauge!("rolltop_combine_waiting_items").set(queue.waiting() as f64);
         let boards = by_board(calls);
         join_all(boards.into_iter().map(|(board, calls)| writer.write(&session, board, calls))).await;
     }

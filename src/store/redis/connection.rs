@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use metrics::counter;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, RedisError, ServerErrorKind, Value};
 use tokio::sync::Mutex;
@@ -78,23 +79,33 @@ impl Link {
             Ok(Err(error)) => Failure::from_reply(error),
             Err(_) => Failure::Unknown(format!("no answer in {} s", RESPONSE.as_secs())),
         };
-        // After a failover the old server stays connected and answers READONLY: look for the new one.
-        if matches!(failure, Failure::Unknown(_) | Failure::ReadOnly(_)) {
+        let discard = match &failure {
+            Failure::Unknown(reason) => Some(reason),
+            // After a failover the old server stays connected: look for the new one.
+            Failure::ReadOnly(reason) if reason.contains("READONLY") => Some(reason),
+            _ => None,
+        };
+        if let Some(reason) = discard {
             let mut state = self.state.lock().await;
-            state.open.take_if(|(open, _)| *open == count);
+            if state.open.take_if(|(open, _)| *open == count).is_some() {
+                tracing::warn!(at = self.address(), reason, "a connection to Redis is given up");
+            }
         }
         Err(failure)
     }
 
     /// Sends a call of a script, loading the script where the server does not know it.
     pub async fn call(&self, script: &Script, command: &Cmd) -> Result<Value, Failure> {
-        match self.send(command).await {
-            Err(Failure::Other(error)) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.send(&script.load()).await?;
-                self.send(command).await
-            }
-            answer => answer,
+        let mut answer = self.send(command).await;
+        if let Err(Failure::Other(error)) = &answer
+            && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+        {
+            self.send(&script.load()).await?;
+            answer = self.send(command).await;
         }
+        let outcome = if answer.is_ok() { "ok" } else { "failed" };
+        counter!("rolltop_store_calls_total", "call" => script.name(), "outcome" => outcome).increment(1);
+        answer
     }
 
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), Failure> {
@@ -139,8 +150,8 @@ impl Failure {
             ErrorKind::Server(
                 ServerErrorKind::BusyLoading | ServerErrorKind::TryAgain | ServerErrorKind::MasterDown,
             ) => Failure::Busy(error),
-            _ if says("BUSY ") || error.code() == Some("BUSY") => Failure::Busy(error),
-            ErrorKind::Server(ServerErrorKind::ReadOnly) => Failure::ReadOnly(text),
+            _ if error.code() == Some("BUSY") => Failure::Busy(error),
+            ErrorKind::Server(ServerErrorKind::ReadOnly) => Failure::ReadOnly(format!("READONLY: {text}")),
             _ if ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].iter().any(|code| says(code)) => Failure::ReadOnly(text),
             _ if says("WRONGTYPE") => Failure::Corrupt(text),
             _ => Failure::Other(error),
@@ -158,10 +169,7 @@ impl Failure {
             Failure::Unreachable(error) | Failure::Busy(error) => {
                 StoreError::Unreachable { at: at.to_owned(), source: Box::new(error) }
             }
-            Failure::Unknown(reason) => {
-                tracing::warn!(at, reason, "a command to Redis has an unknown outcome");
-                StoreError::TimedOut { at: at.to_owned() }
-            }
+            Failure::Unknown(_) => StoreError::TimedOut { at: at.to_owned() },
             Failure::ReadOnly(reason) => StoreError::ReadOnly { reason },
             Failure::Corrupt(detail) => StoreError::Corrupt { detail },
             Failure::BoardChanged => StoreError::BoardChanged,
@@ -189,5 +197,46 @@ impl Links {
 
     pub fn error(&self, failure: Failure) -> StoreError {
         failure.at(&self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(code: &str, detail: &str) -> Failure {
+        Failure::from_reply(redis::make_extension_error(code.to_owned(), Some(detail.to_owned())))
+    }
+
+    #[test]
+    fn the_servers_words_are_understood() {
+        for (code, detail) in [
+            ("OOM", "command not allowed when used memory > 'maxmemory'."),
+            ("MISCONF", "Redis is configured to save RDB snapshots, but it is unable to persist to disk."),
+            ("NOREPLICAS", "Not enough good replicas to write."),
+            ("ERR", "Error running script: @user_script:9: -READONLY You can't write against a read only replica."),
+        ] {
+            assert!(matches!(said(code, detail), Failure::ReadOnly(text) if text.contains(detail)), "{code} {detail}");
+        }
+        let read_only = RedisError::from((ErrorKind::Server(ServerErrorKind::ReadOnly), "no", "detail".to_owned()));
+        assert!(matches!(Failure::from_reply(read_only), Failure::ReadOnly(text) if text.contains("READONLY")));
+        for (code, detail) in [
+            ("WRONGTYPE", "Operation against a key holding the wrong kind of value"),
+            ("ERR", "Error running script (call to f_1): @user_script:5: WRONGTYPE Operation against a key"),
+        ] {
+            assert!(matches!(said(code, detail), Failure::Corrupt(_)), "{code} {detail}");
+        }
+        assert!(matches!(said("BUSY", "Redis is busy running a script."), Failure::Busy(_)));
+        assert!(matches!(said("NOPERM", "this user has no permissions"), Failure::Other(_)));
+        let reset = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        assert!(matches!(Failure::from_reply(reset), Failure::Unknown(_)));
+    }
+
+    #[test]
+    fn only_what_was_certainly_not_done_is_passing() {
+        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert!(Failure::Unreachable(refused.clone()).is_passing() && Failure::Busy(refused).is_passing());
+        assert!(!Failure::Unknown("no answer".to_owned()).is_passing());
+        assert!(matches!(Failure::Unknown(String::new()).at("host:1"), StoreError::TimedOut { at } if at == "host:1"));
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Flush<'a> {
     outcomes: Vec<Option<Outcome>>,
     /// Per call: the latest frame of its items, or why one of them is not known to be counted.
     results: Vec<Option<Result<Frame, Failure>>>,
-    /// For calls without items.
+    /// For calls without items: a frame if there was one at all.
     latest: Result<Frame, Failure>,
 }
 
@@ -140,21 +140,6 @@ impl<'a> Flush<'a> {
         Hold { preamble: Preamble { window, low, high }, bucket }
     }
 
-    /// Takes out of a plan what no store can hold: sums are tried singly, single items are out of range.
-    pub fn refuse_beyond_exact(&mut self, plan: &mut Plan<'_>, singly: &mut Vec<usize>) {
-        if !plan.entries.iter().any(Entry::is_beyond_exact) {
-            return;
-        }
-        let (beyond, sound) = std::mem::take(&mut plan.entries).into_iter().partition(Entry::is_beyond_exact);
-        plan.entries = sound;
-        for entry in Vec::<Entry<'_>>::from_iter::<Vec<_>>(beyond) {
-            match entry.items.as_slice() {
-                [one] => plan.rejected.push((*one, Rejection::OutOfRange)),
-                several => singly.extend(several),
-            }
-        }
-    }
-
     /// Whether one of the callers behind the entry wants its score.
     pub fn wants_score(&self, entry: &Entry<'_>) -> bool {
         entry.items.iter().any(|i| self.wants_score[self.call_of[*i]])
@@ -174,6 +159,10 @@ impl<'a> Flush<'a> {
             let outcome = match unusual.map(|unusual| unusual.outcome.as_str()) {
                 None | Some("counted") => Outcome::Counted { score },
                 Some("duplicate") => Outcome::Duplicate { score },
+                Some("behind") => {
+                    singly.extend(&entry.items);
+                    continue;
+                }
                 Some("refused") if entry.items.len() > 1 => {
                     singly.extend(&entry.items);
                     continue;
@@ -203,7 +192,9 @@ impl<'a> Flush<'a> {
 
     /// The calls of these items fail, whatever else of them was done.
     pub fn fail(&mut self, items: impl Iterator<Item = usize>, failure: &Failure) {
-        self.latest = Err(failure.clone());
+        if self.latest.is_err() {
+            self.latest = Err(failure.clone());
+        }
         for i in items {
             self.results[self.call_of[i]] = Some(Err(failure.clone()));
         }
@@ -227,5 +218,105 @@ fn unscored(outcome: Outcome) -> Outcome {
         Outcome::Counted { .. } => Outcome::Counted { score: None },
         Outcome::Duplicate { .. } => Outcome::Duplicate { score: None },
         rejected => rejected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::board::{BoardName, Definition, EventId, Generation, Subject};
+    use crate::store::Batch;
+
+    const SKEW: i64 = 5_000;
+
+    fn board() -> Arc<Board> {
+        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap())
+    }
+
+    fn t(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn item(subject: &str, amount: i64) -> Increment {
+        Increment { subject: Subject::parse(subject).unwrap(), amount: Amount(amount), at: None, id: None }
+    }
+
+    fn call(board: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> Waiting {
+        Waiting { board: board.clone(), batch: Batch { increments, return_scores }, answer: oneshot::channel().0 }
+    }
+
+    fn basis(board: &Board, now: Timestamp, strict: bool) -> Basis<'_> {
+        Basis { board, window: board.window_at(now), now, max_skew: SKEW, strict, alone: false }
+    }
+
+    #[test]
+    fn a_plan_holds_as_long_as_every_item_is_judged_the_same() {
+        let board = board();
+        let now = t("2026-01-01T10:30:00Z");
+        let at = |millis: i64| Increment { at: Some(now.plus_millis(millis)), ..item("a", 1) };
+        let hold = |increments: Vec<Increment>, strict| {
+            let calls = [call(&board, increments, false)];
+            let flush = Flush::new(&calls);
+            let items: Vec<usize> = (0..flush.len()).collect();
+            let Preamble { low, high, .. } = flush.hold(&basis(&board, now, strict), &items).preamble;
+            (low, high)
+        };
+        let window = board.window_at(now);
+        assert_eq!(hold(vec![item("a", 1)], true), (window.head, window.end));
+        // Past items are judged by the window alone.
+        assert_eq!(hold(vec![at(-3_600_000), at(-7_200_000)], true), (window.head, window.end));
+        // 3 s ahead counts from 2 s ago on; 7 s ahead is too early until 2 s from now.
+        let items = || vec![at(3_000), at(SKEW + 2_000), at(-1)];
+        assert_eq!(hold(items(), true), (now.plus_millis(3_000 - SKEW), now.plus_millis(2_000)));
+        assert_eq!(hold(items(), false), (now.plus_millis(3_000 - SKEW), window.end));
+        // Dedupe buckets of a horizon of 2 h begin with the hours.
+        let with_id = Increment { id: Some(EventId::parse("x").unwrap()), ..item("a", 1) };
+        assert_eq!(hold(vec![with_id], true), (window.head, window.end));
+    }
+
+    #[test]
+    fn each_caller_is_answered_about_its_own_items() {
+        let board = board();
+        let now = t("2026-01-01T10:30:00Z");
+        let calls = [
+            call(&board, vec![item("a", 1), item("b", 1)], false),
+            call(&board, vec![item("a", 1), item("c", i64::MAX), item("d", i64::MAX)], true),
+            call(&board, vec![item("c", i64::MAX), item("e", 1)], false),
+            call(&board, vec![], true),
+        ];
+        let mut flush = Flush::new(&calls);
+        let basis = basis(&board, now, true);
+        let plan = flush.plan(&basis, &(0..flush.len()).collect::<Vec<_>>());
+        let lanes = lanes(&plan);
+        assert_eq!((lanes.len(), lanes[0].entries.len()), (1, 5));
+        let wanted: Vec<bool> = lanes[0].entries.iter().map(|entry| flush.wants_score(entry)).collect();
+        assert_eq!(wanted, [true, false, true, true, false]);
+
+        let frame = Frame { window: basis.window, as_of: now, retiring: 0 };
+        let unusual = |entry, outcome: &str, score: Option<i64>| Unusual {
+            entry,
+            outcome: outcome.to_owned(),
+            score: score.map(Amount),
+        };
+        let all = [
+            unusual(0, "counted", Some(2)),
+            unusual(2, "refused", None),
+            unusual(3, "refused", None),
+            unusual(4, "damaged", None),
+        ];
+        let mut singly = Vec::new();
+        flush.settle(&lanes[0], frame, &all, &mut singly);
+        assert_eq!(singly, [3, 5], "the sum for c is tried singly");
+        flush.outcomes[3] = Some(Outcome::Rejected(Rejection::OutOfRange));
+        let (results, outcomes) = flush.finish();
+        let counted = |score: Option<i64>| Some(Outcome::Counted { score: score.map(Amount) });
+        let refused = Some(Outcome::Rejected(Rejection::OutOfRange));
+        assert_eq!(outcomes[..5], [counted(None), counted(None), counted(Some(2)), refused, refused]);
+        assert!(matches!(results[..], [Ok(_), Ok(_), Err(Failure::Corrupt(_)), Ok(_)]), "{results:?}");
     }
 }

@@ -21,8 +21,8 @@
 //!
 //! Everything about a board is changed through scripts only (`lua/`), each atomic. Each first makes sure of the
 //! generation, reads the clock and advances the window, which the caller computes and the script checks: Lua
-//! needs no calendar, and no two instances need agree on the time. See [`session`] for how calls are repeated,
-//! [`combine`] for how writes are gathered, [`write`] for how a lost reply is made good.
+//! needs no calendar, and no two instances need agree on the time. See `session` for how calls are repeated,
+//! `combine` for how writes are gathered, `write` for how a lost reply is made good.
 
 mod boards;
 mod combine;
@@ -60,8 +60,10 @@ use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 pub struct RedisOptions {
     /// `redis://…` or `rediss://…`; may contain a password, so it is never printed.
     pub url: String,
-    /// What every key begins with: stores of different prefixes share a server without meeting.
+    /// What every key begins with: stores of different prefixes share a server without meeting. Without braces,
+    /// which would take the place of the boards' hash tags.
     pub prefix: String,
+    /// The clock mode wanted; refused if the store was made with the other one.
     pub clock: ClockMode,
     pub limits: Limits,
     /// The most items that may wait for a flush; past it [`StoreError::Overloaded`].
@@ -81,7 +83,15 @@ impl RedisOptions {
 
 impl RedisStore {
     /// Connects, makes sure that the server is fit (Redis 6.2 or later, no eviction) and of the wanted clock mode.
+    ///
+    /// Must be called within a Tokio runtime, on which a task then combines writes until the store is dropped.
+    /// [`StoreError::Setup`] and [`StoreError::ClockModeMismatch`] need another configuration; the rest may pass.
     pub async fn connect(options: RedisOptions) -> Result<Arc<RedisStore>> {
+        if options.prefix.is_empty() || options.prefix.contains(['{', '}']) {
+            return Err(StoreError::Setup {
+                detail: format!("the prefix '{}' of keys must not be empty or contain braces", options.prefix),
+            });
+        }
         // The error's text may quote the URL and with it a password.
         let client = Client::open(options.url.as_str()).map_err(|_| StoreError::Setup {
             detail: "the Redis URL cannot be read: write redis://[user:password@]host[:port][/database], or rediss:// for TLS"

@@ -78,7 +78,7 @@ pub(super) async fn standing(session: &Session, board: &Board, subject: &Subject
         }
         moment.starts.clone()
     });
-    let Answer { frame, asked: starts, mut reply } = answer.await?;
+    let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
     let (total, score, better) = (reply.count()?, reply.amount()?, reply.count()?);
     let slots = amounts(&mut reply, &starts)?;
     Ok(Standing { frame, total, score: score.unwrap_or_default(), rank: score.map(|_| better + 1), better, slots })
@@ -114,7 +114,7 @@ pub(super) async fn count(
         }
         counted
     });
-    let Answer { mut frame, asked: starts, mut reply } = answer.await?;
+    let Answer { mut frame, asked: starts, mut reply, .. } = answer.await?;
     let floor = frame.window.floor;
     let beyond = match reach {
         Reach::Slots(slots) => slots > board.slots(),
@@ -137,7 +137,7 @@ pub(super) async fn status(session: &Session, board: &Board) -> Result<Status, F
         }
         moment.existing.slots.clone()
     });
-    let Answer { frame, asked: starts, mut reply } = answer.await?;
+    let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
     let (total, dropped) = (reply.count()?, reply.time()?);
     let (mut slots, mut retiring) = (Vec::new(), Vec::new());
     for start in starts.iter() {

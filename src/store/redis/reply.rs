@@ -17,7 +17,7 @@ pub(super) enum Status {
     /// Nothing was done: the window or the instant the caller believed in is over.
     Stale { now: Timestamp, reading: Timestamp },
     /// Nothing but advancing was done: these slots and dedupe buckets exist.
-    StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64> },
+    StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64>, head_before: Timestamp },
 }
 
 /// What every reply of a script that was done begins with.
@@ -51,6 +51,7 @@ impl Reply {
                     .map(|value| integer(&value).map(Timestamp::from_millis))
                     .collect::<Result<_, _>>()?,
                 buckets: self.list()?.map(|value| integer(&value)).collect::<Result<_, _>>()?,
+                head_before: self.time()?,
             }),
             "board_changed" => Err(Failure::BoardChanged),
             "superseded" => Err(Failure::Unknown("a later write of this instance was done first".to_owned())),

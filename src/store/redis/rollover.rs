@@ -50,9 +50,10 @@ pub(super) async fn retire_step(session: &Session, board: &Board) -> Result<Reti
         call.arg(needed).arg(target.pace).arg(&session.instance).arg(PAUSE);
         target
     });
-    let Answer { frame, asked: target, mut reply } = answer.await?;
+    let Answer { frame, asked: target, mut reply, head_before } = answer.await?;
     let took = target.sent.elapsed();
-    let head_before = reply.time()?;
+    let last_head = reply.time()?;
+    let head_before = head_before.unwrap_or(last_head);
     let step = RetireStep {
         frame,
         slots_advanced: board.calendar().slots_between(head_before, frame.window.head),
@@ -143,7 +144,7 @@ async fn audit(
         }
         (here, next)
     });
-    let Answer { frame, asked: (here, next), mut reply } = answer.await?;
+    let Answer { frame, asked: (here, next), mut reply, .. } = answer.await?;
     let (cursor, checked, repaired) = (reply.text()?, reply.count()?, reply.count()?);
     let mut differences = Vec::new();
     while !reply.is_empty() {

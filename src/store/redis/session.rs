@@ -60,6 +60,8 @@ pub(super) struct Answer<T> {
     /// What the arguments were made of.
     pub asked: T,
     pub reply: Reply,
+    /// The head before an earlier attempt advanced it.
+    pub head_before: Option<Timestamp>,
 }
 
 impl Session {
@@ -99,6 +101,8 @@ impl Session {
     pub fn preamble(&self, board: &Board, view: &View, preamble: &Preamble) -> [String; 8] {
         let (estimate, believable) = view.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
+        // The last slot of all never ends.
+        let high = if *high == Timestamp::MAX { i64::MAX } else { high.millis() };
         [
             self.clock_mode().to_owned(),
             believable.millis().to_string(),
@@ -107,7 +111,7 @@ impl Session {
             window.floor.millis().to_string(),
             window.head.millis().to_string(),
             low.millis().to_string(),
-            high.millis().to_string(),
+            high.to_string(),
         ]
     }
 
@@ -121,7 +125,7 @@ impl Session {
         match &status {
             Ok(Status::Done(header)) => view.learn_time(header.reading, self.monotonic()),
             Ok(Status::Stale { reading, .. }) => view.learn_time(*reading, self.monotonic()),
-            Ok(Status::StaleKeys { header, slots, buckets }) => {
+            Ok(Status::StaleKeys { header, slots, buckets, .. }) => {
                 view.learn_time(header.reading, self.monotonic());
                 view.learn_existing(slots.clone(), buckets.clone());
             }
@@ -139,7 +143,7 @@ impl Session {
         arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
     ) -> Result<Answer<T>, Failure> {
         let view = self.view(board);
-        let mut read: Option<Timestamp> = None;
+        let (mut read, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {
             let now = read.unwrap_or_else(|| view.estimate(self.monotonic()).0);
             let (window, starts) = board.window_and_starts(now);
@@ -156,10 +160,13 @@ impl Session {
             match self.learn(board, &view, &mut reply)? {
                 Status::Done(header) => {
                     let frame = Frame { window, as_of: header.now, retiring: header.retiring };
-                    return Ok(Answer { frame, asked, reply });
+                    return Ok(Answer { frame, asked, reply, head_before });
                 }
                 Status::Stale { now, .. } => read = Some(now),
-                Status::StaleKeys { header, .. } => read = Some(header.now),
+                Status::StaleKeys { header, head_before: before, .. } => {
+                    read = Some(header.now);
+                    head_before.get_or_insert(before);
+                }
             }
         }
         tracing::warn!(board = board.name().as_str(), script = script.name(), "the window moved at every attempt");

@@ -123,6 +123,52 @@ fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+    use crate::store::redis::keys::StoreKeys;
+
+    fn view(simulated: bool) -> View {
+        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let keys = StoreKeys::new("p").board(board.name(), board.generation());
+        View::new(&board, keys, simulated, at(0), Duration::ZERO)
+    }
+
+    /// So many seconds after the reading that a view started from.
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(1_767_225_600_000 + seconds * 1_000)
+    }
+
+    #[test]
+    fn time_goes_on_between_readings_and_leaps_are_doubted() {
+        let view = view(false);
+        let seconds = Duration::from_secs;
+        assert_eq!(view.estimate(seconds(10)), (at(10), at(10 + 3_600)));
+        view.learn_time(at(20), seconds(10));
+        assert_eq!(view.estimate(seconds(11)).0, at(21));
+        // Two hours ahead of what it should be: more than half the window of two hours.
+        view.learn_time(at(7_221), seconds(11));
+        assert_eq!(view.estimate(seconds(12)), (at(22), at(22 + 3_600)));
+        // It has agreed with itself for over a minute.
+        view.learn_time(at(7_300), seconds(90));
+        assert_eq!(view.estimate(seconds(91)).0, at(7_301));
+    }
+
+    #[test]
+    fn a_simulated_clock_stands_still_and_is_always_believed() {
+        let view = view(true);
+        assert_eq!(view.estimate(Duration::from_secs(10)), (at(0), Timestamp::MAX));
+        view.learn_time(at(1_000_000), Duration::from_secs(10));
+        assert_eq!(view.estimate(Duration::from_secs(99)).0, at(1_000_000));
+    }
+
+    #[test]
+    fn what_went_is_forgotten() {
+        let view = view(true);
+        view.learn_existing(vec![at(0), at(1)], vec![7, 8]);
+        view.forget(Some(at(0)), Some(8));
+        let Existing { slots, buckets } = view.existing();
+        assert_eq!((&slots[..], &buckets[..]), (&[at(1)][..], &[7][..]));
+    }
 
     #[test]
     fn steps_adapt_within_bounds() {

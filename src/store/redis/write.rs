@@ -16,7 +16,7 @@ use super::reply::{Reply, Status};
 use super::scripts::WRITE;
 use super::session::{ATTEMPTS, Session};
 use super::view::View;
-use crate::board::{Board, Frame, Timestamp};
+use crate::board::{Board, EXACT_MAX, Frame, Timestamp};
 use crate::store::{Added, Outcome, StoreError};
 
 /// How long a write whose answer did not come is repeated. Repeating is safe for five minutes (`write.lua`).
@@ -90,8 +90,7 @@ impl Writer {
                 strict: session.simulated || read.is_none(),
                 alone,
             };
-            let mut plan = flush.plan(&basis, &pending);
-            flush.refuse_beyond_exact(&mut plan, &mut singly);
+            let plan = flush.plan(&basis, &pending);
             let lanes = lanes(&plan);
             let round = Round {
                 session,
@@ -123,7 +122,10 @@ impl Writer {
                 pending = std::mem::take(&mut singly);
                 alone = true;
             }
-            pending.sort_unstable();
+            if !alone {
+                // Items tried singly keep the order of the entries they come from.
+                pending.sort_unstable();
+            }
         }
         flush.fail(pending.into_iter().chain(singly), &Failure::Restless);
     }
@@ -132,7 +134,7 @@ impl Writer {
 impl Round<'_, '_> {
     /// Sends one lane until it is known to be done or not done, as far as patience goes.
     async fn send(&self, lane: &Lane<'_, '_>) -> Result<Landed, Failure> {
-        let mut reply = Reply::new(repeat(self.session, &self.encode(lane)).await?)?;
+        let mut reply = Reply::new(repeat(self.session, || self.encode(lane)).await?)?;
         match self.session.learn(self.board, self.view, &mut reply)? {
             Status::Done(header) => {
                 let mut unusual = Vec::new();
@@ -171,7 +173,7 @@ impl Round<'_, '_> {
         let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
 
         let keys = &view.keys;
-        command.arg("EVALSHA").arg(WRITE.hash()).arg(8 + slots.len() + usize::from(session.simulated));
+        command.arg("EVALSHA").arg(WRITE.hash()).arg(WRITE.fixed_keys() + slots.len() + usize::from(session.simulated));
         command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets);
         command.arg(keys.operation(self.operator, lane.number));
         for back in 0..3 {
@@ -192,8 +194,10 @@ impl Round<'_, '_> {
             command.arg(slot.millis());
         }
         for (entry, slot) in lane.entries.iter().zip(slot_of) {
-            command.arg(2 * slot + usize::from(self.flush.wants_score(entry)));
-            command.arg(entry.subject.as_str()).arg(entry.amount.0);
+            let (is_sum, wanted) = (entry.items.len() > 1, self.flush.wants_score(entry));
+            command.arg(4 * slot + 2 * usize::from(is_sum) + usize::from(wanted));
+            // Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+            command.arg(entry.subject.as_str()).arg(entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX));
             if has_ids {
                 command.arg(entry.id.map_or("", |id| id.as_str()));
             }
@@ -202,13 +206,14 @@ impl Round<'_, '_> {
     }
 }
 
-/// Sends a numbered write again while its outcome is unknown or the server is away.
-async fn repeat(session: &Session, command: &Cmd) -> Result<Value, Failure> {
+/// Sends a numbered write again while its outcome is unknown or the server is away. It is encoded anew each time,
+/// for what the clock may read moves on; all else is the same.
+async fn repeat(session: &Session, encode: impl Fn() -> Cmd) -> Result<Value, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = PAUSES.0;
     let mut doubt: Option<Failure> = None;
     loop {
-        let failure = match session.links.writes.call(&WRITE, command).await {
+        let failure = match session.links.writes.call(&WRITE, &encode()).await {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };

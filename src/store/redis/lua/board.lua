@@ -9,7 +9,8 @@
 --       board_changed                                 that generation is gone; nothing was done
 --       damaged, what                                 the store's data is not ours; nothing was done
 --       stale, now, reading                           the arguments do not hold at `now`; nothing was done
---       stale_keys, now, reading, retiring, slots, buckets   (advanced only) the slots and buckets that exist
+--       stale_keys, now, reading, retiring, slots, buckets, head before
+--                                                     (advanced only) the slots and buckets that exist
 --       ok, now, reading, retiring, …                 done; retiring = slots not yet fully subtracted
 -- cost  O(log slots); dropping an expired ranking is left to the server's background
 
@@ -65,6 +66,7 @@ local function stale_keys()
   reply[1] = 'stale_keys'
   reply[5] = redis.call('ZRANGE', INDEX, 0, -1)
   reply[6] = redis.call('ZRANGE', BUCKETS, 0, -1)
+  reply[7] = previous_head
   return reply
 end
 

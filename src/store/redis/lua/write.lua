@@ -4,10 +4,12 @@
 --       that, then one slot for each start in ARGV
 -- ARGV  1-8 the board, 9 sequence number of this operation, 10 bound of a (slot, subject), 11 how many slots,
 --       12 number of the dedupe bucket of now, 13 dedupe horizon in ms, 14 values per entry: 3, or 4 with ids,
---       then the start of each slot, then the entries: 2 x position of its slot from 0, plus 1 if its score is
---       wanted; subject; amount; id or an empty text
+--       then the start of each slot, then the entries: 4 x position of its slot from 0, plus 2 if it is a sum of
+--       several items, plus 1 if its score is wanted; subject; amount; id or an empty text
 -- reply ok, now, reading, retiring, then three values for each entry that is not simply counted: its position
---       from 0, `counted`, `duplicate`, `refused` (out of range) or `damaged`, and its score if wanted, else ''
+--       from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: it has an id, an earlier sum of
+--       its subject was refused, and the items of that come first) or `damaged`; the subject's score after all
+--       entries if wanted, else ''
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 -- cost  O(log subjects) per entry: 4-6 us
 -- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
@@ -79,23 +81,24 @@ local function is_duplicate(field)
 end
 
 local reply = ok()
+local asked, refused = {}, {}
 local arrival = format(now)
 local position = 0
 for at = FIRST_START + SLOTS, #ARGV, WIDTH do
   local code, subject, amount = tonumber(ARGV[at]), ARGV[at + 1], ARGV[at + 2]
   local wanted = code % 2
-  local slot = (code - wanted) / 2
+  local is_sum = code % 4 >= 2
+  local slot = math.floor(code / 4)
   local slot_key = KEYS[FIRST_SLOT + slot]
   local field = nil
   if WIDTH == 4 and ARGV[at + 3] ~= '' then
     field = subject .. '\0' .. ARGV[at + 3]
   end
-  local outcome, score = 'counted', ''
-  if field and is_duplicate(field) then
+  local outcome = 'counted'
+  if field and refused[subject] then
+    outcome = 'behind'
+  elseif field and is_duplicate(field) then
     outcome = 'duplicate'
-    if wanted == 1 then
-      score = call('ZSCORE', RANKING, subject) or '0'
-    end
   else
     local sum = pcall('HINCRBY', slot_key, subject, amount)
     if type(sum) == 'table' then
@@ -107,10 +110,10 @@ for at = FIRST_START + SLOTS, #ARGV, WIDTH do
     else
       if sum > BOUND or sum < -BOUND then
         outcome = 'refused'
+        refused[subject] = is_sum or nil
         sum = call('HINCRBY', slot_key, subject, negated(amount))
       else
-        score = call('ZINCRBY', RANKING, amount, subject)
-        if tonumber(score) == 0 then
+        if tonumber(call('ZINCRBY', RANKING, amount, subject)) == 0 then
           call('ZREM', RANKING, subject)
         end
         if field then
@@ -127,11 +130,17 @@ for at = FIRST_START + SLOTS, #ARGV, WIDTH do
     local size = #reply
     reply[size + 1] = position
     reply[size + 2] = outcome
-    reply[size + 3] = wanted == 1 and score or ''
+    reply[size + 3] = ''
+    if wanted == 1 then
+      asked[size + 3] = subject
+    end
   end
   position = position + 1
 end
 
+for at, subject in pairs(asked) do
+  reply[at] = call('ZSCORE', RANKING, subject) or '0'
+end
 for i in pairs(changed_existence) do
   local start = ARGV[FIRST_START + i]
   if call('HLEN', KEYS[FIRST_SLOT + i]) == 0 then
