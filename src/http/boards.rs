@@ -138,7 +138,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let status = state.service.status(&board).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     let slots = |slots: Vec<(Timestamp, u64)>| {
         let slot = |(from, subjects)| SlotStatus { from, to: board.calendar().next(from), subjects };
         slots.into_iter().map(slot).collect()
@@ -283,7 +283,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let report = state.service.audit(&board, repair).await?;
-    let board: Arc<Board> = state.service.board(&name).await?;
+    let board: Arc<Board> = state.board_answered(&name).await?;
     let units = |units: u64| Score { units: i64::try_from(units).unwrap_or(i64::MAX), decimals: board.decimals() };
     let example = |difference: crate::store::Difference| AuditDifference {
         subject: difference.subject,

@@ -90,7 +90,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let page = state.service.page(&board, offset, u32::try_from(limit).unwrap_or(u32::MAX)).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     let after = offset + page.items.len() as u64;
     let more = !page.items.is_empty() && after < page.total;
     let next = more.then(|| format!("/v1/boards/{name}/rankings?offset={after}&limit={limit}"));
@@ -164,7 +164,7 @@ pub(super) async fn lookup(
     let body = body::read_json(&request, payload, state.options.max_body).await?;
     let subjects = subjects(&body)?;
     let found = state.service.lookup(&board, &subjects).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     Ok(answer::json(&Among {
         metric: board.definition().metric.to_string(),
         window: WindowBounds::of(&board, &found.frame),

@@ -150,6 +150,12 @@ async fn add_json(state: &HttpState, board: &Arc<Board>, body: &[u8], return_sco
     let subjects: Vec<_> =
         if return_scores { batch.increments.iter().map(|i| i.subject.clone()).collect() } else { Vec::new() };
     let outcomes = if batch.increments.is_empty() {
+        // The store has no say where nothing is left to add, so ask it whether amounts were read rightly.
+        if receipt.depends_on_board()
+            && state.service.refreshed(board).await.map_err(Problem::from)?.generation() != board.generation()
+        {
+            return Err(Failure::BoardChanged);
+        }
         Vec::new()
     } else {
         match state.service.add(board, batch).await {

@@ -112,6 +112,11 @@ impl Receipt {
         }
     }
 
+    /// Whether another definition of the board could have made a difference.
+    pub(super) fn depends_on_board(&self) -> bool {
+        self.counts().rejected(ItemCode::AmountPrecision) + self.counts().rejected(ItemCode::AmountOutOfRange) > 0
+    }
+
     /// Its numbers.
     pub(super) fn counts(&self) -> Counts {
         Counts { accepted: self.accepted, duplicates: self.duplicates, rejected: self.rejected_counts }

@@ -67,7 +67,8 @@ pub(super) async fn add(
     mut payload: Payload,
     tally: &Tally,
 ) -> Result<Receipt, Problem> {
-    let board = current(&state.service, &board).await?;
+    // Half way through a stream it is too late to read amounts anew, so the cache must not be trusted here.
+    let board = state.service.refreshed(&board).await?;
     let mut progress =
         Progress { board: board.clone(), receipt: Receipt::default(), tally, settled_through: 0, broken: false };
     let mut lines = Lines::new(state.options.max_line);
@@ -116,12 +117,6 @@ pub(super) async fn add(
             }
         }
     }
-}
-
-/// The board as the store has it now: half way through a stream it is too late to read amounts anew.
-async fn current(service: &Service, board: &Arc<Board>) -> service::Result<Arc<Board>> {
-    service.page(board, 0, 1).await?;
-    service.board(board.name()).await
 }
 
 async fn send(service: &Service, board: &Arc<Board>, mut portion: Portion) -> Answered {
