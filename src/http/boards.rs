@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::answer::WindowBounds;
 use super::body::Object;
-use super::openapi::{board_schema, definition_example, score_schema, subject_schema, time_schema};
+use super::openapi::{board_example, board_schema, score_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
@@ -19,7 +19,7 @@ use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Score, 
 
 /// A board as it is defined, with every default filled in.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = definition_example)]
+#[schema(example = board_example)]
 pub(super) struct DefinedBoard {
     #[schema(schema_with = board_schema)]
     board: BoardName,
@@ -74,7 +74,7 @@ pub(super) struct BoardList {
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "listBoards", tag = "boards",
     responses((status = 200, description = "The boards.", body = BoardList,
-        example = json!({"boards": [definition_example()]}))),
+        example = json!({"boards": [board_example()]}))),
 )]
 pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;

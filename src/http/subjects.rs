@@ -140,8 +140,8 @@ pub(super) struct WindowCount {
     params(
         ("last" = String, Query, example = "6h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
             description = "A duration such as 90s, 15m, 6h or 7d, at most the board's window."),
-        ("from" = String, Query, format = DateTime, example = "2026-01-02T05:00:00Z",
-            description = "An instant as RFC 3339 writes it, within the board's window."),
+        ("from" = String, Query, format = DateTime,
+            description = "An instant within the board's window, such as 2026-01-02T05:00:00Z. Instead of `last`."),
     ),
     responses((status = 200, description = "The count and the slots it is over.", body = WindowCount, example = json!({
         "board": "hot-posts", "subject": "post-1", "last": "6h",

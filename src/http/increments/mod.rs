@@ -10,6 +10,7 @@ use std::sync::Arc;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use self::item::{Flaw, Item, Items, MOST_ITEMS, Sent};
 use self::receipt::{NewScore, Place};
@@ -40,7 +41,7 @@ pub(super) use self::receipt::{Counts, Receipt};
 /// lines after it may or may not have been counted, so resume from there with ids.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
-    params(("return" = String, Query, pattern = "^score$", example = "score",
+    params(("return" = inline(Returned), Query,
         description = "`score` answers, under `scores`, each subject's new score from the same atomic step (JSON only).")),
     request_body(description = "One increment, a batch, or a stream.", content(
         (super::openapi::IncrementsBody = "application/json", examples(
@@ -65,7 +66,7 @@ pub(super) async fn add(
     state: Data<HttpState>,
     tally: Data<Tally>,
 ) -> Result<HttpResponse, Problem> {
-    let return_scores = wants_scores(&request)?;
+    let return_scores = returned(&request)? == Some(Returned::Score);
     let name = address::board_name(&request)?;
     let format = body::format(&request)?;
     let board = state.service.board(&name).await?;
@@ -92,10 +93,18 @@ pub(super) async fn add(
     Ok(answer::json(&receipt))
 }
 
-fn wants_scores(request: &HttpRequest) -> Result<bool, Problem> {
+/// What a request may ask to be answered besides what became of its increments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum Returned {
+    /// Each subject's new score.
+    Score,
+}
+
+fn returned(request: &HttpRequest) -> Result<Option<Returned>, Problem> {
     match Parameters::read(request, &["return"])?.text("return") {
-        None => Ok(false),
-        Some("score") => Ok(true),
+        None => Ok(None),
+        Some("score") => Ok(Some(Returned::Score)),
         Some(_) => Err(Problem::field("return", "'return' must be score")),
     }
 }
