@@ -201,10 +201,12 @@ fn definition(body: &[u8]) -> Result<Definition, Problem> {
     let metric = metric.parse().map_err(|error| wrong("metric", &error))?;
     let slot: Span = object.required("slot")?;
     let mut definition = Definition::new(metric, slot);
-    if let Some(digits) = object.optional::<u64>("decimals")? {
-        let decimals = u8::try_from(digits).ok().and_then(Decimals::new);
-        definition.decimals = decimals
-            .ok_or_else(|| wrong("decimals", &format_args!("{digits} is more than {}, the most", Decimals::MOST)))?;
+    if let Some(digits) = object.optional::<serde_json::Value>("decimals")? {
+        // As JSON has it: 2.0 is a whole number too.
+        let whole = digits.as_f64().filter(|digits| digits.fract() == 0.0 && *digits >= 0.0);
+        definition.decimals = whole.and_then(|digits| Decimals::new(digits as u8)).ok_or_else(|| {
+            wrong("decimals", &format_args!("{digits} is not a whole number from 0 to {}", Decimals::MOST))
+        })?;
     }
     if let Some(zone) = object.optional::<String>("timezone")? {
         definition.timezone = zone.parse().map_err(|_| {

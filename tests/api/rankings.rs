@@ -47,7 +47,7 @@ async fn following_next_reads_everything_once() {
     }
     seen.reverse();
     assert_eq!(seen, subjects);
-    let beyond = site.client.get("/v1/boards/b/rankings?offset=4000000000").await;
+    let beyond = site.client.get("/v1/boards/b/rankings?offset=1000000000").await;
     assert_eq!((lines(&beyond.body), &beyond.body["next"]), (vec![], &Value::Null));
 }
 

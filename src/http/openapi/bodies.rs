@@ -37,6 +37,7 @@ pub(in crate::http) enum IncrementsBody {
 
 /// A batch of increments.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = IncrementBatch)]
 #[expect(dead_code, reason = "only described; bodies are read without copying")]
 pub(in crate::http) struct BatchBody {
@@ -47,6 +48,7 @@ pub(in crate::http) struct BatchBody {
 
 /// An amount for one subject.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Increment)]
 #[expect(dead_code, reason = "only described; bodies are read without copying")]
 pub(in crate::http) struct IncrementBody {
@@ -59,22 +61,24 @@ pub(in crate::http) struct IncrementBody {
     #[schema(schema_with = schemas::time, required = false)]
     at: String,
     /// Counts once per board and subject, for as long as the window, at most a day, after it arrived.
-    #[schema(min_length = 1, max_length = 128, required = false, example = "e-81")]
+    #[schema(schema_with = schemas::id, required = false)]
     id: String,
 }
 
 /// Subjects to look up.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Lookup)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::http) struct LookupBody {
     /// A subject given twice counts once.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(schema_with = schemas::subjects)]
     subjects: Vec<String>,
 }
 
 /// A time to set the clock to.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = ClockSetting)]
 #[expect(dead_code, reason = "only described")]
 pub(in crate::http) struct ClockBody {
@@ -84,6 +88,7 @@ pub(in crate::http) struct ClockBody {
 
 /// What a board is defined with.
 #[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
 #[schema(as = Definition)]
 #[expect(dead_code, reason = "only described; definitions are read key by key")]
 pub(in crate::http) struct DefinitionBody {

@@ -149,7 +149,7 @@ fn problem_response(codes: &[Code]) -> Response {
     let content =
         ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).examples_from_iter(examples).build();
     let mut response = ResponseBuilder::new().description(lines.join("\n")).content(PROBLEM_JSON, content);
-    if codes.iter().any(|code| examples::problem(*code).body().get("retry_after").is_some()) {
+    if codes.iter().any(|code| examples::problem(*code).asks_to_retry()) {
         let header = HeaderBuilder::new()
             .schema(Some(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1))))
             .description(Some("Seconds after which to try again."))
@@ -167,8 +167,8 @@ fn example_path(code: Code) -> String {
 fn add_examples(document: &mut OpenApi) {
     let examples = &mut document.components.get_or_insert_default().examples;
     for code in Code::ALL {
-        let body = examples::problem(*code).body();
-        let example = ExampleBuilder::new().summary(code.title()).value(Some(body)).build();
+        let problem = serde_json::to_value(examples::problem(*code)).ok();
+        let example = ExampleBuilder::new().summary(code.title()).value(problem).build();
         examples.insert(code.as_str().to_owned(), RefOr::T(example));
     }
 }

@@ -1,9 +1,13 @@
 //! Schemas of values that occur all over the API.
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type,
+};
 
 use crate::http::codes::{Code, ItemCode};
+
+const NO_CONTROL_CHARACTERS: &str = r"^[^\x00-\x1F\x7F-\x9F]+$";
 
 fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
@@ -24,6 +28,7 @@ pub(in crate::http) fn subject() -> Object {
     text()
         .min_length(Some(1))
         .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
         .description(Some("What is ranked or counted: 1 to 512 bytes of UTF-8 without control characters."))
         .build()
 }
@@ -62,5 +67,25 @@ pub(in crate::http) fn rejected_counts() -> Object {
         .schema_type(Type::Object)
         .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(count)))))
         .description(Some("How many were not counted, by code; absent if there are none."))
+        .build()
+}
+
+pub(super) fn subjects() -> Array {
+    ArrayBuilder::new()
+        .items(subject())
+        .min_items(Some(1))
+        .max_items(Some(1_000))
+        .description(Some("A subject given twice counts once."))
+        .build()
+}
+
+pub(super) fn id() -> Object {
+    let once = "Counts once per board and subject, for as long as the window, at most a day, after it arrived.";
+    text()
+        .min_length(Some(1))
+        .max_length(Some(128))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some(once))
+        .examples(["e-81"])
         .build()
 }
