@@ -90,10 +90,14 @@ async fn in_a_batch_everything_else_counts_and_each_rejection_is_named() {
 #[actix_web::test]
 async fn a_thousand_rejections_are_shown_and_all_are_counted() {
     let site = Site::with_board("b").await;
-    let bad: Vec<_> = (0..1_500).map(|_| json!({"subject": ""})).collect();
-    let answer = site.client.add("b", json!({"increments": bad})).await;
-    assert_eq!(answer.body["rejected"].as_array().unwrap().len(), 1_000);
-    assert_eq!(answer.body["rejected_counts"], json!({"invalid_subject": 1_500}));
+    // By turns refused by us and by the store, and shown in the order sent.
+    let bad = [json!({"subject": ""}), json!({"subject": "a", "at": "2020-01-01T00:00:00Z"})];
+    let items: Vec<_> = bad.iter().cycle().take(1_500).collect();
+    let answer = site.client.add("b", json!({"increments": items})).await;
+    let shown: Vec<_> =
+        answer.body["rejected"].as_array().unwrap().iter().map(|r| r["index"].as_u64().unwrap()).collect();
+    assert_eq!(shown, (0..1_000).collect::<Vec<_>>());
+    assert_eq!(answer.body["rejected_counts"], json!({"invalid_subject": 750, "too_late": 750}));
 }
 
 #[actix_web::test]
