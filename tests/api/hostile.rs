@@ -1,7 +1,7 @@
 //! Nothing a client sends gives a 500, or an answer that the description does not have.
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use reqwest::Method;
 use rolltop::http::{openapi, registered};
 use serde_json::Value;
@@ -63,15 +63,20 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     )
 }
 
-/// `ROLLTOP_HOSTILE_CASES` sets how many are tried; a failure prints the request, shrunk.
+/// `ROLLTOP_HOSTILE_CASES` sets how many are tried. A failure prints the request, shrunk, and its seed, which
+/// `ROLLTOP_HOSTILE_SEED` runs again.
 #[test]
 fn no_request_gives_a_500_or_an_undescribed_answer() {
-    let cases = std::env::var("ROLLTOP_HOSTILE_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(1_500);
+    let from_environment = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let cases = from_environment("ROLLTOP_HOSTILE_CASES").unwrap_or(1_500);
+    let seed = from_environment("ROLLTOP_HOSTILE_SEED").unwrap_or_else(rand::random);
     let system = actix_web::rt::System::new();
     let site = system.block_on(Site::with_board("b"));
     let document = serde_json::to_value(openapi(true)).unwrap();
+    let cases = cases.try_into().expect("fewer cases");
     let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let outcome = TestRunner::new(config).run(&hostile(), |case| {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed.to_le_bytes().repeat(4));
+    let outcome = TestRunner::new_with_rng(config, rng).run(&hostile(), |case| {
         let (method, template) = registered(true)[case.operation].clone();
         let path = template.replace("{board}", &case.board).replace("{subject}", &case.subject);
         let url = format!("{path}?{}", case.query);
@@ -96,7 +101,7 @@ fn no_request_gives_a_500_or_an_undescribed_answer() {
         Ok(())
     });
     if let Err(failure) = outcome {
-        panic!("{failure}");
+        panic!("{failure}\nROLLTOP_HOSTILE_SEED={seed} runs it again");
     }
 }
 
