@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::answer::WindowBounds;
 use super::body::Object;
-use super::openapi::{board_schema, definition_example, score_schema, subject_schema, time_schema};
+use super::openapi::{board_example, board_schema, score_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
@@ -19,7 +19,7 @@ use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Score, 
 
 /// A board as it is defined, with every default filled in.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = definition_example)]
+#[schema(example = board_example)]
 pub(super) struct DefinedBoard {
     #[schema(schema_with = board_schema)]
     board: BoardName,
@@ -74,7 +74,7 @@ pub(super) struct BoardList {
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "listBoards", tag = "boards",
     responses((status = 200, description = "The boards.", body = BoardList,
-        example = json!({"boards": [definition_example()]}))),
+        example = json!({"boards": [board_example()]}))),
 )]
 pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;
@@ -138,7 +138,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let status = state.service.status(&board).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     let slots = |slots: Vec<(Timestamp, u64)>| {
         let slot = |(from, subjects)| SlotStatus { from, to: board.calendar().next(from), subjects };
         slots.into_iter().map(slot).collect()
@@ -201,10 +201,12 @@ fn definition(body: &[u8]) -> Result<Definition, Problem> {
     let metric = metric.parse().map_err(|error| wrong("metric", &error))?;
     let slot: Span = object.required("slot")?;
     let mut definition = Definition::new(metric, slot);
-    if let Some(digits) = object.optional::<u64>("decimals")? {
-        let decimals = u8::try_from(digits).ok().and_then(Decimals::new);
-        definition.decimals = decimals
-            .ok_or_else(|| wrong("decimals", &format_args!("{digits} is more than {}, the most", Decimals::MOST)))?;
+    if let Some(digits) = object.optional::<serde_json::Value>("decimals")? {
+        // As JSON has it: 2.0 is a whole number too.
+        let whole = digits.as_f64().filter(|digits| digits.fract() == 0.0 && *digits >= 0.0);
+        definition.decimals = whole.and_then(|digits| Decimals::new(digits as u8)).ok_or_else(|| {
+            wrong("decimals", &format_args!("{digits} is not a whole number from 0 to {}", Decimals::MOST))
+        })?;
     }
     if let Some(zone) = object.optional::<String>("timezone")? {
         definition.timezone = zone.parse().map_err(|_| {
@@ -283,7 +285,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let report = state.service.audit(&board, repair).await?;
-    let board: Arc<Board> = state.service.board(&name).await?;
+    let board: Arc<Board> = state.board_answered(&name).await?;
     let units = |units: u64| Score { units: i64::try_from(units).unwrap_or(i64::MAX), decimals: board.decimals() };
     let example = |difference: crate::store::Difference| AuditDifference {
         subject: difference.subject,

@@ -183,7 +183,9 @@ mod tests {
 
     fn problem(body: &str) -> serde_json::Value {
         let object = Object::parse(body.as_bytes(), &["now", "deep"]);
-        object.and_then(|object| object.required::<u8>("now")).map_or_else(|problem| problem.body(), |_| "fine".into())
+        object
+            .and_then(|object| object.required::<u8>("now"))
+            .map_or_else(|problem| serde_json::to_value(problem).unwrap(), |_| "fine".into())
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
-use serde_json::{Map, Value, json};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json};
 
 use super::codes::Code;
 use crate::board::Timestamp;
@@ -26,7 +27,7 @@ pub struct Problem(Box<Inner>);
 struct Inner {
     code: Code,
     detail: String,
-    members: Map<String, Value>,
+    members: Vec<(String, Value)>,
     retry_after: Option<Duration>,
     /// The methods a path does have, for `Allow`.
     allow: Option<String>,
@@ -35,8 +36,7 @@ struct Inner {
 impl Problem {
     /// A problem whose detail names the thing and the way out.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        let (detail, members) = (detail.into(), Map::new());
-        Self(Box::new(Inner { code, detail, members, retry_after: None, allow: None }))
+        Self(Box::new(Inner { code, detail: detail.into(), members: Vec::new(), retry_after: None, allow: None }))
     }
 
     /// A field of the body or a parameter of the query that is wrong.
@@ -47,7 +47,7 @@ impl Problem {
     /// The same with one more member.
     #[must_use]
     pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
-        self.0.members.insert(member.to_owned(), value.into());
+        self.0.members.push((member.to_owned(), value.into()));
         self
     }
 
@@ -69,24 +69,37 @@ impl Problem {
     pub fn code(&self) -> Code {
         self.0.code
     }
+}
 
-    /// The body, by which the API's description shows its examples too.
-    pub(super) fn body(&self) -> Value {
+/// The members in the order of RFC 9457, then those of the code.
+impl Serialize for Problem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Inner { code, detail, members, retry_after, .. } = &*self.0;
-        let mut body = json!({
-            "type": format!("urn:rolltop:problem:{}", code.as_str()),
-            "title": code.title(),
-            "status": code.status().as_u16(),
-            "detail": detail,
-            "code": code.as_str(),
-        });
-        if let Some(object) = body.as_object_mut() {
-            object.extend(members.clone());
-            if let Some(delay) = retry_after {
-                object.insert("retry_after".into(), whole_seconds(*delay).into());
-            }
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("type", &format_args!("urn:rolltop:problem:{}", code.as_str()))?;
+        map.serialize_entry("title", code.title())?;
+        map.serialize_entry("status", &code.status().as_u16())?;
+        map.serialize_entry("detail", detail)?;
+        map.serialize_entry("code", code)?;
+        for (member, value) in members {
+            map.serialize_entry(member, value)?;
         }
-        body
+        if let Some(delay) = retry_after {
+            map.serialize_entry("retry_after", &whole_seconds(*delay))?;
+        }
+        map.end()
+    }
+}
+
+impl Problem {
+    /// Whether it says when to try again.
+    pub(super) fn asks_to_retry(&self) -> bool {
+        self.0.retry_after.is_some()
+    }
+
+    fn text(&self) -> String {
+        // Texts and numbers in a map of texts: there is nothing that could fail to be JSON.
+        serde_json::to_string(self).unwrap_or_default()
     }
 }
 
@@ -117,15 +130,14 @@ impl ResponseError for Problem {
         if let Some(methods) = &self.0.allow {
             response.insert_header((ALLOW, methods.as_str()));
         }
-        let mut body = self.body();
         if self.0.code == Code::Internal {
             // Logged here, once, where it leaves the house; the client gets the id but not the insides.
             let id = format!("{:016x}", rand::random::<u64>());
             tracing::error!(error_id = %id, detail = %self.0.detail, "a request failed for no fault of its own");
-            body["detail"] = format!("the log of this instance says more under error_id {id}").into();
-            body["error_id"] = id.into();
+            let detail = format!("the log of this instance says more under error_id {id}");
+            return response.body(Problem::new(Code::Internal, detail).with("error_id", id).text());
         }
-        response.body(body.to_string())
+        response.body(self.text())
     }
 }
 
@@ -177,11 +189,11 @@ mod tests {
     fn a_problem_says_what_where_and_when_to_come_back() {
         let problem = Problem::field("limit", "too many").retry_after(Duration::from_millis(1_200));
         assert_eq!(
-            problem.body(),
-            json!({
-                "type": "urn:rolltop:problem:invalid_field", "title": "A field is invalid", "status": 422,
-                "detail": "too many", "code": "invalid_field", "field": "limit", "retry_after": 2,
-            })
+            problem.text(),
+            concat!(
+                r#"{"type":"urn:rolltop:problem:invalid_field","title":"A field is invalid","status":422,"#,
+                r#""detail":"too many","code":"invalid_field","field":"limit","retry_after":2}"#
+            )
         );
         assert_eq!(problem.error_response().headers().get(RETRY_AFTER).map(|v| v.as_bytes()), Some(&b"2"[..]));
     }

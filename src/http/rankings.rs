@@ -20,6 +20,9 @@ use crate::store::{Lookup, Page};
 /// The most lines of a page, and the most subjects of a look-up.
 const MOST_LINES: u64 = 1_000;
 
+/// The furthest place that a page may start at: more than any store ranks.
+const MOST_OFFSET: u64 = 1_000_000_000;
+
 /// A part of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Ranking {
@@ -73,7 +76,7 @@ pub(super) fn lines(board: &Arc<Board>, page: Page) -> Vec<Line> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
-        ("offset" = u64, Query, minimum = 0, example = 0, description = "Lines to skip; 0 if absent."),
+        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Lines to skip; 0 if absent."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Lines at most; 50 if absent."),
     ),
     responses((status = 200, description = "The page.", body = Ranking, example = json!({
@@ -85,12 +88,12 @@ pub(super) fn lines(board: &Arc<Board>, page: Page) -> Vec<Line> {
 )]
 pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::read(&request, &["offset", "limit"])?;
-    let offset = parameters.number("offset", 0, 0..=u64::from(u32::MAX))?;
+    let offset = parameters.number("offset", 0, 0..=MOST_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MOST_LINES)?;
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let page = state.service.page(&board, offset, u32::try_from(limit).unwrap_or(u32::MAX)).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     let after = offset + page.items.len() as u64;
     let more = !page.items.is_empty() && after < page.total;
     let next = more.then(|| format!("/v1/boards/{name}/rankings?offset={after}&limit={limit}"));
@@ -164,7 +167,7 @@ pub(super) async fn lookup(
     let body = body::read_json(&request, payload, state.options.max_body).await?;
     let subjects = subjects(&body)?;
     let found = state.service.lookup(&board, &subjects).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     Ok(answer::json(&Among {
         metric: board.definition().metric.to_string(),
         window: WindowBounds::of(&board, &found.frame),

@@ -82,7 +82,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
     let standing = state.service.standing(&board, &subject).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     let slot =
         |(from, amount)| SlotCount { from, to: board.calendar().next(from), count: answer::score(&board, amount) };
     Ok(answer::json(&Standing {
@@ -140,8 +140,8 @@ pub(super) struct WindowCount {
     params(
         ("last" = String, Query, example = "6h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
             description = "A duration such as 90s, 15m, 6h or 7d, at most the board's window."),
-        ("from" = String, Query, format = DateTime, example = "2026-01-02T05:00:00Z",
-            description = "An instant as RFC 3339 writes it, within the board's window."),
+        ("from" = String, Query, format = DateTime,
+            description = "An instant within the board's window, such as 2026-01-02T05:00:00Z. Instead of `last`."),
     ),
     responses((status = 200, description = "The count and the slots it is over.", body = WindowCount, example = json!({
         "board": "hot-posts", "subject": "post-1", "last": "6h",
@@ -169,7 +169,7 @@ pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Resu
         (None, None) => Reach::Slots(board.slots()),
     };
     let counted = state.service.count(&board, &subject, reach).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     if let Some(from) = from.filter(|from| *from > counted.frame.as_of) {
         let detail = format!("'from' is {from}, but the store's clock reads {}", counted.frame.as_of);
         return Err(Problem::field("from", detail));
@@ -238,7 +238,7 @@ pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> R
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
     let page = state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     Ok(answer::json(&Neighbors {
         window: WindowBounds::of(&board, &page.frame),
         as_of: page.frame.as_of,
@@ -284,7 +284,7 @@ pub(super) async fn remove(request: HttpRequest, state: Data<HttpState>) -> Resu
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
     let removal = state.service.remove(&board, &subject).await?;
-    let board = state.service.board(&name).await?;
+    let board = state.board_answered(&name).await?;
     Ok(answer::json(&RemovalReceipt {
         score: answer::score(&board, removal.score),
         live_slots: removal.live_slots,

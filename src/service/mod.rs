@@ -220,8 +220,8 @@ impl Service {
         self.rollover.finished(board.name(), &outcome);
     }
 
-    /// The board of the same name as the store has it now.
-    async fn refreshed(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
+    /// The board of the same name as the store has it now, whatever is known here. One store call.
+    pub async fn refreshed(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
         let found = self.registry.refresh(board.name()).await?;
         found.ok_or_else(|| ServiceError::UnknownBoard(board.name().clone()))
     }

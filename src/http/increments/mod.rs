@@ -10,18 +10,19 @@ use std::sync::Arc;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use self::item::{Flaw, Item, Items, MOST_ITEMS, Sent};
-use self::receipt::{NewScore, Place};
+use self::receipt::{Judged, NewScore, Place};
 use super::body::{self, Format};
 use super::codes::{Code, ItemCode};
 use super::meters::Tally;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer};
-use crate::board::{Board, Score};
+use crate::board::Board;
 use crate::service::ServiceError;
-use crate::store::{Batch, StoreError};
+use crate::store::{Batch, Increment, Outcome, StoreError};
 
 pub(super) use self::receipt::{Counts, Receipt};
 
@@ -40,7 +41,7 @@ pub(super) use self::receipt::{Counts, Receipt};
 /// lines after it may or may not have been counted, so resume from there with ids.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/increments", operation_id = "addIncrements", tag = "increments",
-    params(("return" = String, Query, pattern = "^score$", example = "score",
+    params(("return" = inline(Returned), Query,
         description = "`score` answers, under `scores`, each subject's new score from the same atomic step (JSON only).")),
     request_body(description = "One increment, a batch, or a stream.", content(
         (super::openapi::IncrementsBody = "application/json", examples(
@@ -65,7 +66,7 @@ pub(super) async fn add(
     state: Data<HttpState>,
     tally: Data<Tally>,
 ) -> Result<HttpResponse, Problem> {
-    let return_scores = wants_scores(&request)?;
+    let return_scores = returned(&request)? == Some(Returned::Score);
     let name = address::board_name(&request)?;
     let format = body::format(&request)?;
     let board = state.service.board(&name).await?;
@@ -92,10 +93,18 @@ pub(super) async fn add(
     Ok(answer::json(&receipt))
 }
 
-fn wants_scores(request: &HttpRequest) -> Result<bool, Problem> {
+/// What a request may ask to be answered besides what became of its increments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum Returned {
+    /// Each subject's new score.
+    Score,
+}
+
+fn returned(request: &HttpRequest) -> Result<Option<Returned>, Problem> {
     match Parameters::read(request, &["return"])?.text("return") {
-        None => Ok(false),
-        Some("score") => Ok(true),
+        None => Ok(None),
+        Some("score") => Ok(Some(Returned::Score)),
         Some(_) => Err(Problem::field("return", "'return' must be score")),
     }
 }
@@ -123,54 +132,53 @@ impl From<Failure> for Problem {
 }
 
 async fn add_json(state: &HttpState, board: &Arc<Board>, body: &[u8], return_scores: bool) -> Result<Receipt, Failure> {
-    let mut receipt = Receipt::default();
-    let mut batch = Batch { increments: Vec::new(), return_scores };
-    // Where each increment of the batch stood; empty while they stand where they were sent.
-    let mut places: Vec<u64> = Vec::new();
+    let mut judged = Judged::new(Place::Index);
     match read_items(body)? {
         OneOrMany::One(item) => match item.judge(board) {
-            Ok(increment) => batch.increments.push(increment),
             Err(flaw) if flaw.of_shape => return Err(unsound(flaw).into()),
-            Err(flaw) => receipt.reject(Place::Index(0), flaw.code, || flaw.detail),
+            item => judged.take(0, item),
         },
         OneOrMany::Many(items) => {
-            batch.increments.reserve(items.len());
-            for (index, raw) in items.into_iter().enumerate() {
-                match judge_raw(raw, board) {
-                    Ok(increment) => {
-                        batch.increments.push(increment);
-                        places.push(index as u64);
-                    }
-                    Err(flaw) => receipt.reject(Place::Index(index as u64), flaw.code, || flaw.detail),
-                }
+            judged.reserve(items.len());
+            for (index, raw) in (0..).zip(items) {
+                judged.take(index, judge_raw(raw, board));
             }
         }
     }
-    let place = |at: usize| places.get(at).copied().unwrap_or(at as u64);
-    let subjects: Vec<_> =
-        if return_scores { batch.increments.iter().map(|i| i.subject.clone()).collect() } else { Vec::new() };
-    let outcomes = if batch.increments.is_empty() {
-        Vec::new()
-    } else {
-        match state.service.add(board, batch).await {
-            Ok(added) => added.outcomes,
-            Err(ServiceError::Store(StoreError::BoardChanged)) => return Err(Failure::BoardChanged),
-            Err(error) => return Err(Failure::Refused(error.into())),
-        }
+    let increments = std::mem::take(&mut judged.increments);
+    let mut asked: Vec<_> = match return_scores {
+        true => (0..).zip(&increments).map(|(at, i)| Some((judged.number(at), i.subject.clone()))).collect(),
+        false => Vec::new(),
     };
-    let mut scores = Vec::with_capacity(subjects.len());
-    let mut subjects = subjects.into_iter();
-    for (at, outcome) in outcomes.into_iter().enumerate() {
-        let new = receipt.settle(Place::Index(place(at)), outcome, board);
-        if let (Some(subject), Some(new)) = (subjects.next(), new) {
-            let score = Score { units: new.0, decimals: board.decimals() };
-            scores.push(NewScore { index: place(at), subject, score });
+    let outcomes = if !increments.is_empty() {
+        add_to_store(state, board, Batch { increments, return_scores }).await?
+    } else if judged.depends_on_board() && !is_current(state, board).await? {
+        // The store has no say where nothing is left to add, and alone knows that amounts were misread.
+        return Err(Failure::BoardChanged);
+    } else {
+        Vec::new()
+    };
+    let mut receipt = Receipt::default();
+    let mut scores = Vec::with_capacity(asked.len());
+    receipt.settle(judged, outcomes, board, |at, units| {
+        if let Some((index, subject)) = asked.get_mut(at).and_then(Option::take) {
+            scores.push(NewScore { index, subject, score: answer::score(board, units) });
         }
-    }
-    // What did not parse was noted before what the store refused.
-    receipt.rejected.sort_by_key(|rejected| rejected.index);
+    });
     receipt.scores = return_scores.then_some(scores);
     Ok(receipt)
+}
+
+async fn add_to_store(state: &HttpState, board: &Arc<Board>, batch: Batch) -> Result<Vec<Outcome>, Failure> {
+    match state.service.add(board, batch).await {
+        Ok(added) => Ok(added.outcomes),
+        Err(ServiceError::Store(StoreError::BoardChanged)) => Err(Failure::BoardChanged),
+        Err(error) => Err(Failure::Refused(error.into())),
+    }
+}
+
+async fn is_current(state: &HttpState, board: &Arc<Board>) -> Result<bool, Problem> {
+    Ok(state.service.refreshed(board).await?.generation() == board.generation())
 }
 
 enum OneOrMany<'a> {
@@ -197,7 +205,7 @@ fn read_items(body: &[u8]) -> Result<OneOrMany<'_>, Problem> {
 }
 
 /// An element of a batch: what is wrong with it is its own affair.
-fn judge_raw(raw: &RawValue, board: &Board) -> Result<crate::store::Increment, Flaw> {
+fn judge_raw(raw: &RawValue, board: &Board) -> Result<Increment, Flaw> {
     let item: Item<'_> = serde_json::from_str(raw.get()).map_err(|error| Flaw {
         code: ItemCode::InvalidIncrement,
         field: String::new(),

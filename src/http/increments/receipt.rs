@@ -4,10 +4,11 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
+use super::item::Flaw;
 use crate::board::{Amount, Board, Score, Subject};
 use crate::http::codes::ItemCode;
 use crate::http::openapi::{score_schema, subject_schema};
-use crate::store::{Outcome, Rejection};
+use crate::store::{Increment, Outcome, Rejection};
 
 /// How many rejections are shown; all are counted.
 pub(super) const SHOWN: usize = 1_000;
@@ -80,9 +81,97 @@ pub(super) enum Place {
     Line(u64),
 }
 
+/// Items of a request, sorted into increments for the store and flaws for the receipt.
+pub(super) struct Judged {
+    /// What the number of an item says.
+    pub(super) place: fn(u64) -> Place,
+    pub(super) increments: Vec<Increment>,
+    /// The number of each increment.
+    added: Vec<u64>,
+    /// Items that are no increments of the board, by number.
+    flawed: Vec<(u64, Flaw)>,
+}
+
+impl Judged {
+    pub(super) fn new(place: fn(u64) -> Place) -> Self {
+        Self { place, increments: Vec::new(), added: Vec::new(), flawed: Vec::new() }
+    }
+
+    /// Makes room for so many increments.
+    pub(super) fn reserve(&mut self, increments: usize) {
+        self.increments.reserve(increments);
+        self.added.reserve(increments);
+    }
+
+    /// Takes an item in. Numbers only grow.
+    pub(super) fn take(&mut self, number: u64, item: Result<Increment, Flaw>) {
+        match item {
+            Ok(increment) => {
+                self.increments.push(increment);
+                self.added.push(number);
+            }
+            Err(flaw) => self.flawed.push((number, flaw)),
+        }
+    }
+
+    /// How many items it has.
+    pub(super) fn len(&self) -> usize {
+        self.added.len() + self.flawed.len()
+    }
+
+    /// The number of the increment that the store was given at this place.
+    pub(super) fn number(&self, at: usize) -> u64 {
+        self.added.get(at).copied().unwrap_or_default()
+    }
+
+    /// Whether another definition of the board could have made a difference to a flaw.
+    pub(super) fn depends_on_board(&self) -> bool {
+        let of_amount = |code| matches!(code, ItemCode::AmountPrecision | ItemCode::AmountOutOfRange);
+        self.flawed.iter().any(|(_, flaw)| of_amount(flaw.code))
+    }
+}
+
 impl Receipt {
+    /// Takes in what became of some items, in the order in which they were sent. Calls `scored` with the place of
+    /// each that has a new score, among those the store was given.
+    pub(super) fn settle(
+        &mut self,
+        judged: Judged,
+        outcomes: Vec<Outcome>,
+        board: &Board,
+        mut scored: impl FnMut(usize, Amount),
+    ) {
+        let Judged { place, added, flawed, .. } = judged;
+        let mut flawed = flawed.into_iter().peekable();
+        for (at, (number, outcome)) in added.into_iter().zip(outcomes).enumerate() {
+            while let Some((number, flaw)) = flawed.next_if(|(flawed, _)| *flawed < number) {
+                self.reject(place(number), flaw.code, || flaw.detail);
+            }
+            let score = match outcome {
+                Outcome::Counted { score } => {
+                    self.accepted += 1;
+                    score
+                }
+                Outcome::Duplicate { score } => {
+                    self.duplicates += 1;
+                    score
+                }
+                Outcome::Rejected(rejection) => {
+                    self.reject(place(number), code_of(rejection), || detail_of(rejection, board));
+                    None
+                }
+            };
+            if let Some(score) = score {
+                scored(at, score);
+            }
+        }
+        for (number, flaw) in flawed {
+            self.reject(place(number), flaw.code, || flaw.detail);
+        }
+    }
+
     /// Notes an item that was not counted. The detail is made only if it will be shown.
-    pub(super) fn reject(&mut self, place: Place, code: ItemCode, detail: impl FnOnce() -> String) {
+    fn reject(&mut self, place: Place, code: ItemCode, detail: impl FnOnce() -> String) {
         self.rejected_counts.0[code as usize] += 1;
         if self.rejected.len() < SHOWN {
             let (index, line) = match place {
@@ -90,25 +179,6 @@ impl Receipt {
                 Place::Line(line) => (None, Some(line)),
             };
             self.rejected.push(Rejected { index, line, code, detail: detail() });
-        }
-    }
-
-    /// Notes what the store made of an item; its subject's new score, if the store told.
-    pub(super) fn settle(&mut self, place: Place, outcome: Outcome, board: &Board) -> Option<Amount> {
-        match outcome {
-            Outcome::Counted { score } => {
-                self.accepted += 1;
-                score
-            }
-            Outcome::Duplicate { score } => {
-                self.duplicates += 1;
-                score
-            }
-            Outcome::Rejected(rejection) => {
-                let code = code_of(rejection);
-                self.reject(place, code, || detail_of(rejection, board));
-                None
-            }
         }
     }
 

@@ -15,7 +15,7 @@ use futures_util::stream::FuturesOrdered;
 
 use super::item::{Flaw, Item};
 use super::lines::{Line, Lines};
-use super::receipt::{Place, Receipt};
+use super::receipt::{Judged, Place, Receipt};
 use crate::board::Board;
 use crate::http::HttpState;
 use crate::http::body;
@@ -23,7 +23,7 @@ use crate::http::codes::ItemCode;
 use crate::http::meters::Tally;
 use crate::http::problem::Problem;
 use crate::service::{self, Service, ServiceError};
-use crate::store::{Added, Batch};
+use crate::store::{Added, Batch, Increment};
 
 /// Lines in a portion.
 const PORTION: usize = 1_000;
@@ -32,13 +32,8 @@ const PORTION: usize = 1_000;
 const IN_FLIGHT: usize = 4;
 
 /// Some lines of the stream, parsed.
-#[derive(Default)]
 struct Portion {
-    batch: Batch,
-    /// The line of each increment of the batch.
-    lines: Vec<u64>,
-    /// Lines that are no increments.
-    flaws: Vec<(u64, ItemCode, String)>,
+    judged: Judged,
     /// The last line in it, good or bad.
     last: u64,
 }
@@ -67,11 +62,12 @@ pub(super) async fn add(
     mut payload: Payload,
     tally: &Tally,
 ) -> Result<Receipt, Problem> {
-    let board = current(&state.service, &board).await?;
+    // Half way through a stream it is too late to read amounts anew, so the cache must not be trusted here.
+    let board = state.service.refreshed(&board).await?;
     let mut progress =
         Progress { board: board.clone(), receipt: Receipt::default(), tally, settled_through: 0, broken: false };
     let mut lines = Lines::new(state.options.max_line);
-    let (mut open, mut full) = (Portion::default(), VecDeque::new());
+    let (mut open, mut full) = (Portion::new(), VecDeque::new());
     let mut in_flight = FuturesOrdered::new();
     let mut ended = false;
     loop {
@@ -87,21 +83,21 @@ pub(super) async fn add(
             biased;
             piece = payload.next(), if !ended && full.is_empty() => {
                 let mut each = |number, line: Line<'_>| {
-                    open.take(number, line, &board);
+                    open.add(number, line, &board);
                     if open.is_full() {
-                        full.push_back(std::mem::take(&mut open));
+                        full.push_back(open.take());
                     }
                 };
                 match piece {
                     Some(Ok(piece)) => lines.feed(&piece, each),
                     None => {
                         lines.finish(&mut each);
-                        full.push_back(std::mem::take(&mut open));
+                        full.push_back(open.take());
                         ended = true;
                     }
                     Some(Err(error)) => {
                         // A line that was cut off is not one the client meant; whole ones before it count.
-                        in_flight.push_back(send(&state.service, &board, std::mem::take(&mut open)));
+                        in_flight.push_back(send(&state.service, &board, open.take()));
                         return Err(progress.abandon(in_flight, body::unreadable(error)).await);
                     }
                 }
@@ -112,50 +108,49 @@ pub(super) async fn add(
                 }
             }
             () = ready(()), if !open.is_empty() && in_flight.is_empty() => {
-                full.push_back(std::mem::take(&mut open));
+                full.push_back(open.take());
             }
         }
     }
 }
 
-/// The board as the store has it now: half way through a stream it is too late to read amounts anew.
-async fn current(service: &Service, board: &Arc<Board>) -> service::Result<Arc<Board>> {
-    service.page(board, 0, 1).await?;
-    service.board(board.name()).await
-}
-
 async fn send(service: &Service, board: &Arc<Board>, mut portion: Portion) -> Answered {
-    let batch = std::mem::take(&mut portion.batch);
-    let added = if batch.increments.is_empty() { Ok(None) } else { service.add(board, batch).await.map(Some) };
+    let increments = std::mem::take(&mut portion.judged.increments);
+    let added = match increments.is_empty() {
+        true => Ok(None),
+        false => service.add(board, Batch { increments, return_scores: false }).await.map(Some),
+    };
     Answered { portion, added }
 }
 
 impl Portion {
-    fn take(&mut self, number: u64, line: Line<'_>, board: &Board) {
-        self.last = number;
-        match judge(line, board) {
-            Ok(increment) => {
-                if self.lines.is_empty() {
-                    self.batch.increments.reserve(PORTION);
-                    self.lines.reserve(PORTION);
-                }
-                self.batch.increments.push(increment);
-                self.lines.push(number);
-            }
-            Err(flaw) => self.flaws.push((number, flaw.code, flaw.detail)),
+    fn new() -> Self {
+        Self { judged: Judged::new(Place::Line), last: 0 }
+    }
+
+    /// Leaves an empty one behind.
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new())
+    }
+
+    fn add(&mut self, number: u64, line: Line<'_>, board: &Board) {
+        if self.is_empty() {
+            self.judged.reserve(PORTION);
         }
+        self.judged.take(number, judge(line, board));
+        self.last = number;
     }
 
     fn is_full(&self) -> bool {
-        self.lines.len() + self.flaws.len() >= PORTION
+        self.judged.len() >= PORTION
     }
 
     fn is_empty(&self) -> bool {
-        self.lines.is_empty() && self.flaws.is_empty()
+        self.judged.len() == 0
     }
 }
 
-fn judge(line: Line<'_>, board: &Board) -> Result<crate::store::Increment, Flaw> {
+fn judge(line: Line<'_>, board: &Board) -> Result<Increment, Flaw> {
     let flaw = |code, detail| Flaw { code, field: String::new(), detail, of_shape: true };
     let Line::Text(text) = line else {
         return Err(flaw(ItemCode::LineTooLong, "the line is longer than allowed".to_owned()));
@@ -168,7 +163,7 @@ fn judge(line: Line<'_>, board: &Board) -> Result<crate::store::Increment, Flaw>
 impl Progress<'_> {
     /// Takes a portion into the receipt, in the order of its lines.
     fn settle(&mut self, answered: Answered) -> Result<(), ServiceError> {
-        let Portion { lines, flaws, last, .. } = answered.portion;
+        let Portion { judged, last } = answered.portion;
         let outcomes = match answered.added {
             Ok(added) => added.map(|added| added.outcomes).unwrap_or_default(),
             Err(error) => {
@@ -177,16 +172,7 @@ impl Progress<'_> {
             }
         };
         let before = self.receipt.counts();
-        let mut flaws = flaws.into_iter().peekable();
-        for (line, outcome) in lines.into_iter().zip(outcomes) {
-            while let Some((number, code, detail)) = flaws.next_if(|(number, ..)| *number < line) {
-                self.receipt.reject(Place::Line(number), code, || detail);
-            }
-            self.receipt.settle(Place::Line(line), outcome, &self.board);
-        }
-        for (number, code, detail) in flaws {
-            self.receipt.reject(Place::Line(number), code, || detail);
-        }
+        self.receipt.settle(judged, outcomes, &self.board, |_, _| ());
         self.tally.record(before, self.receipt.counts());
         if !self.broken {
             self.settled_through = self.settled_through.max(last);

@@ -1,0 +1,114 @@
+//! Bodies as the description shows them, where the code reads or writes them in another way.
+
+use utoipa::ToSchema;
+
+use super::schemas;
+use crate::http::codes::Code;
+
+/// A refused request, as RFC 9457 has it. Further members depend on the code.
+#[derive(ToSchema)]
+#[schema(as = Problem)]
+#[expect(dead_code, reason = "only described; problems are written as what their code needs")]
+pub(super) struct ProblemBody {
+    /// Names the kind of problem: `urn:rolltop:problem:` and the code.
+    #[schema(format = "uri-reference", example = "urn:rolltop:problem:unknown_board")]
+    r#type: String,
+    /// The kind of problem for a person.
+    title: String,
+    /// The HTTP status.
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    /// This occurrence for a person: the thing and the way out.
+    detail: String,
+    /// The stable name that programs match on.
+    #[schema(schema_with = schemas::code)]
+    code: Code,
+}
+
+/// One increment, or a batch.
+#[derive(ToSchema)]
+#[schema(as = Increments)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+#[serde(untagged)]
+pub(in crate::http) enum IncrementsBody {
+    One(IncrementBody),
+    Many(BatchBody),
+}
+
+/// A batch of increments.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = IncrementBatch)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+pub(in crate::http) struct BatchBody {
+    /// Each stands for itself: one that cannot be counted does not hold up the others.
+    #[schema(max_items = 100000)]
+    increments: Vec<IncrementBody>,
+}
+
+/// An amount for one subject.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Increment)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+pub(in crate::http) struct IncrementBody {
+    #[schema(schema_with = schemas::subject)]
+    subject: String,
+    /// How much; 1 if absent. May be negative. At most as many decimals as the board keeps, read exactly.
+    #[schema(schema_with = schemas::amount, required = false)]
+    amount: f64,
+    /// When it happened; the store's now if absent.
+    #[schema(schema_with = schemas::time, required = false)]
+    at: String,
+    /// Counts once per board and subject, for as long as the window, at most a day, after it arrived.
+    #[schema(schema_with = schemas::id, required = false)]
+    id: String,
+}
+
+/// Subjects to look up.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Lookup)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::http) struct LookupBody {
+    /// A subject given twice counts once.
+    #[schema(schema_with = schemas::subjects)]
+    subjects: Vec<String>,
+}
+
+/// A time to set the clock to.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ClockSetting)]
+#[expect(dead_code, reason = "only described")]
+pub(in crate::http) struct ClockBody {
+    #[schema(schema_with = schemas::time)]
+    now: String,
+}
+
+/// What a board is defined with.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Definition)]
+#[expect(dead_code, reason = "only described; definitions are read key by key")]
+pub(in crate::http) struct DefinitionBody {
+    /// `COUNT(window, event, subject)` or `SUM(window, event, value, subject)`.
+    #[schema(example = "COUNT(24h, like, post_id)")]
+    metric: String,
+    /// The length of a slot: under an hour a divisor of an hour, up to a day a divisor of 24 h, else whole days,
+    /// `1w` or `1mo`. The window is a whole number of slots, at most 2,000.
+    #[schema(example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    slot: String,
+    /// Digits after the point that scores keep; 0 if absent.
+    #[schema(minimum = 0, maximum = 9, required = false)]
+    decimals: u8,
+    /// The IANA zone whose midnights slots of an hour and more align to; UTC if absent.
+    #[schema(required = false, example = "Europe/Berlin")]
+    timezone: String,
+    /// Which end of the scores is the top; `desc` if absent.
+    #[schema(schema_with = schemas::order, required = false)]
+    order: String,
+    /// `full` keeps one slot more, so that the window is never shorter than it says; `current` if absent.
+    #[schema(schema_with = schemas::cover, required = false)]
+    cover: String,
+}

@@ -1,0 +1,71 @@
+//! Examples that several operations share.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::http::codes::Code;
+use crate::http::problem::Problem;
+
+/// A problem of this code as it may occur.
+pub(super) fn problem(code: Code) -> Problem {
+    let second = Duration::from_secs(1);
+    let says = |detail: &str| Problem::new(code, detail);
+    match code {
+        Code::MalformedJson => {
+            says("the body is not JSON: expected `,` or `}` at line 1 column 22").with("line", 1).with("column", 22)
+        }
+        Code::IncompleteBody => says("the body did not arrive whole: payload reached EOF before completing"),
+        Code::InvalidSubject => says("the subject is not UTF-8 once decoded, from byte 0").with("position", 0),
+        Code::NotFound => says("nothing is served at /v2; see /swagger-ui/ for what there is"),
+        Code::UnknownBoard => {
+            says("there is no board 'hot-post'; define it with PUT /v1/boards/hot-post").with("board", "hot-post")
+        }
+        Code::MethodNotAllowed => says("PATCH does not apply here; there is GET, HEAD, PUT, DELETE"),
+        Code::BoardConflict => says(
+            "board 'hot-posts' exists with another slot; a board's definition cannot be changed in place: delete it \
+             first, or choose another name",
+        )
+        .with("board", "hot-posts")
+        .with("keys", vec!["slot"])
+        .with("existing", board()),
+        Code::BoardChanged => says("the board was removed or defined anew meanwhile"),
+        Code::ClockBackward => {
+            says("the clock reads 2026-01-02T00:00:00Z; it moves forward only").with("now", "2026-01-02T00:00:00Z")
+        }
+        Code::TooLarge => says("a JSON body may have 8388608 bytes; send more as a stream of application/x-ndjson")
+            .with("limit", 8_388_608),
+        Code::UnsupportedMediaType => says("a body of type 'text/plain' is not read; send application/json"),
+        Code::InvalidField => says("'limit' must be a whole number from 1 to 1000").with("field", "limit"),
+        Code::UnknownField => says("there is no field 'subjet' here").with("field", "subjet"),
+        Code::InvalidBoardName => says(
+            "a board's name is 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit",
+        ),
+        Code::BeyondWindow => {
+            says("48h is 48 slots of 1h; the board keeps 24 (24h)").with("field", "last").with("maximum", "24h")
+        }
+        Code::Internal => says("the log of this instance says more under error_id 5f1c2a9d04b7e386")
+            .with("error_id", "5f1c2a9d04b7e386"),
+        Code::Overloaded => says("too many writes are waiting for the store; try again shortly").retry_after(second),
+        Code::StoreUnreachable => {
+            says("cannot reach the store at 127.0.0.1:6379: connection refused").retry_after(second)
+        }
+        Code::StoreTimeout => says(
+            "the store at 127.0.0.1:6379 did not answer in time; whether a write was done is unknown: repeat it with \
+             the same id to be safe",
+        )
+        .retry_after(second),
+        Code::StoreReadOnly => says("the store takes no writes: the disk is full").retry_after(second),
+        Code::NotReady => says("the rollover of board 'hot-posts' is overdue")
+            .with("reasons", vec!["the rollover of board 'hot-posts' is overdue"])
+            .retry_after(second),
+    }
+}
+
+/// A board as answers show it.
+pub(in crate::http) fn board() -> Value {
+    json!({
+        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+        "order": "desc", "cover": "current", "slots_in_window": 24, "generation": "5f1c2a9d04b7e386",
+    })
+}

@@ -1,0 +1,91 @@
+//! Schemas of values that occur all over the API.
+
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type,
+};
+
+use crate::http::codes::{Code, ItemCode};
+
+const NO_CONTROL_CHARACTERS: &str = r"^[^\x00-\x1F\x7F-\x9F]+$";
+
+fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+pub(in crate::http) fn time() -> Object {
+    text()
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .description(Some("An instant as RFC 3339 writes it, in UTC."))
+        .build()
+}
+
+pub(in crate::http) fn board() -> Object {
+    text().pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$")).description(Some("The board's name.")).build()
+}
+
+pub(in crate::http) fn subject() -> Object {
+    text()
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some("What is ranked or counted: 1 to 512 bytes of UTF-8 without control characters."))
+        .build()
+}
+
+pub(in crate::http) fn score() -> Object {
+    let exact = "An exact number, an integer where the board has no decimals.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(exact)).build()
+}
+
+pub(in crate::http) fn amount() -> Object {
+    let what = "How much; 1 if absent. May be negative. At most as many decimals as the board keeps, read exactly.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(what)).build()
+}
+
+pub(in crate::http) fn order() -> Object {
+    text().enum_values(Some(["desc", "asc"])).description(Some("Which end of the scores is the top.")).build()
+}
+
+pub(in crate::http) fn cover() -> Object {
+    let what = "`full` keeps one slot more, so that the window is never shorter than it says.";
+    text().enum_values(Some(["current", "full"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn code() -> Object {
+    text().enum_values(Some(Code::ALL.iter().map(|code| code.as_str()))).build()
+}
+
+pub(in crate::http) fn item_code() -> Object {
+    let lines: Vec<_> = ItemCode::ALL.iter().map(|code| format!("- `{}`:{}", code.as_str(), code.meaning())).collect();
+    text().enum_values(Some(ItemCode::ALL.iter().map(|code| code.as_str()))).description(Some(lines.join("\n"))).build()
+}
+
+pub(in crate::http) fn rejected_counts() -> Object {
+    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(count)))))
+        .description(Some("How many were not counted, by code; absent if there are none."))
+        .build()
+}
+
+pub(super) fn subjects() -> Array {
+    ArrayBuilder::new()
+        .items(subject())
+        .min_items(Some(1))
+        .max_items(Some(1_000))
+        .description(Some("A subject given twice counts once."))
+        .build()
+}
+
+pub(super) fn id() -> Object {
+    let once = "Counts once per board and subject, for as long as the window, at most a day, after it arrived.";
+    text()
+        .min_length(Some(1))
+        .max_length(Some(128))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some(once))
+        .examples(["e-81"])
+        .build()
+}

@@ -1,0 +1,101 @@
+//! Boards: defined, inspected, listed, removed.
+
+use serde_json::{Value, json};
+
+use crate::site::Site;
+
+#[actix_web::test]
+async fn defining_says_whether_it_is_new_and_refuses_another_definition() {
+    let site = Site::new().await;
+    let definition = json!({"metric": "sum( 7d,sale,amount , seller_id)", "slot": "1h", "decimals": 2,
+        "timezone": "Europe/Berlin", "order": "asc", "cover": "full"});
+    let created = site.client.put("/v1/boards/sellers", definition.clone()).await;
+    assert_eq!((created.status, created.header("location")), (201, "/v1/boards/sellers"));
+    let mut expected = json!({"board": "sellers", "metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h",
+        "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "slots_in_window": 169});
+    expected["generation"] = created.body["generation"].clone();
+    assert_eq!(created.body, expected);
+    let again = site.client.put("/v1/boards/sellers", definition.clone()).await;
+    assert_eq!((again.status, again.body), (200, created.body.clone()));
+    let mut other = definition;
+    other["slot"] = json!("1d");
+    other["decimals"] = json!(0);
+    let conflict = site.client.put("/v1/boards/sellers", other).await;
+    assert_eq!(conflict.refusal(), (409, "board_conflict"));
+    assert_eq!(conflict.body["keys"], json!(["slot", "decimals"]));
+    assert_eq!(conflict.body["existing"]["slot"], "1h");
+}
+
+#[actix_web::test]
+async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
+    let site = Site::new().await;
+    let metric = "COUNT(24h, like, post_id)";
+    for (body, code, field, says) in [
+        (json!({"slot": "1h"}), "invalid_field", "metric", "missing"),
+        (json!({"metric": metric}), "invalid_field", "slot", "missing"),
+        (json!({"metric": 5, "slot": "1h"}), "invalid_field", "metric", "expected a string"),
+        (json!({"metric": "COUNT(24h, like)", "slot": "1h"}), "invalid_field", "metric", "column"),
+        (json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"}), "invalid_field", "metric", "COUNT or SUM"),
+        (json!({"metric": metric, "slot": "7m"}), "invalid_field", "slot", "divide an hour"),
+        (json!({"metric": metric, "slot": "x"}), "invalid_field", "slot", "15m"),
+        (json!({"metric": "COUNT(90m, a, b)", "slot": "1h"}), "invalid_field", "metric", "whole number"),
+        (json!({"metric": "COUNT(7d, a, b)", "slot": "1s"}), "invalid_field", "metric", "2000"),
+        (json!({"metric": metric, "slot": "1h", "decimals": 10}), "invalid_field", "decimals", "9"),
+        (json!({"metric": metric, "slot": "1h", "decimals": -1}), "invalid_field", "decimals", "0 to 9"),
+        (json!({"metric": metric, "slot": "1h", "decimals": 1.5}), "invalid_field", "decimals", "0 to 9"),
+        (json!({"metric": metric, "slot": "1h", "decimals": "2"}), "invalid_field", "decimals", "0 to 9"),
+        (json!({"metric": metric, "slot": "1h", "timezone": "Mars"}), "invalid_field", "timezone", "Europe/Berlin"),
+        (json!({"metric": metric, "slot": "1h", "order": "up"}), "invalid_field", "order", "`desc` or `asc`"),
+        (json!({"metric": metric, "slot": "1h", "cover": "half"}), "invalid_field", "cover", "`full`"),
+        (json!({"metric": metric, "slot": "1h", "colour": "red"}), "unknown_field", "colour", "timezone"),
+        (json!([]), "invalid_field", "body", "metric"),
+    ] {
+        let answer = site.client.put("/v1/boards/b", body.clone()).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, code), &json!(field)), "{body}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(says), "{body}: {answer:?}");
+    }
+    for name in ["Upper", "-a", "%20", "a%2Fb", &"a".repeat(64)] {
+        let answer = site.client.define(name, metric, "1h").await;
+        assert_eq!(answer.refusal(), (422, "invalid_board_name"), "{name}");
+        let answer = site.client.get(&format!("/v1/boards/{name}/rankings")).await;
+        assert_eq!(answer.refusal(), (404, "unknown_board"), "{name}");
+    }
+    assert_eq!(site.client.get("/v1/boards").await.body, json!({"boards": []}));
+}
+
+#[actix_web::test]
+async fn a_board_can_be_looked_into() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "a", "b"]).await;
+    site.client.add("b", json!({"subject": "a", "at": "2026-01-01T11:30:00Z"})).await;
+    let board = site.client.get("/v1/boards/b").await.body;
+    assert_eq!((&board["head"], &board["floor"]), (&json!("2026-01-02T10:00:00Z"), &json!("2026-01-01T11:00:00Z")));
+    assert_eq!((&board["total"], &board["retiring"], &board["retiring_slots"]), (&json!(2), &json!(0), &json!([])));
+    assert_eq!(
+        board["slots"],
+        json!([{"from": "2026-01-01T11:00:00Z", "to": "2026-01-01T12:00:00Z", "subjects": 1},
+            {"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 2}])
+    );
+    site.client.set_clock("2026-01-02T11:00:00Z").await;
+    let board = site.client.get("/v1/boards/b").await.body;
+    assert_eq!(board["retiring"], 1);
+    let retiring = json!([{"from": "2026-01-01T11:00:00Z", "to": "2026-01-01T12:00:00Z", "subjects": 1}]);
+    assert_eq!(board["retiring_slots"], retiring);
+}
+
+#[actix_web::test]
+async fn a_removed_board_is_gone_with_what_it_held() {
+    let site = Site::with_board("b").await;
+    site.client.define("a", "COUNT(1h, x, y)", "1m").await;
+    let list = site.client.get("/v1/boards").await.body;
+    let names: Vec<_> = list["boards"].as_array().unwrap().iter().map(|board| board["board"].clone()).collect();
+    assert_eq!(names, ["a", "b"]);
+    site.client.count("b", &["x"]).await;
+    let removed = site.client.delete("/v1/boards/b").await;
+    assert_eq!((removed.status, &removed.body["metric"]), (200, &json!("COUNT(24h, like, post_id)")));
+    assert_eq!(site.client.delete("/v1/boards/b").await.refusal(), (404, "unknown_board"));
+    assert_eq!(site.client.get("/v1/boards/b").await.body["board"], "b");
+    assert_eq!(site.client.define("b", "COUNT(24h, like, post_id)", "1h").await.status, 201);
+    let page = site.client.get("/v1/boards/b/rankings").await.body;
+    assert_eq!((&page["total"], &page["next"]), (&json!(0), &Value::Null));
+}

@@ -1,0 +1,104 @@
+//! The OpenAPI document: what is served, committed and registered are the same.
+
+use std::collections::BTreeSet;
+
+use rolltop::http::{Code, ItemCode, openapi, registered};
+use serde_json::Value;
+
+use crate::site::Site;
+
+const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/openapi.json");
+
+#[test]
+fn the_committed_document_is_the_one_in_the_code() {
+    let current = openapi(true).to_pretty_json().unwrap() + "\n";
+    // Writing it is how it is brought up to date: `ROLLTOP_WRITE_OPENAPI=1 cargo test --test api document`.
+    if std::env::var_os("ROLLTOP_WRITE_OPENAPI").is_some() {
+        std::fs::write(COMMITTED, &current).unwrap();
+    }
+    let committed = std::fs::read_to_string(COMMITTED).unwrap_or_default();
+    assert!(
+        committed == current,
+        "openapi/openapi.json is not what the code describes; run `rolltop openapi > openapi/openapi.json`"
+    );
+}
+
+#[actix_web::test]
+async fn the_served_document_is_the_committed_one() {
+    let site = Site::new().await;
+    let served = site.client.get("/openapi.json").await.body;
+    let committed: Value = serde_json::from_str(&std::fs::read_to_string(COMMITTED).unwrap()).unwrap();
+    assert!(served == committed);
+}
+
+fn operations(document: &Value) -> impl Iterator<Item = (String, &String, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    paths.iter().flat_map(|(path, item)| {
+        item.as_object().unwrap().iter().map(move |(method, operation)| (method.to_uppercase(), path, operation))
+    })
+}
+
+#[test]
+fn every_route_is_described_and_every_description_is_a_route() {
+    for simulated in [false, true] {
+        let document = serde_json::to_value(openapi(simulated)).unwrap();
+        let described: BTreeSet<_> = operations(&document).map(|(method, path, _)| (method, path.clone())).collect();
+        let served: BTreeSet<_> =
+            registered(simulated).into_iter().map(|(method, path)| (method.to_string(), path.to_owned())).collect();
+        assert_eq!(described, served);
+    }
+}
+
+#[test]
+fn every_operation_explains_itself_by_example() {
+    let document = serde_json::to_value(openapi(true)).unwrap();
+    assert_eq!(document["openapi"], "3.1.0");
+    assert_eq!(document["info"]["license"]["name"], "MIT OR Apache-2.0");
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let name = format!("{method} {path}");
+        assert!(ids.insert(operation["operationId"].as_str().expect(&name)), "{name}: its id is taken");
+        for part in ["summary", "description"] {
+            assert!(!operation[part].as_str().unwrap_or_default().is_empty(), "{name} has no {part}");
+        }
+        assert_eq!(operation["tags"].as_array().map(Vec::len), Some(1), "{name}");
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            for part in ["description", "schema"] {
+                assert!(parameter.get(part).is_some(), "{name}: {parameter} has no {part}");
+            }
+            // An example is what the explorer fills in. `from` is the other way to say `last`, and may not be both.
+            let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
+            assert!(shown || parameter["name"] == "from", "{name}: {parameter} has no example");
+        }
+        for (kind, content) in operation["requestBody"]["content"].as_object().into_iter().flatten() {
+            assert!(content.get("example").or(content.get("examples")).is_some(), "{name}: {kind} has no example");
+        }
+        let responses = operation["responses"].as_object().unwrap();
+        assert!(responses.contains_key("500") && responses.keys().any(|status| status.starts_with('2')), "{name}");
+        for (status, response) in responses {
+            for (kind, content) in response["content"].as_object().unwrap() {
+                let problem = status.as_str() >= "400";
+                assert_eq!(problem, kind == "application/problem+json", "{name} {status}");
+                if problem {
+                    assert!(!content["examples"].as_object().unwrap().is_empty(), "{name} {status}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_code_is_described_and_answered_by_some_operation() {
+    let document = serde_json::to_value(openapi(true)).unwrap();
+    let text = document.to_string();
+    for code in Code::ALL {
+        assert!(text.contains(&format!("\"{}\"", code.as_str())), "{}", code.as_str());
+        // Only what no operation can answer, because it is what there is no operation for.
+        if *code != Code::MethodNotAllowed {
+            assert!(text.contains(&format!("urn:rolltop:problem:{}", code.as_str())), "{}", code.as_str());
+        }
+    }
+    for code in ItemCode::ALL {
+        assert!(text.contains(&format!("\"{}\"", code.as_str())), "{}", code.as_str());
+    }
+}

@@ -1,0 +1,104 @@
+//! A store that fails when told to, in every way a store can.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
+use rolltop::store::embedded::Embedded;
+use rolltop::store::*;
+
+/// How the store fails from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Unreachable,
+    TimedOut,
+    Overloaded,
+    ReadOnly,
+    Backend,
+    BoardChanged,
+}
+
+/// What is to fail: the next calls of `add` after so many good ones, and everything else at once.
+#[derive(Default)]
+pub struct Switch {
+    fault: Mutex<Option<(Fault, u64)>>,
+}
+
+impl Switch {
+    /// Every call fails from now on.
+    pub fn fail(&self, fault: Fault) {
+        *self.fault.lock() = Some((fault, 0));
+    }
+
+    /// Writes fail after so many more have gone well; reads go on well until then.
+    pub fn fail_after_writes(&self, fault: Fault, writes: u64) {
+        *self.fault.lock() = Some((fault, writes));
+    }
+
+    fn check(&self, is_write: bool) -> Result<()> {
+        let mut fault = self.fault.lock();
+        match fault.as_mut() {
+            None => Ok(()),
+            Some((_, left)) if *left > 0 => {
+                *left -= u64::from(is_write);
+                Ok(())
+            }
+            Some((fault, _)) => Err(match fault {
+                Fault::Unreachable => StoreError::Unreachable { at: "nowhere:1".into(), source: "refused".into() },
+                Fault::TimedOut => StoreError::TimedOut { at: "nowhere:1".into() },
+                Fault::Overloaded => StoreError::Overloaded { retry_after: Duration::from_millis(2_500) },
+                Fault::ReadOnly => StoreError::ReadOnly { reason: "the disk is full".into() },
+                Fault::Backend => StoreError::Backend { source: "an inner secret".into() },
+                Fault::BoardChanged => StoreError::BoardChanged,
+            }),
+        }
+    }
+}
+
+pub struct Failing {
+    pub inner: Arc<Embedded>,
+    pub switch: Arc<Switch>,
+}
+
+macro_rules! reads {
+    ($($name:ident($($argument:ident: $kind:ty),*) -> $answer:ty;)*) => {
+        #[async_trait]
+        impl Store for Failing {
+            fn kind(&self) -> &'static str {
+                self.inner.kind()
+            }
+
+            async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
+                self.switch.check(true)?;
+                self.inner.add(board, batch).await
+            }
+
+            $(async fn $name(&self, $($argument: $kind),*) -> Result<$answer> {
+                self.switch.check(false)?;
+                self.inner.$name($($argument),*).await
+            })*
+        }
+    };
+}
+
+reads! {
+    now() -> Timestamp;
+    set_clock(to: Timestamp) -> Timestamp;
+    define(name: &BoardName, definition: &Definition) -> Defined;
+    board(name: &BoardName) -> Option<Arc<Board>>;
+    boards() -> Vec<Arc<Board>>;
+    undefine(board: &Arc<Board>) -> bool;
+    page(board: &Arc<Board>, offset: u64, limit: u32) -> Page;
+    neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
+    lookup(board: &Arc<Board>, subjects: &[Subject]) -> Lookup;
+    standing(board: &Arc<Board>, subject: &Subject) -> Standing;
+    count(board: &Arc<Board>, subject: &Subject, reach: Reach) -> WindowCount;
+    remove(board: &Arc<Board>, subject: &Subject) -> Removal;
+    status(board: &Arc<Board>) -> Status;
+    retire_step(board: &Arc<Board>) -> RetireStep;
+    audit_step(board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> AuditStep;
+    check() -> ();
+    close() -> ();
+}

@@ -1,0 +1,47 @@
+//! A store that fails: every answer says what is known, and when to come back.
+
+use serde_json::json;
+
+use crate::failing_store::Fault;
+use crate::site::Site;
+
+const FAULTS: [(Fault, u16, &str, &str); 6] = [
+    (Fault::Unreachable, 503, "store_unreachable", "1"),
+    (Fault::TimedOut, 503, "store_timeout", "1"),
+    (Fault::Overloaded, 503, "overloaded", "3"),
+    (Fault::ReadOnly, 503, "store_read_only", "1"),
+    (Fault::Backend, 500, "internal", ""),
+    (Fault::BoardChanged, 409, "board_changed", ""),
+];
+
+#[actix_web::test]
+async fn a_failed_write_says_why_and_when_to_come_back() {
+    for (fault, status, code, retry_after) in FAULTS {
+        let site = Site::with_board("b").await;
+        site.client.count("b", &["a"]).await;
+        site.switch.fail(fault);
+        for answer in [
+            site.client.add("b", json!({"subject": "a"})).await,
+            site.client.delete("/v1/boards/b/subjects/a").await,
+            site.client.get("/v1/boards/b/rankings").await,
+            site.client.ndjson("b", "{\"subject\":\"a\"}\n").await,
+        ] {
+            assert_eq!((answer.refusal(), answer.header("retry-after")), ((status, code), retry_after), "{answer:?}");
+            assert!(!answer.text.contains("secret"), "{answer:?}");
+            if code == "internal" {
+                assert_eq!(answer.body["error_id"].as_str().unwrap().len(), 16);
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_service_whose_store_fails_is_alive_but_not_ready() {
+    let site = Site::new().await;
+    assert_eq!(site.client.get("/readyz").await.body["status"], "ready");
+    site.switch.fail(Fault::Unreachable);
+    let answer = site.client.get("/readyz").await;
+    assert_eq!(answer.refusal(), (503, "not_ready"));
+    assert!(answer.body["reasons"][0].as_str().unwrap().contains("nowhere:1"), "{answer:?}");
+    assert_eq!(site.client.get("/healthz").await.body["status"], "ok");
+}

@@ -1,0 +1,153 @@
+//! Increments as JSON: one, and a batch.
+
+use serde_json::{Value, json};
+
+use crate::site::Site;
+
+#[actix_web::test]
+async fn one_increment_counts_with_every_default() {
+    let site = Site::with_board("b").await;
+    let client = &site.client;
+    let answer = client.add("b", json!({"subject": "post-1"})).await;
+    assert_eq!((answer.status, answer.text.as_str()), (200, r#"{"accepted":1,"duplicates":0,"rejected":[]}"#));
+    let full = json!({"subject": "post-1", "amount": 4, "at": "2026-01-02T09:59:59Z", "id": "e-1"});
+    assert_eq!(client.add("b", full.clone()).await.body["accepted"], 1);
+    assert_eq!(client.add("b", full).await.body, json!({"accepted": 0, "duplicates": 1, "rejected": []}));
+    let nulls = json!({"subject": "post-1", "amount": null, "at": null, "id": null});
+    assert_eq!(client.add("b", nulls).await.body["accepted"], 1);
+    assert_eq!(client.score("b", "post-1").await, 6);
+}
+
+#[actix_web::test]
+async fn a_value_that_cannot_count_is_a_result_and_a_wrong_shape_is_a_refusal() {
+    let site = Site::with_board("b").await;
+    for (body, code) in [
+        (json!({"subject": "x", "at": "2026-01-01T10:59:59.999Z"}), "too_late"),
+        (json!({"subject": "x", "at": "2026-01-02T10:07:05.001Z"}), "too_early"),
+        (json!({"subject": "x", "at": "yesterday"}), "invalid_at"),
+        (json!({"subject": ""}), "invalid_subject"),
+        (json!({"subject": "a\nb"}), "invalid_subject"),
+        (json!({"subject": "é".repeat(257)}), "invalid_subject"),
+        (json!({"subject": "x", "id": ""}), "invalid_id"),
+        (json!({"subject": "x", "amount": 0.5}), "amount_precision"),
+        (json!({"subject": "x", "amount": 1e300}), "amount_out_of_range"),
+        (json!({"subject": "x", "amount": 9_007_199_254_740_991_i64}), "amount_out_of_range"),
+    ] {
+        let answer = site.client.add("b", body.clone()).await;
+        assert_eq!(answer.status, 200, "{body}: {answer:?}");
+        let rejected = &answer.body["rejected"][0];
+        assert_eq!((&rejected["index"], &rejected["code"]), (&json!(0), &json!(code)), "{body}: {answer:?}");
+        assert_eq!(answer.body["rejected_counts"], json!({code: 1}), "{body}");
+    }
+    for (body, code, field) in [
+        (json!({}), "invalid_field", json!("subject")),
+        (json!({"subject": 5}), "invalid_field", json!("subject")),
+        (json!({"subject": null}), "invalid_field", json!("subject")),
+        (json!({"subject": "x", "amount": "5"}), "invalid_field", json!("amount")),
+        (json!({"subject": "x", "amount": [1]}), "invalid_field", json!("amount")),
+        (json!({"subject": "x", "at": 5}), "invalid_field", json!("at")),
+        (json!({"subject": "x", "id": {"a": 1}}), "invalid_field", json!("id")),
+        (json!({"subject": "x", "ammount": 5}), "unknown_field", json!("ammount")),
+        (json!([]), "invalid_field", json!("body")),
+        (json!("x"), "invalid_field", json!("body")),
+        (json!({"increments": {"subject": "x"}}), "invalid_field", json!("increments")),
+        (json!({"increments": null}), "invalid_field", json!("increments")),
+        (json!({"increments": [], "subject": "x"}), "unknown_field", Value::Null),
+    ] {
+        let answer = site.client.add("b", body.clone()).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, code), &field), "{body}: {answer:?}");
+    }
+    assert_eq!(site.client.score("b", "x").await, 0);
+}
+
+#[actix_web::test]
+async fn in_a_batch_everything_else_counts_and_each_rejection_is_named() {
+    let site = Site::with_board("b").await;
+    // Written by hand: a lone surrogate and a number beyond floats are JSON, but no library writes them.
+    let body = r#"{"increments":[{"subject":"a"},5,{"subject":"a","amount":2},{"subject":7},{"subjet":"a"},null,
+        {"subject":"\ud800"},{"subject":"a","at":1e999},{"subject":"a","subject":"b"},{"subject":"late",
+        "at":"2025-01-01T00:00:00Z"},{"subject":"a","amount":4,"id":"i"},{"subject":"a","amount":4,"id":"i"}]}"#;
+    let path = "/v1/boards/b/increments";
+    let answer = site.client.send(reqwest::Method::POST, path, Some("application/json"), body).await;
+    assert_eq!((answer.status, &answer.body["accepted"], &answer.body["duplicates"]), (200, &json!(3), &json!(1)));
+    let named: Vec<_> =
+        answer.body["rejected"].as_array().unwrap().iter().map(|r| (r["index"].clone(), r["code"].clone())).collect();
+    let expected = [
+        (1, "invalid_increment"),
+        (3, "invalid_subject"),
+        (4, "unknown_field"),
+        (5, "invalid_increment"),
+        (6, "invalid_increment"),
+        (7, "invalid_increment"),
+        (8, "invalid_increment"),
+        (9, "too_late"),
+    ];
+    assert_eq!(named, expected.map(|(index, code)| (json!(index), json!(code))), "{answer:?}");
+    assert_eq!(answer.body["rejected_counts"]["invalid_increment"], 5);
+    assert_eq!(site.client.score("b", "a").await, 7);
+}
+
+#[actix_web::test]
+async fn a_thousand_rejections_are_shown_and_all_are_counted() {
+    let site = Site::with_board("b").await;
+    // By turns refused by us and by the store, and shown in the order sent.
+    let bad = [json!({"subject": ""}), json!({"subject": "a", "at": "2020-01-01T00:00:00Z"})];
+    let items: Vec<_> = bad.iter().cycle().take(1_500).collect();
+    let answer = site.client.add("b", json!({"increments": items})).await;
+    let shown: Vec<_> =
+        answer.body["rejected"].as_array().unwrap().iter().map(|r| r["index"].as_u64().unwrap()).collect();
+    assert_eq!(shown, (0..1_000).collect::<Vec<_>>());
+    assert_eq!(answer.body["rejected_counts"], json!({"invalid_subject": 750, "too_late": 750}));
+}
+
+#[actix_web::test]
+async fn scores_come_from_the_same_step() {
+    let site = Site::with_board("b").await;
+    let path = "/v1/boards/b/increments?return=score";
+    let batch = json!({"increments": [
+        {"subject": "a", "amount": 5}, {"subject": ""}, {"subject": "b", "id": "i"}, {"subject": "b", "id": "i"}]});
+    let answer = site.client.post(path, batch).await;
+    assert_eq!(
+        answer.body["scores"],
+        json!([{"index": 0, "subject": "a", "score": 5}, {"index": 2, "subject": "b", "score": 1},
+            {"index": 3, "subject": "b", "score": 1}]),
+        "{answer:?}"
+    );
+    let none = site.client.post(path, json!({"increments": []})).await;
+    assert_eq!(none.body, json!({"accepted": 0, "duplicates": 0, "rejected": [], "scores": []}));
+    let refused = site.client.post("/v1/boards/b/increments?return=rank", json!({"subject": "a"})).await;
+    assert_eq!(refused.refusal(), (422, "invalid_field"));
+}
+
+#[actix_web::test]
+async fn amounts_are_exact_to_the_last_decimal() {
+    let site = Site::new().await;
+    let definition = json!({"metric": "SUM(7d, sale, amount, seller)", "slot": "1h", "decimals": 2});
+    site.client.put("/v1/boards/s", definition).await;
+    for amount in ["0.1", "0.2", "-0.1", "1e1", "12345678901.23"] {
+        let body = format!(r#"{{"subject":"x","amount":{amount}}}"#);
+        let path = "/v1/boards/s/increments";
+        let answer = site.client.send(reqwest::Method::POST, path, Some("application/json"), body).await;
+        assert_eq!(answer.body["accepted"], 1, "{answer:?}");
+    }
+    let page = site.client.get("/v1/boards/s/rankings").await;
+    assert!(page.text.contains(r#""score":12345678911.43}"#), "{}", page.text);
+    let fine = site.client.add("s", json!({"subject": "x", "amount": 0.125})).await;
+    assert_eq!(fine.body["rejected"][0]["code"], "amount_precision");
+}
+
+#[actix_web::test]
+async fn a_board_that_was_defined_anew_elsewhere_is_read_again() {
+    // Two instances over one store would do this; one instance does it with its cache of the first board.
+    let site = Site::with_board("b").await;
+    let other = site.second_instance();
+    assert_eq!(other.add("b", json!({"subject": "a"})).await.body["accepted"], 1);
+    site.client.delete("/v1/boards/b").await;
+    let definition = json!({"metric": "SUM(7d, sale, amount, seller)", "slot": "1h", "decimals": 2});
+    assert_eq!(site.client.put("/v1/boards/b", definition).await.status, 201);
+    let answer = other.add("b", json!({"subject": "a", "amount": 0.25})).await;
+    assert_eq!(answer.body["accepted"], 1, "{answer:?}");
+    assert_eq!(other.score("b", "a").await, json!(0.25));
+    site.client.delete("/v1/boards/b").await;
+    assert_eq!(other.add("b", json!({"subject": "a"})).await.refusal(), (404, "unknown_board"));
+}

@@ -1,0 +1,17 @@
+//! The API as a client meets it: real HTTP on a free port, the embedded store, a clock that tests set.
+
+mod client;
+mod failing_store;
+mod site;
+
+mod boards;
+mod document;
+mod failures;
+mod hostile;
+mod increments;
+mod operations;
+mod rankings;
+mod refusals;
+mod rolling;
+mod streams;
+mod subjects;

@@ -1,0 +1,74 @@
+//! For whoever runs the service, and for whoever comes by with a browser.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::site::Site;
+
+#[actix_web::test]
+async fn metrics_count_requests_and_increments() {
+    let site = Site::with_board("b").await;
+    site.client.add("b", json!({"increments": [{"subject": "a"}, {"subject": ""}]})).await;
+    site.client.ndjson("b", "{\"subject\":\"a\"}\nnot json\n").await;
+    site.client.get("/v1/boards/nope/rankings").await;
+    let metrics = site.client.get("/metrics").await;
+    assert!(metrics.header("content-type").starts_with("text/plain"));
+    for series in [
+        r#"rolltop_http_requests_total{route="/v1/boards/{board}/increments",method="POST",status="2xx"}"#,
+        r#"rolltop_http_requests_total{route="/v1/boards/{board}/rankings",method="GET",status="4xx"}"#,
+        r#"rolltop_http_request_duration_seconds_count{route="/v1/boards/{board}/increments",method="POST"}"#,
+        "rolltop_http_requests_in_flight",
+        r#"rolltop_increments_total{outcome="accepted"}"#,
+        r#"rolltop_increments_total{outcome="invalid_subject"}"#,
+        r#"rolltop_increments_total{outcome="malformed_line"}"#,
+    ] {
+        let line = metrics.text.lines().find(|line| line.starts_with(series));
+        let value: f64 = line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default();
+        assert!(value >= 1.0, "{series}: {line:?} in\n{}", metrics.text);
+    }
+    assert!(!metrics.text.contains("nope"), "a label with a client's value:\n{}", metrics.text);
+    let without = Site::with(|options| options.metrics = None).await;
+    assert_eq!(without.client.get("/metrics").await.refusal(), (404, "not_found"));
+}
+
+#[actix_web::test]
+async fn a_person_is_told_where_to_go() {
+    let site = Site::new().await;
+    let page = site.client.get("/").await;
+    assert!(page.header("content-type").starts_with("text/html"));
+    for path in ["/swagger-ui/", "/openapi.json", "/v1/boards", "/readyz", "/healthz", "/metrics"] {
+        assert!(page.text.contains(&format!("href=\"{path}\"")), "{path}");
+        assert_eq!(site.client.get(path).await.status, 200, "{path}");
+    }
+    assert!(!page.text.contains("http://") && !page.text.contains("https://"), "it needs nothing from elsewhere");
+    // The client follows the redirect.
+    let explorer = site.client.get("/swagger-ui").await;
+    assert!(explorer.text.contains("swagger-ui-bundle.js"), "{}", explorer.text);
+    let script = site.client.get("/swagger-ui/swagger-initializer.js").await;
+    assert!(script.text.contains("/openapi.json"), "{}", script.text);
+    assert_eq!(site.client.get("/swagger-ui/swagger-ui-bundle.js").await.status, 200);
+}
+
+#[actix_web::test]
+async fn other_origins_are_let_in_only_where_configured() {
+    let preflight = "OPTIONS /v1/boards HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\
+                     access-control-request-method: POST\r\naccess-control-request-headers: content-type\r\n\r\n";
+    let get = "GET /v1/boards HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\r\n";
+    for (origins, allowed) in [
+        (vec![], None),
+        (vec!["https://app.example".to_owned()], Some("access-control-allow-origin: https://app.example")),
+        (vec!["https://other.example".to_owned()], None),
+        (vec!["*".to_owned()], Some("access-control-allow-origin: *")),
+    ] {
+        let site = Site::with(|options| options.cors_origins = origins.clone()).await;
+        for request in [preflight, get] {
+            let answer = site.client.raw(request.as_bytes()).await;
+            match allowed {
+                Some(header) => assert!(answer.contains(header), "{origins:?}: {answer}"),
+                None => assert!(!answer.contains("access-control-allow-origin"), "{origins:?}: {answer}"),
+            }
+        }
+    }
+    let plain = Site::new().await;
+    assert_eq!(plain.client.send(Method::OPTIONS, "/v1/boards", None, "").await.refusal(), (405, "method_not_allowed"));
+}

@@ -1,0 +1,86 @@
+//! A service of one's own for each test.
+
+use std::sync::{Arc, OnceLock};
+
+use actix_web::web::Data;
+use actix_web::{App, HttpServer};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use rolltop::board::Timestamp;
+use rolltop::http::{self, HttpOptions, HttpState};
+use rolltop::service::Service;
+use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
+use rolltop::store::{ClockMode, Limits, Store};
+
+use crate::client::Client;
+use crate::failing_store::{Failing, Switch};
+
+/// When every clock starts.
+pub const START: &str = "2026-01-02T10:07:00Z";
+
+/// A running service with a store that can be made to fail.
+pub struct Site {
+    pub client: Client,
+    pub switch: Arc<Switch>,
+    store: Arc<dyn Store>,
+    _folder: tempfile::TempDir,
+}
+
+impl Site {
+    pub async fn new() -> Site {
+        Self::with(|_| ()).await
+    }
+
+    /// With options that differ from the defaults.
+    pub async fn with(change: impl FnOnce(&mut HttpOptions)) -> Site {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let clock = ClockMode::Simulated(Timestamp::parse(START).expect("a time"));
+        let inner = Embedded::open(EmbeddedOptions {
+            path: folder.path().to_owned(),
+            clock,
+            durability: Durability::Off,
+            limits: Limits::default(),
+        });
+        let switch = Arc::new(Switch::default());
+        let inner = inner.await.expect("a store");
+        let store: Arc<dyn Store> = Arc::new(Failing { inner, switch: switch.clone() });
+        let mut options = options();
+        change(&mut options);
+        Site { client: serve(store.clone(), options), switch, store, _folder: folder }
+    }
+
+    /// Another instance over the same store, which knows of its boards only what the store tells.
+    pub fn second_instance(&self) -> Client {
+        serve(self.store.clone(), options())
+    }
+
+    /// With a board that counts likes of posts over 24 slots of an hour.
+    pub async fn with_board(board: &str) -> Site {
+        let site = Site::new().await;
+        let answer = site.client.define(board, "COUNT(24h, like, post_id)", "1h").await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        site
+    }
+}
+
+fn options() -> HttpOptions {
+    HttpOptions { simulated_clock: true, metrics: Some(recorder().clone()), ..HttpOptions::default() }
+}
+
+fn serve(store: Arc<dyn Store>, options: HttpOptions) -> Client {
+    let cors_origins = options.cors_origins.clone();
+    let configure = http::configure(Data::new(HttpState { service: Service::new(store), options }));
+    let server = HttpServer::new(move || App::new().wrap(http::cors(&cors_origins)).configure(configure.clone()))
+        .workers(2)
+        .disable_signals()
+        .bind(("127.0.0.1", 0))
+        .expect("a free port");
+    let port = server.addrs()[0].port();
+    actix_web::rt::spawn(server.run());
+    Client::new(port)
+}
+
+/// One recorder for the whole test process, as there is one for the service's.
+fn recorder() -> &'static PrometheusHandle {
+    static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
+    RECORDER.get_or_init(|| PrometheusBuilder::new().install_recorder().expect("the only recorder"))
+}
