@@ -12,7 +12,8 @@ use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
 
 /// How long one batch is tried before the replay gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest wait between two tries, whatever `Retry-After` says.
+/// The shortest and the longest wait between two tries, whatever `Retry-After` says.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read, in bytes.
@@ -112,9 +113,12 @@ impl Client {
     pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
         // An error means that one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let parsed = reqwest::Url::parse(url).with_context(|| format!("'{url}' is not a URL"))?;
-        if !matches!(parsed.scheme(), "http" | "https") {
-            bail!("'{url}' is not an http:// or https:// URL");
+        let parsed = reqwest::Url::parse(url).context("the server's URL cannot be read")?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            bail!("the URL must not hold a user or password");
+        }
+        if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() || parsed.fragment().is_some() {
+            bail!("'{url}' is not like http://127.0.0.1:8080");
         }
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(5))
@@ -200,7 +204,7 @@ impl Client {
     /// connection, and the server's word that it was too busy or had lost its store.
     async fn persist(&self, method: Method, url: &str, content: Content, repeatable: bool) -> anyhow::Result<Reply> {
         let begun = Instant::now();
-        let mut pause = Duration::from_millis(100);
+        let mut pause = SHORTEST_PAUSE;
         loop {
             let (error, may_repeat, wanted_pause) = match self.send(method.clone(), url, Some(content.clone())).await {
                 Ok(reply) if reply.status == StatusCode::SERVICE_UNAVAILABLE => {
@@ -212,14 +216,16 @@ impl Client {
                 Err(Broken::Midway(error)) => (error, repeatable, None),
             };
             if !may_repeat {
-                return Err(error.context("whether it was counted is unknown; with ids (--id or --resume-safe) a replay can be repeated safely"));
+                return Err(error.context(
+                    "whether it was counted is unknown; with ids (--id or --resume-safe) a replay can be repeated safely",
+                ));
             }
-            let next = wanted_pause.unwrap_or(pause).min(LONGEST_PAUSE);
+            let next = wanted_pause.unwrap_or(pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             if begun.elapsed() + next > PATIENCE {
                 return Err(error.context(format!("gave up after {} s", begun.elapsed().as_secs())));
             }
             tokio::time::sleep(next).await;
-            pause *= 2;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
