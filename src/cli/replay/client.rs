@@ -86,6 +86,9 @@ struct Problem {
     code: String,
     title: String,
     detail: String,
+    /// Lines counted before it failed.
+    accepted: u64,
+    duplicates: u64,
 }
 
 /// What a request carries.
@@ -200,15 +203,15 @@ impl Client {
 
     /// Sends until an answer comes that is not "try again", for [`PATIENCE`].
     ///
-    /// Unless the request may be repeated, only those failures are retried in which it surely was not begun: no
-    /// connection, and the server's word that it was too busy or had lost its store.
+    /// Unless the request may be repeated, only those failures are retried after which it has surely done nothing: no
+    /// connection, and the server's word that it was too busy or had lost its store before it counted a line.
     async fn persist(&self, method: Method, url: &str, content: Content, repeatable: bool) -> anyhow::Result<Reply> {
         let begun = Instant::now();
         let mut pause = SHORTEST_PAUSE;
         loop {
             let (error, may_repeat, wanted_pause) = match self.send(method.clone(), url, Some(content.clone())).await {
                 Ok(reply) if reply.status == StatusCode::SERVICE_UNAVAILABLE => {
-                    let untouched = reply.problem().is_some_and(|problem| is_untouched(&problem.code));
+                    let untouched = reply.problem().is_some_and(|problem| problem.did_nothing());
                     (reply.failure(url), repeatable || untouched, reply.retry_after)
                 }
                 Ok(reply) => return Ok(reply),
@@ -217,7 +220,7 @@ impl Client {
             };
             if !may_repeat {
                 return Err(error.context(
-                    "whether it was counted is unknown; with ids (--id or --resume-safe) a replay can be repeated safely",
+                    "some of it may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
                 ));
             }
             let next = wanted_pause.unwrap_or(pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
@@ -259,9 +262,12 @@ impl Client {
     }
 }
 
-/// Codes of a 503 with which the server says that nothing of the request was done.
-fn is_untouched(code: &str) -> bool {
-    matches!(code, "overloaded" | "store_unreachable")
+impl Problem {
+    /// Whether the server says that nothing of the request was counted. A stream is counted in portions, so the
+    /// code alone, which is about the portion that failed, does not tell.
+    fn did_nothing(&self) -> bool {
+        matches!(&*self.code, "overloaded" | "store_unreachable") && self.accepted == 0 && self.duplicates == 0
+    }
 }
 
 /// A request without an answer.
@@ -297,8 +303,10 @@ impl Reply {
 
     fn failure(&self, url: &str) -> anyhow::Error {
         match self.problem() {
-            Some(Problem { code, title, detail }) => {
-                anyhow!("{url} answered {}: {} [{code}]", self.status, if detail.is_empty() { title } else { detail })
+            Some(Problem { code, title, detail, accepted, .. }) => {
+                let said = if detail.is_empty() { title } else { detail };
+                let part = if accepted > 0 { format!(", after counting {accepted} lines") } else { String::new() };
+                anyhow!("{url} answered {}: {said} [{code}]{part}", self.status)
             }
             None => anyhow!("{url} answered {}", self.status),
         }
