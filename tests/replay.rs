@@ -17,6 +17,8 @@ struct Told {
     /// The simulated clock; none: the system's.
     clock: Option<String>,
     defined: Vec<Value>,
+    /// The clock at each rollover.
+    rollovers: Vec<Option<String>>,
     /// Each request's lines, with the clock at that time.
     requests: Vec<(Option<String>, Vec<Value>)>,
     ids: HashSet<String>,
@@ -47,6 +49,7 @@ impl StandIn {
                         .route("/v1/boards/b", web::get().to(board))
                         .route("/v1/boards/b", web::put().to(define))
                         .route("/v1/boards/b/increments", web::post().to(increments))
+                        .route("/v1/boards/b/rollover", web::post().to(rollover))
                         .route("/v1/clock", web::get().to(clock))
                         .route("/v1/clock", web::put().to(set_clock))
                 })
@@ -110,6 +113,13 @@ async fn set_clock(told: web::Data<Mutex<Told>>, body: web::Json<Value>) -> Http
     }
     told.clock = to;
     HttpResponse::Ok().json(body.into_inner())
+}
+
+async fn rollover(told: web::Data<Mutex<Told>>) -> HttpResponse {
+    let mut told = told.lock().unwrap();
+    let now = told.clock.clone();
+    told.rollovers.push(now);
+    HttpResponse::Ok().json(json!({"board": "b", "slots_retired": 2}))
 }
 
 async fn increments(told: web::Data<Mutex<Told>>, body: web::Bytes) -> HttpResponse {
@@ -255,6 +265,10 @@ fn the_log_drives_the_clock_over_every_slot() {
             ("2015-05-17T13:00:01Z".to_owned(), 2),
         ]
     );
+
+    let clocks: Vec<_> = requests.iter().map(|(clock, _)| Some(clock.clone())).collect();
+    assert_eq!(server.told.lock().unwrap().rollovers, clocks, "expired slots go before newer lines come");
+    assert_eq!(shown(&output, "slots retired"), 6);
 
     // Once more: the clock cannot go back, and the summary says so.
     let again = server.replay(&log(&folder, &text), &["--clock", "log"]);

@@ -79,6 +79,12 @@ struct Clock {
     now: Timestamp,
 }
 
+/// The part of a rollover's report that is summed up.
+#[derive(Deserialize)]
+struct Rollover {
+    slots_retired: u64,
+}
+
 /// The members of an RFC 9457 problem that are used here.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -168,18 +174,21 @@ impl Client {
         reply.json::<Clock>(&url).map(|clock| clock.now)
     }
 
-    /// Sets the clock if the batch asks for it, and posts the batch.
+    /// Sets the clock and rolls the board over if the batch asks for it, and posts the batch.
+    ///
+    /// Time passes faster in a replay than the server's schedule expects, so without rolling over here expired slots
+    /// would pile up in the ranking.
     pub async fn deliver(&self, batch: Batch) -> anyhow::Result<Posted> {
         let Batch { body, lines, clock } = batch;
         let span = || format!("lines {} to {}", lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
-        let mut clock_ahead_of = None;
-        if let Some(now) = clock
-            && !self.set_clock(now).await.with_context(|| format!("setting the clock to {now}"))?
-        {
-            clock_ahead_of = Some(now);
+        let (mut clock_ahead_of, mut slots_retired) = (None, None);
+        if let Some(now) = clock {
+            let did_move = self.set_clock(now).await.with_context(|| format!("setting the clock to {now}"))?;
+            clock_ahead_of = (!did_move).then_some(now);
+            slots_retired = Some(self.roll_over().await.with_context(|| format!("rolling over at {now}"))?);
         }
         let answer = self.post(body).await.with_context(|| format!("posting {}", span()))?;
-        Ok(Posted { lines, answer, clock_ahead_of })
+        Ok(Posted { lines, answer, slots_retired, clock_ahead_of })
     }
 
     /// Moves the simulated clock forward; answers whether it did. `false`: it is later already.
@@ -191,6 +200,14 @@ impl Client {
             return Ok(false);
         }
         reply.success(&url).map(|_| true)
+    }
+
+    /// Retires what has expired; answers how many slots that were.
+    async fn roll_over(&self) -> anyhow::Result<u64> {
+        let url = self.board_url("/rollover");
+        // Rolling over once more does nothing.
+        let reply = self.persist(Method::POST, &url, Content::json(&serde_json::json!({}))?, true).await?;
+        reply.json::<Rollover>(&url).map(|rollover| rollover.slots_retired)
     }
 
     /// Posts a batch.
@@ -331,6 +348,8 @@ impl Answer {
 pub struct Posted {
     pub lines: Vec<u64>,
     pub answer: Answer,
+    /// Slots that the rollover before it retired, where the log drives the clock.
+    pub slots_retired: Option<u64>,
     /// The clock the log asked for, if the server's was later already.
     pub clock_ahead_of: Option<Timestamp>,
 }

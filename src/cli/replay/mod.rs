@@ -87,8 +87,8 @@ pub struct ReplayArgs {
     #[arg(long)]
     strip_query: bool,
 
-    /// Whose clock says what "now" is. `log`: the newest time read so far is set as the server's simulated clock, so
-    /// that windows roll over on the way as they did then.
+    /// Whose clock says what "now" is. `log`: the newest time read so far is set as the server's simulated clock and
+    /// the board rolled over at every slot, as it would have been then.
     #[arg(long, value_enum, default_value = "server")]
     clock: Clock,
 
