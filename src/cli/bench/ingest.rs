@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::Setting;
 use super::load::Load;
 use super::process::{Redis, Server};
-use super::report::{Side, Table};
+use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::wire::{self, Protocol};
 
@@ -45,7 +45,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
         let title = format!("NDJSON ingest, {}, {named} subjects, {CONNECTIONS} connections", setting.store);
         let mut table = Table { title, unit: "increments", sides };
         table.measure(setting, &mut redis).await?;
-        print!("{table}");
+        report::show(&table)?;
     }
     Ok(())
 }

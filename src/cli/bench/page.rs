@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::load::Load;
 use super::process::{Redis, Server};
-use super::report::{Side, Table};
+use super::report::{self, Side, Table};
 use super::wire::{self, Protocol};
 use super::{Setting, ingest};
 
@@ -44,6 +44,5 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
         format!("top 50 of {} subjects, {}, {} connections", setting.subjects, setting.store, setting.connections);
     let mut table = Table { title, unit: "requests", sides };
     table.measure(setting, &mut redis).await?;
-    print!("{table}");
-    Ok(())
+    report::show(&table)
 }

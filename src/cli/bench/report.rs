@@ -1,8 +1,11 @@
 //! Medians of what each side did in its turns.
 
 use std::fmt;
+use std::io::Write;
 
 use std::time::Duration;
+
+use anyhow::Context;
 
 use super::Setting;
 use super::load::{Load, Measured};
@@ -97,6 +100,11 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
+}
+
+/// Prints a result at once.
+pub fn show(result: impl fmt::Display) -> anyhow::Result<()> {
+    std::io::stdout().write_all(result.to_string().as_bytes()).context("cannot print the result")
 }
 
 /// The middle value; the mean of the two in the middle where there are two; 0 of none.

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde_json::{Value, json};
 
-use super::load::{Load, Measured};
+use super::load::{Load, Measured, Running};
 use super::process::{Redis, Server};
 use super::wire::{self, Protocol};
-use super::{Setting, ingest, subjects};
+use super::{Setting, ingest, report, subjects};
 
 const SMALL_BOARDS: usize = 10;
 /// Other requests come at a pace that leaves the machine room: it is waiting that is measured, not load.
@@ -71,21 +71,23 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let pings_during = stop(pinging).await?;
 
     let total = small * SMALL_BOARDS as u32 + setting.subjects;
-    println!(
-        "\n{SMALL_BOARDS} boards of {small} and one of {} subjects retire at once, {}: {:.2} s, {:.0} subjects/s",
+    let rows = [
+        ("other requests, before", Some(before)),
+        ("other requests, meanwhile", Some(during)),
+        ("PING, before", pings_before),
+        ("PING, meanwhile", pings_during),
+    ];
+    let title = format!(
+        "\n{SMALL_BOARDS} boards of {small} and one of {} subjects retire at once, {}: {:.2} s, {:.0} subjects/s\n",
         setting.subjects,
         setting.store,
         took.as_secs_f64(),
         f64::from(total) / took.as_secs_f64()
     );
-    println!("  {:<34}{:>10}{:>10}{:>10}{:>10}{:>10}", "latency, ms", "requests", "p50", "p99", "p99.9", "worst");
-    row("other requests, before", &before);
-    row("other requests, meanwhile", &during);
-    if let Some((before, during)) = pings_before.zip(pings_during) {
-        row("PING, before", &before);
-        row("PING, meanwhile", &during);
-    }
-    Ok(())
+    let header =
+        format!("  {:<34}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "latency, ms", "requests", "p50", "p99", "p99.9", "worst");
+    let rows: String = rows.iter().filter_map(|(name, measured)| Some(row(name, measured.as_ref()?))).collect();
+    report::show(title + &header + &rows)
 }
 
 /// Reads and writes that have nothing to do with the retiring slots.
@@ -108,7 +110,7 @@ fn others(server: &Server, subjects: u32) -> Load {
     Load { address: server.address.clone(), protocol: Protocol::Http, requests, connections: CONNECTIONS, pause: PAUSE }
 }
 
-async fn stop(running: Option<super::load::Running>) -> anyhow::Result<Option<Measured>> {
+async fn stop(running: Option<Running>) -> anyhow::Result<Option<Measured>> {
     match running {
         Some(running) => running.stop().await.map(Some),
         None => Ok(None),
@@ -125,7 +127,7 @@ async fn retiring(server: &Server, board: &str) -> anyhow::Result<u64> {
     page["retiring"].as_u64().ok_or_else(|| anyhow::anyhow!("no 'retiring' in {page}"))
 }
 
-fn row(name: &str, measured: &Measured) {
+fn row(name: &str, measured: &Measured) -> String {
     let [p50, p99, p999, worst] = [0.5, 0.99, 0.999, 1.0].map(|share| measured.millis_at(share));
-    println!("  {name:<34}{:>10}{p50:>10.2}{p99:>10.2}{p999:>10.2}{worst:>10.2}", measured.micros.len());
+    format!("  {name:<34}{:>10}{p50:>10.2}{p99:>10.2}{p999:>10.2}{worst:>10.2}\n", measured.micros.len())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Setting;
 use super::load::Load;
 use super::process::{Redis, Server};
-use super::report::{Side, Table};
+use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::wire::{self, Protocol};
 
@@ -38,7 +38,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
         );
         let mut table = Table { title, unit: "requests", sides };
         table.measure(setting, &mut redis).await?;
-        print!("{table}");
+        report::show(&table)?;
     }
     Ok(())
 }

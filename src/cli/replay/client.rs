@@ -12,7 +12,8 @@ use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
 
 /// How long one batch is tried before the replay gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The longest wait between two tries, whatever `Retry-After` says.
+/// The shortest and the longest wait between two tries, whatever `Retry-After` says.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest answer that is read, in bytes.
@@ -78,6 +79,12 @@ struct Clock {
     now: Timestamp,
 }
 
+/// The part of a rollover's report that is summed up.
+#[derive(Deserialize)]
+struct Rollover {
+    slots_retired: u64,
+}
+
 /// The members of an RFC 9457 problem that are used here.
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -85,6 +92,9 @@ struct Problem {
     code: String,
     title: String,
     detail: String,
+    /// Lines counted before it failed.
+    accepted: u64,
+    duplicates: u64,
 }
 
 /// What a request carries.
@@ -112,9 +122,12 @@ impl Client {
     pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
         // An error means that one is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let parsed = reqwest::Url::parse(url).with_context(|| format!("'{url}' is not a URL"))?;
-        if !matches!(parsed.scheme(), "http" | "https") {
-            bail!("'{url}' is not an http:// or https:// URL");
+        let parsed = reqwest::Url::parse(url).context("the server's URL cannot be read")?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            bail!("the URL must not hold a user or password");
+        }
+        if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() || parsed.fragment().is_some() {
+            bail!("'{url}' is not like http://127.0.0.1:8080");
         }
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(5))
@@ -161,18 +174,21 @@ impl Client {
         reply.json::<Clock>(&url).map(|clock| clock.now)
     }
 
-    /// Sets the clock if the batch asks for it, and posts the batch.
+    /// Sets the clock and rolls the board over if the batch asks for it, and posts the batch.
+    ///
+    /// Time passes faster in a replay than the server's schedule expects, so without rolling over here expired slots
+    /// would pile up in the ranking.
     pub async fn deliver(&self, batch: Batch) -> anyhow::Result<Posted> {
         let Batch { body, lines, clock } = batch;
         let span = || format!("lines {} to {}", lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
-        let mut clock_ahead_of = None;
-        if let Some(now) = clock
-            && !self.set_clock(now).await.with_context(|| format!("setting the clock to {now}"))?
-        {
-            clock_ahead_of = Some(now);
+        let (mut clock_ahead_of, mut slots_retired) = (None, None);
+        if let Some(now) = clock {
+            let did_move = self.set_clock(now).await.with_context(|| format!("setting the clock to {now}"))?;
+            clock_ahead_of = (!did_move).then_some(now);
+            slots_retired = Some(self.roll_over().await.with_context(|| format!("rolling over at {now}"))?);
         }
         let answer = self.post(body).await.with_context(|| format!("posting {}", span()))?;
-        Ok(Posted { lines, answer, clock_ahead_of })
+        Ok(Posted { lines, answer, slots_retired, clock_ahead_of })
     }
 
     /// Moves the simulated clock forward; answers whether it did. `false`: it is later already.
@@ -186,6 +202,14 @@ impl Client {
         reply.success(&url).map(|_| true)
     }
 
+    /// Retires what has expired; answers how many slots that were.
+    async fn roll_over(&self) -> anyhow::Result<u64> {
+        let url = self.board_url("/rollover");
+        // Rolling over once more does nothing.
+        let reply = self.persist(Method::POST, &url, Content::json(&serde_json::json!({}))?, true).await?;
+        reply.json::<Rollover>(&url).map(|rollover| rollover.slots_retired)
+    }
+
     /// Posts a batch.
     async fn post(&self, body: Vec<u8>) -> anyhow::Result<Answer> {
         let url = self.board_url("/increments");
@@ -196,15 +220,15 @@ impl Client {
 
     /// Sends until an answer comes that is not "try again", for [`PATIENCE`].
     ///
-    /// Unless the request may be repeated, only those failures are retried in which it surely was not begun: no
-    /// connection, and the server's word that it was too busy or had lost its store.
+    /// Unless the request may be repeated, only those failures are retried after which it has surely done nothing: no
+    /// connection, and the server's word that it was too busy or had lost its store before it counted a line.
     async fn persist(&self, method: Method, url: &str, content: Content, repeatable: bool) -> anyhow::Result<Reply> {
         let begun = Instant::now();
-        let mut pause = Duration::from_millis(100);
+        let mut pause = SHORTEST_PAUSE;
         loop {
             let (error, may_repeat, wanted_pause) = match self.send(method.clone(), url, Some(content.clone())).await {
                 Ok(reply) if reply.status == StatusCode::SERVICE_UNAVAILABLE => {
-                    let untouched = reply.problem().is_some_and(|problem| is_untouched(&problem.code));
+                    let untouched = reply.problem().is_some_and(|problem| problem.did_nothing());
                     (reply.failure(url), repeatable || untouched, reply.retry_after)
                 }
                 Ok(reply) => return Ok(reply),
@@ -212,14 +236,16 @@ impl Client {
                 Err(Broken::Midway(error)) => (error, repeatable, None),
             };
             if !may_repeat {
-                return Err(error.context("whether it was counted is unknown; with ids (--id or --resume-safe) a replay can be repeated safely"));
+                return Err(error.context(
+                    "some of it may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
+                ));
             }
-            let next = wanted_pause.unwrap_or(pause).min(LONGEST_PAUSE);
+            let next = wanted_pause.unwrap_or(pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
             if begun.elapsed() + next > PATIENCE {
                 return Err(error.context(format!("gave up after {} s", begun.elapsed().as_secs())));
             }
             tokio::time::sleep(next).await;
-            pause *= 2;
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -253,9 +279,12 @@ impl Client {
     }
 }
 
-/// Codes of a 503 with which the server says that nothing of the request was done.
-fn is_untouched(code: &str) -> bool {
-    matches!(code, "overloaded" | "store_unreachable")
+impl Problem {
+    /// Whether the server says that nothing of the request was counted. A stream is counted in portions, so the
+    /// code alone, which is about the portion that failed, does not tell.
+    fn did_nothing(&self) -> bool {
+        matches!(&*self.code, "overloaded" | "store_unreachable") && self.accepted == 0 && self.duplicates == 0
+    }
 }
 
 /// A request without an answer.
@@ -291,8 +320,10 @@ impl Reply {
 
     fn failure(&self, url: &str) -> anyhow::Error {
         match self.problem() {
-            Some(Problem { code, title, detail }) => {
-                anyhow!("{url} answered {}: {} [{code}]", self.status, if detail.is_empty() { title } else { detail })
+            Some(Problem { code, title, detail, accepted, .. }) => {
+                let said = if detail.is_empty() { title } else { detail };
+                let part = if accepted > 0 { format!(", after counting {accepted} lines") } else { String::new() };
+                anyhow!("{url} answered {}: {said} [{code}]{part}", self.status)
             }
             None => anyhow!("{url} answered {}", self.status),
         }
@@ -317,6 +348,8 @@ impl Answer {
 pub struct Posted {
     pub lines: Vec<u64>,
     pub answer: Answer,
+    /// Slots that the rollover before it retired, where the log drives the clock.
+    pub slots_retired: Option<u64>,
     /// The clock the log asked for, if the server's was later already.
     pub clock_ahead_of: Option<Timestamp>,
 }

@@ -17,7 +17,9 @@ mod record;
 mod summary;
 mod table;
 
+use std::io::Write;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
@@ -85,8 +87,8 @@ pub struct ReplayArgs {
     #[arg(long)]
     strip_query: bool,
 
-    /// Whose clock says what "now" is. `log`: the newest time read so far is set as the server's simulated clock, so
-    /// that windows roll over on the way as they did then.
+    /// Whose clock says what "now" is. `log`: the newest time read so far is set as the server's simulated clock and
+    /// the board rolled over at every slot, as it would have been then.
     #[arg(long, value_enum, default_value = "server")]
     clock: Clock,
 
@@ -162,7 +164,8 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     let (read, reading) = reading.await.context("the reading thread failed")?;
     progress.finish();
 
-    print!("{}", Summary { read: &read, sent: &sent, took: begun.elapsed() });
+    let summary = Summary { read: &read, sent: &sent, took: begun.elapsed() }.to_string();
+    std::io::stdout().write_all(summary.as_bytes()).context("cannot print the summary")?;
     posting?;
     reading.with_context(unreadable)?;
     if sent.posted == 0 {
@@ -238,7 +241,7 @@ fn line_id(line: u64, raw: &[u8]) -> String {
     format!("{line}-{:016x}", rapidhash_v3_seeded(raw, &RapidSecrets::seed(line)))
 }
 
-/// Posts until the log ends or a batch fails for good.
+/// Posts until the log ends or a batch fails for good; then what is under way is still waited for and counted.
 async fn post_all(
     client: &Client,
     received: mpsc::Receiver<Batch>,
@@ -246,15 +249,24 @@ async fn post_all(
     sent: &mut Sent,
     progress: &Progress,
 ) -> anyhow::Result<()> {
-    let batches = futures_util::stream::unfold(received, |mut received| async move {
-        received.recv().await.map(|batch| (batch, received))
+    let failed = AtomicBool::new(false);
+    let batches = futures_util::stream::unfold(received, |mut received| async {
+        let batch = received.recv().await?;
+        (!failed.load(Ordering::Relaxed)).then_some((batch, received))
     });
     let mut posted = std::pin::pin!(batches.map(|batch| client.deliver(batch)).buffer_unordered(in_flight));
+    let mut failure = None;
     while let Some(outcome) = posted.next().await {
-        sent.add(&outcome?);
+        match outcome {
+            Ok(outcome) => sent.add(&outcome),
+            Err(error) => {
+                failed.store(true, Ordering::Relaxed);
+                failure.get_or_insert(error);
+            }
+        }
         progress.show(sent);
     }
-    Ok(())
+    failure.map_or(Ok(()), Err)
 }
 
 #[cfg(test)]

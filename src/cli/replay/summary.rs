@@ -38,6 +38,8 @@ pub struct Sent {
     pub counted: u64,
     pub duplicates: u64,
     pub rejected: BTreeMap<String, Tally>,
+    /// Slots retired on the way, where the log drives the clock.
+    pub slots_retired: Option<u64>,
     /// The first time the log asked for that the server's clock had passed already.
     pub clock_ahead_of: Option<Timestamp>,
 }
@@ -45,11 +47,14 @@ pub struct Sent {
 impl Sent {
     /// Counts what the server said about a batch.
     pub fn add(&mut self, posted: &Posted) {
-        let Posted { lines, answer, clock_ahead_of } = posted;
+        let Posted { lines, answer, slots_retired, clock_ahead_of } = posted;
         self.posted += lines.len() as u64;
         self.counted += answer.accepted;
         self.duplicates += answer.duplicates;
         self.clock_ahead_of = self.clock_ahead_of.or(*clock_ahead_of);
+        if let Some(slots) = slots_retired {
+            *self.slots_retired.get_or_insert(0) += slots;
+        }
         for (code, count) in answer.counts() {
             let tally = self.rejected.entry(code.clone()).or_insert(Tally { count: 0, example: None });
             tally.count += count;
@@ -92,6 +97,9 @@ impl fmt::Display for Summary<'_> {
         for (reason, tally) in &read.skipped {
             detail(f, &reason.to_string(), tally)?;
         }
+        if let Some(slots) = sent.slots_retired {
+            row(f, "slots retired", slots)?;
+        }
         let rate = read.lines as f64 / took.as_secs_f64().max(0.001);
         writeln!(f, "{:<14}{rate:>12.0} lines/s, {:.1} s", "rate", took.as_secs_f64())?;
         if let Some(asked) = sent.clock_ahead_of {
@@ -123,10 +131,11 @@ mod tests {
         let rejected = Rejected { line: 3, code: "too_late".into(), detail: "its slot\nhas left".into() };
         let answer = Answer { accepted: 2, duplicates: 0, rejected: vec![rejected], rejected_counts: BTreeMap::new() };
         let mut sent = Sent::default();
-        sent.add(&Posted { lines: vec![1, 3, 5], answer, clock_ahead_of: None });
+        sent.add(&Posted { lines: vec![1, 3, 5], answer, slots_retired: Some(4), clock_ahead_of: None });
         let text = Summary { read: &read, sent: &sent, took: Duration::from_secs(1) }.to_string();
         assert!(text.contains("1  too_late (first: line 5: its slot\\nhas left)"), "{text}");
         assert!(text.contains("2  blank line (first: line 2)"), "{text}");
+        assert!(text.contains("slots retired            4"), "{text}");
         assert_eq!((sent.posted, sent.counted, sent.rejections()), (3, 2, 1));
     }
 }
