@@ -5,7 +5,7 @@
 //! time zones and clock changes never reach the cron expression.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
@@ -27,6 +27,8 @@ pub struct Scheduler {
 struct Ticker {
     service: Arc<Service>,
     ticks: AtomicU64,
+    /// The last tick failed: an outage is logged when it begins and when it ends, not every second.
+    failing: AtomicBool,
     /// Rollovers under way, to be waited for at the end. Locked by one tick at a time, which also keeps ticks
     /// from overlapping.
     running: Mutex<JoinSet<()>>,
@@ -35,7 +37,12 @@ struct Ticker {
 impl Scheduler {
     /// Starts ticking.
     pub async fn start(service: Arc<Service>) -> Result<Self, JobSchedulerError> {
-        let ticker = Arc::new(Ticker { service, ticks: AtomicU64::new(0), running: Mutex::default() });
+        let ticker = Arc::new(Ticker {
+            service,
+            ticks: AtomicU64::new(0),
+            failing: AtomicBool::new(false),
+            running: Mutex::default(),
+        });
         let jobs = JobScheduler::new().await?;
         let on_tick = ticker.clone();
         jobs.add(Job::new_async_tz(EVERY_SECOND, chrono::Utc, move |_, _| {
@@ -65,12 +72,19 @@ impl Ticker {
         let list_again = self.ticks.fetch_add(1, Ordering::Relaxed).is_multiple_of(TICKS_BETWEEN_LISTS);
         match self.service.claim_due_boards(list_again).await {
             Ok(due) => {
+                if self.failing.swap(false, Ordering::Relaxed) {
+                    tracing::info!("boards roll over again");
+                }
                 for board in due {
                     let service = self.service.clone();
                     running.spawn(async move { service.scheduled_rollover(&board).await });
                 }
             }
-            Err(error) => tracing::warn!(%error, "cannot tell which boards are due; the next tick tries again"),
+            Err(error) => {
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(%error, "cannot tell which boards are due; trying again every second");
+                }
+            }
         }
     }
 }

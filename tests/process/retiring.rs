@@ -15,10 +15,13 @@ async fn retires_in_the_background(folder: &Path, args: &[&str]) {
     service.ok("PUT", "/v1/boards/big", Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
     let lines = (0..SUBJECTS).map(|n| format!("{{\"subject\":\"page-{n}\"}}\n")).collect();
     assert_eq!(service.ndjson("big", lines).await["accepted"], SUBJECTS);
+    // One write in the next slot, or else every slot would expire at once and there would be nothing to subtract.
+    service.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T01:30:00Z"}))).await;
+    service.ok("POST", "/v1/boards/big/increments", Some(json!({"subject": "page-0"}))).await;
     service.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T02:00:00Z"}))).await;
 
     let rollover = tokio::spawn(service.client.post(format!("{}/v1/boards/big/rollover", service.base)).send());
-    let (mut written, mut seen_retiring) = (0usize, false);
+    let (mut written, mut seen_retiring) = (1usize, false);
     while !rollover.is_finished() {
         let line = |n| format!("{{\"subject\":\"page-{}\"}}\n", (written + n) * 997 % SUBJECTS);
         assert_eq!(service.ndjson("big", (0..100).map(line).collect()).await["accepted"], 100);

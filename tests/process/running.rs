@@ -33,6 +33,7 @@ pub fn program(folder: &Path) -> Command {
 impl Running {
     /// Starts `rolltop serve` with these arguments besides `--listen`; waits until it says where it listens.
     pub fn start(folder: &Path, args: &[&str]) -> Running {
+        let client = client();
         let mut child = program(folder)
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(args)
@@ -55,7 +56,7 @@ impl Running {
                 panic!("{PROGRAM} serve {args:?} did not say where it listens");
             }
         };
-        Running { child, base, client: reqwest::Client::new() }
+        Running { child, base, client }
     }
 
     /// Kills it at once.
@@ -109,6 +110,12 @@ impl Running {
         assert_eq!(answer.status().as_u16(), 200);
         answer.json().await.expect("JSON")
     }
+}
+
+fn client() -> reqwest::Client {
+    // The client wants a provider of cryptography even where it speaks plain HTTP; an earlier one will do.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
 }
 
 impl Drop for Running {
