@@ -17,7 +17,11 @@
 
 #![forbid(unsafe_code)]
 
+pub mod app;
 pub mod board;
+pub mod cli;
+pub mod config;
 pub mod http;
 pub mod service;
 pub mod store;
+pub mod telemetry;

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use chrono_tz::Tz;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Amount, BoardName, Calendar, Decimals, EXACT_MAX, Metric, Placement, SlotError, Span, Timestamp, Window};
 
@@ -108,59 +109,69 @@ impl Definition {
     }
 }
 
-/// The wire and disk form: a flat object of texts and one number.
+/// The wire and disk form: a flat object of texts and one number. Each key is read on its own, so that an error
+/// stands at the line and column of the value that is wrong.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Plain {
-    metric: String,
+    #[serde(serialize_with = "shown", deserialize_with = "metric")]
+    metric: Metric,
+    #[serde(deserialize_with = "slot")]
     slot: Span,
-    #[serde(default)]
-    decimals: u8,
-    #[serde(default = "utc")]
-    timezone: String,
+    #[serde(default, serialize_with = "digits", deserialize_with = "decimals")]
+    decimals: Decimals,
+    #[serde(default = "utc", serialize_with = "shown", deserialize_with = "timezone")]
+    timezone: Tz,
     #[serde(default)]
     order: Order,
     #[serde(default)]
     cover: Cover,
 }
 
-fn utc() -> String {
-    Tz::UTC.name().to_owned()
+fn utc() -> Tz {
+    Tz::UTC
+}
+
+fn shown<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
+}
+
+fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(value.digits())
+}
+
+fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))
+}
+
+fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("slot: {error}")))
+}
+
+fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
+    let digits = i64::deserialize(deserializer)?;
+    let allowed = u8::try_from(digits).ok().and_then(Decimals::new);
+    allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MOST)))
+}
+
+fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    name.parse().map_err(|_| {
+        D::Error::custom(format!("timezone: '{name}' is not a zone of the IANA database, such as Europe/Berlin"))
+    })
 }
 
 impl Serialize for Definition {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Plain {
-            metric: self.metric.to_string(),
-            slot: self.slot,
-            decimals: self.decimals.digits(),
-            timezone: self.timezone.name().to_owned(),
-            order: self.order,
-            cover: self.cover,
-        }
-        .serialize(serializer)
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Definition { metric, slot, decimals, timezone, order, cover } = self.clone();
+        Plain { metric, slot, decimals, timezone, order, cover }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Definition {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        let plain = Plain::deserialize(deserializer)?;
-        Ok(Definition {
-            metric: plain.metric.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))?,
-            slot: plain.slot,
-            decimals: Decimals::new(plain.decimals).ok_or_else(|| {
-                D::Error::custom(format!("decimals: {} is more than {}", plain.decimals, Decimals::MOST))
-            })?,
-            timezone: plain.timezone.parse().map_err(|_| {
-                D::Error::custom(format!(
-                    "timezone: '{}' is not a zone of the IANA database, such as Europe/Berlin",
-                    plain.timezone
-                ))
-            })?,
-            order: plain.order,
-            cover: plain.cover,
-        })
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Plain { metric, slot, decimals, timezone, order, cover } = Plain::deserialize(deserializer)?;
+        Ok(Definition { metric, slot, decimals, timezone, order, cover })
     }
 }
 

@@ -24,6 +24,7 @@
 mod batch;
 pub mod embedded;
 mod error;
+pub mod redis;
 mod trust;
 
 use std::sync::Arc;

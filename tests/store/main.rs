@@ -3,6 +3,12 @@
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
+mod contract;
+mod given;
+mod model;
+mod oracle;
+mod site;
+
 mod embedded_only;
 mod redis_only;
 

@@ -1,1 +1,132 @@
 //! What only the Redis store promises: scripts, lost replies, several instances.
+
+mod calls;
+mod damage;
+mod faults;
+mod instances;
+mod proxy;
+
+use std::sync::Arc;
+
+use redis::{FromRedisValue, cmd};
+use rolltop::board::{Amount, Board, BoardName, Definition, EventId, Subject, Timestamp};
+use rolltop::store::redis::{RedisOptions, RedisStore};
+use rolltop::store::{
+    Added, AuditCursor, Batch, ClockMode, Defined, Increment, Limits, Outcome, Reach, Rejection, RetireStep, Store,
+    StoreError,
+};
+
+use crate::redis_server::{Engine, RedisServer};
+
+const START: &str = "2026-01-01T00:30:00Z";
+
+fn t(text: &str) -> Timestamp {
+    Timestamp::parse(text).unwrap()
+}
+
+fn options(url: String, clock: ClockMode) -> RedisOptions {
+    let prefix = RedisOptions::PREFIX.to_owned();
+    RedisOptions { url, prefix, clock, limits: Limits::default(), queue: 100_000 }
+}
+
+async fn simulated(server: &RedisServer) -> Arc<RedisStore> {
+    RedisStore::connect(options(server.url(), ClockMode::Simulated(t(START)))).await.unwrap()
+}
+
+async fn define(store: &RedisStore, name: &str, metric: &str, slot: &str) -> Arc<Board> {
+    let definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+    match store.define(&BoardName::parse(name).unwrap(), &definition).await.unwrap() {
+        Defined::Created(board) | Defined::Unchanged(board) => board,
+        Defined::Conflict(board) => panic!("{name} is defined otherwise: {:?}", board.definition()),
+    }
+}
+
+/// A board of three slots of an hour.
+async fn hourly(store: &RedisStore, name: &str) -> Arc<Board> {
+    define(store, name, "COUNT(3h, like, post)", "1h").await
+}
+
+fn subject(text: &str) -> Subject {
+    Subject::parse(text).unwrap()
+}
+
+fn item(name: &str, amount: i64) -> Increment {
+    Increment { subject: subject(name), amount: Amount(amount), at: None, id: None }
+}
+
+fn with_id(increment: Increment, id: &str) -> Increment {
+    Increment { id: Some(EventId::parse(id).unwrap()), ..increment }
+}
+
+fn batch(increments: impl IntoIterator<Item = Increment>) -> Batch {
+    Batch { increments: increments.into_iter().collect(), return_scores: true }
+}
+
+async fn add(store: &RedisStore, board: &Arc<Board>, increments: impl IntoIterator<Item = Increment>) -> Added {
+    store.add(board, batch(increments)).await.unwrap()
+}
+
+fn counted(score: i64) -> Outcome {
+    Outcome::Counted { score: Some(Amount(score)) }
+}
+
+/// Runs a command on the server behind the store's back.
+fn behind<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut command = cmd(words[0]);
+    command.arg(&words[1..]);
+    command.query(&mut connection).unwrap()
+}
+
+fn keys(server: &RedisServer, pattern: &str) -> Vec<String> {
+    let mut keys: Vec<String> = behind(server, &["KEYS", pattern]);
+    keys.sort();
+    keys
+}
+
+async fn scores(store: &RedisStore, board: &Arc<Board>) -> Vec<(String, i64)> {
+    let page = store.page(board, 0, 10_000).await.unwrap();
+    page.items.iter().map(|line| (line.subject.as_str().to_owned(), line.score.0)).collect()
+}
+
+/// Steps until nothing below the floor remains; answers the sum of all steps.
+async fn roll_over(store: &RedisStore, board: &Arc<Board>) -> RetireStep {
+    let mut sum: Option<RetireStep> = None;
+    for _ in 0..20_000 {
+        let step = store.retire_step(board).await.unwrap();
+        let done = step.done;
+        if step.skipped {
+            tokio::task::yield_now().await;
+        }
+        sum = Some(match sum {
+            None => step,
+            Some(before) => RetireStep {
+                slots_advanced: before.slots_advanced + step.slots_advanced,
+                slots_retired: before.slots_retired + step.slots_retired,
+                subjects_touched: before.subjects_touched + step.subjects_touched,
+                subjects_removed: before.subjects_removed + step.subjects_removed,
+                ..step
+            },
+        });
+        if let (true, Some(sum)) = (done, &sum) {
+            return sum.clone();
+        }
+    }
+    panic!("rolling over does not end: {sum:?}");
+}
+
+/// Audits the whole board; answers how many subjects were compared and which differ.
+async fn audit(store: &RedisStore, board: &Arc<Board>, repair: bool) -> (u64, Vec<(String, i64, i64)>, u64) {
+    let (mut checked, mut differences, mut repaired) = (0, Vec::new(), 0);
+    let mut cursor = AuditCursor::default();
+    loop {
+        let step = store.audit_step(board, cursor, repair).await.unwrap();
+        checked += step.checked;
+        repaired += step.repaired;
+        differences.extend(step.differences.iter().map(|d| (d.subject.as_str().to_owned(), d.score.0, d.slots.0)));
+        match step.next {
+            Some(next) => cursor = next,
+            None => return (checked, differences, repaired),
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! ```text
 //! m schema            clock mode and version of this layout
 //! m clock             the simulated clock
+//! m digest            the digest of all entries but the journal's: none may be missing
 //! m folded            every journal entry up to this sequence is contained in the records
 //! b <name>            generation and definition of a board
 //! g <generation>      the time a board has reached: its head and floor
@@ -23,6 +24,7 @@ use crate::board::Generation;
 
 pub(super) const SCHEMA: &[u8] = b"mschema";
 pub(super) const CLOCK: &[u8] = b"mclock";
+pub(super) const DIGEST: &[u8] = b"mdigest";
 pub(super) const FOLDED: &[u8] = b"mfolded";
 pub(super) const BOARDS: &[u8] = b"b";
 pub(super) const REACHED: &[u8] = b"g";
@@ -63,6 +65,19 @@ pub(super) fn seal(mut value: Vec<u8>) -> Vec<u8> {
 pub(super) fn unseal(sealed: &[u8]) -> Result<&[u8], Damaged> {
     let (value, sum) = sealed.split_last_chunk::<8>().ok_or(Damaged)?;
     if rapidhash_v3(value) == u64::from_le_bytes(*sum) { Ok(value) } else { Err(Damaged) }
+}
+
+/// An entry's share in the digest, which is the exclusive or of all shares: entries may come and go in any order.
+pub(super) fn share(key: &[u8], value: &[u8]) -> u64 {
+    let mut both = [0; 16];
+    both[..8].copy_from_slice(&rapidhash_v3(key).to_le_bytes());
+    both[8..].copy_from_slice(&rapidhash_v3(value).to_le_bytes());
+    rapidhash_v3(&both)
+}
+
+/// Whether an entry has a share in the digest. The journal's entries have not: their sequence shows a gap.
+pub(super) fn has_share(key: &[u8]) -> bool {
+    !key.starts_with(JOURNAL) && key != DIGEST
 }
 
 /// A subject's slices as a value.

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::boards::LiveBoard;
 use super::codec::{
-    self, BOARDS, CLOCK, Damaged, FOLDED, IDS, JOURNAL, Operation, REACHED, RECORDS, Reader, SCHEMA, key, operations,
-    seal, split_board_key, unseal,
+    self, BOARDS, CLOCK, DIGEST, Damaged, FOLDED, IDS, JOURNAL, Operation, REACHED, RECORDS, Reader, SCHEMA, key,
+    operations, seal, split_board_key, unseal,
 };
 use super::disk::{Disk, DiskError, Write};
 use super::journal::Sweep;
@@ -33,6 +33,8 @@ pub(super) struct Recovered {
     pub sequence: u64,
     /// Journal entries up to here are gone.
     pub deleted: u64,
+    /// The digest of the entries found, which is the one they were written with.
+    pub digest: u64,
     /// Bytes of operations that were done again and are to be folded.
     pub unfolded: u64,
     /// What boards left behind that are gone.
@@ -126,8 +128,21 @@ fn create(disk: &dyn Disk, clock: ClockMode) -> Result<Recovered, Failure> {
             Some(start)
         }
     };
+    let digest = writes.iter().fold(0, |digest, write| match write {
+        Write::Put(key, value) if codec::has_share(key) => digest ^ codec::share(key, value),
+        _ => digest,
+    });
+    writes.push(Write::Put(DIGEST.to_vec(), seal(digest.to_le_bytes().to_vec())));
     disk.commit(writes, true)?;
-    Ok(Recovered { boards: BTreeMap::new(), clock: time, sequence: 1, deleted: 0, unfolded: 0, sweeps: Vec::new() })
+    Ok(Recovered {
+        boards: BTreeMap::new(),
+        clock: time,
+        sequence: 1,
+        deleted: 0,
+        digest,
+        unfolded: 0,
+        sweeps: Vec::new(),
+    })
 }
 
 fn mode(clock: ClockMode) -> u8 {
@@ -158,26 +173,37 @@ fn read(disk: &dyn Disk, clock: ClockMode, schema: &[u8]) -> Result<Recovered, F
         let (stored, wanted) = (name(stored), name(mode(clock)));
         return Err(Failure::Other(StoreError::ClockModeMismatch { stored, wanted }));
     }
+    let mut loading = Loading::default();
+    loading.meta(SCHEMA, Some(schema));
+    let stored_clock = disk.get(CLOCK)?;
+    loading.meta(CLOCK, stored_clock.as_deref());
     let time = match clock {
         ClockMode::System => None,
-        ClockMode::Simulated(start) => {
-            let stored = disk.get(CLOCK)?.ok_or(Damaged)?;
-            Some(start.max(decode_time(&stored)?))
-        }
+        ClockMode::Simulated(start) => Some(start.max(decode_time(&stored_clock.ok_or(Damaged)?)?)),
     };
-    let mut loading = Loading::default();
-    each(disk, BOARDS, |key, value| loading.board(key, value))?;
-    each(disk, REACHED, |key, value| loading.reached(key, value))?;
-    each(disk, RECORDS, |key, value| loading.record(key, value))?;
-    each(disk, IDS, |key, value| loading.id(key, value))?;
-    let folded = match disk.get(FOLDED)? {
-        Some(value) => Reader(unseal(&value)?).u64()?,
-        None => 0,
-    };
+    for (kind, load) in LOADERS {
+        each(disk, kind, |key, value| {
+            loading.digest ^= codec::share(key, value);
+            load(&mut loading, key, value)
+        })?;
+    }
+    let folded = disk.get(FOLDED)?;
+    loading.meta(FOLDED, folded.as_deref());
+    let digest = Reader(unseal(&disk.get(DIGEST)?.ok_or(Damaged)?)?).u64()?;
+    if digest != loading.digest {
+        return Err(Failure::Damaged("some entries are missing or not those that were written".to_owned()));
+    }
+    let folded = folded.map_or(Ok(0), |value| Reader(unseal(&value)?).u64())?;
     loading.journal = Journal { folded, first: None, last: folded, bytes: 0 };
     each(disk, JOURNAL, |key, value| loading.group(key, value))?;
     loading.finish(time)
 }
+
+type Loader = fn(&mut Loading, &[u8], &[u8]) -> Result<(), Failure>;
+
+/// How each kind of entry is read; definitions first, as the others are of boards.
+const LOADERS: [(&[u8], Loader); 4] =
+    [(BOARDS, Loading::board), (REACHED, Loading::reached), (RECORDS, Loading::record), (IDS, Loading::id)];
 
 /// Visits every entry of a kind.
 fn each(
@@ -204,6 +230,7 @@ struct Loading {
     boards: BTreeMap<Generation, (Arc<Board>, Tables)>,
     /// Generations that belong to no board.
     orphans: Vec<Generation>,
+    digest: u64,
     journal: Journal,
 }
 
@@ -216,6 +243,11 @@ struct Journal {
 }
 
 impl Loading {
+    /// Counts an entry of the store itself.
+    fn meta(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.digest ^= value.map_or(0, |value| codec::share(key, value));
+    }
+
     fn board(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let name = std::str::from_utf8(&key[BOARDS.len()..]).ok().and_then(|name| BoardName::parse(name).ok());
         let stored: Option<Stored> = serde_json::from_slice(unseal(value)?).ok();
@@ -321,6 +353,7 @@ impl Loading {
             clock,
             sequence: self.journal.last,
             deleted: self.journal.first.map_or(self.journal.folded, |first| first.saturating_sub(1)),
+            digest: self.digest,
             unfolded: self.journal.bytes,
             sweeps: self.orphans.into_iter().map(Sweep::All).collect(),
         })

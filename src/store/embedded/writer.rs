@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::boards::Boards;
-use super::codec::{JOURNAL, key, seal};
+use super::codec::{DIGEST, JOURNAL, has_share, key, seal, share};
 use super::disk::{Disk, DiskError, Write};
 use super::fold::{Fold, sweep_piece};
 use super::journal::{Journal, Pending, Sweep, acknowledge};
@@ -50,6 +50,8 @@ pub(super) struct Writer {
     pub deleted: u64,
     /// The last group known to be on the disk.
     pub synced: u64,
+    /// The digest of what the database holds.
+    pub digest: u64,
     pub progress: Progress,
 }
 
@@ -79,6 +81,13 @@ impl Progress {
             synced_at: now,
             marked_at: now,
         }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // However the thread ends, nobody may go on waiting for it.
+        self.journal.fail("the journal has stopped");
     }
 }
 
@@ -140,7 +149,9 @@ impl Writer {
 
     /// Writes one group: a piece of background work, and all that was pending.
     fn write(&mut self, piece: Vec<Write>, mut pending: Pending) -> Result<(), DiskError> {
+        // A board defined a moment ago may be in both; what is pending was read later.
         let mut writes = piece;
+        writes.retain(|write| !pending.entries.contains_key(write.key()));
         let urgent = !pending.operations.is_empty() || !pending.entries.is_empty();
         writes.extend(pending.writes());
         self.progress.sweeps.append(&mut pending.sweeps);
@@ -153,6 +164,11 @@ impl Writer {
         if writes.is_empty() {
             return Ok(());
         }
+        let digest = self.digest_after(&writes)?;
+        if digest != self.digest {
+            self.digest = digest;
+            writes.push(Write::Put(DIGEST.to_vec(), seal(digest.to_le_bytes().to_vec())));
+        }
         let sync = urgent && self.durability == Durability::Always;
         let written = self.disk.commit(writes, sync);
         if written.is_ok() && sync {
@@ -160,6 +176,24 @@ impl Writer {
         }
         acknowledge(pending.waiting, written.clone());
         written
+    }
+
+    /// The digest once these are written. Asks the database what each replaces; the journal, which is nearly all
+    /// that is ever written, has no share.
+    fn digest_after(&self, writes: &[Write]) -> Result<u64, DiskError> {
+        let mut digest = self.digest;
+        for write in writes {
+            let key = write.key();
+            let new = match write {
+                Write::Put(key, value) => share(key, value),
+                Write::Delete(_) => 0,
+            };
+            if has_share(key) {
+                let old = self.disk.get(key)?.map_or(0, |value| share(key, &value));
+                digest ^= old ^ new;
+            }
+        }
+        Ok(digest)
     }
 
     fn sync_if_due(&mut self) -> Result<(), DiskError> {

@@ -1,0 +1,144 @@
+//! The application: configuration in, a running service out, and everything acknowledged safe at the end.
+
+use std::future::Future;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::Server;
+use actix_web::{App, HttpServer, web};
+
+use crate::config::{Config, StoreChoice};
+use crate::http::{self, HttpOptions, HttpState};
+use crate::service::{Scheduler, Service, ServiceError};
+use crate::store::embedded::{Embedded, EmbeddedOptions};
+use crate::store::redis::{RedisOptions, RedisStore};
+use crate::store::{ClockMode, Limits, Store, StoreError};
+use crate::telemetry;
+
+/// How often finished histograms are folded, so that `/metrics` stays cheap and small.
+const METRICS_UPKEEP: Duration = Duration::from_secs(5);
+
+/// A service that listens but does not answer yet: [`run_until_stopped`](Self::run_until_stopped) runs it.
+pub struct Application {
+    address: SocketAddr,
+    server: Server,
+    service: Arc<Service>,
+    scheduler: Scheduler,
+}
+
+/// Why the application did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot listen on {address}: {source}; choose another address with --listen")]
+    Listen { address: SocketAddr, source: std::io::Error },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("a board in {file} does not fit what is stored: {source}")]
+    Board { file: String, source: ServiceError },
+    #[error("the scheduler did not start: {0}")]
+    Scheduler(#[from] tokio_cron_scheduler::JobSchedulerError),
+}
+
+impl Application {
+    /// Binds the address, opens the store, defines the configured boards and starts the scheduler.
+    pub async fn build(config: &Config) -> Result<Self, StartError> {
+        let listen = |source| StartError::Listen { address: config.listen, source };
+        let listener = TcpListener::bind(config.listen).map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let metrics = telemetry::collect_metrics();
+
+        let service = Service::new(open_store(config).await?);
+        for (name, definition) in &config.boards {
+            service.define(name, definition).await.map_err(|source| match source {
+                ServiceError::Store(error) => StartError::Store(error),
+                source => StartError::Board { file: config.source.clone(), source },
+            })?;
+        }
+        let scheduler = Scheduler::start(service.clone()).await?;
+
+        let state = web::Data::new(HttpState {
+            service: service.clone(),
+            options: HttpOptions {
+                max_body: config.max_body,
+                max_line: config.max_line,
+                cors_origins: config.cors_origins.clone(),
+                simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
+                metrics,
+            },
+        });
+        let server = HttpServer::new(move || App::new().configure(http::configure(state.clone())))
+            .workers(config.workers)
+            .shutdown_timeout(config.shutdown_timeout.as_secs())
+            .disable_signals()
+            .listen(listener)
+            .map_err(listen)?
+            .run();
+        Ok(Self { address, server, service, scheduler })
+    }
+
+    /// Where it listens; the real port where the configuration said 0.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The service behind the API.
+    pub fn service(&self) -> &Arc<Service> {
+        &self.service
+    }
+
+    /// Answers requests until `stop` resolves; then accepts no more, finishes those in flight, and makes the
+    /// store durable.
+    pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
+        let Self { server, service, scheduler, .. } = self;
+        let handle = server.handle();
+        let upkeep = telemetry::collect_metrics().map(|metrics| {
+            tokio::spawn(async move {
+                loop {
+                    tokio::time::sleep(METRICS_UPKEEP).await;
+                    metrics.run_upkeep();
+                }
+            })
+        });
+        let mut server = tokio::spawn(server);
+        let ended = tokio::select! {
+            ended = &mut server => ended,
+            () = stop => {
+                tracing::info!("stopping: no new connections, finishing what is in flight");
+                handle.stop(true).await;
+                server.await
+            }
+        };
+        scheduler.stop().await;
+        if let Some(upkeep) = upkeep {
+            upkeep.abort();
+        }
+        service.close().await?;
+        ended.map_err(|error| std::io::Error::other(error.to_string()))??;
+        tracing::info!("stopped");
+        Ok(())
+    }
+}
+
+/// Why a running application ended badly.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("the HTTP server failed: {0}")]
+    Server(#[from] std::io::Error),
+    #[error("the store did not close cleanly: {0}")]
+    Close(#[from] ServiceError),
+}
+
+async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
+    let limits = Limits { max_skew: config.max_skew };
+    Ok(match &config.store {
+        StoreChoice::Embedded => {
+            let (path, durability) = (config.data_dir.clone(), config.durability);
+            Embedded::open(EmbeddedOptions { path, clock: config.clock, durability, limits }).await?
+        }
+        StoreChoice::Redis(url) => {
+            let (url, prefix) = (url.clone(), config.redis_prefix.clone());
+            RedisStore::connect(RedisOptions { url, prefix, clock: config.clock, limits, queue: config.queue }).await?
+        }
+    })
+}

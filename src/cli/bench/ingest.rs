@@ -1,0 +1,82 @@
+//! Many increments a request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::Setting;
+use super::load::Load;
+use super::process::{Redis, Server};
+use super::report::{self, Side, Table};
+use super::subjects::{self, Skew};
+use super::wire::{self, Protocol};
+
+/// Lines in one request.
+const LINES: usize = 5_000;
+/// Requests prepared in advance: 320,000 increments, no subject twice where the subjects are distinct.
+const PREPARED: usize = 64;
+/// Increments in one raw pipeline to Redis.
+const PIPELINED: usize = 128;
+/// Requests or pipelines under way at once.
+const CONNECTIONS: u16 = 4;
+
+/// Measures distinct and Zipf-distributed subjects.
+pub async fn run(setting: &Setting) -> anyhow::Result<()> {
+    let mut redis = Redis::of_store(&setting.store).await?;
+    let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
+    for (board, skew) in [("ingest-distinct", Skew::Uniform), ("ingest-zipf", Skew::Zipf)] {
+        rolltop.define(board, "COUNT(24h, hit, post)", "1h").await?;
+        let numbers = match skew {
+            Skew::Uniform => (0..(LINES * PREPARED) as u32).collect(),
+            Skew::Zipf => subjects::draw(skew, setting.subjects, LINES * PREPARED),
+        };
+        let mut sides = Vec::new();
+        if let Some(redis) = &redis {
+            let protocol = Protocol::Redis { lines: 3 * PIPELINED };
+            let requests = numbers.chunks(PIPELINED).map(|chunk| pipeline(board, chunk)).collect();
+            let load = load(&redis.address, protocol, requests);
+            sides.push(Side::new("pipelined HINCRBY + ZINCRBY", PIPELINED, load));
+        }
+        let ours = load(&rolltop.address, Protocol::Http, ndjson_requests(board, &numbers));
+        ours.check("\"rejected\":[]").await?;
+        sides.push(Side::new("rolltop", LINES, ours));
+        let named = if skew == Skew::Uniform { "distinct".to_owned() } else { skew.to_string() };
+        let title = format!("NDJSON ingest, {}, {named} subjects, {CONNECTIONS} connections", setting.store);
+        let mut table = Table { title, unit: "increments", sides };
+        table.measure(setting, &mut redis).await?;
+        report::show(&table)?;
+    }
+    Ok(())
+}
+
+/// NDJSON requests for these subjects, one increment each.
+pub fn ndjson_requests(board: &str, numbers: &[u32]) -> Arc<[Bytes]> {
+    let path = format!("/v1/boards/{board}/increments");
+    let request = |chunk: &[u32]| {
+        let line = |number: &u32| format!("{{\"subject\":\"{}\",\"amount\":1}}\n", subjects::name(*number));
+        let body: String = chunk.iter().map(line).collect();
+        wire::request("POST", &path, "application/x-ndjson", body.as_bytes())
+    };
+    numbers.chunks(LINES).map(request).collect()
+}
+
+/// Sends every request once.
+pub async fn seed(server: &Server, board: &str, subjects: u32) -> anyhow::Result<()> {
+    let numbers: Vec<u32> = (0..subjects).collect();
+    load(&server.address, Protocol::Http, ndjson_requests(board, &numbers)).run_once().await
+}
+
+fn load(address: &str, protocol: Protocol, requests: Arc<[Bytes]>) -> Load {
+    Load { address: address.to_owned(), protocol, requests, connections: CONNECTIONS, pause: Duration::ZERO }
+}
+
+fn pipeline(board: &str, numbers: &[u32]) -> Bytes {
+    let mut bytes = Vec::new();
+    for number in numbers {
+        let subject = subjects::name(*number);
+        bytes.extend(wire::command(&["HINCRBY", &format!("{board}:slot"), &subject, "1"]));
+        bytes.extend(wire::command(&["ZINCRBY", &format!("{board}:ranking"), "1", &subject]));
+    }
+    bytes.into()
+}

@@ -1,0 +1,156 @@
+//! The servers of a benchmark: processes that stop when they are dropped.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::wire::{self, Connection, Protocol};
+
+/// How long a server may take to answer for the first time.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server on a free port of this machine.
+pub struct Server {
+    child: Child,
+    /// `127.0.0.1:port`.
+    pub address: String,
+    /// Where it writes, removed with it.
+    folder: PathBuf,
+}
+
+impl Server {
+    /// Starts rolltop on an empty store; `redis` is the URL of its Redis, without one it is embedded.
+    pub async fn rolltop(redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["serve", "--store", redis.unwrap_or("embedded"), "--data-dir", "data"]).env("RUST_LOG", "warn");
+        if let Some(time) = simulated {
+            command.args(["--clock", &format!("simulated={time}")]);
+        }
+        Self::start(command, |address| vec!["--listen".into(), address]).await
+    }
+
+    /// Starts the baseline that echoes JSON.
+    pub async fn echo() -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "serve-echo"]);
+        Self::start(command, |address| vec!["--listen".into(), address]).await
+    }
+
+    /// Starts the baseline that sends two commands to Redis for each request.
+    pub async fn plain(redis: &str) -> anyhow::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "serve-plain", "--redis", redis]);
+        Self::start(command, |address| vec!["--listen".into(), address]).await
+    }
+
+    async fn redis() -> anyhow::Result<Self> {
+        let mut command = Command::new("redis-server");
+        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"]);
+        let port = |address: String| address.rsplit(':').next().unwrap_or_default().to_owned();
+        Self::start(command, |address| vec!["--port".into(), port(address)]).await
+    }
+
+    async fn start(mut command: Command, listen: impl Fn(String) -> Vec<String>) -> anyhow::Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let address = format!("127.0.0.1:{port}");
+        let folder = std::env::temp_dir().join(format!("rolltop-bench-{}-{port}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let output = std::fs::File::create(folder.join("output"))?;
+        let program = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .args(listen(address.clone()))
+            .current_dir(&folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()
+            .with_context(|| format!("cannot start {program}"))?;
+        let mut server = Self { child, address, folder };
+        let begun = Instant::now();
+        while tokio::net::TcpStream::connect(&server.address).await.is_err() {
+            let ended = server.child.try_wait()?;
+            if ended.is_some() || begun.elapsed() > PATIENCE {
+                let output = std::fs::read_to_string(server.folder.join("output")).unwrap_or_default();
+                bail!("{program} did not start ({ended:?}): {}", output.trim());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(server)
+    }
+
+    /// One call of the API, for setting up and looking on.
+    pub async fn call<T: DeserializeOwned>(&self, method: &str, path: &str, body: Value) -> anyhow::Result<T> {
+        let request = match &body {
+            Value::Null => wire::get(path),
+            body => wire::request(method, path, "application/json", body.to_string().as_bytes()),
+        };
+        let mut connection = Connection::open(&self.address, Protocol::Http).await?;
+        let answer = connection.exchange(&request).await.with_context(|| format!("{method} {path}"))?;
+        serde_json::from_slice(answer).with_context(|| format!("the answer to {method} {path}"))
+    }
+
+    /// Defines a board.
+    pub async fn define(&self, board: &str, metric: &str, slot: &str) -> anyhow::Result<()> {
+        let definition = serde_json::json!({"metric": metric, "slot": slot});
+        self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure here, and nothing depends on it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The Redis of a benchmark.
+pub struct Redis {
+    pub url: String,
+    /// Where it listens, for connections that speak bytes.
+    pub address: String,
+    connection: redis::aio::MultiplexedConnection,
+    /// Present if it is ours.
+    _server: Option<Server>,
+}
+
+impl Redis {
+    /// What `--store` names: `None` for the embedded store, a Redis of our own for `redis`, else the one at that URL,
+    /// which must be empty.
+    pub async fn of_store(store: &str) -> anyhow::Result<Option<Self>> {
+        let (url, server) = match store {
+            "embedded" => return Ok(None),
+            "redis" => {
+                let server = Server::redis().await?;
+                (format!("redis://{}", server.address), Some(server))
+            }
+            url => (url.to_owned(), None),
+        };
+        let client = redis::Client::open(url.as_str()).context("--store is embedded, redis or a redis:// URL")?;
+        let redis::ConnectionAddr::Tcp(host, port) = client.get_connection_info().addr() else {
+            bail!("the benchmark needs a redis:// URL with a host");
+        };
+        let address = format!("{host}:{port}");
+        let mut connection = client.get_multiplexed_async_connection().await?;
+        let keys: u64 = redis::cmd("DBSIZE").query_async(&mut connection).await?;
+        if keys > 0 {
+            bail!("the Redis at {address} has {keys} keys: the benchmark writes, so it needs an empty one");
+        }
+        Ok(Some(Self { url, address, connection, _server: server }))
+    }
+
+    /// The processor time Redis has used, in seconds.
+    pub async fn cpu_seconds(&mut self) -> anyhow::Result<f64> {
+        let info: String = redis::cmd("INFO").arg("cpu").query_async(&mut self.connection).await?;
+        let of = |name: &str| {
+            info.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).context("INFO cpu")
+        };
+        Ok(of("used_cpu_user:")? + of("used_cpu_sys:")?)
+    }
+}

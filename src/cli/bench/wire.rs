@@ -1,0 +1,137 @@
+//! Just enough HTTP/1.1 and RESP to load a server cheaply: the generator shares the machine with what it measures.
+//!
+//! Requests are built once, as bytes; of an answer only its end and whether it is a failure are looked for.
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// The longest answer that is read, in bytes.
+const LONGEST_ANSWER: usize = 16 << 20;
+
+/// A request with a body.
+pub fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -> Bytes {
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    [head.as_bytes(), body].concat().into()
+}
+
+/// A request without a body.
+pub fn get(path: &str) -> Bytes {
+    format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into()
+}
+
+/// A Redis command.
+pub fn command(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+    }
+    bytes
+}
+
+/// What ends an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// One HTTP response with a Content-Length.
+    Http,
+    /// So many lines from Redis, none of which is an error. Not for answers with line ends or minus signs in them.
+    Redis { lines: usize },
+}
+
+/// A connection that is used for one exchange after another.
+pub struct Connection {
+    stream: TcpStream,
+    protocol: Protocol,
+    answer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects to `127.0.0.1:8080` and the like.
+    pub async fn open(address: &str, protocol: Protocol) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await.with_context(|| format!("cannot reach {address}"))?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, protocol, answer: Vec::with_capacity(1 << 14) })
+    }
+
+    /// Sends a request and reads the whole answer; for HTTP its body is returned. Fails on any failure it tells.
+    pub async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<&[u8]> {
+        self.answer.clear();
+        self.stream.write_all(request).await?;
+        loop {
+            if self.stream.read_buf(&mut self.answer).await? == 0 {
+                bail!("the server closed the connection after {}", shown(&self.answer));
+            }
+            let body = match self.protocol {
+                Protocol::Http => http_body(&self.answer)?,
+                Protocol::Redis { lines } => redis_lines(&self.answer, lines)?.then_some(0),
+            };
+            if let Some(body) = body {
+                return Ok(&self.answer[body..]);
+            }
+            if self.answer.len() > LONGEST_ANSWER {
+                bail!("the answer is longer than {LONGEST_ANSWER} bytes");
+            }
+        }
+    }
+}
+
+/// Where the body of a complete response begins; `None` if it is not complete.
+fn http_body(answer: &[u8]) -> anyhow::Result<Option<usize>> {
+    let Some(head) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
+    let body = head + 4;
+    let length = answer[..head]
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| {
+            let (name, value) = line.split_at_checked(b"content-length:".len())?;
+            let is_length = name.eq_ignore_ascii_case(b"content-length:");
+            is_length.then(|| std::str::from_utf8(value).ok()?.trim().parse::<usize>().ok())?
+        })
+        .with_context(|| format!("no Content-Length in {}", shown(answer)))?;
+    if answer.len() - body < length {
+        return Ok(None);
+    }
+    if !answer.starts_with(b"HTTP/1.1 2") {
+        bail!("the server answered {}", shown(answer));
+    }
+    Ok(Some(body))
+}
+
+fn redis_lines(answer: &[u8], lines: usize) -> anyhow::Result<bool> {
+    if answer.contains(&b'-') {
+        bail!("Redis answered {}", shown(answer));
+    }
+    Ok(answer.iter().filter(|byte| **byte == b'\n').count() >= lines)
+}
+
+fn shown(answer: &[u8]) -> String {
+    String::from_utf8_lossy(&answer[..answer.len().min(500)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_ends_where_its_length_says() {
+        let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nx: y\r\n\r\nhello";
+        for end in 0..whole.len() {
+            assert_eq!(http_body(&whole[..end]).unwrap(), None, "cut at {end}");
+        }
+        let body = http_body(whole).unwrap().unwrap();
+        assert_eq!(&whole[body..], b"hello");
+        assert!(http_body(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").is_err());
+        assert!(http_body(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn redis_answers_are_counted_in_lines() {
+        assert_eq!(command(&["GET", "é"]), "*2\r\n$3\r\nGET\r\n$2\r\né\r\n".as_bytes());
+        assert!(!redis_lines(b":1\r\n$1\r\n", 3).unwrap());
+        assert!(redis_lines(b":1\r\n$1\r\n1\r\n", 3).unwrap());
+        assert!(redis_lines(b"-OOM\r\n", 1).is_err());
+    }
+}

@@ -1,0 +1,27 @@
+//! `rolltop check`: is this configuration sound, and what does it say?
+
+use std::path::PathBuf;
+
+use crate::config::{Config, Settings};
+
+use super::Failure;
+
+/// Which configuration to check.
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckArgs {
+    /// The configuration file [default: config/rolltop.toml if there is one, else the same built in]
+    #[arg(long, env = "ROLLTOP_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+pub(super) fn run(args: CheckArgs) -> Result<(), Failure> {
+    let config =
+        Config::load(args.config.as_deref(), args.settings).map_err(|error| Failure::WrongConfig(error.into()))?;
+    println!("{} is sound: {:?} store, listening on {}", config.source, config.store, config.listen);
+    for (name, definition) in &config.boards {
+        println!("  {name}: {}, slot {}, {}", definition.metric, definition.slot, definition.timezone);
+    }
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! `rolltop healthcheck`: asks a server whether it lives, for container images that have no curl.
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+
+/// Ask a server whether it is alive: exit code 0 if it is, 1 if not.
+#[derive(Clone, Debug, clap::Args)]
+pub struct HealthcheckArgs {
+    /// Where the server listens.
+    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
+    url: String,
+
+    /// Ask whether it is ready to serve: its store reachable, no rollover overdue.
+    #[arg(long)]
+    ready: bool,
+}
+
+/// Asks once, for 2 seconds at most.
+pub async fn run(args: HealthcheckArgs) -> anyhow::Result<()> {
+    // An error means that one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = format!("{}/{}", args.url.trim_end_matches('/'), if args.ready { "readyz" } else { "healthz" });
+    let client = reqwest::Client::builder().timeout(Duration::from_secs(2)).build()?;
+    let status = client.get(&url).send().await.map_err(|error| anyhow!("{url} does not answer: {error}"))?.status();
+    if !status.is_success() {
+        bail!("{url} answered {status}");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn asks_the_right_thing_and_believes_the_answer() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            for _ in 0..2 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = vec![0; 1_000];
+                let read = stream.read(&mut request).await.unwrap();
+                let lives = request[..read].starts_with(b"GET /healthz ");
+                let status = if lives { "200 OK" } else { "503 Service Unavailable" };
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        assert!(run(HealthcheckArgs { url: url.clone(), ready: false }).await.is_ok());
+        let error = run(HealthcheckArgs { url: url.clone(), ready: true }).await.unwrap_err().to_string();
+        assert!(error.contains("/readyz answered 503"), "{error}");
+        server.await.unwrap();
+        assert!(run(HealthcheckArgs { url, ready: false }).await.is_err(), "nobody listens any more");
+    }
+}

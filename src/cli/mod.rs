@@ -1,0 +1,125 @@
+//! The command line. Without a command it serves.
+
+pub mod bench;
+mod check;
+pub mod healthcheck;
+pub mod replay;
+mod serve;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Leaderboards and counts over sliding windows, exactly.
+#[derive(Debug, Parser)]
+#[command(
+    name = "rolltop",
+    version,
+    about,
+    after_help = "Without a command, rolltop serves: `rolltop` is `rolltop serve`."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the API (the default)
+    Serve(serve::ServeArgs),
+    /// Check a configuration file, and say what is wrong with it by line and key
+    Check(check::CheckArgs),
+    /// Post a web server's access log, NDJSON or CSV to a running server
+    Replay(replay::ReplayArgs),
+    /// Measure this machine: rates and latencies, each beside a baseline in the same run
+    Bench(bench::BenchArgs),
+    /// Ask a running server whether it is ready, for container health checks
+    Healthcheck(healthcheck::HealthcheckArgs),
+    /// Print the OpenAPI document
+    Openapi,
+}
+
+/// What went wrong, by whose fault, which decides the exit code.
+enum Failure {
+    /// Exit code 1.
+    Failed(anyhow::Error),
+    /// Exit code 2.
+    WrongConfig(anyhow::Error),
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure::Failed(error.into())
+    }
+}
+
+/// Runs the program with these arguments, the program's name first.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let Cli { command } = Cli::parse_from(with_default_command(args.into_iter().collect()));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("rolltop: cannot start threads: {error}");
+            return ExitCode::from(1);
+        }
+    };
+    let outcome = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => serve::run(args).await,
+            Command::Check(args) => check::run(args),
+            Command::Replay(args) => Ok(replay::run(args).await?),
+            Command::Bench(args) => Ok(bench::run(args).await?),
+            Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
+            Command::Openapi => print_openapi(),
+        }
+    });
+    let (error, code) = match outcome {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(Failure::Failed(error)) => (error, 1),
+        Err(Failure::WrongConfig(error)) => (error, 2),
+    };
+    // `{:#}` would repeat what our errors already say of their sources.
+    eprintln!("rolltop: {error}");
+    ExitCode::from(code)
+}
+
+/// `rolltop --listen …` means `rolltop serve --listen …`.
+fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
+    let first = args.get(1).map(|arg| arg.to_string_lossy().into_owned());
+    let serves = match first.as_deref() {
+        None => true,
+        Some("-h" | "--help" | "-V" | "--version") => false,
+        Some(first) => first.starts_with('-'),
+    };
+    if serves {
+        args.insert(args.len().min(1), "serve".into());
+    }
+    args
+}
+
+fn print_openapi() -> Result<(), Failure> {
+    println!("{}", crate::http::openapi(true).to_pretty_json()?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn serving_is_the_default() {
+        let parsed = |args: &[&str]| with_default_command(args.iter().map(Into::into).collect());
+        assert_eq!(parsed(&["rolltop"]), ["rolltop", "serve"]);
+        assert_eq!(parsed(&["rolltop", "--listen", "x"]), ["rolltop", "serve", "--listen", "x"]);
+        assert_eq!(parsed(&["rolltop", "check"]), ["rolltop", "check"]);
+        assert_eq!(parsed(&["rolltop", "--help"]), ["rolltop", "--help"]);
+    }
+}

@@ -1,0 +1,290 @@
+//! Lines of a web server's access log, in the common or the combined format:
+//!
+//! ```text
+//! 203.0.113.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 2326 "http://referrer/" "agent"
+//! ```
+//!
+//! What a client sent is escaped by the server (`\"`, `\\`, `\x16`) and is unescaped here.
+
+use std::borrow::Cow;
+use std::str::FromStr;
+
+use super::moment;
+use super::record::{Record, Skip};
+
+/// What of a line can name the subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    Path,
+    Ip,
+    Method,
+    Status,
+    User,
+    /// Combined format only.
+    Agent,
+    /// Combined format only.
+    Referrer,
+}
+
+impl Field {
+    /// Whether only the combined format has it.
+    pub fn is_combined_only(self) -> bool {
+        matches!(self, Field::Agent | Field::Referrer)
+    }
+}
+
+impl FromStr for Field {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(match text {
+            "path" => Field::Path,
+            "ip" => Field::Ip,
+            "method" => Field::Method,
+            "status" => Field::Status,
+            "user" => Field::User,
+            "agent" => Field::Agent,
+            "referrer" => Field::Referrer,
+            _ => {
+                return Err(format!(
+                    "an access log has no field '{text}': use path, ip, method, status, user, agent or referrer"
+                ));
+            }
+        })
+    }
+}
+
+/// What to take from each line.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection {
+    pub subject: Field,
+    /// Take the response's size in bytes as the amount (`-` is 0).
+    pub amount_is_bytes: bool,
+    /// Cut paths at `?`.
+    pub strip_query: bool,
+}
+
+/// Reads one line.
+pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
+    if line.trim_ascii().is_empty() {
+        return Err(Skip::Blank);
+    }
+    let raw = Raw::split(line).ok_or(Skip::NotAccessLog)?;
+    let time = std::str::from_utf8(raw.time).map_err(|_| Skip::BadTime)?;
+    let at = moment::access_log(time).ok_or(Skip::BadTime)?;
+    let field = match selection.subject {
+        Field::Path => raw.target().ok_or(Skip::NoRequest)?,
+        Field::Method => raw.method().ok_or(Skip::NoRequest)?,
+        Field::Ip => raw.ip,
+        Field::Status => raw.status,
+        Field::User => raw.user,
+        Field::Agent => raw.agent.ok_or(Skip::NoSubject)?,
+        Field::Referrer => raw.referrer.ok_or(Skip::NoSubject)?,
+    };
+    let mut subject = unescape(field)?;
+    if selection.subject == Field::Path && selection.strip_query {
+        subject = match subject {
+            Cow::Borrowed(path) => Cow::Borrowed(without_query(path)),
+            Cow::Owned(path) => Cow::Owned(without_query(&path).to_owned()),
+        };
+    }
+    if subject.is_empty() || subject == "-" {
+        return Err(Skip::NoSubject);
+    }
+    let amount = match (selection.amount_is_bytes, raw.bytes) {
+        (false, _) => None,
+        (true, b"-") => Some(Cow::Borrowed("0")),
+        (true, bytes) => Some(Cow::Borrowed(std::str::from_utf8(bytes).map_err(|_| Skip::BadAmount)?)),
+    };
+    Ok(Record { subject, amount, at: Some(at), id: None })
+}
+
+/// Whether a line has the combined format's two fields more than the common one; `None` if it is neither.
+pub fn is_combined(line: &[u8]) -> Option<bool> {
+    Raw::split(line).map(|raw| raw.agent.is_some())
+}
+
+fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
+}
+
+/// A line's fields, still escaped.
+struct Raw<'l> {
+    ip: &'l [u8],
+    user: &'l [u8],
+    time: &'l [u8],
+    request: &'l [u8],
+    status: &'l [u8],
+    bytes: &'l [u8],
+    referrer: Option<&'l [u8]>,
+    agent: Option<&'l [u8]>,
+}
+
+impl<'l> Raw<'l> {
+    fn split(line: &'l [u8]) -> Option<Self> {
+        let (ip, rest) = cut(line, b" ")?;
+        let (_ident, rest) = cut(rest, b" ")?;
+        // A user's name is not escaped and may hold spaces: it ends where the time begins.
+        let (user, rest) = cut(rest, b" [")?;
+        let (time, rest) = cut(rest, b"] ")?;
+        let (request, rest) = quoted(rest)?;
+        let mut words = rest.trim_ascii_start().splitn(3, |byte| *byte == b' ');
+        let status = words.next().filter(|s| s.len() == 3 && s.iter().all(u8::is_ascii_digit))?;
+        let bytes = words.next().filter(|b| *b == b"-" || (!b.is_empty() && b.iter().all(u8::is_ascii_digit)))?;
+        let referrer = words.next().and_then(quoted);
+        let agent = referrer.and_then(|(_, rest)| quoted(rest.trim_ascii_start()));
+        let (referrer, agent) = (referrer.map(|(r, _)| r), agent.map(|(a, _)| a));
+        (!ip.is_empty()).then_some(Self { ip, user, time, request, status, bytes, referrer, agent })
+    }
+
+    fn method(&self) -> Option<&'l [u8]> {
+        let (method, _) = cut(self.request, b" ")?;
+        (!method.is_empty() && method.iter().all(|b| b.is_ascii_alphabetic() || *b == b'-')).then_some(method)
+    }
+
+    /// `GET /a b HTTP/1.1` happens: the protocol is what follows the last space, if it is one.
+    fn target(&self) -> Option<&'l [u8]> {
+        self.method()?;
+        let (_, rest) = cut(self.request, b" ")?;
+        let target = match rest.iter().rposition(|byte| *byte == b' ') {
+            Some(at) if rest[at + 1..].starts_with(b"HTTP/") => &rest[..at],
+            _ => rest,
+        };
+        (!target.is_empty()).then_some(target)
+    }
+}
+
+fn cut<'l>(text: &'l [u8], separator: &[u8]) -> Option<(&'l [u8], &'l [u8])> {
+    let at = text.windows(separator.len()).position(|window| window == separator)?;
+    Some((&text[..at], &text[at + separator.len()..]))
+}
+
+/// What stands between quotes, and what follows.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = text.strip_prefix(b"\"")?;
+    let mut escaped = false;
+    for (at, byte) in inner.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return Some((&inner[..at], &inner[at + 1..])),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn unescape(text: &[u8]) -> Result<Cow<'_, str>, Skip> {
+    if !text.contains(&b'\\') {
+        return std::str::from_utf8(text).map(Cow::Borrowed).map_err(|_| Skip::NotUtf8);
+    }
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match (byte, after) {
+            (b'\\', [quoted @ (b'"' | b'\\'), after @ ..]) => {
+                plain.push(*quoted);
+                after
+            }
+            (b'\\', [b'x', high, low, after @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                plain.push(hex(*high) << 4 | hex(*low));
+                after
+            }
+            (byte, after) => {
+                plain.push(byte);
+                after
+            }
+        };
+    }
+    String::from_utf8(plain).map(Cow::Owned).map_err(|_| Skip::NotUtf8)
+}
+
+fn hex(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMBINED: &str = r#"83.149.9.216 - ann lee [17/May/2015:10:05:03 +0000] "GET /a/b.png?x=%20 HTTP/1.1" 200 203023 "http://example.com/" "Mozilla \"5\" \\ \x41""#;
+
+    fn subject(line: &str, subject: Field) -> Result<String, Skip> {
+        let selection = Selection { subject, amount_is_bytes: false, strip_query: false };
+        parse(line.as_bytes(), selection).map(|record| record.subject.into_owned())
+    }
+
+    #[test]
+    fn every_field_of_a_combined_line() {
+        for (field, expected) in [
+            ("path", "/a/b.png?x=%20"),
+            ("ip", "83.149.9.216"),
+            ("method", "GET"),
+            ("status", "200"),
+            ("user", "ann lee"),
+            ("agent", "Mozilla \"5\" \\ A"),
+            ("referrer", "http://example.com/"),
+        ] {
+            assert_eq!(subject(COMBINED, field.parse().unwrap()).as_deref(), Ok(expected));
+        }
+        assert!("size".parse::<Field>().is_err());
+        let selection = Selection { subject: Field::Path, amount_is_bytes: true, strip_query: true };
+        let record = parse(COMBINED.as_bytes(), selection).unwrap();
+        assert_eq!((&*record.subject, record.amount.as_deref()), ("/a/b.png", Some("203023")));
+        assert_eq!(record.at.unwrap().to_string(), "2015-05-17T10:05:03Z");
+    }
+
+    #[test]
+    fn the_common_format_has_no_agent_and_dashes_are_absent() {
+        let line = r#"::1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 304 -"#;
+        assert_eq!(is_combined(line.as_bytes()), Some(false));
+        assert_eq!(is_combined(COMBINED.as_bytes()), Some(true));
+        assert_eq!(is_combined(b"hello"), None);
+        assert_eq!(subject(line, Field::Ip).as_deref(), Ok("::1"));
+        assert_eq!(subject(line, Field::Agent), Err(Skip::NoSubject));
+        assert_eq!(subject(line, Field::User), Err(Skip::NoSubject));
+        let selection = Selection { subject: Field::Path, amount_is_bytes: true, strip_query: false };
+        assert_eq!(parse(line.as_bytes(), selection).unwrap().amount.as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn requests_that_are_none_still_have_an_address() {
+        for request in ["-", "", r"\x16\x03\x01", "GET", "GET ", " / HTTP/1.1", r"\x00GET / HTTP/1.0"] {
+            let line = format!(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "{request}" 400 226 "-" "-""#);
+            assert_eq!(subject(&line, Field::Path), Err(Skip::NoRequest), "{request}");
+            assert_eq!(subject(&line, Field::Ip).as_deref(), Ok("1.2.3.4"));
+        }
+        for (request, path) in [("GET /a b HTTP/1.1", "/a b"), ("GET /old", "/old"), (r"GET /\xc3\xa9 HTTP/1.1", "/é")]
+        {
+            let line = format!(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "{request}" 200 1 "-" "-""#);
+            assert_eq!(subject(&line, Field::Path).as_deref(), Ok(path));
+        }
+    }
+
+    #[test]
+    fn hostile_lines_are_skipped_with_a_reason() {
+        let at = "[17/May/2015:10:05:03 +0000]";
+        for (line, reason) in [
+            (String::new(), Skip::Blank),
+            ("   ".into(), Skip::Blank),
+            ("garbage".into(), Skip::NotAccessLog),
+            (format!(r#"1.2.3.4 - - {at} "GET / HTTP/1.1" 200"#), Skip::NotAccessLog),
+            (format!(r#"1.2.3.4 - - {at} "GET / HTTP/1.1 200 5"#), Skip::NotAccessLog),
+            (format!(r#"1.2.3.4 - - {at} "GET /\" 200 5"#), Skip::NotAccessLog),
+            (format!(r#"1.2.3.4 - - {at} "GET / HTTP/1.1" 2000 5"#), Skip::NotAccessLog),
+            (format!(r#"1.2.3.4 - - {at} "GET / HTTP/1.1" 200 -5"#), Skip::NotAccessLog),
+            (r#"1.2.3.4 - - [32/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 5"#.into(), Skip::BadTime),
+            (format!(r#"1.2.3.4 - - {at} "GET /\xff HTTP/1.1" 200 5"#), Skip::NotUtf8),
+        ] {
+            assert_eq!(subject(&line, Field::Path), Err(reason), "{line}");
+        }
+        let whole = COMBINED.as_bytes();
+        let selection = Selection { subject: Field::Agent, amount_is_bytes: true, strip_query: true };
+        for end in 0..whole.len() {
+            assert!(parse(&whole[..end], selection).is_err(), "cut at {end}");
+        }
+    }
+}

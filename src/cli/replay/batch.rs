@@ -1,0 +1,164 @@
+//! Increments gathered into the NDJSON bodies of requests.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::record::Record;
+use crate::board::{Calendar, Timestamp};
+
+/// The most lines in one request.
+pub const MOST_LINES: usize = 5_000;
+
+/// The most bytes in one request; one line more may still be added.
+const MOST_BYTES: usize = 1 << 20;
+
+/// The body of one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// NDJSON.
+    pub body: Vec<u8>,
+    /// The log's line number of each increment, in order.
+    pub lines: Vec<u64>,
+    /// What to set the clock to before this is posted, where the log drives it.
+    pub clock: Option<Timestamp>,
+}
+
+/// Gathers increments into batches.
+///
+/// Where the log drives the clock, a batch never reaches over the start of a slot: everything in it is posted at
+/// the newest time seen up to its end, so each line meets the window it would have met had the clock been set line
+/// by line.
+pub struct Batcher {
+    batch: Batch,
+    clock: Option<LogClock>,
+}
+
+struct LogClock {
+    calendar: Calendar,
+    newest: Timestamp,
+    /// Where the slot of `newest` ends.
+    end: Timestamp,
+}
+
+#[derive(Serialize)]
+struct Line<'r> {
+    subject: &'r str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amount: Option<&'r RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'r str>,
+}
+
+impl Batcher {
+    /// With a calendar, the log drives the clock of a board with such slots.
+    pub fn new(calendar: Option<Calendar>) -> Self {
+        let clock = calendar.map(|calendar| LogClock { calendar, newest: Timestamp::EPOCH, end: Timestamp::EPOCH });
+        Self { batch: Batch::default(), clock }
+    }
+
+    /// Adds an increment; answers the batch that was full before it, if it was.
+    pub fn push(&mut self, line: u64, record: &Record<'_>) -> serde_json::Result<Option<Batch>> {
+        let is_full = self.batch.lines.len() >= MOST_LINES || self.batch.body.len() >= MOST_BYTES;
+        let crosses = match (&self.clock, record.at) {
+            (Some(clock), Some(at)) => at >= clock.end,
+            _ => false,
+        };
+        let full = if is_full || crosses { self.take() } else { None };
+        if let (Some(clock), Some(at)) = (&mut self.clock, record.at)
+            && at > clock.newest
+        {
+            clock.newest = at;
+            if at >= clock.end {
+                clock.end = clock.calendar.next(at);
+            }
+        }
+        let amount = record.amount.as_deref().map(serde_json::from_str::<&RawValue>).transpose()?;
+        let increment = Line { subject: &record.subject, amount, at: record.at, id: record.id.as_deref() };
+        serde_json::to_writer(&mut self.batch.body, &increment)?;
+        self.batch.body.push(b'\n');
+        self.batch.lines.push(line);
+        Ok(full)
+    }
+
+    /// What has been gathered since the last batch; `None` if nothing.
+    pub fn take(&mut self) -> Option<Batch> {
+        if self.batch.lines.is_empty() {
+            return None;
+        }
+        self.batch.clock = self.clock.as_ref().map(|clock| clock.newest);
+        Some(std::mem::take(&mut self.batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn record(subject: &'static str, time: &str) -> Record<'static> {
+        Record { subject: subject.into(), at: Some(at(time)), ..Record::default() }
+    }
+
+    #[test]
+    fn writes_lines_as_the_api_reads_them() {
+        let mut batcher = Batcher::new(None);
+        let full = Record {
+            subject: "a \"b\"\u{e9}".into(),
+            amount: Some("-2.50".into()),
+            at: Some(at("2015-05-17T10:05:03Z")),
+            id: Some("x-1".into()),
+        };
+        assert_eq!(batcher.push(7, &full).unwrap(), None);
+        assert_eq!(batcher.push(9, &Record { subject: "b".into(), ..Record::default() }).unwrap(), None);
+        let batch = batcher.take().unwrap();
+        assert_eq!(
+            std::str::from_utf8(&batch.body).unwrap(),
+            "{\"subject\":\"a \\\"b\\\"é\",\"amount\":-2.50,\"at\":\"2015-05-17T10:05:03Z\",\"id\":\"x-1\"}\n{\"subject\":\"b\"}\n"
+        );
+        assert_eq!((batch.lines, batch.clock), (vec![7, 9], None));
+        assert_eq!(batcher.take(), None);
+    }
+
+    #[test]
+    fn batches_are_bounded() {
+        let mut batcher = Batcher::new(None);
+        let mut sizes = Vec::new();
+        for line in 0..12_000 {
+            sizes.extend(batcher.push(line, &record("a", "2015-05-17T10:05:03Z")).unwrap().map(|b| b.lines.len()));
+        }
+        sizes.extend(batcher.take().map(|b| b.lines.len()));
+        assert_eq!(sizes, [MOST_LINES, MOST_LINES, 2_000]);
+    }
+
+    #[test]
+    fn a_driven_clock_never_lets_a_batch_reach_over_a_slot() {
+        let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::UTC).unwrap();
+        let mut batcher = Batcher::new(Some(calendar));
+        let mut batches = Vec::new();
+        for (line, time) in [
+            (1, "2015-05-17T10:59:59.999Z"),
+            (2, "2015-05-17T10:30:00Z"),
+            (3, "2015-05-17T11:00:00Z"),
+            (4, "2015-05-17T09:00:00Z"),
+            (5, "2015-05-17T11:59:59Z"),
+            (6, "2015-05-19T00:00:00Z"),
+        ] {
+            batches.extend(batcher.push(line, &record("a", time)).unwrap());
+        }
+        batches.extend(batcher.take());
+        let seen: Vec<_> = batches.iter().map(|b| (b.lines.clone(), b.clock.unwrap().to_string())).collect();
+        assert_eq!(
+            seen,
+            [
+                (vec![1, 2], "2015-05-17T10:59:59.999Z".to_owned()),
+                (vec![3, 4, 5], "2015-05-17T11:59:59Z".to_owned()),
+                (vec![6], "2015-05-19T00:00:00Z".to_owned()),
+            ]
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! The server's API as a replay uses it, with retries where a repetition cannot count twice.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use reqwest::{Method, StatusCode, header};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::batch::Batch;
+use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
+
+/// How long one batch is tried before the replay gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The shortest and the longest wait between two tries, whatever `Retry-After` says.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+/// The longest answer that is read, in bytes.
+const LONGEST_ANSWER: usize = 16 << 20;
+
+/// A server and one of its boards.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    board: BoardName,
+    /// Every increment has an id, so that a batch may be posted twice.
+    has_ids: bool,
+}
+
+/// What a board is defined with, as far as a replay needs to say it.
+#[derive(Clone, Debug, Serialize)]
+pub struct NewBoard {
+    #[serde(serialize_with = "as_text")]
+    pub metric: Metric,
+    pub slot: Span,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decimals: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timezone: Option<chrono_tz::Tz>,
+}
+
+fn as_text<S: serde::Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(metric)
+}
+
+/// The part of a board's description that says where its slots begin.
+#[derive(Deserialize)]
+struct Slots {
+    slot: Span,
+    #[serde(default)]
+    timezone: chrono_tz::Tz,
+}
+
+/// What the server did with a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Answer {
+    pub accepted: u64,
+    pub duplicates: u64,
+    /// The first of them.
+    pub rejected: Vec<Rejected>,
+    /// All of them, by code.
+    #[serde(default)]
+    pub rejected_counts: BTreeMap<String, u64>,
+}
+
+/// An increment that was not counted.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Rejected {
+    /// Its place in the request, from 1.
+    pub line: u64,
+    pub code: String,
+    pub detail: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Clock {
+    now: Timestamp,
+}
+
+/// The part of a rollover's report that is summed up.
+#[derive(Deserialize)]
+struct Rollover {
+    slots_retired: u64,
+}
+
+/// The members of an RFC 9457 problem that are used here.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Problem {
+    code: String,
+    title: String,
+    detail: String,
+    /// Lines counted before it failed.
+    accepted: u64,
+    duplicates: u64,
+}
+
+/// What a request carries.
+#[derive(Clone)]
+struct Content {
+    body: bytes::Bytes,
+    media_type: &'static str,
+}
+
+impl Content {
+    fn json(value: &impl Serialize) -> serde_json::Result<Self> {
+        Ok(Self { body: serde_json::to_vec(value)?.into(), media_type: "application/json" })
+    }
+}
+
+/// A status and a body that came back whole.
+struct Reply {
+    status: StatusCode,
+    retry_after: Option<Duration>,
+    body: Vec<u8>,
+}
+
+impl Client {
+    /// A client of the server at `url`, such as `http://127.0.0.1:8080`.
+    pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
+        // An error means that one is installed already, which is as good.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let parsed = reqwest::Url::parse(url).context("the server's URL cannot be read")?;
+        if !parsed.username().is_empty() || parsed.password().is_some() {
+            bail!("the URL must not hold a user or password");
+        }
+        if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() || parsed.fragment().is_some() {
+            bail!("'{url}' is not like http://127.0.0.1:8080");
+        }
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_secs(5))
+            .timeout(REQUEST_TIMEOUT)
+            .user_agent(concat!("rolltop-replay/", env!("CARGO_PKG_VERSION")))
+            .build()?;
+        Ok(Self { http, base: url.trim_end_matches('/').to_owned(), board, has_ids })
+    }
+
+    /// Where the board's slots begin and end.
+    pub async fn calendar(&self) -> anyhow::Result<Calendar> {
+        let url = self.board_url("");
+        let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
+        if reply.status == StatusCode::NOT_FOUND {
+            bail!(
+                "there is no board '{board}' at {base}. Define it with --define 'COUNT(24h, hit, path)' --slot 1h, or:\n  \
+                 curl -X PUT {url} -H 'content-type: application/json' -d '{{\"metric\":\"COUNT(24h, hit, path)\",\"slot\":\"1h\"}}'",
+                board = self.board,
+                base = self.base,
+            );
+        }
+        let slots: Slots = reply.json(&url)?;
+        Ok(Calendar::new(slots.slot, slots.timezone)?)
+    }
+
+    /// Defines the board; fine if it is there with the same definition.
+    pub async fn define(&self, board: &NewBoard) -> anyhow::Result<()> {
+        let url = self.board_url("");
+        let reply =
+            self.send(Method::PUT, &url, Some(Content::json(board)?)).await.with_context(|| self.unreachable())?;
+        reply.success(&url).map(drop)
+    }
+
+    /// The time of the server's simulated clock.
+    pub async fn clock(&self) -> anyhow::Result<Timestamp> {
+        let url = format!("{}/v1/clock", self.base);
+        let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
+        if reply.status == StatusCode::NOT_FOUND {
+            bail!(
+                "--clock log needs a server on a simulated clock: start it with \
+                 `rolltop serve --clock simulated=<a time before the log's first>` on a new store"
+            );
+        }
+        reply.json::<Clock>(&url).map(|clock| clock.now)
+    }
+
+    /// Sets the clock and rolls the board over if the batch asks for it, and posts the batch.
+    ///
+    /// Time passes faster in a replay than the server's schedule expects, so without rolling over here expired slots
+    /// would pile up in the ranking.
+    pub async fn deliver(&self, batch: Batch) -> anyhow::Result<Posted> {
+        let Batch { body, lines, clock } = batch;
+        let span = || format!("lines {} to {}", lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
+        let (mut clock_ahead_of, mut slots_retired) = (None, None);
+        if let Some(now) = clock {
+            let did_move = self.set_clock(now).await.with_context(|| format!("setting the clock to {now}"))?;
+            clock_ahead_of = (!did_move).then_some(now);
+            slots_retired = Some(self.roll_over().await.with_context(|| format!("rolling over at {now}"))?);
+        }
+        let answer = self.post(body).await.with_context(|| format!("posting {}", span()))?;
+        Ok(Posted { lines, answer, slots_retired, clock_ahead_of })
+    }
+
+    /// Moves the simulated clock forward; answers whether it did. `false`: it is later already.
+    async fn set_clock(&self, now: Timestamp) -> anyhow::Result<bool> {
+        let url = format!("{}/v1/clock", self.base);
+        // The same time again is fine, so this may always be repeated.
+        let reply = self.persist(Method::PUT, &url, Content::json(&Clock { now })?, true).await?;
+        if reply.status == StatusCode::CONFLICT {
+            return Ok(false);
+        }
+        reply.success(&url).map(|_| true)
+    }
+
+    /// Retires what has expired; answers how many slots that were.
+    async fn roll_over(&self) -> anyhow::Result<u64> {
+        let url = self.board_url("/rollover");
+        // Rolling over once more does nothing.
+        let reply = self.persist(Method::POST, &url, Content::json(&serde_json::json!({}))?, true).await?;
+        reply.json::<Rollover>(&url).map(|rollover| rollover.slots_retired)
+    }
+
+    /// Posts a batch.
+    async fn post(&self, body: Vec<u8>) -> anyhow::Result<Answer> {
+        let url = self.board_url("/increments");
+        let content = Content { body: body.into(), media_type: "application/x-ndjson" };
+        let reply = self.persist(Method::POST, &url, content, self.has_ids).await?;
+        reply.json(&url)
+    }
+
+    /// Sends until an answer comes that is not "try again", for [`PATIENCE`].
+    ///
+    /// Unless the request may be repeated, only those failures are retried after which it has surely done nothing: no
+    /// connection, and the server's word that it was too busy or had lost its store before it counted a line.
+    async fn persist(&self, method: Method, url: &str, content: Content, repeatable: bool) -> anyhow::Result<Reply> {
+        let begun = Instant::now();
+        let mut pause = SHORTEST_PAUSE;
+        loop {
+            let (error, may_repeat, wanted_pause) = match self.send(method.clone(), url, Some(content.clone())).await {
+                Ok(reply) if reply.status == StatusCode::SERVICE_UNAVAILABLE => {
+                    let untouched = reply.problem().is_some_and(|problem| problem.did_nothing());
+                    (reply.failure(url), repeatable || untouched, reply.retry_after)
+                }
+                Ok(reply) => return Ok(reply),
+                Err(Broken::Connect(error)) => (error, true, None),
+                Err(Broken::Midway(error)) => (error, repeatable, None),
+            };
+            if !may_repeat {
+                return Err(error.context(
+                    "some of it may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
+                ));
+            }
+            let next = wanted_pause.unwrap_or(pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            if begun.elapsed() + next > PATIENCE {
+                return Err(error.context(format!("gave up after {} s", begun.elapsed().as_secs())));
+            }
+            tokio::time::sleep(next).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn send(&self, method: Method, url: &str, content: Option<Content>) -> Result<Reply, Broken> {
+        let mut request = self.http.request(method, url);
+        if let Some(Content { body, media_type }) = content {
+            request = request.header(header::CONTENT_TYPE, media_type).body(body);
+        }
+        let mut response = request.send().await.map_err(Broken::from)?;
+        let retry_after = response
+            .headers()
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+            .map(Duration::from_secs);
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(Broken::from)? {
+            if body.len() + chunk.len() > LONGEST_ANSWER {
+                return Err(Broken::Midway(anyhow!("{url} answered more than {LONGEST_ANSWER} bytes")));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Reply { status: response.status(), retry_after, body })
+    }
+
+    fn board_url(&self, rest: &str) -> String {
+        format!("{}/v1/boards/{}{rest}", self.base, self.board)
+    }
+
+    fn unreachable(&self) -> String {
+        format!("cannot reach {}; is `rolltop serve` running there?", self.base)
+    }
+}
+
+impl Problem {
+    /// Whether the server says that nothing of the request was counted. A stream is counted in portions, so the
+    /// code alone, which is about the portion that failed, does not tell.
+    fn did_nothing(&self) -> bool {
+        matches!(&*self.code, "overloaded" | "store_unreachable") && self.accepted == 0 && self.duplicates == 0
+    }
+}
+
+/// A request without an answer.
+#[derive(Debug, thiserror::Error)]
+enum Broken {
+    /// It was never sent.
+    #[error("{0:#}")]
+    Connect(anyhow::Error),
+    /// It may have been.
+    #[error("{0:#}")]
+    Midway(anyhow::Error),
+}
+
+impl From<reqwest::Error> for Broken {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_connect() { Broken::Connect(error.into()) } else { Broken::Midway(error.into()) }
+    }
+}
+
+impl Reply {
+    fn success(&self, url: &str) -> anyhow::Result<&[u8]> {
+        if self.status.is_success() { Ok(&self.body) } else { Err(self.failure(url)) }
+    }
+
+    fn json<T: DeserializeOwned>(&self, url: &str) -> anyhow::Result<T> {
+        serde_json::from_slice(self.success(url)?)
+            .with_context(|| format!("{url} did not answer as a rolltop server does"))
+    }
+
+    fn problem(&self) -> Option<Problem> {
+        serde_json::from_slice(&self.body).ok()
+    }
+
+    fn failure(&self, url: &str) -> anyhow::Error {
+        match self.problem() {
+            Some(Problem { code, title, detail, accepted, .. }) => {
+                let said = if detail.is_empty() { title } else { detail };
+                let part = if accepted > 0 { format!(", after counting {accepted} lines") } else { String::new() };
+                anyhow!("{url} answered {}: {said} [{code}]{part}", self.status)
+            }
+            None => anyhow!("{url} answered {}", self.status),
+        }
+    }
+}
+
+impl Answer {
+    /// How many were rejected, per code.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        if !self.rejected_counts.is_empty() {
+            return self.rejected_counts.clone();
+        }
+        let mut counts = BTreeMap::new();
+        for rejected in &self.rejected {
+            *counts.entry(rejected.code.clone()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// What came of a batch, with the lines it stood for.
+pub struct Posted {
+    pub lines: Vec<u64>,
+    pub answer: Answer,
+    /// Slots that the rollover before it retired, where the log drives the clock.
+    pub slots_retired: Option<u64>,
+    /// The clock the log asked for, if the server's was later already.
+    pub clock_ahead_of: Option<Timestamp>,
+}

@@ -1,0 +1,46 @@
+//! Logs whose lines have named fields: NDJSON and CSV. Which field is what, and how one is read.
+
+use std::borrow::Cow;
+
+use super::moment;
+use super::record::{self, Record, Skip};
+
+/// Which fields make an increment.
+#[derive(Clone, Debug)]
+pub struct FieldNames {
+    pub subject: String,
+    /// Without it every line counts as one.
+    pub amount: Option<String>,
+    /// Without it every line counts when it arrives.
+    pub time: Option<String>,
+    pub id: Option<String>,
+}
+
+/// The same fields, as found in one line; the inner `None` is a field that is absent or empty.
+#[derive(Clone, Debug, Default)]
+pub struct FieldTexts<'l> {
+    pub subject: Option<Cow<'l, str>>,
+    pub amount: Option<Option<Cow<'l, str>>>,
+    pub time: Option<Option<Cow<'l, str>>>,
+    pub id: Option<Option<Cow<'l, str>>>,
+}
+
+impl<'l> FieldTexts<'l> {
+    /// Reads the line's increment.
+    pub fn record(self) -> Result<Record<'l>, Skip> {
+        let subject = self.subject.ok_or(Skip::NoSubject)?;
+        let at = match self.time {
+            Some(text) => Some(moment::parse(&text.ok_or(Skip::NoTime)?).ok_or(Skip::BadTime)?),
+            None => None,
+        };
+        let amount = match self.amount {
+            Some(text) => Some(record::amount(text.ok_or(Skip::NoAmount)?)?),
+            None => None,
+        };
+        let id = match self.id {
+            Some(text) => Some(text.ok_or(Skip::NoId)?),
+            None => None,
+        };
+        Ok(Record { subject, amount, at, id })
+    }
+}

@@ -1,0 +1,173 @@
+//! The formats of logs, told apart by their first lines.
+
+use std::io::BufRead;
+
+use anyhow::bail;
+
+use super::access_log::{self, Selection};
+use super::fields::FieldNames;
+use super::input::{Lines, TooLong};
+use super::record::{Record, Skip};
+use super::{ndjson, table};
+
+/// How a log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// An access log with referrer and agent, as Apache and nginx write by default.
+    Combined,
+    /// An access log without them.
+    Common,
+    /// One JSON object a line.
+    Ndjson,
+    /// Comma-separated, with a header line.
+    Csv,
+}
+
+impl Format {
+    /// Guesses from the first lines; `None` if nothing fits.
+    pub fn guess<L: AsRef<[u8]>>(lines: &[L]) -> Option<Self> {
+        let lines = || lines.iter().map(|line| line.as_ref().trim_ascii()).filter(|line| !line.is_empty());
+        lines()
+            .find_map(|line| match access_log::is_combined(line) {
+                Some(true) => Some(Format::Combined),
+                Some(false) => Some(Format::Common),
+                None if line.starts_with(b"{") => Some(Format::Ndjson),
+                None => None,
+            })
+            .or_else(|| lines().next().filter(|header| header.contains(&b',')).map(|_| Format::Csv))
+    }
+}
+
+/// What to read from each line.
+#[derive(Clone, Debug)]
+pub enum Parser {
+    AccessLog(Selection),
+    Ndjson(FieldNames),
+    Csv(FieldNames),
+}
+
+/// What the command line asked for, before it is known what the log can give.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    pub subject: Option<String>,
+    pub amount: Option<String>,
+    pub time: Option<String>,
+    pub id: Option<String>,
+    pub strip_query: bool,
+}
+
+impl Parser {
+    /// A parser of `format`, or why that format cannot give what is wanted.
+    pub fn new(format: Format, wanted: Wanted) -> anyhow::Result<Self> {
+        match format {
+            Format::Combined | Format::Common => {
+                if wanted.time.is_some() || wanted.id.is_some() {
+                    bail!("an access log has its own time and no ids: leave out --time and --id");
+                }
+                let subject = wanted.subject.as_deref().unwrap_or("path").parse().map_err(anyhow::Error::msg)?;
+                let selection = Selection {
+                    subject,
+                    amount_is_bytes: match wanted.amount.as_deref() {
+                        None => false,
+                        Some("bytes") => true,
+                        Some(other) => bail!("the only amount in an access log is 'bytes', not '{other}'"),
+                    },
+                    strip_query: wanted.strip_query,
+                };
+                if format == Format::Common && selection.subject.is_combined_only() {
+                    bail!("the common format has neither agent nor referrer; the combined format has");
+                }
+                Ok(Parser::AccessLog(selection))
+            }
+            Format::Ndjson | Format::Csv => {
+                if wanted.strip_query {
+                    bail!("--strip-query is for the paths of access logs");
+                }
+                let Some(subject) = wanted.subject else {
+                    bail!("--subject must name the field that is counted");
+                };
+                let Wanted { amount, time, id, .. } = wanted;
+                let names = FieldNames { subject, amount, time, id };
+                Ok(if format == Format::Csv { Parser::Csv(names) } else { Parser::Ndjson(names) })
+            }
+        }
+    }
+
+    /// Whether every increment will carry the time it happened.
+    pub fn has_times(&self) -> bool {
+        match self {
+            Parser::AccessLog(_) => true,
+            Parser::Ndjson(names) | Parser::Csv(names) => names.time.is_some(),
+        }
+    }
+
+    /// Reads the log to its end. `each` gets the line's number, its bytes, and what it comes to.
+    pub fn read(
+        &self,
+        reader: impl BufRead,
+        mut each: impl FnMut(u64, &[u8], Result<Record<'_>, Skip>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if let Parser::Csv(names) = self {
+            return table::read(reader, names, each);
+        }
+        let mut lines = Lines::new(reader);
+        while let Some((number, line)) = lines.next()? {
+            let (line, record) = match line {
+                Ok(line) => (line, self.parse_line(line)),
+                Err(TooLong) => (&[][..], Err(Skip::LineTooLong)),
+            };
+            each(number, line, record)?;
+        }
+        Ok(())
+    }
+
+    fn parse_line<'l>(&self, line: &'l [u8]) -> Result<Record<'l>, Skip> {
+        match self {
+            Parser::AccessLog(selection) => access_log::parse(line, *selection),
+            Parser::Ndjson(names) | Parser::Csv(names) => ndjson::parse(line, names),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMON: &str = r#"::1 - - [17/May/2015:10:05:03 +0000] "GET /a,b HTTP/1.1" 200 5"#;
+
+    #[test]
+    fn formats_are_guessed_from_the_first_line_that_tells() {
+        let combined = format!(r#"{COMMON} "-" "curl""#);
+        for (lines, expected) in [
+            (vec!["", COMMON], Some(Format::Common)),
+            (vec!["broken, line", &combined], Some(Format::Combined)),
+            (vec![r#"{"a":1,"b":2}"#], Some(Format::Ndjson)),
+            (vec!["a,b", "1,2"], Some(Format::Csv)),
+            (vec!["hello", "a,b"], None),
+            (vec![], None),
+        ] {
+            assert_eq!(Format::guess(&lines), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_format_cannot_give_is_refused_at_once() {
+        let with = |set: fn(&mut Wanted)| {
+            let mut wanted = Wanted::default();
+            set(&mut wanted);
+            wanted
+        };
+        assert!(Parser::new(Format::Combined, Wanted::default()).unwrap().has_times());
+        for (format, wanted, needle) in [
+            (Format::Common, with(|w| w.subject = Some("agent".into())), "common format"),
+            (Format::Combined, with(|w| w.subject = Some("page".into())), "no field 'page'"),
+            (Format::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
+            (Format::Combined, with(|w| w.id = Some("x".into())), "--id"),
+            (Format::Ndjson, Wanted::default(), "--subject"),
+            (Format::Csv, with(|w| w.strip_query = true), "--strip-query"),
+        ] {
+            let error = Parser::new(format, wanted).unwrap_err().to_string();
+            assert!(error.contains(needle), "{error}");
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! `rolltop replay`: posts a log to a running server, each line with the time it happened.
+//!
+//! A thread reads and parses ([`input`], [`format`]) and gathers batches ([`batch`]); this task posts them
+//! ([`client`]) and counts what became of every line ([`summary`]). Few batches exist at a time, so memory stays
+//! constant however long the log is.
+
+mod access_log;
+mod batch;
+mod client;
+mod fields;
+mod format;
+mod input;
+mod moment;
+mod ndjson;
+mod progress;
+mod record;
+mod summary;
+mod table;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, anyhow, bail};
+use futures_util::StreamExt;
+use rapidhash::v3::{RapidSecrets, rapidhash_v3_seeded};
+use tokio::sync::mpsc;
+
+use batch::{Batch, Batcher};
+use client::{Client, NewBoard};
+use format::{Format, Parser, Wanted};
+use input::Input;
+use progress::Progress;
+use record::Record;
+use summary::{Read, Sent, Summary};
+
+use crate::board::{BoardName, Calendar, Metric, Span};
+
+/// Lines looked at to guess the format.
+const LINES_TO_GUESS: usize = 10;
+/// Requests under way at once, unless the log drives the clock and each must wait for the one before.
+const REQUESTS_IN_FLIGHT: usize = 2;
+
+/// Post a log to a running server, each line with the time it happened.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ReplayArgs {
+    /// The log, plain or gzip; `-` reads standard input.
+    file: PathBuf,
+
+    /// The board to post to.
+    #[arg(long)]
+    board: String,
+
+    /// Where the server listens.
+    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
+    url: String,
+
+    /// How the log is written; guessed from its first lines if not given.
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+
+    /// What is counted. Access logs: path, ip, method, status, user, agent or referrer (path if not given); NDJSON
+    /// and CSV: the name of a field.
+    #[arg(long, value_name = "FIELD")]
+    subject: Option<String>,
+
+    /// What is added up; one per line if not given. Access logs: bytes; NDJSON and CSV: the name of a field.
+    #[arg(long, value_name = "FIELD")]
+    amount: Option<String>,
+
+    /// The NDJSON or CSV field that says when it happened: RFC 3339, `2015-09-12 00:46:58` (read as UTC), Unix seconds
+    /// or milliseconds. If not given, every line counts when it arrives.
+    #[arg(long, value_name = "FIELD")]
+    time: Option<String>,
+
+    /// The NDJSON or CSV field that identifies an event, so that a repeated replay counts nothing twice.
+    #[arg(long, value_name = "FIELD")]
+    id: Option<String>,
+
+    /// Give each line an id made of its number and content, so that a failed or repeated replay counts nothing twice.
+    /// The server remembers an id for up to a day, at about 80 to 130 bytes each; so this is not the default.
+    #[arg(long, conflicts_with = "id")]
+    resume_safe: bool,
+
+    /// Cut the paths of an access log at `?`.
+    #[arg(long)]
+    strip_query: bool,
+
+    /// Whose clock says what "now" is. `log`: the newest time read so far is set as the server's simulated clock and
+    /// the board rolled over at every slot, as it would have been then.
+    #[arg(long, value_enum, default_value = "server")]
+    clock: Clock,
+
+    /// Define the board first, such as 'COUNT(24h, hit, path)'; fine if it is there with the same definition.
+    #[arg(long, value_name = "METRIC", requires = "slot")]
+    define: Option<Metric>,
+
+    /// The slot of the board to define, such as 1h.
+    #[arg(long, requires = "define")]
+    slot: Option<Span>,
+
+    /// The decimals of the board to define.
+    #[arg(long, requires = "define", value_parser = clap::value_parser!(u8).range(0..=9))]
+    decimals: Option<u8>,
+
+    /// The time zone of the board to define, such as Europe/Berlin.
+    #[arg(long, requires = "define")]
+    timezone: Option<chrono_tz::Tz>,
+}
+
+/// Whose clock says what "now" is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Clock {
+    /// The server's, whatever the log says.
+    Server,
+    /// The log's.
+    Log,
+}
+
+/// Replays, and prints what became of the lines.
+///
+/// Fails if the log cannot be read to its end, if the server cannot be reached or fails, and if nothing was posted.
+pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
+    // The causes become part of the message, because only the message is shown.
+    replay(args).await.map_err(|error| anyhow!("{error:#}"))
+}
+
+async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
+    let begun = Instant::now();
+    let board = BoardName::parse(&args.board)?;
+    let log = args.file.display().to_string();
+    let unreadable = || format!("cannot read {log}");
+    let mut input = Input::open(&args.file).with_context(unreadable)?;
+    let format = match args.format {
+        Some(format) => format,
+        None => Format::guess(&input.peek_lines(LINES_TO_GUESS).with_context(unreadable)?)
+            .ok_or_else(|| anyhow!("cannot tell the format of {log} from its first lines: say it with --format"))?,
+    };
+    let parser = Parser::new(format, args.wanted())?;
+    if args.clock == Clock::Log && !parser.has_times() {
+        bail!("--clock log needs --time to name the field that says when it happened");
+    }
+
+    let client = Client::new(&args.url, board, args.resume_safe || args.id.is_some())?;
+    if let Some(definition) = args.definition() {
+        client.define(&definition).await?;
+    }
+    let calendar = client.calendar().await?;
+    let (calendar, in_flight) = match args.clock {
+        Clock::Server => (None, REQUESTS_IN_FLIGHT),
+        Clock::Log => {
+            client.clock().await?;
+            (Some(calendar), 1)
+        }
+    };
+
+    let progress = Progress::start(&input);
+    let (batches, received) = mpsc::channel(in_flight);
+    let resume_safe = args.resume_safe;
+    let reading = tokio::task::spawn_blocking(move || gather(input, &parser, calendar, resume_safe, &batches));
+    let mut sent = Sent::default();
+    let posting = post_all(&client, received, in_flight, &mut sent, &progress).await;
+    let (read, reading) = reading.await.context("the reading thread failed")?;
+    progress.finish();
+
+    let summary = Summary { read: &read, sent: &sent, took: begun.elapsed() }.to_string();
+    std::io::stdout().write_all(summary.as_bytes()).context("cannot print the summary")?;
+    posting?;
+    reading.with_context(unreadable)?;
+    if sent.posted == 0 {
+        bail!("nothing was posted: none of the {} lines could be read as {format:?}", read.lines);
+    }
+    Ok(())
+}
+
+impl ReplayArgs {
+    fn wanted(&self) -> Wanted {
+        Wanted {
+            subject: self.subject.clone(),
+            amount: self.amount.clone(),
+            time: self.time.clone(),
+            id: self.id.clone(),
+            strip_query: self.strip_query,
+        }
+    }
+
+    fn definition(&self) -> Option<NewBoard> {
+        Some(NewBoard {
+            metric: self.define.clone()?,
+            slot: self.slot?,
+            decimals: self.decimals,
+            timezone: self.timezone,
+        })
+    }
+}
+
+/// The poster has stopped; why is its own to say.
+#[derive(Debug, thiserror::Error)]
+#[error("no more batches are taken")]
+struct PosterStopped;
+
+/// Reads the log to its end, or until nobody takes its batches.
+fn gather(
+    input: Input,
+    parser: &Parser,
+    calendar: Option<Calendar>,
+    resume_safe: bool,
+    batches: &mpsc::Sender<Batch>,
+) -> (Read, anyhow::Result<()>) {
+    let mut read = Read::default();
+    let mut batcher = Batcher::new(calendar);
+    let send = |batch: Option<Batch>| match batch {
+        Some(batch) => batches.blocking_send(batch).map_err(|_| anyhow::Error::new(PosterStopped)),
+        None => Ok(()),
+    };
+    let outcome = parser.read(input.reader, |line, raw, record| {
+        read.lines += 1;
+        match record {
+            Ok(record) if resume_safe => {
+                let record = Record { id: Some(line_id(line, raw).into()), ..record };
+                send(batcher.push(line, &record)?)
+            }
+            Ok(record) => send(batcher.push(line, &record)?),
+            Err(reason) => {
+                read.skip(line, reason);
+                Ok(())
+            }
+        }
+    });
+    // What was read before a failure is good.
+    let last = send(batcher.take());
+    match outcome.and(last) {
+        Err(error) if error.is::<PosterStopped>() => (read, Ok(())),
+        other => (read, other),
+    }
+}
+
+/// The same for the same line of the same log, also when the log has grown; another for a repeated line further down.
+fn line_id(line: u64, raw: &[u8]) -> String {
+    format!("{line}-{:016x}", rapidhash_v3_seeded(raw, &RapidSecrets::seed(line)))
+}
+
+/// Posts until the log ends or a batch fails for good; then what is under way is still waited for and counted.
+async fn post_all(
+    client: &Client,
+    received: mpsc::Receiver<Batch>,
+    in_flight: usize,
+    sent: &mut Sent,
+    progress: &Progress,
+) -> anyhow::Result<()> {
+    let failed = AtomicBool::new(false);
+    let batches = futures_util::stream::unfold(received, |mut received| async {
+        let batch = received.recv().await?;
+        (!failed.load(Ordering::Relaxed)).then_some((batch, received))
+    });
+    let mut posted = std::pin::pin!(batches.map(|batch| client.deliver(batch)).buffer_unordered(in_flight));
+    let mut failure = None;
+    while let Some(outcome) = posted.next().await {
+        match outcome {
+            Ok(outcome) => sent.add(&outcome),
+            Err(error) => {
+                failed.store(true, Ordering::Relaxed);
+                failure.get_or_insert(error);
+            }
+        }
+        progress.show(sent);
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ids_tell_lines_apart_and_never_change() {
+        assert_eq!(line_id(1, b"a"), line_id(1, b"a"));
+        assert_ne!(line_id(1, b"a"), line_id(2, b"a"));
+        assert_ne!(line_id(1, b"a"), line_id(1, b"b"));
+        assert!(crate::board::EventId::parse(&line_id(u64::MAX, b"a")).is_ok());
+    }
+}

@@ -1,0 +1,100 @@
+//! NDJSON: one JSON object a line.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+use super::fields::{FieldNames, FieldTexts};
+use super::record::{Record, Skip};
+
+type Object<'l> = HashMap<Cow<'l, str>, &'l RawValue, rapidhash::fast::RandomState>;
+
+/// Reads one line. Texts stand as they are, numbers and truth values as they are written.
+pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip> {
+    let line = line.trim_ascii();
+    if line.is_empty() {
+        return Err(Skip::Blank);
+    }
+    let text = std::str::from_utf8(line).map_err(|_| Skip::NotUtf8)?;
+    let object: Object<'l> = serde_json::from_str(text).map_err(|_| Skip::NotJson)?;
+    let text_of = |name: &String| object.get(name.as_str()).and_then(|value| plain_text(value));
+    FieldTexts {
+        subject: text_of(&names.subject),
+        amount: names.amount.as_ref().map(text_of),
+        time: names.time.as_ref().map(text_of),
+        id: names.id.as_ref().map(text_of),
+    }
+    .record()
+}
+
+/// `None` for null, for an empty text, and for what has parts of its own.
+fn plain_text(value: &RawValue) -> Option<Cow<'_, str>> {
+    let raw = value.get();
+    match raw.as_bytes().first()? {
+        b'"' => {
+            // A text without escapes is borrowed, any other is rebuilt.
+            let text = match serde_json::from_str::<&str>(raw) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => Cow::Owned(serde_json::from_str::<String>(raw).ok()?),
+            };
+            (!text.is_empty()).then_some(text)
+        }
+        b'{' | b'[' | b'n' => None,
+        _ => Some(Cow::Borrowed(raw)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> FieldNames {
+        FieldNames {
+            subject: "page".into(),
+            amount: Some("delta".into()),
+            time: Some("time".into()),
+            id: Some("rev".into()),
+        }
+    }
+
+    #[test]
+    fn takes_the_named_fields_as_written() {
+        let line = r#" {"time":"2015-09-12T00:46:58.771Z","page":"A \"b\" \u00e9/日本","delta":-36.50,"rev":17,"x":{"y":[1]}} "#;
+        let record = parse(line.as_bytes(), &names()).unwrap();
+        assert_eq!(record.subject, "A \"b\" é/日本");
+        assert_eq!(record.amount.as_deref(), Some("-36.50"));
+        assert_eq!(record.id.as_deref(), Some("17"));
+        assert_eq!(record.at.unwrap().to_string(), "2015-09-12T00:46:58.771Z");
+        let only = FieldNames { subject: "page".into(), amount: None, time: None, id: None };
+        let record = parse(line.as_bytes(), &only).unwrap();
+        assert_eq!((record.amount, record.at, record.id), (None, None, None));
+    }
+
+    #[test]
+    fn hostile_lines_are_skipped_with_a_reason() {
+        let deep = format!(r#"{{"page":"a","x":{}"#, "[".repeat(100_000));
+        for (line, reason) in [
+            ("", Skip::Blank),
+            ("nonsense", Skip::NotJson),
+            ("[1]", Skip::NotJson),
+            ("{\"page\":\"a\"", Skip::NotJson),
+            (&deep, Skip::NotJson),
+            ("{}", Skip::NoSubject),
+            (r#"{"page":null}"#, Skip::NoSubject),
+            (r#"{"page":""}"#, Skip::NoSubject),
+            (r#"{"page":["a"]}"#, Skip::NoSubject),
+            (r#"{"page":"\ud800"}"#, Skip::NoSubject),
+            (r#"{"page":"a"}"#, Skip::NoTime),
+            (r#"{"page":"a","time":"soon"}"#, Skip::BadTime),
+            (r#"{"page":"a","time":0}"#, Skip::NoAmount),
+            (r#"{"page":"a","time":0,"delta":"many"}"#, Skip::BadAmount),
+            (r#"{"page":"a","time":0,"delta":true}"#, Skip::BadAmount),
+            (r#"{"page":"a","time":0,"delta":1}"#, Skip::NoId),
+        ] {
+            let shown: String = line.chars().take(60).collect();
+            assert_eq!(parse(line.as_bytes(), &names()), Err(reason), "{shown}");
+        }
+        assert_eq!(parse(b"{\"page\":\"\xff\"}", &names()), Err(Skip::NotUtf8));
+    }
+}

@@ -1,0 +1,79 @@
+//! What a line of a log comes to: an increment, or a reason why it is skipped.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::board::{Amount, AmountError, Decimals, Timestamp};
+
+/// An increment as a log tells it. Checks of range and precision are the server's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Record<'l> {
+    pub subject: Cow<'l, str>,
+    /// A JSON number as written, never turned into a float; one if absent.
+    pub amount: Option<Cow<'l, str>>,
+    /// When it happened; on arrival if absent.
+    pub at: Option<Timestamp>,
+    pub id: Option<Cow<'l, str>>,
+}
+
+/// Why a line is not posted. Ordered as in the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Skip {
+    Blank,
+    LineTooLong,
+    NotUtf8,
+    NotAccessLog,
+    NoRequest,
+    NotJson,
+    FieldCount,
+    NoSubject,
+    NoTime,
+    BadTime,
+    NoAmount,
+    BadAmount,
+    NoId,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Skip::Blank => "blank line",
+            Skip::LineTooLong => "line longer than 1 MiB",
+            Skip::NotUtf8 => "field is not UTF-8",
+            Skip::NotAccessLog => "not an access-log line",
+            Skip::NoRequest => "request has no method and path",
+            Skip::NotJson => "not a JSON object",
+            Skip::FieldCount => "not as many fields as the header",
+            Skip::NoSubject => "no subject",
+            Skip::NoTime => "no time",
+            Skip::BadTime => "time not understood",
+            Skip::NoAmount => "no amount",
+            Skip::BadAmount => "amount is not a number",
+            Skip::NoId => "no id",
+        })
+    }
+}
+
+/// Lets through what JSON calls a number.
+pub fn amount(text: Cow<'_, str>) -> Result<Cow<'_, str>, Skip> {
+    match Amount::parse(&text, Decimals::default()) {
+        Err(AmountError::NotANumber { .. }) => Err(Skip::BadAmount),
+        // Finer or larger than this: whether it fits is for the board to say.
+        Ok(_) | Err(_) => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_json_numbers_kept_as_written() {
+        for good in ["1", "-3", "2.55", "1e400", "0.000000000001", "99999999999999999999"] {
+            assert_eq!(amount(good.into()).unwrap(), good);
+        }
+        for bad in ["", " 1", "+1", ".5", "1,5", "NaN", "0x10", "1 2", "--1", "1e", "\"1\""] {
+            assert_eq!(amount(bad.into()), Err(Skip::BadAmount), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What became of every line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use super::client::Posted;
+use super::record::Skip;
+use crate::board::Timestamp;
+
+/// How many, and where the first of them stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally {
+    pub count: u64,
+    /// Its line number in the log, and what was said about it.
+    pub example: Option<(u64, String)>,
+}
+
+/// What reading the log came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Read {
+    pub lines: u64,
+    pub skipped: BTreeMap<Skip, Tally>,
+}
+
+impl Read {
+    /// Counts a line that is not posted.
+    pub fn skip(&mut self, line: u64, reason: Skip) {
+        self.skipped.entry(reason).or_insert_with(|| Tally { count: 0, example: Some((line, String::new())) }).count +=
+            1;
+    }
+}
+
+/// What posting it came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sent {
+    pub posted: u64,
+    pub counted: u64,
+    pub duplicates: u64,
+    pub rejected: BTreeMap<String, Tally>,
+    /// Slots retired on the way, where the log drives the clock.
+    pub slots_retired: Option<u64>,
+    /// The first time the log asked for that the server's clock had passed already.
+    pub clock_ahead_of: Option<Timestamp>,
+}
+
+impl Sent {
+    /// Counts what the server said about a batch.
+    pub fn add(&mut self, posted: &Posted) {
+        let Posted { lines, answer, slots_retired, clock_ahead_of } = posted;
+        self.posted += lines.len() as u64;
+        self.counted += answer.accepted;
+        self.duplicates += answer.duplicates;
+        self.clock_ahead_of = self.clock_ahead_of.or(*clock_ahead_of);
+        if let Some(slots) = slots_retired {
+            *self.slots_retired.get_or_insert(0) += slots;
+        }
+        for (code, count) in answer.counts() {
+            let tally = self.rejected.entry(code.clone()).or_insert(Tally { count: 0, example: None });
+            tally.count += count;
+            if tally.example.is_none() {
+                let first = answer.rejected.iter().find(|rejected| rejected.code == code);
+                tally.example = first.and_then(|rejected| {
+                    let place = usize::try_from(rejected.line).ok()?.checked_sub(1)?;
+                    Some((*lines.get(place)?, rejected.detail.clone()))
+                });
+            }
+        }
+    }
+
+    /// How many the server refused.
+    pub fn rejections(&self) -> u64 {
+        self.rejected.values().map(|tally| tally.count).sum()
+    }
+}
+
+/// The whole, as it is printed.
+pub struct Summary<'s> {
+    pub read: &'s Read,
+    pub sent: &'s Sent,
+    pub took: Duration,
+}
+
+impl fmt::Display for Summary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { read, sent, took } = self;
+        let row = |f: &mut fmt::Formatter<'_>, name: &str, count: u64| writeln!(f, "{name:<14}{count:>12}");
+        row(f, "lines read", read.lines)?;
+        row(f, "posted", sent.posted)?;
+        row(f, "counted", sent.counted)?;
+        row(f, "duplicates", sent.duplicates)?;
+        row(f, "rejected", sent.rejections())?;
+        for (code, tally) in &sent.rejected {
+            detail(f, code, tally)?;
+        }
+        row(f, "skipped", read.skipped.values().map(|tally| tally.count).sum())?;
+        for (reason, tally) in &read.skipped {
+            detail(f, &reason.to_string(), tally)?;
+        }
+        if let Some(slots) = sent.slots_retired {
+            row(f, "slots retired", slots)?;
+        }
+        let rate = read.lines as f64 / took.as_secs_f64().max(0.001);
+        writeln!(f, "{:<14}{rate:>12.0} lines/s, {:.1} s", "rate", took.as_secs_f64())?;
+        if let Some(asked) = sent.clock_ahead_of {
+            writeln!(f, "note: the server's clock was already past {asked} and stayed where it was")?;
+        }
+        Ok(())
+    }
+}
+
+fn detail(f: &mut fmt::Formatter<'_>, what: &str, tally: &Tally) -> fmt::Result {
+    write!(f, "{:>26}  {what}", tally.count)?;
+    match &tally.example {
+        Some((line, said)) if said.is_empty() => writeln!(f, " (first: line {line})"),
+        Some((line, said)) => writeln!(f, " (first: line {line}: {})", said.escape_debug()),
+        None => writeln!(f),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::client::{Answer, Rejected};
+    use super::*;
+
+    #[test]
+    fn rejections_point_at_the_lines_of_the_log() {
+        let mut read = Read { lines: 5, ..Read::default() };
+        read.skip(2, Skip::Blank);
+        read.skip(4, Skip::Blank);
+        let rejected = Rejected { line: 3, code: "too_late".into(), detail: "its slot\nhas left".into() };
+        let answer = Answer { accepted: 2, duplicates: 0, rejected: vec![rejected], rejected_counts: BTreeMap::new() };
+        let mut sent = Sent::default();
+        sent.add(&Posted { lines: vec![1, 3, 5], answer, slots_retired: Some(4), clock_ahead_of: None });
+        let text = Summary { read: &read, sent: &sent, took: Duration::from_secs(1) }.to_string();
+        assert!(text.contains("1  too_late (first: line 5: its slot\\nhas left)"), "{text}");
+        assert!(text.contains("2  blank line (first: line 2)"), "{text}");
+        assert!(text.contains("slots retired            4"), "{text}");
+        assert_eq!((sent.posted, sent.counted, sent.rejections()), (3, 2, 1));
+    }
+}

@@ -1,0 +1,185 @@
+//! CSV with a header line. Quoted fields may hold commas, quotes and line ends.
+
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+
+use anyhow::{Context, bail};
+
+use super::fields::{FieldNames, FieldTexts};
+use super::input::LONGEST_LINE;
+use super::record::{Record, Skip};
+
+/// Hands every record after the header to `each`, with the number of its first line and its raw fields.
+///
+/// Fails where the header lacks a named column, and where a record grows past [`LONGEST_LINE`]: a quote that is
+/// never closed would otherwise swallow the rest of the file.
+pub fn read(
+    reader: impl BufRead,
+    names: &FieldNames,
+    mut each: impl FnMut(u64, &[u8], Result<Record<'_>, Skip>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let allowance = Rc::new(Cell::new(LONGEST_LINE));
+    let bounded = Bounded { source: reader, allowance: Rc::clone(&allowance) };
+    // The crate's own CRLF mode ends a record at the CR and so counts lines one short.
+    let mut csv = csv::ReaderBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_reader(bounded);
+    let columns = Columns::find(csv.byte_headers().context("reading the header")?, names)?;
+    let mut row = csv::ByteRecord::new();
+    loop {
+        allowance.set(LONGEST_LINE);
+        let line = csv.position().line();
+        match csv.read_byte_record(&mut row) {
+            Ok(true) => {
+                let line = row.position().map_or(line, csv::Position::line);
+                each(line, row.as_slice(), columns.record(&row))?;
+            }
+            Ok(false) => return Ok(()),
+            Err(error) => match error.kind() {
+                csv::ErrorKind::UnequalLengths { pos, .. } => {
+                    each(pos.as_ref().map_or(line, csv::Position::line), &[], Err(Skip::FieldCount))?;
+                }
+                _ => {
+                    return Err(io::Error::from(error))
+                        .with_context(|| format!("in the record that starts at line {line}"));
+                }
+            },
+        }
+    }
+}
+
+/// Where the named fields stand in a row.
+struct Columns {
+    subject: usize,
+    amount: Option<usize>,
+    time: Option<usize>,
+    id: Option<usize>,
+}
+
+impl Columns {
+    fn find(header: &csv::ByteRecord, names: &FieldNames) -> anyhow::Result<Self> {
+        let find = |name: &String| {
+            let Some(at) = header.iter().position(|column| column.trim_ascii() == name.as_bytes()) else {
+                let columns: Vec<_> = header.iter().take(50).map(String::from_utf8_lossy).collect();
+                bail!("the header has no column '{name}'; it has {}", columns.join(", "));
+            };
+            Ok(at)
+        };
+        let find_if_named = |name: &Option<String>| name.as_ref().map(find).transpose();
+        Ok(Self {
+            subject: find(&names.subject)?,
+            amount: find_if_named(&names.amount)?,
+            time: find_if_named(&names.time)?,
+            id: find_if_named(&names.id)?,
+        })
+    }
+
+    fn record<'r>(&self, row: &'r csv::ByteRecord) -> Result<Record<'r>, Skip> {
+        let text_of = |column: usize| -> Result<Option<Cow<'r, str>>, Skip> {
+            let Some(field) = row.get(column) else { return Ok(None) };
+            let is_last = column + 1 == row.len();
+            let field = if is_last { field.strip_suffix(b"\r").unwrap_or(field) } else { field };
+            if field.is_empty() {
+                return Ok(None);
+            }
+            std::str::from_utf8(field).map(|text| Some(Cow::Borrowed(text))).map_err(|_| Skip::NotUtf8)
+        };
+        FieldTexts {
+            subject: text_of(self.subject)?,
+            amount: self.amount.map(text_of).transpose()?,
+            time: self.time.map(text_of).transpose()?,
+            id: self.id.map(text_of).transpose()?,
+        }
+        .record()
+    }
+}
+
+/// Fails when more is read than allowed since the allowance was last renewed.
+struct Bounded<R> {
+    source: R,
+    allowance: Rc<Cell<usize>>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.allowance.get();
+        if left == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "it is longer than 1 MiB; is there a quote that is never closed?",
+            ));
+        }
+        let read = self.source.read(buffer)?;
+        self.allowance.set(left.saturating_sub(read));
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Row = (u64, Result<(String, Option<String>), Skip>);
+
+    fn rows(text: &[u8]) -> anyhow::Result<Vec<Row>> {
+        let names =
+            FieldNames { subject: "code".into(), amount: Some("quantity".into()), time: Some("date".into()), id: None };
+        let mut rows = Vec::new();
+        read(text, &names, |line, _, record| {
+            rows.push((line, record.map(|r| (r.subject.into_owned(), r.amount.map(Cow::into_owned)))));
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    fn counted(subject: &str, amount: &str) -> Result<(String, Option<String>), Skip> {
+        Ok((subject.into(), Some(amount.into())))
+    }
+
+    #[test]
+    fn rows_keep_their_line_numbers_and_bad_ones_are_skipped() {
+        let text = b"\xef\xbb\xbfcode,quantity,date\r\n\
+            a,6,2010-12-01 08:26:00\r\n\
+            \"b \"\"x\"\", \r\ny\",-1.5,2010-12-01 08:26\r\n\
+            short,1\r\n\
+            \r\n\
+            ,1,2010-12-01 08:26:00\r\n\
+            c,,2010-12-01 08:26:00\r\n\
+            c,many,2010-12-01 08:26:00\r\n\
+            c,1,\r\n\
+            c,1,tomorrow\r\n\
+            \xff,1,2010-12-01 08:26:00\r\n\
+            d,7,1291191960";
+        assert_eq!(
+            rows(text).unwrap(),
+            [
+                (2, counted("a", "6")),
+                (3, counted("b \"x\", \r\ny", "-1.5")),
+                (5, Err(Skip::FieldCount)),
+                (6, Err(Skip::FieldCount)),
+                (7, Err(Skip::NoSubject)),
+                (8, Err(Skip::NoAmount)),
+                (9, Err(Skip::BadAmount)),
+                (10, Err(Skip::NoTime)),
+                (11, Err(Skip::BadTime)),
+                (12, Err(Skip::NotUtf8)),
+                (13, counted("d", "7")),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_missing_column_names_those_there_are() {
+        let error = rows(b"code,count,date\na,1,0").unwrap_err().to_string();
+        assert_eq!(error, "the header has no column 'quantity'; it has code, count, date");
+        assert!(rows(b"").is_err());
+    }
+
+    #[test]
+    fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
+        let mut text = b"code,quantity,date\na,1,0\n\"b".to_vec();
+        text.resize(3 * LONGEST_LINE, b'x');
+        let error = format!("{:#}", rows(&text).unwrap_err());
+        assert!(error.contains("line 3") && error.contains("never closed"), "{error}");
+    }
+}

@@ -1,0 +1,60 @@
+//! `rolltop serve`: the service, until it is told to stop.
+
+use std::path::PathBuf;
+
+use crate::app::{Application, StartError};
+use crate::config::{Config, Settings, StoreChoice};
+use crate::telemetry;
+
+use super::Failure;
+
+/// Where to read the configuration, and what to set besides.
+#[derive(Debug, clap::Args)]
+pub(super) struct ServeArgs {
+    /// The configuration file [default: config/rolltop.toml if there is one, else the same built in]
+    #[arg(long, env = "ROLLTOP_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
+    let config =
+        Config::load(args.config.as_deref(), args.settings).map_err(|error| Failure::WrongConfig(error.into()))?;
+    telemetry::start_logging(config.log_format);
+    let application = Application::build(&config).await.map_err(|error| match error {
+        StartError::Board { .. } => Failure::WrongConfig(error.into()),
+        error => Failure::Failed(error.into()),
+    })?;
+    let stop = stop_signal()?;
+    greet(&config, &application);
+    Ok(application.run_until_stopped(stop).await?)
+}
+
+fn greet(config: &Config, application: &Application) {
+    let base = format!("http://{}", application.address());
+    let store = match &config.store {
+        StoreChoice::Embedded => {
+            let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+            format!("embedded, data in {}", folder.display())
+        }
+        StoreChoice::Redis(_) => format!("redis, keys under {}:", config.redis_prefix),
+    };
+    println!("rolltop {} is running", env!("CARGO_PKG_VERSION"));
+    println!("  API         {base}/v1/boards");
+    println!("  Swagger UI  {base}/swagger-ui/");
+    println!("  store       {store}");
+    println!("  boards      {} from {}", config.boards.len(), config.source);
+}
+
+/// Resolves at SIGTERM or SIGINT.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
+}

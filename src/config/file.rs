@@ -1,0 +1,121 @@
+//! The file: read, and every mistake in it found with its line and key.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::Settings;
+use crate::board::{BoardName, Definition};
+
+/// Why there is no configuration.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration file {path}: {source}")]
+    Unreadable { path: String, source: std::io::Error },
+    /// The file says something that cannot be.
+    #[error("{file} is not a sound configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
+    Wrong { file: String, problems: Vec<Problem> },
+}
+
+/// One mistake.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// From 1.
+    pub line: usize,
+    /// What is wrong, with the key, and what is allowed.
+    pub message: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.message)
+    }
+}
+
+/// What a file holds.
+pub(super) struct Parsed {
+    pub(super) settings: Settings,
+    pub(super) boards: Vec<(BoardName, Definition)>,
+}
+
+#[derive(Deserialize)]
+struct Boards {
+    #[serde(default)]
+    boards: BTreeMap<Spanned<String>, Spanned<Definition>>,
+}
+
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.display().to_string(), source })
+}
+
+pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
+    let wrong = |problems| ConfigError::Wrong { file: source.to_owned(), problems };
+    let from_toml = |error: toml::de::Error| wrong(vec![locate(text, &error)]);
+
+    let mut table: toml::Table = toml::from_str(text).map_err(from_toml)?;
+    let Boards { boards } = toml::from_str(text).map_err(from_toml)?;
+    table.remove("boards");
+    if let Some(key) = table.keys().find(|key| !Settings::KEYS.contains(&key.as_str())) {
+        let message =
+            format!("{key}: there is no such setting; there are {} and [boards.<name>]", Settings::KEYS.join(", "));
+        return Err(wrong(vec![Problem { line: line_of_key(text, 0..text.len(), key), message }]));
+    }
+    let settings: Settings = toml::from_str(text).map_err(from_toml)?;
+
+    let mut problems = Vec::new();
+    let mut sound = Vec::new();
+    for (name, definition) in boards {
+        let (name_span, definition_span) = (name.span(), definition.span());
+        let definition = definition.into_inner();
+        match BoardName::parse(name.get_ref()) {
+            Ok(board) => sound.push((board, definition.clone())),
+            Err(error) => problems.push(Problem {
+                line: line_at(text, name_span.start),
+                message: format!("boards.{}: {error}", name.get_ref()),
+            }),
+        }
+        if let Err(error) = definition.layout() {
+            let body = name_span.start
+                ..text[definition_span.end.max(name_span.end)..]
+                    .find("\n[")
+                    .map_or(text.len(), |n| n + definition_span.end);
+            let line = line_of_key(text, body, error.field());
+            problems.push(Problem { line, message: format!("boards.{}.{}: {error}", name.get_ref(), error.field()) });
+        }
+    }
+    problems.sort_by_key(|problem| problem.line);
+    if problems.is_empty() { Ok(Parsed { settings, boards: sound }) } else { Err(wrong(problems)) }
+}
+
+fn line_at(text: &str, position: usize) -> usize {
+    text.as_bytes()[..position.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1
+}
+
+/// The line in that part of the text on which the key is set; the part's first line if it is not set there.
+fn line_of_key(text: &str, part: std::ops::Range<usize>, key: &str) -> usize {
+    let mut start = part.start;
+    for line in text[part.clone()].split_inclusive('\n') {
+        if line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('=')) {
+            return line_at(text, start);
+        }
+        start += line.len();
+    }
+    line_at(text, part.start)
+}
+
+fn locate(text: &str, error: &toml::de::Error) -> Problem {
+    let span = error.span().unwrap_or(0..0);
+    let line = line_at(text, span.start);
+    let key = text.lines().nth(line - 1).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim().to_owned());
+    let message = error.message();
+    match key {
+        Some(key) if !key.is_empty() && !message.starts_with(&format!("{key}:")) => {
+            Problem { line, message: format!("{key}: {message}") }
+        }
+        _ => Problem { line, message: message.to_owned() },
+    }
+}

@@ -1,0 +1,172 @@
+//! Configuration: flags over environment over file over defaults, checked as a whole before anything starts.
+//!
+//! The default file, `config/rolltop.toml`, is part of the binary: without a file the same boards are there.
+
+mod file;
+mod settings;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub use file::{ConfigError, Problem};
+pub use settings::{LogFormat, Settings, StoreChoice};
+
+use crate::board::{BoardName, Definition};
+use crate::store::ClockMode;
+use crate::store::embedded::Durability;
+
+/// The commented default file, as it stands in the repository.
+pub const DEFAULT_FILE: &str = include_str!("../../config/rolltop.toml");
+
+/// Where a file is looked for when none is named.
+const USUAL_PLACE: &str = "config/rolltop.toml";
+
+/// Everything the service needs to know to start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub listen: SocketAddr,
+    pub store: StoreChoice,
+    pub data_dir: PathBuf,
+    pub durability: Durability,
+    pub redis_prefix: String,
+    /// The most increments waiting for Redis.
+    pub queue: usize,
+    pub clock: ClockMode,
+    /// In milliseconds.
+    pub max_skew: i64,
+    /// In bytes.
+    pub max_body: usize,
+    /// In bytes.
+    pub max_line: usize,
+    pub cors_origins: Vec<String>,
+    /// Threads that serve HTTP.
+    pub workers: usize,
+    pub shutdown_timeout: Duration,
+    pub log_format: LogFormat,
+    /// The boards declared in the file.
+    pub boards: Vec<(BoardName, Definition)>,
+    /// Where the file came from, for messages.
+    pub source: String,
+}
+
+impl Config {
+    /// Reads the file (the named one, else `config/rolltop.toml` if there is one, else the built-in default) and
+    /// lays the flags and environment in `given` over it.
+    pub fn load(file: Option<&Path>, given: Settings) -> Result<Self, ConfigError> {
+        let (source, text) = match file {
+            Some(path) => (path.display().to_string(), file::read(path)?),
+            None if Path::new(USUAL_PLACE).is_file() => (USUAL_PLACE.to_owned(), file::read(Path::new(USUAL_PLACE))?),
+            None => ("the built-in configuration".to_owned(), DEFAULT_FILE.to_owned()),
+        };
+        Self::from_text(&source, &text, given)
+    }
+
+    /// The same for a file already read; `source` names it in messages.
+    pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
+        let file::Parsed { settings, boards } = file::parse(source, text)?;
+        let s = given.or(settings);
+        let processors = || std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Config {
+            listen: s.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
+            store: s.store.unwrap_or(StoreChoice::Embedded),
+            data_dir: s.data_dir.unwrap_or_else(|| PathBuf::from("data")),
+            durability: s.durability.unwrap_or(Durability::EverySecond),
+            redis_prefix: s.redis_prefix.unwrap_or_else(|| "rolltop".to_owned()),
+            queue: s.queue.unwrap_or(100_000),
+            clock: s.clock.unwrap_or(ClockMode::System),
+            max_skew: s.max_skew.map_or(5_000, |span| span.approximate_millis()),
+            max_body: s.max_body.unwrap_or(8 << 20),
+            max_line: s.max_line.unwrap_or(64 << 10),
+            cors_origins: s.cors_origins.unwrap_or_default(),
+            workers: s.workers.filter(|n| *n > 0).unwrap_or_else(processors),
+            shutdown_timeout: s.shutdown_timeout.map_or(Duration::from_secs(20), |span| {
+                Duration::from_millis(span.approximate_millis().unsigned_abs())
+            }),
+            log_format: s.log_format.unwrap_or(LogFormat::Text),
+            boards,
+            source: source.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Config, ConfigError> {
+        Config::from_text("test.toml", text, Settings::default())
+    }
+
+    #[test]
+    fn the_built_in_file_is_sound_and_shows_the_defaults() {
+        let config = load(DEFAULT_FILE).unwrap();
+        assert_eq!(config.boards.len(), 4);
+        // Every commented-out setting, switched on, is the default it claims to be.
+        let switched_on: String = DEFAULT_FILE
+            .lines()
+            .map(|line| match line.strip_prefix("# ") {
+                Some(setting)
+                    if setting
+                        .split_once(" = ")
+                        .is_some_and(|(key, _)| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')) =>
+                {
+                    format!("{setting}\n")
+                }
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        assert!(switched_on.contains("\nmax_skew = \"5s\"\n"));
+        assert_eq!(format!("{:?}", load(&switched_on).unwrap()), format!("{config:?}"));
+    }
+
+    #[test]
+    fn flags_win_over_the_file() {
+        let given = Settings { listen: Some("0.0.0.0:1".parse().unwrap()), ..Settings::default() };
+        let config = Config::from_text("f", "listen = \"127.0.0.1:2\"\nqueue = 7", given).unwrap();
+        assert_eq!((config.listen.port(), config.queue), (1, 7));
+    }
+
+    #[test]
+    fn errors_name_line_and_key() {
+        for (text, line, says) in [
+            ("listen = \"127.0.0.1:2\"\nlisten2 = 3\n", 2, "listen2"),
+            ("listen = 8080\n", 1, "listen"),
+            ("\nlisten = \"nowhere\"\n", 2, "nowhere"),
+            ("store = \"mysql://x\"\n", 1, "mysql://x"),
+            ("durability = \"maybe\"\n", 1, "maybe"),
+            ("clock = \"simulated=yesterday\"\n", 1, "yesterday"),
+            ("log_format = \"xml\"\n", 1, "xml"),
+            (
+                "[boards.b]\nmetric = \"COUNT(x, a, b)\"\nslot = \"1h\"\n",
+                2,
+                "expected a duration such as 24h, found 'x' at column 7",
+            ),
+            ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"7m\"\n", 4, "slot"),
+            ("[boards.b]\nmetric = \"COUNT(90m, a, b)\"\nslot = \"1h\"\n", 2, "metric"),
+            ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\ntimezone = \"Mars\"\n", 4, "Mars"),
+            ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\ndecimals = 12\n", 4, "12"),
+            ("[boards.Upper]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\n", 1, "Upper"),
+            ("[boards.b]\nslot = \"1h\"\n", 1, "metric"),
+            ("boards = [\n", 1, "unclosed array"),
+        ] {
+            let error = load(text).unwrap_err();
+            let ConfigError::Wrong { problems, .. } = &error else { panic!("{text}: {error}") };
+            assert_eq!(problems[0].line, line, "{text}: {error}");
+            assert!(error.to_string().contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn every_unsound_board_is_reported_at_once() {
+        let text = "[boards.a]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"7m\"\n[boards.b]\nmetric = \"COUNT(90m, a, b)\"\nslot = \"1h\"\n";
+        let ConfigError::Wrong { problems, .. } = load(text).unwrap_err() else { panic!() };
+        assert_eq!(problems.iter().map(|p| p.line).collect::<Vec<_>>(), [3, 5]);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Config::load(Some(Path::new("no/such.toml")), Settings::default()).unwrap_err();
+        assert!(error.to_string().contains("no/such.toml"));
+    }
+}

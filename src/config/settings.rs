@@ -1,0 +1,173 @@
+//! The settings: one list of them, which is at once the flags, the environment and the file.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer};
+
+use crate::board::{Span, Timestamp};
+use crate::store::ClockMode;
+use crate::store::embedded::Durability;
+
+/// What was given, on the command line, in the environment or in the file.
+#[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+#[command(next_help_heading = "Settings (each also in the environment and the file)")]
+pub struct Settings {
+    /// Where the HTTP API listens; port 0 takes a free one and prints it [default: 127.0.0.1:8080]
+    #[arg(long, env = "ROLLTOP_LISTEN", value_name = "ADDRESS:PORT")]
+    #[serde(default, deserialize_with = "text")]
+    pub listen: Option<SocketAddr>,
+    /// `embedded`, or a Redis or Valkey as redis://host:6379 or rediss://… [default: embedded]
+    #[arg(long, env = "ROLLTOP_STORE", value_name = "STORE", hide_env_values = true)]
+    #[serde(default, deserialize_with = "text")]
+    pub store: Option<StoreChoice>,
+    /// The embedded store's folder [default: data]
+    #[arg(long, env = "ROLLTOP_DATA_DIR", value_name = "PATH")]
+    pub data_dir: Option<PathBuf>,
+    /// What an acknowledged increment survives in the embedded store: always, everysec or off [default: everysec]
+    #[arg(long, env = "ROLLTOP_DURABILITY", value_name = "WHEN")]
+    #[serde(default, deserialize_with = "text")]
+    pub durability: Option<Durability>,
+    /// What every key in Redis starts with [default: rolltop]
+    #[arg(long, env = "ROLLTOP_REDIS_PREFIX", value_name = "TEXT")]
+    pub redis_prefix: Option<String>,
+    /// The most increments waiting for Redis; past it a write is answered 503 [default: 100000]
+    #[arg(long, env = "ROLLTOP_QUEUE", value_name = "N")]
+    pub queue: Option<usize>,
+    /// `system`, or `simulated=<RFC 3339 time>` for tests and replays [default: system]
+    #[arg(long, env = "ROLLTOP_CLOCK", value_name = "CLOCK")]
+    #[serde(default, deserialize_with = "text")]
+    pub clock: Option<ClockMode>,
+    /// How far ahead an event's time may be and still count as now [default: 5s]
+    #[arg(long, env = "ROLLTOP_MAX_SKEW", value_name = "DURATION")]
+    pub max_skew: Option<Span>,
+    /// The largest JSON body, in bytes [default: 8388608]
+    #[arg(long, env = "ROLLTOP_MAX_BODY", value_name = "BYTES")]
+    pub max_body: Option<usize>,
+    /// The longest NDJSON line, in bytes [default: 65536]
+    #[arg(long, env = "ROLLTOP_MAX_LINE", value_name = "BYTES")]
+    pub max_line: Option<usize>,
+    /// Origins whose pages may call the API from a browser; `*` for any [default: none]
+    #[arg(long, env = "ROLLTOP_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    pub cors_origins: Option<Vec<String>>,
+    /// Threads that serve HTTP; 0: one for each processor [default: 0]
+    #[arg(long, env = "ROLLTOP_WORKERS", value_name = "N")]
+    pub workers: Option<usize>,
+    /// How long to wait at SIGTERM for requests in flight [default: 20s]
+    #[arg(long, env = "ROLLTOP_SHUTDOWN_TIMEOUT", value_name = "DURATION")]
+    pub shutdown_timeout: Option<Span>,
+    /// `text` or `json` [default: text]
+    #[arg(long, env = "ROLLTOP_LOG_FORMAT", value_name = "FORMAT")]
+    #[serde(default, deserialize_with = "text")]
+    pub log_format: Option<LogFormat>,
+}
+
+impl Settings {
+    /// The keys of the file.
+    pub const KEYS: [&str; 14] = [
+        "listen",
+        "store",
+        "data_dir",
+        "durability",
+        "redis_prefix",
+        "queue",
+        "clock",
+        "max_skew",
+        "max_body",
+        "max_line",
+        "cors_origins",
+        "workers",
+        "shutdown_timeout",
+        "log_format",
+    ];
+
+    /// Each of these settings, else the other's.
+    pub(super) fn or(self, other: Settings) -> Settings {
+        Settings {
+            listen: self.listen.or(other.listen),
+            store: self.store.or(other.store),
+            data_dir: self.data_dir.or(other.data_dir),
+            durability: self.durability.or(other.durability),
+            redis_prefix: self.redis_prefix.or(other.redis_prefix),
+            queue: self.queue.or(other.queue),
+            clock: self.clock.or(other.clock),
+            max_skew: self.max_skew.or(other.max_skew),
+            max_body: self.max_body.or(other.max_body),
+            max_line: self.max_line.or(other.max_line),
+            cors_origins: self.cors_origins.or(other.cors_origins),
+            workers: self.workers.or(other.workers),
+            shutdown_timeout: self.shutdown_timeout.or(other.shutdown_timeout),
+            log_format: self.log_format.or(other.log_format),
+        }
+    }
+}
+
+/// Reads a value that is written as text, so that the flag and the file have one parser and one message.
+fn text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map(Some).map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
+}
+
+/// Which store to use.
+#[derive(Clone, PartialEq, Eq)]
+pub enum StoreChoice {
+    Embedded,
+    /// The URL as given, password included: never shown.
+    Redis(String),
+}
+
+impl FromStr for StoreChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "embedded" {
+            Ok(StoreChoice::Embedded)
+        } else if text.starts_with("redis://") || text.starts_with("rediss://") {
+            Ok(StoreChoice::Redis(text.to_owned()))
+        } else {
+            Err("a store is 'embedded', or a URL that starts with redis:// or rediss://".to_owned())
+        }
+    }
+}
+
+impl fmt::Debug for StoreChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreChoice::Embedded => f.write_str("embedded"),
+            StoreChoice::Redis(_) => f.write_str("redis"),
+        }
+    }
+}
+
+impl FromStr for ClockMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.strip_prefix("simulated=") {
+            Some(time) => Timestamp::parse(time).map(ClockMode::Simulated).map_err(|error| error.to_string()),
+            None if text == "system" => Ok(ClockMode::System),
+            None => Err("a clock is 'system', or 'simulated=' with a time such as 2026-01-31T00:00:00Z".to_owned()),
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err("a log format is 'text' or 'json'".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+-- The store's clock, for every script that needs the time. Not a script of its own.
+--
+-- ARGV  1 `system` or `simulated`
+--       2 on a system clock: the latest reading the caller believes; one beyond it is not believed
+--       3 on a system clock: what the caller takes for now where it does not believe the reading
+-- KEYS  last, on a simulated clock only: the clock
+
+local function format(number)
+  return string.format('%.0f', number)
+end
+
+-- Answers the time to go by and the reading itself, in milliseconds; nil where a simulated clock is missing.
+local function read_clock()
+  if ARGV[1] == 'simulated' then
+    local now = tonumber(redis.call('HGET', KEYS[#KEYS], 'now'))
+    return now, now
+  end
+  local time = redis.call('TIME')
+  local reading = time[1] * 1000 + math.floor(time[2] / 1000)
+  if reading > tonumber(ARGV[2]) then
+    return tonumber(ARGV[3]), reading
+  end
+  return reading, reading
+end

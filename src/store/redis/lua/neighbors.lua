@@ -1,0 +1,29 @@
+-- The ranking around one subject.
+--
+-- KEYS  1-4 the board (board.lua)
+-- ARGV  1-8 the board, 9 `desc` or `asc`, 10 subject, 11 how many lines on each side
+-- reply ok, now, reading, retiring, total, position of the first line from 0, how many are better than the first
+--       line, then subject, score, …; no lines if the subject is not ranked
+-- cost  O(log subjects + lines)
+-- why a script: place and lines are of one instant; read one after the other they would be a race
+
+local early = enter()
+if early then
+  return early
+end
+local ascending = ARGV[9] == 'asc'
+local reply = ok()
+reply[5] = redis.call('ZCARD', RANKING)
+reply[6], reply[7] = 0, 0
+local place = redis.call(ascending and 'ZRANK' or 'ZREVRANK', RANKING, ARGV[10])
+if place then
+  local radius = tonumber(ARGV[11])
+  local first = math.max(0, place - radius)
+  local lines = redis.call(
+    ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, format(first), format(place + radius), 'WITHSCORES')
+  reply[6], reply[7] = first, better_than(lines[2], ascending)
+  for i = 1, #lines do
+    reply[7 + i] = lines[i]
+  end
+end
+return reply

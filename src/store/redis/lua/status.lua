@@ -1,0 +1,24 @@
+-- The board as a whole.
+--
+-- KEYS  1-4 the board (board.lua), then every slot that exists
+-- ARGV  1-8 the board, then the start of each of those slots
+-- reply ok, now, reading, retiring, total, start from which slots were not dropped, then each slot's subjects
+-- errors  stale_keys: other slots exist
+-- cost  O(slots)
+-- why a script: sizes and window are of one instant
+
+local early = enter()
+if early then
+  return early
+end
+local slots = #ARGV - 8
+if not names_all_slots(9, slots) then
+  return stale_keys()
+end
+local reply = ok()
+reply[5] = redis.call('ZCARD', RANKING)
+reply[6] = format(dropped)
+for i = 1, slots do
+  reply[6 + i] = redis.call('HLEN', KEYS[4 + i])
+end
+return reply

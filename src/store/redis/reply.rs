@@ -1,0 +1,196 @@
+//! Reading what a script answered. Whatever has not the form we wrote is [`Failure::Corrupt`], never a panic.
+
+use redis::Value;
+
+use super::connection::Failure;
+use crate::board::{Amount, EXACT_MAX, Subject, Timestamp};
+
+/// The values of a reply that are still to be read.
+#[derive(Debug)]
+pub(super) struct Reply(std::vec::IntoIter<Value>);
+
+/// How a script about a board ended.
+#[derive(Debug)]
+pub(super) enum Status {
+    /// Done. The rest of the reply is the script's own.
+    Done(Header),
+    /// Nothing was done: the window or the instant the caller believed in is over.
+    Stale { now: Timestamp, reading: Timestamp },
+    /// Nothing but advancing was done: these slots and dedupe buckets exist.
+    StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64>, head_before: Timestamp },
+}
+
+/// What every reply of a script that was done begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    /// The time the script went by.
+    pub now: Timestamp,
+    /// What the server's clock read.
+    pub reading: Timestamp,
+    /// Slots not yet fully subtracted.
+    pub retiring: u64,
+}
+
+impl Reply {
+    pub fn new(value: Value) -> Result<Self, Failure> {
+        match value {
+            Value::Array(values) => Ok(Self(values.into_iter())),
+            other => Err(unreadable("a list", &other)),
+        }
+    }
+
+    /// Reads the status of a script about a board.
+    pub fn status(&mut self) -> Result<Status, Failure> {
+        match self.text()?.as_str() {
+            "ok" => Ok(Status::Done(self.header()?)),
+            "stale" => Ok(Status::Stale { now: self.time()?, reading: self.time()? }),
+            "stale_keys" => Ok(Status::StaleKeys {
+                header: self.header()?,
+                slots: self
+                    .list()?
+                    .map(|value| integer(&value).map(Timestamp::from_millis))
+                    .collect::<Result<_, _>>()?,
+                buckets: self.list()?.map(|value| integer(&value)).collect::<Result<_, _>>()?,
+                head_before: self.time()?,
+            }),
+            "board_changed" => Err(Failure::BoardChanged),
+            "superseded" => Err(Failure::Unknown("a later write of this instance was done first".to_owned())),
+            "damaged" => Err(Failure::Corrupt(self.text()?)),
+            other => Err(Failure::Corrupt(format!("a script answered '{other}'"))),
+        }
+    }
+
+    fn header(&mut self) -> Result<Header, Failure> {
+        Ok(Header { now: self.time()?, reading: self.time()?, retiring: self.count()? })
+    }
+
+    pub fn text(&mut self) -> Result<String, Failure> {
+        text(self.next()?)
+    }
+
+    pub fn integer(&mut self) -> Result<i64, Failure> {
+        integer(&self.next()?)
+    }
+
+    pub fn count(&mut self) -> Result<u64, Failure> {
+        let value = self.integer()?;
+        u64::try_from(value).map_err(|_| Failure::Corrupt(format!("a count of {value}")))
+    }
+
+    pub fn time(&mut self) -> Result<Timestamp, Failure> {
+        self.integer().map(Timestamp::from_millis)
+    }
+
+    pub fn subject(&mut self) -> Result<Subject, Failure> {
+        self.text().map(Subject::from_stored)
+    }
+
+    /// A score or an amount; `None` for an empty text.
+    pub fn amount(&mut self) -> Result<Option<Amount>, Failure> {
+        amount(&self.next()?)
+    }
+
+    /// An amount that must be there.
+    pub fn score(&mut self) -> Result<Amount, Failure> {
+        self.amount()?.ok_or_else(|| Failure::Corrupt("a reply lacks a score".to_owned()))
+    }
+
+    fn list(&mut self) -> Result<std::vec::IntoIter<Value>, Failure> {
+        Reply::new(self.next()?).map(|reply| reply.0)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.len() == 0
+    }
+
+    fn next(&mut self) -> Result<Value, Failure> {
+        self.0.next().ok_or_else(|| Failure::Corrupt("a reply is too short".to_owned()))
+    }
+}
+
+fn text(value: Value) -> Result<String, Failure> {
+    match value {
+        Value::BulkString(bytes) => {
+            String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("a text that is not UTF-8: {error}")))
+        }
+        Value::SimpleString(text) => Ok(text),
+        other => Err(unreadable("a text", &other)),
+    }
+}
+
+fn integer(value: &Value) -> Result<i64, Failure> {
+    let read = match value {
+        Value::Int(number) => Some(*number),
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()),
+        _ => None,
+    };
+    read.ok_or_else(|| unreadable("a whole number", value))
+}
+
+/// Scores are whole numbers, but newer servers print large ones as `1e+15`; up to 2^53 a float holds them exactly.
+fn amount(value: &Value) -> Result<Option<Amount>, Failure> {
+    let Value::BulkString(bytes) = value else { return Err(unreadable("an amount", value)) };
+    let text = std::str::from_utf8(bytes).map_err(|_| unreadable("an amount", value))?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if let Ok(units) = text.parse() {
+        return Ok(Some(Amount(units)));
+    }
+    match text.parse::<f64>() {
+        Ok(float) if float.fract() == 0.0 && float.abs() <= EXACT_MAX as f64 => Ok(Some(Amount(float as i64))),
+        _ => Err(unreadable("a whole amount", value)),
+    }
+}
+
+fn unreadable(wanted: &str, value: &Value) -> Failure {
+    let shown: String = format!("{value:?}").chars().take(80).collect();
+    Failure::Corrupt(format!("{wanted} was expected, found {shown}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bulk(text: &str) -> Value {
+        Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn amounts_are_read_exactly_in_every_notation() {
+        for (text, units) in [
+            ("17", 17),
+            ("-3", -3),
+            ("9007199254740991", EXACT_MAX),
+            ("-9007199254740991", -EXACT_MAX),
+            ("1e+15", 1_000_000_000_000_000),
+            ("1.5e+3", 1_500),
+            ("-0", 0),
+        ] {
+            assert_eq!(amount(&bulk(text)).unwrap(), Some(Amount(units)), "{text}");
+        }
+        assert_eq!(amount(&bulk("")).unwrap(), None);
+        for bad in ["1.5", "nan", "inf", "1e+16", "x"] {
+            assert!(amount(&bulk(bad)).is_err(), "{bad}");
+        }
+        assert!(amount(&Value::Nil).is_err());
+    }
+
+    #[test]
+    fn replies_of_another_form_are_errors() {
+        for value in [Value::Nil, Value::Int(1), Value::Okay] {
+            assert!(matches!(Reply::new(value), Err(Failure::Corrupt(_))));
+        }
+        for values in [
+            vec![],
+            vec![bulk("what")],
+            vec![bulk("ok"), Value::Int(1)],
+            vec![bulk("ok"), Value::Int(1), Value::Int(1), Value::Int(-1)],
+            vec![bulk("stale"), bulk("x"), Value::Int(1)],
+            vec![Value::BulkString(vec![0xff])],
+        ] {
+            let status = Reply::new(Value::Array(values)).unwrap().status();
+            assert!(matches!(status, Err(Failure::Corrupt(_))), "{status:?}");
+        }
+    }
+}

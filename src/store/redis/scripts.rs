@@ -1,0 +1,135 @@
+//! The Lua scripts, each in its own file headed by its contract.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, cmd};
+
+/// A script as the server knows it: by the SHA-1 of its text.
+#[derive(Debug)]
+pub(super) struct Script {
+    name: &'static str,
+    code: &'static str,
+    /// Keys of a call that are always there, before those whose number varies.
+    fixed_keys: usize,
+    hash: String,
+}
+
+/// Keys and arguments of one call.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Call {
+    keys: Vec<String>,
+    arguments: Vec<Vec<u8>>,
+}
+
+impl Script {
+    fn new(name: &'static str, code: &'static str, fixed_keys: usize) -> Self {
+        let hash = redis::Script::new(code).get_hash().to_owned();
+        Self { name, code, fixed_keys, hash }
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What the server calls it.
+    pub fn hash(&self) -> &str {
+        &self.hash
+    }
+
+    /// How many keys every call of it has at least.
+    pub fn fixed_keys(&self) -> usize {
+        self.fixed_keys
+    }
+
+    /// The command that makes the script known to a server.
+    pub fn load(&self) -> Cmd {
+        let mut command = cmd("SCRIPT");
+        command.arg("LOAD").arg(self.code);
+        command
+    }
+
+    /// A call of it.
+    pub fn command(&self, call: &Call) -> Cmd {
+        debug_assert!(call.keys.len() >= self.fixed_keys, "{} was called with too few keys", self.name);
+        let size = call.keys.iter().map(String::len).chain(call.arguments.iter().map(Vec::len)).sum::<usize>();
+        let mut command = Cmd::with_capacity(3 + call.keys.len() + call.arguments.len(), size + 64);
+        command.arg("EVALSHA").arg(&self.hash).arg(call.keys.len()).arg(&call.keys).arg(&call.arguments);
+        command
+    }
+}
+
+impl Call {
+    pub fn key(&mut self, key: impl Into<String>) -> &mut Self {
+        self.keys.push(key.into());
+        self
+    }
+
+    pub fn arg(&mut self, argument: impl ToString) -> &mut Self {
+        self.arguments.push(argument.to_string().into_bytes());
+        self
+    }
+
+    pub fn args<T: ToString>(&mut self, arguments: impl IntoIterator<Item = T>) -> &mut Self {
+        self.arguments.extend(arguments.into_iter().map(|argument| argument.to_string().into_bytes()));
+        self
+    }
+}
+
+macro_rules! scripts {
+    ($($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys;)*) => {
+        $(pub(super) static $constant: LazyLock<Script> = LazyLock::new(|| {
+            let code = concat!(
+                $(include_str!(concat!("lua/", $before, ".lua")), "\n",)*
+                include_str!(concat!("lua/", $name, ".lua"))
+            );
+            Script::new($name, code, $keys)
+        });)*
+
+        #[cfg(test)]
+        fn all() -> Vec<&'static Script> {
+            vec![$(&$constant),*]
+        }
+    };
+}
+
+scripts! {
+    WRITE = "write" after ["clock", "board"] with 8 keys;
+    PAGE = "page" after ["clock", "board"] with 4 keys;
+    NEIGHBORS = "neighbors" after ["clock", "board"] with 4 keys;
+    LOOKUP = "lookup" after ["clock", "board"] with 4 keys;
+    STANDING = "standing" after ["clock", "board"] with 4 keys;
+    STATUS = "status" after ["clock", "board"] with 4 keys;
+    REMOVE = "remove" after ["clock", "board"] with 4 keys;
+    RETIRE = "retire" after ["clock", "board"] with 6 keys;
+    AUDIT = "audit" after ["clock", "board"] with 4 keys;
+    UNDEFINE = "undefine" after ["clock", "board"] with 4 keys;
+    DEFINE = "define" after ["clock"] with 1 keys;
+    SET_CLOCK = "set_clock" after [] with 1 keys;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_script_states_its_contract_and_touches_declared_keys_only() {
+        for script in all() {
+            let own =
+                script.code.rsplit("\n\n-- ").find(|part| part.contains("-- why a script:")).unwrap_or(script.code);
+            for part in ["-- KEYS ", "-- ARGV ", "-- reply ", "-- cost ", "-- why a script:"] {
+                assert!(own.contains(part), "{}.lua does not say: {part}", script.name);
+            }
+            assert!(!script.code.contains("'KEYS'") && !script.code.contains("'SCAN'"), "{}", script.name);
+        }
+    }
+
+    #[test]
+    fn the_numbers_of_keys_agree() {
+        for script in all() {
+            let named = script.code.split("KEYS[").skip(1);
+            let highest = named.filter_map(|rest| rest.split(']').next()?.parse::<usize>().ok()).max();
+            assert_eq!(highest, Some(script.fixed_keys), "{}", script.name);
+        }
+    }
+}

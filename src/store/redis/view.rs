@@ -1,0 +1,186 @@
+//! What this instance believes about a board: the time, and which keys exist. Beliefs may be wrong at any moment;
+//! every script checks those it is given and answers with better ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::keys::BoardKeys;
+use crate::board::{Board, Timestamp};
+use crate::store::trust::ClockTrust;
+
+/// The fewest and the most subjects one step of retiring subtracts, and how many the first one does.
+const LEAST: u32 = 32;
+const MOST: u32 = 2_000;
+const START: u32 = 200;
+/// What a step of retiring aims at.
+const STEP: Duration = Duration::from_millis(2);
+
+/// One instance's beliefs about one board.
+#[derive(Debug)]
+pub(super) struct View {
+    pub keys: BoardKeys,
+    simulated: bool,
+    half_window: i64,
+    time: Mutex<Time>,
+    existing: Mutex<Existing>,
+    pace: AtomicU32,
+}
+
+#[derive(Debug)]
+struct Time {
+    trust: ClockTrust,
+    believed: Timestamp,
+    at: Duration,
+}
+
+/// The slots and dedupe buckets that exist, oldest first.
+#[derive(Clone, Debug)]
+pub(super) struct Existing {
+    pub slots: Arc<[Timestamp]>,
+    pub buckets: Arc<[i64]>,
+}
+
+impl View {
+    /// Starts from a reading of the store's clock at the instance's start.
+    pub fn new(board: &Board, keys: BoardKeys, simulated: bool, reading: Timestamp, monotonic: Duration) -> Self {
+        let time = Time { trust: ClockTrust::new(reading, monotonic), believed: reading, at: monotonic };
+        Self {
+            keys,
+            simulated,
+            half_window: half_window(board),
+            time: Mutex::new(time),
+            existing: Mutex::new(Existing { slots: Arc::new([]), buckets: Arc::new([]) }),
+            pace: AtomicU32::new(START),
+        }
+    }
+
+    /// What time it should be, and the latest reading to believe.
+    pub fn estimate(&self, monotonic: Duration) -> (Timestamp, Timestamp) {
+        let time = self.time.lock();
+        if self.simulated {
+            return (time.believed, Timestamp::MAX);
+        }
+        let passed = i64::try_from(monotonic.saturating_sub(time.at).as_millis()).unwrap_or(i64::MAX);
+        let now = time.believed.plus_millis(passed);
+        (now, now.plus_millis(self.half_window))
+    }
+
+    /// Takes in a reading of the store's clock.
+    pub fn learn_time(&self, reading: Timestamp, monotonic: Duration) {
+        let mut time = self.time.lock();
+        time.believed = if self.simulated { reading } else { time.trust.believe(reading, monotonic, self.half_window) };
+        time.at = monotonic;
+    }
+
+    pub fn existing(&self) -> Existing {
+        self.existing.lock().clone()
+    }
+
+    pub fn learn_existing(&self, slots: Vec<Timestamp>, buckets: Vec<i64>) {
+        *self.existing.lock() = Existing { slots: slots.into(), buckets: buckets.into() };
+    }
+
+    /// A slot or a bucket went with a step of ours.
+    pub fn forget(&self, slot: Option<Timestamp>, bucket: Option<i64>) {
+        let mut existing = self.existing.lock();
+        if let Some(slot) = slot {
+            existing.slots = existing.slots.iter().copied().filter(|start| *start != slot).collect();
+        }
+        if let Some(bucket) = bucket {
+            existing.buckets = existing.buckets.iter().copied().filter(|number| *number != bucket).collect();
+        }
+    }
+
+    /// How many subjects the next step of retiring should subtract.
+    pub fn pace(&self) -> u32 {
+        self.pace.load(Ordering::Relaxed)
+    }
+
+    /// Adapts the pace to how long a step took.
+    pub fn learn_pace(&self, asked: u32, touched: u64, took: Duration) {
+        self.pace.store(next_pace(asked, touched, took), Ordering::Relaxed);
+    }
+}
+
+/// Half a window in milliseconds, 5 s at least: a clock further ahead than this is doubted.
+fn half_window(board: &Board) -> i64 {
+    (board.definition().metric.window.approximate_millis() / 2).max(5_000)
+}
+
+/// A short last step of a slot says nothing about the pace; one that took long says to slow down in any case.
+fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
+    if touched < u64::from(asked / 2) && took <= STEP {
+        return asked;
+    }
+    let fitting = u64::from(asked) * STEP.as_micros() as u64 / (took.as_micros() as u64).max(1);
+    let fitting = u32::try_from(fitting).unwrap_or(MOST);
+    fitting.clamp(asked / 2, asked.saturating_mul(2)).clamp(LEAST, MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+    use crate::store::redis::keys::StoreKeys;
+
+    fn view(simulated: bool) -> View {
+        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let keys = StoreKeys::new("p").board(board.name(), board.generation());
+        View::new(&board, keys, simulated, at(0), Duration::ZERO)
+    }
+
+    /// So many seconds after the reading that a view started from.
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(1_767_225_600_000 + seconds * 1_000)
+    }
+
+    #[test]
+    fn time_goes_on_between_readings_and_leaps_are_doubted() {
+        let view = view(false);
+        let seconds = Duration::from_secs;
+        assert_eq!(view.estimate(seconds(10)), (at(10), at(10 + 3_600)));
+        view.learn_time(at(20), seconds(10));
+        assert_eq!(view.estimate(seconds(11)).0, at(21));
+        // Two hours ahead of what it should be: more than half the window of two hours.
+        view.learn_time(at(7_221), seconds(11));
+        assert_eq!(view.estimate(seconds(12)), (at(22), at(22 + 3_600)));
+        // It has agreed with itself for over a minute.
+        view.learn_time(at(7_300), seconds(90));
+        assert_eq!(view.estimate(seconds(91)).0, at(7_301));
+    }
+
+    #[test]
+    fn a_simulated_clock_stands_still_and_is_always_believed() {
+        let view = view(true);
+        assert_eq!(view.estimate(Duration::from_secs(10)), (at(0), Timestamp::MAX));
+        view.learn_time(at(1_000_000), Duration::from_secs(10));
+        assert_eq!(view.estimate(Duration::from_secs(99)).0, at(1_000_000));
+    }
+
+    #[test]
+    fn what_went_is_forgotten() {
+        let view = view(true);
+        view.learn_existing(vec![at(0), at(1)], vec![7, 8]);
+        view.forget(Some(at(0)), Some(8));
+        let Existing { slots, buckets } = view.existing();
+        assert_eq!((&slots[..], &buckets[..]), (&[at(1)][..], &[7][..]));
+    }
+
+    #[test]
+    fn steps_adapt_within_bounds() {
+        let ms = Duration::from_millis;
+        assert_eq!(next_pace(200, 200, ms(2)), 200);
+        assert_eq!(next_pace(200, 200, ms(1)), 400);
+        assert_eq!(next_pace(200, 200, ms(4)), 100);
+        assert_eq!(next_pace(200, 200, ms(1_000)), 100);
+        assert_eq!(next_pace(200, 200, Duration::ZERO), 400);
+        assert_eq!(next_pace(200, 3, ms(1)), 200);
+        assert_eq!(next_pace(200, 3, ms(9)), 100);
+        assert_eq!(next_pace(LEAST, 32, ms(1_000)), LEAST);
+        assert_eq!(next_pace(MOST, 2_000, ms(1)), MOST);
+    }
+}

@@ -1,0 +1,231 @@
+//! Sending one board's part of a flush as calls of `write.lua`, and answering each caller.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use redis::{Cmd, Value};
+use tokio::time::Instant;
+
+use super::combine::Waiting;
+use super::connection::Failure;
+use super::flush::{Basis, Flush, Hold, Lane, Unusual, lanes};
+use super::reply::{Reply, Status};
+use super::scripts::WRITE;
+use super::session::{ATTEMPTS, Session};
+use super::view::View;
+use crate::board::{Board, EXACT_MAX, Frame, Timestamp};
+use crate::store::{Added, Outcome, StoreError};
+
+/// How long a write whose answer did not come is repeated. Repeating is safe for five minutes (`write.lua`).
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two sendings of the same script: doubles from the first to the second.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// Sends the writes of one combiner, numbered so that each is done once.
+#[derive(Debug)]
+pub(super) struct Writer {
+    name: String,
+    sequence: AtomicU64,
+}
+
+/// Lanes sent together.
+struct Round<'a, 'f> {
+    session: &'a Session,
+    board: &'a Board,
+    view: &'a View,
+    hold: Hold,
+    /// Tells a repeated script from the next one.
+    sequence: u64,
+    operator: &'a str,
+    flush: &'a Flush<'f>,
+}
+
+/// How a lane ended.
+enum Landed {
+    Done { frame: Frame, unusual: Vec<Unusual> },
+    Stale(Timestamp),
+}
+
+impl Writer {
+    pub fn new(instance: &str) -> Self {
+        Self { name: instance.to_owned(), sequence: AtomicU64::new(0) }
+    }
+
+    /// Writes the calls' batches to the board and answers each caller. One write at a time per board.
+    pub async fn write(&self, session: &Session, board: Arc<Board>, calls: Vec<Waiting>) {
+        let mut flush = Flush::new(&calls);
+        self.land(session, &board, &mut flush).await;
+        let (results, outcomes) = flush.finish();
+        let mut outcomes = outcomes.into_iter();
+        for (call, result) in calls.into_iter().zip(results) {
+            let own: Vec<Option<Outcome>> = outcomes.by_ref().take(call.batch.increments.len()).collect();
+            let answer = match (result, own.into_iter().collect::<Option<Vec<Outcome>>>()) {
+                (Ok(frame), Some(outcomes)) => Ok(Added { frame, outcomes }),
+                (Ok(_), None) => Err(StoreError::Corrupt { detail: "a script left out an item".to_owned() }),
+                (Err(failure), _) => Err(session.links.error(failure)),
+            };
+            // A caller that went away has no use for the answer; what it sent counts all the same.
+            let _ = call.answer.send(answer);
+        }
+    }
+
+    /// Rounds of lanes until every item is settled: first all together, again those whose window had moved, and at
+    /// last, one by one, the items whose sum was refused.
+    async fn land(&self, session: &Session, board: &Board, flush: &mut Flush<'_>) {
+        let view = session.view(board);
+        let (mut pending, mut singly): (Vec<usize>, Vec<usize>) = ((0..flush.len()).collect(), Vec::new());
+        let (mut alone, mut read) = (false, None);
+        for _ in 0..ATTEMPTS {
+            let now = read.unwrap_or_else(|| view.estimate(session.monotonic()).0);
+            let basis = Basis {
+                board,
+                window: board.window_at(now),
+                now,
+                max_skew: session.limits.max_skew,
+                // A reading taken after the items arrived is an instant by which they may rightly be judged. Only
+                // a simulated clock, which stands still, is held to the instant at which the script runs.
+                strict: session.simulated || read.is_none(),
+                alone,
+            };
+            let plan = flush.plan(&basis, &pending);
+            let lanes = lanes(&plan);
+            let round = Round {
+                session,
+                board,
+                view: &view,
+                hold: flush.hold(&basis, &pending),
+                sequence: self.sequence.fetch_add(1, Ordering::Relaxed) + 1,
+                operator: &self.name,
+                flush,
+            };
+            let landed = join_all(lanes.iter().map(|lane| round.send(lane))).await;
+            pending.clear();
+            read = None;
+            for (lane, landed) in lanes.iter().zip(landed) {
+                match landed {
+                    Ok(Landed::Done { frame, unusual }) => flush.settle(lane, frame, &unusual, &mut singly),
+                    Ok(Landed::Stale(now)) => {
+                        pending.extend(lane.items());
+                        read = Some(now);
+                    }
+                    Err(failure) => flush.fail(lane.items(), &failure),
+                }
+            }
+            // A round may be without items and yet stale, for a batch may be empty.
+            if read.is_none() {
+                if singly.is_empty() {
+                    return;
+                }
+                pending = std::mem::take(&mut singly);
+                alone = true;
+            }
+            if !alone {
+                // Items tried singly keep the order of the entries they come from.
+                pending.sort_unstable();
+            }
+        }
+        flush.fail(pending.into_iter().chain(singly), &Failure::Restless);
+    }
+}
+
+impl Round<'_, '_> {
+    /// Sends one lane until it is known to be done or not done, as far as patience goes.
+    async fn send(&self, lane: &Lane<'_, '_>) -> Result<Landed, Failure> {
+        let mut reply = Reply::new(repeat(self.session, || self.encode(lane)).await?)?;
+        match self.session.learn(self.board, self.view, &mut reply)? {
+            Status::Done(header) => {
+                let mut unusual = Vec::new();
+                while !reply.is_empty() {
+                    let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
+                    unusual.push(Unusual { entry, outcome: reply.text()?, score: reply.amount()? });
+                }
+                let frame = Frame { window: self.hold.preamble.window, as_of: header.now, retiring: header.retiring };
+                Ok(Landed::Done { frame, unusual })
+            }
+            Status::Stale { now, .. } => Ok(Landed::Stale(now)),
+            Status::StaleKeys { header, .. } => Ok(Landed::Stale(header.now)),
+        }
+    }
+
+    /// The command, built in place: a lane may have thousands of arguments.
+    fn encode(&self, lane: &Lane<'_, '_>) -> Cmd {
+        let Round { session, board, view, hold, .. } = self;
+        let mut slots: Vec<Timestamp> = Vec::new();
+        let mut places: HashMap<Timestamp, usize> = HashMap::new();
+        let (mut bytes, mut has_ids) = (0, false);
+        let slot_of: Vec<usize> = lane
+            .entries
+            .iter()
+            .map(|entry| {
+                bytes += entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + 16;
+                has_ids |= entry.id.is_some();
+                *places.entry(entry.slot).or_insert_with(|| {
+                    slots.push(entry.slot);
+                    slots.len() - 1
+                })
+            })
+            .collect();
+        let width = if has_ids { 4 } else { 3 };
+        let arguments = 40 + 2 * slots.len() + width * lane.entries.len();
+        let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
+
+        let keys = &view.keys;
+        command.arg("EVALSHA").arg(WRITE.hash()).arg(WRITE.fixed_keys() + slots.len() + usize::from(session.simulated));
+        command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets);
+        command.arg(keys.operation(self.operator, lane.number));
+        for back in 0..3 {
+            command.arg(keys.dedupe(hold.bucket - back));
+        }
+        for slot in &slots {
+            command.arg(keys.slot(*slot));
+        }
+        if session.simulated {
+            command.arg(session.keys.clock());
+        }
+        for argument in session.preamble(board, view, &hold.preamble) {
+            command.arg(argument);
+        }
+        command.arg(self.sequence).arg(board.slot_bound().0).arg(slots.len());
+        command.arg(hold.bucket).arg(board.dedupe_horizon()).arg(width);
+        for slot in &slots {
+            command.arg(slot.millis());
+        }
+        for (entry, slot) in lane.entries.iter().zip(slot_of) {
+            let (is_sum, wanted) = (entry.items.len() > 1, self.flush.wants_score(entry));
+            command.arg(4 * slot + 2 * usize::from(is_sum) + usize::from(wanted));
+            // Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+            command.arg(entry.subject.as_str()).arg(entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX));
+            if has_ids {
+                command.arg(entry.id.map_or("", |id| id.as_str()));
+            }
+        }
+        command
+    }
+}
+
+/// Sends a numbered write again while its outcome is unknown or the server is away. It is encoded anew each time,
+/// for what the clock may read moves on; all else is the same.
+async fn repeat(session: &Session, encode: impl Fn() -> Cmd) -> Result<Value, Failure> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = PAUSES.0;
+    let mut doubt: Option<Failure> = None;
+    loop {
+        let failure = match session.links.writes.call(&WRITE, &encode()).await {
+            Ok(value) => return Ok(value),
+            Err(failure) => failure,
+        };
+        let unknown = matches!(failure, Failure::Unknown(_));
+        if !(unknown || failure.is_passing()) || Instant::now() + pause >= deadline {
+            // Once a sending may have been done, no later refusal makes it undone.
+            return Err(doubt.unwrap_or(failure));
+        }
+        if unknown {
+            doubt = Some(failure);
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(PAUSES.1);
+    }
+}

@@ -1,0 +1,49 @@
+//! Logs and metrics: set up once, at the edge of the process.
+
+use std::sync::OnceLock;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::LogFormat;
+
+/// Bounds of latency histograms, in seconds: from a read of the embedded store to a request that waited.
+const LATENCY_BOUNDS: [f64; 14] =
+    [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
+
+/// Bounds of histograms that count things, such as the increments that left in one flush.
+const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0];
+
+/// Sends log lines to standard error, at the level `RUST_LOG` says, `info` if it says nothing. Later calls do
+/// nothing, so that several applications can live in one process.
+pub fn start_logging(format: LogFormat) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let started = match format {
+        LogFormat::Text => builder.finish().try_init(),
+        LogFormat::Json => builder.json().finish().try_init(),
+    };
+    drop(started); // somebody else's subscriber is as good
+}
+
+/// Collects metrics in this process; one collector for all applications in it.
+///
+/// `None` if another recorder was installed before: then metrics go there.
+pub fn collect_metrics() -> Option<PrometheusHandle> {
+    static COLLECTOR: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
+    COLLECTOR
+        .get_or_init(|| {
+            let recorder = PrometheusBuilder::new()
+                .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &LATENCY_BOUNDS)
+                .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), &SIZE_BOUNDS));
+            match recorder.and_then(|builder| builder.install_recorder()) {
+                Ok(handle) => Some(handle),
+                Err(error) => {
+                    tracing::warn!(%error, "metrics are not collected");
+                    None
+                }
+            }
+        })
+        .clone()
+}

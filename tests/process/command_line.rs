@@ -1,0 +1,111 @@
+//! Exit codes and messages: 0 well, 1 failed, 2 wrong usage or configuration; each names the thing and the way out.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::redis_server::{Engine, RedisServer};
+use crate::running::{Running, program};
+
+fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let output = program(folder).args(args).output().expect("the program runs");
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+}
+
+#[test]
+fn check_says_what_is_wrong_by_line_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, said) = run(folder.path(), &["check"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("hot-posts: COUNT(24h, like, post_id)"), "{said}");
+
+    let file = folder.path().join("bad.toml");
+    std::fs::write(&file, "listen = \"127.0.0.1:0\"\n\n[boards.b]\nmetric = \"COUNT(likes, a, b)\"\nslot = \"1h\"\n")
+        .unwrap();
+    let (code, said) = run(folder.path(), &["check", "--config", "bad.toml"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("line 4") && said.contains("expected a duration") && said.contains("column 7"), "{said}");
+    assert_eq!(run(folder.path(), &["serve", "--config", "bad.toml"]).0, Some(2));
+    assert_eq!(run(folder.path(), &["serve", "--store", "mysql://x"]).0, Some(2));
+    assert_eq!(run(folder.path(), &["--no-such-flag"]).0, Some(2));
+}
+
+#[test]
+fn settings_agree_between_flag_environment_and_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("r.toml"), "listen = \"127.0.0.1:1111\"\n").unwrap();
+    let listening = |args: &[&str], env: Option<&str>| {
+        let mut command = program(folder.path());
+        command.args(["check", "--config", "r.toml"]).args(args);
+        if let Some(listen) = env {
+            command.env("ROLLTOP_LISTEN", listen);
+        }
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert!(listening(&[], None).contains("127.0.0.1:1111"));
+    assert!(listening(&[], Some("127.0.0.1:2222")).contains("127.0.0.1:2222"));
+    assert!(listening(&["--listen", "127.0.0.1:3333"], Some("127.0.0.1:2222")).contains("127.0.0.1:3333"));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (code, said) = run(folder.path(), &["serve", "--listen", &address]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&address) && said.contains("--listen"), "{said}");
+}
+
+#[test]
+fn a_redis_that_is_not_there_is_named_without_its_password() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).unwrap();
+    let (code, said) =
+        run(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--store", &format!("redis://:hunter2@{free}")]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains(&free.to_string()) && !said.contains("hunter2"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_data_directory_serves_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let _first = Running::start(folder.path(), &[]);
+    let (code, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("data"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_remembers_its_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = RedisServer::start(&Engine::any());
+    for store in ["embedded", &server.url()] {
+        let args = ["--store", store, "--clock", "simulated=2026-01-01T00:00:00Z"];
+        let mut simulated = Running::start(folder.path(), &args);
+        simulated.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-02T00:00:00Z"}))).await;
+        assert!(tokio::task::block_in_place(|| simulated.terminate()).success());
+        let (code, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--store", store]);
+        assert_eq!(code, Some(1), "{said}");
+        assert!(said.contains("simulated") && said.contains("system"), "{said}");
+        let again = Running::start(folder.path(), &args);
+        assert_eq!(again.ok("GET", "/v1/clock", None).await["now"], "2026-01-02T00:00:00Z");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_board_that_does_not_fit_what_is_stored_stops_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let declare = |metric: &str| {
+        std::fs::write(folder.path().join("r.toml"), format!("[boards.b]\nmetric = \"{metric}\"\nslot = \"1h\"\n"))
+            .unwrap();
+    };
+    declare("COUNT(2h, a, b)");
+    let mut service = Running::start(folder.path(), &["--config", "r.toml"]);
+    assert!(tokio::task::block_in_place(|| service.terminate()).success());
+    declare("COUNT(3h, a, b)");
+    let (code, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--config", "r.toml"]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("'b'") && said.contains("metric"), "{said}");
+}

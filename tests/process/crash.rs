@@ -1,0 +1,156 @@
+//! What a 2xx is worth: nothing acknowledged is lost by `kill -9`, by SIGTERM, or by a restart of Redis.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::redis_server::{Engine, RedisServer};
+use crate::running::Running;
+
+const BOARD: &str = "/v1/boards/crash";
+const WRITERS: usize = 16;
+
+/// Increments sent and acknowledged so far.
+#[derive(Default)]
+struct Load {
+    sent: AtomicU64,
+    acknowledged: AtomicU64,
+    stop: AtomicBool,
+}
+
+async fn define(service: &Running) {
+    service.ok("PUT", BOARD, Some(json!({"metric": "COUNT(30d, hit, page)", "slot": "1d"}))).await;
+}
+
+/// Writers that post single increments to 50 subjects until told to stop, or until the service is gone.
+fn start_load(service: &Running, load: &Arc<Load>) -> Vec<tokio::task::JoinHandle<()>> {
+    let url = format!("{}{BOARD}/increments", service.base);
+    let writer = |n: usize| {
+        let (client, url, load) = (service.client.clone(), url.clone(), load.clone());
+        tokio::spawn(async move {
+            for i in n.. {
+                if load.stop.load(Ordering::SeqCst) {
+                    return;
+                }
+                load.sent.fetch_add(1, Ordering::SeqCst);
+                let body = json!({"subject": format!("page-{}", i % 50)});
+                match client.post(&url).json(&body).send().await {
+                    Ok(answer) if answer.status().is_success() => {
+                        load.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    }
+                    Ok(_) => {} // refused, say while Redis restarts: not acknowledged, so nothing is owed
+                    Err(_) => return,
+                }
+            }
+        })
+    };
+    (0..WRITERS).map(writer).collect()
+}
+
+async fn wait_for(load: &Load, acknowledged: u64) {
+    for _ in 0..3_000 {
+        if load.acknowledged.load(Ordering::SeqCst) >= acknowledged {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("only {} of {acknowledged} increments were acknowledged in 30 s", load.acknowledged.load(Ordering::SeqCst));
+}
+
+async fn total(service: &Running) -> u64 {
+    let page = service.ok("GET", &format!("{BOARD}/rankings?limit=1000"), None).await;
+    let items = page["items"].as_array().expect("items");
+    let audit = service.ok("POST", &format!("{BOARD}/audit"), None).await;
+    assert_eq!(audit["differences"], 0, "{audit}");
+    items.iter().map(|item| item["score"].as_u64().expect("a score")).sum()
+}
+
+/// Kills the service under load a few times over; what it then holds is at least what was acknowledged and at
+/// most what was sent.
+async fn survives_kills(folder: &Path, args: &[&str]) {
+    let load = Arc::new(Load::default());
+    let mut service = Running::start(folder, args);
+    define(&service).await;
+    for round in 1..=3 {
+        let writers = start_load(&service, &load);
+        wait_for(&load, round * 300).await;
+        service.kill();
+        for writer in writers {
+            writer.await.expect("a writer");
+        }
+        service = Running::start(folder, args);
+        let (kept, acknowledged, sent) =
+            (total(&service).await, load.acknowledged.load(Ordering::SeqCst), load.sent.load(Ordering::SeqCst));
+        assert!(
+            (acknowledged..=sent).contains(&kept),
+            "round {round}: acknowledged {acknowledged}, kept {kept}, sent {sent}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn embedded_always_loses_nothing_acknowledged_to_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    survives_kills(folder.path(), &["--durability", "always"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn embedded_everysec_loses_nothing_acknowledged_to_kill_9() {
+    let folder = tempfile::tempdir().unwrap();
+    survives_kills(folder.path(), &[]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_on_redis_loses_nothing_acknowledged_to_kill_9() {
+    for engine in Engine::available() {
+        let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
+        survives_kills(folder.path(), &["--store", &server.url()]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_with_aof_always_loses_nothing_acknowledged_to_its_own_crash() {
+    for engine in Engine::available() {
+        let aof = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+        let (mut server, folder) = (RedisServer::start_with(&engine, &aof), tempfile::tempdir().unwrap());
+        let service = Running::start(folder.path(), &["--store", &server.url()]);
+        define(&service).await;
+        let load = Arc::new(Load::default());
+        let writers = start_load(&service, &load);
+        for round in 1..=2 {
+            wait_for(&load, round * 300).await;
+            server.restart();
+        }
+        let before = load.acknowledged.load(Ordering::SeqCst);
+        wait_for(&load, before + 300).await;
+        load.stop.store(true, Ordering::SeqCst);
+        for writer in writers {
+            writer.await.expect("a writer");
+        }
+        let (kept, acknowledged, sent) =
+            (total(&service).await, load.acknowledged.load(Ordering::SeqCst), load.sent.load(Ordering::SeqCst));
+        assert!((acknowledged..=sent).contains(&kept), "acknowledged {acknowledged}, kept {kept}, sent {sent}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_finishes_what_is_in_flight_and_exits_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Running::start(folder.path(), &["--durability", "off"]);
+    define(&service).await;
+    let load = Arc::new(Load::default());
+    let writers = start_load(&service, &load);
+    wait_for(&load, 300).await;
+    let status = tokio::task::block_in_place(|| service.terminate());
+    assert!(status.success(), "{status}");
+    for writer in writers {
+        writer.await.expect("a writer");
+    }
+    let service = Running::start(folder.path(), &["--durability", "off"]);
+    let (kept, acknowledged, sent) =
+        (total(&service).await, load.acknowledged.load(Ordering::SeqCst), load.sent.load(Ordering::SeqCst));
+    assert!((acknowledged..=sent).contains(&kept), "acknowledged {acknowledged}, kept {kept}, sent {sent}");
+}

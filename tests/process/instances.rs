@@ -1,0 +1,64 @@
+//! Several instances on one Redis: one clock, one set of boards, every slot subtracted once.
+
+use serde_json::json;
+
+use crate::redis_server::{Engine, RedisServer};
+use crate::running::Running;
+
+const SIMULATED: [&str; 2] = ["--clock", "simulated=2026-01-01T00:30:00Z"];
+
+fn start(server: &RedisServer, folder: &std::path::Path) -> Running {
+    Running::start(folder, &["--store", &server.url(), SIMULATED[0], SIMULATED[1]])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn boards_and_clock_hold_on_all_instances_at_once() {
+    let (server, folder) = (RedisServer::start(&Engine::any()), tempfile::tempdir().unwrap());
+    let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+    let (path, increments) = ("/v1/boards/shared", "/v1/boards/shared/increments");
+    let whole = json!({"metric": "SUM(2h, sale, amount, seller)", "slot": "1h"});
+    a.ok("PUT", path, Some(whole.clone())).await;
+    b.ok("POST", increments, Some(json!({"subject": "s", "amount": 2}))).await;
+    assert_eq!(a.ok("GET", "/v1/boards/shared/subjects/s", None).await["score"], 2);
+
+    // Removed and defined anew through one, with other decimals: the other must not read amounts by the old ones.
+    a.ok("DELETE", path, None).await;
+    assert_eq!(b.call("POST", increments, Some(json!({"subject": "s"}))).await.0, 404);
+    a.ok("PUT", path, Some(json!({"metric": "SUM(2h, sale, amount, seller)", "slot": "1h", "decimals": 2}))).await;
+    b.ok("POST", increments, Some(json!({"subject": "s", "amount": 1.25}))).await;
+    assert_eq!(a.ok("GET", "/v1/boards/shared/subjects/s", None).await["score"], json!(1.25));
+    assert_eq!(b.call("PUT", path, Some(whole)).await.0, 409);
+
+    b.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T01:00:00Z"}))).await;
+    assert_eq!(a.ok("GET", "/v1/clock", None).await["now"], "2026-01-01T01:00:00Z");
+    assert_eq!(a.call("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T00:59:59Z"}))).await.0, 409);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instances_roll_over_together_and_survive_each_others_death() {
+    for engine in Engine::available() {
+        let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
+        let (a, mut b) = (start(&server, folder.path()), start(&server, folder.path()));
+        a.ok("PUT", "/v1/boards/busy", Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
+        let lines = |amount: i64| {
+            (0..20_000).map(|n| format!("{{\"subject\":\"page-{n}\",\"amount\":{amount}}}\n")).collect::<String>()
+        };
+        a.ndjson("busy", lines(1)).await;
+        a.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T01:30:00Z"}))).await;
+        b.ndjson("busy", lines(10)).await;
+        a.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T02:30:00Z"}))).await;
+        // Both retire the slot of midnight; one dies on the way.
+        let rollover = tokio::spawn(a.client.post(format!("{}/v1/boards/busy/rollover", a.base)).send());
+        let doomed = tokio::spawn(b.client.post(format!("{}/v1/boards/busy/rollover", b.base)).send());
+        b.kill();
+        drop(doomed.await);
+        assert!(rollover.await.unwrap().unwrap().status().is_success());
+        let audit = a.ok("POST", "/v1/boards/busy/audit", None).await;
+        assert_eq!((&audit["differences"], &audit["subjects_checked"]), (&json!(0), &json!(20_000)), "{audit}");
+        let page = a.ok("GET", "/v1/boards/busy/rankings?offset=19999&limit=1", None).await;
+        assert_eq!(
+            (&page["items"][0]["score"], &page["items"][0]["rank"], &page["retiring"]),
+            (&json!(10), &json!(1), &json!(0))
+        );
+    }
+}

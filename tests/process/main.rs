@@ -1,0 +1,10 @@
+//! The program itself, from outside: started, loaded, killed, restarted, told to stop.
+
+#[path = "../support/redis_server.rs"]
+mod redis_server;
+
+mod command_line;
+mod crash;
+mod instances;
+mod retiring;
+mod running;

@@ -1,0 +1,165 @@
+//! Boards come, conflict, go, and come back as others.
+
+use std::sync::Arc;
+
+use rolltop::board::{Board, Cover, Order};
+use rolltop::store::{AuditCursor, Batch, Defined, Reach, StoreError};
+
+use crate::given::{With, definition, name, plus, subject};
+use crate::site::Site;
+
+pub async fn created_unchanged_conflict(site: Site) {
+    let wanted = definition("COUNT(3h, like, post)", "1h");
+    let board = site.define("hot", &wanted).await;
+    assert_eq!((board.name(), board.definition()), (&name("hot"), &wanted));
+    site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
+    for store in [&site.store, &site.other] {
+        match store.define(&name("hot"), &wanted).await.unwrap() {
+            Defined::Unchanged(same) => assert_eq!(same.generation(), board.generation()),
+            other => panic!("{other:?}"),
+        }
+        let others = [
+            definition("COUNT(4h, like, post)", "1h"),
+            definition("COUNT(3h, share, post)", "1h"),
+            definition("SUM(3h, like, amount, post)", "1h"),
+            definition("COUNT(3h, like, post)", "30m"),
+            rolltop::board::Definition { order: Order::Asc, ..wanted.clone() },
+            rolltop::board::Definition { cover: Cover::Full, ..wanted.clone() },
+            rolltop::board::Definition { timezone: "Europe/Berlin".parse().unwrap(), ..wanted.clone() },
+            rolltop::board::Definition { decimals: rolltop::board::Decimals::new(1).unwrap(), ..wanted.clone() },
+        ];
+        for other in others {
+            match store.define(&name("hot"), &other).await.unwrap() {
+                Defined::Conflict(existing) => {
+                    assert_eq!((existing.generation(), existing.definition()), (board.generation(), &wanted));
+                }
+                answer => panic!("{answer:?} for {other:?}"),
+            }
+        }
+    }
+    assert_eq!(site.ranking(&board).await.len(), 2);
+}
+
+pub async fn a_definition_that_cannot_be_is_refused(site: Site) {
+    for (metric, slot) in [("COUNT(3h, like, post)", "7m"), ("COUNT(90m, like, post)", "1h"), ("COUNT(1h, a, b)", "1s")]
+    {
+        assert!(site.store.define(&name("hot"), &definition(metric, slot)).await.is_err(), "{metric} {slot}");
+    }
+    assert!(site.store.board(&name("hot")).await.unwrap().is_none());
+    assert!(site.store.boards().await.unwrap().is_empty());
+}
+
+pub async fn all_are_listed_by_name(site: Site) {
+    assert!(site.store.boards().await.unwrap().is_empty());
+    let mut names: Vec<String> = (0..40).map(|i| format!("b{}", i * 7 % 40)).collect();
+    for each in &names {
+        site.define(each, &definition("COUNT(3h, like, post)", "1h")).await;
+    }
+    names.sort();
+    for store in [&site.store, &site.other] {
+        let listed: Vec<String> = store.boards().await.unwrap().iter().map(|b| b.name().to_string()).collect();
+        assert_eq!(listed, names);
+    }
+    let gone = site.store.board(&name("b7")).await.unwrap().unwrap();
+    site.store.undefine(&gone).await.unwrap();
+    names.retain(|each| each != "b7");
+    let listed: Vec<String> = site.other.boards().await.unwrap().iter().map(|b| b.name().to_string()).collect();
+    assert_eq!(listed, names);
+}
+
+pub async fn every_instance_knows_them_at_once(site: Site) {
+    assert!(site.other.board(&name("hot")).await.unwrap().is_none());
+    let board = site.define("hot", &definition("COUNT(3h, like, post)", "1h")).await;
+    let seen = site.other.board(&name("hot")).await.unwrap().unwrap();
+    assert_eq!((seen.generation(), seen.definition()), (board.generation(), board.definition()));
+    let batch = || Batch { increments: vec![plus("a", 1), plus("b", 2)], return_scores: false };
+    site.store.add(&seen, batch()).await.unwrap();
+    site.other.add(&board, batch()).await.unwrap();
+    assert_eq!(site.ranking(&seen).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 2)]);
+    site.other.undefine(&board).await.unwrap();
+    assert!(site.store.board(&name("hot")).await.unwrap().is_none());
+}
+
+pub async fn undefine_answers_whether_it_was_there(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1), plus("b", 1).at("2026-01-01T07:00:00Z")]).await;
+    assert!(site.store.undefine(&board).await.unwrap());
+    assert!(!site.store.undefine(&board).await.unwrap());
+    assert!(!site.other.undefine(&board).await.unwrap());
+    assert!(site.store.board(board.name()).await.unwrap().is_none());
+}
+
+/// Every call about a board, each expected to find that it has gone.
+async fn all_say_changed(site: &Site, old: &Arc<Board>) {
+    let who = subject("a");
+    let changed = |what: &str, error: Option<StoreError>| {
+        assert!(matches!(error, Some(StoreError::BoardChanged)), "{what}: {error:?}");
+    };
+    for store in [&site.store, &site.other] {
+        let batch = Batch { increments: vec![plus("a", 1).id("x"), plus("b", 1)], return_scores: true };
+        changed("add", store.add(old, batch).await.err());
+        changed("page", store.page(old, 0, 10).await.err());
+        changed("neighbors", store.neighbors(old, &who, 1).await.err());
+        changed("lookup", store.lookup(old, std::slice::from_ref(&who)).await.err());
+        changed("standing", store.standing(old, &who).await.err());
+        changed("count", store.count(old, &who, Reach::Slots(1)).await.err());
+        changed("remove", store.remove(old, &who).await.err());
+        changed("status", store.status(old).await.err());
+        changed("retire_step", store.retire_step(old).await.err());
+        changed("audit_step", store.audit_step(old, AuditCursor::default(), true).await.err());
+    }
+}
+
+pub async fn old_handles_are_told_that_the_board_changed(site: Site) {
+    let old = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&old, vec![plus("a", 1), plus("b", 2)]).await;
+    site.other.page(&old, 0, 10).await.unwrap();
+    assert!(site.store.undefine(&old).await.unwrap());
+    all_say_changed(&site, &old).await;
+    // The same name and definition again is another board all the same.
+    let new = site.board("COUNT(3h, like, post)", "1h").await;
+    assert_ne!(new.generation(), old.generation());
+    site.count(&new, vec![plus("a", 3), plus("b", 4)]).await;
+    all_say_changed(&site, &old).await;
+    for store in [&site.store, &site.other] {
+        assert!(matches!(store.undefine(&old).await, Err(StoreError::BoardChanged) | Ok(false)));
+    }
+    assert_eq!(site.ranking(&new).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 3)]);
+    // Not even after the clock has moved.
+    site.clock("2026-01-02T00:00:00Z").await;
+    all_say_changed(&site, &old).await;
+}
+
+pub async fn defined_anew_it_starts_empty(site: Site) {
+    for (metric, slot) in [
+        ("COUNT(3h, like, post)", "1h"),
+        ("COUNT(3h, like, post)", "1h"),
+        ("COUNT(3h, like, post)", "30m"),
+        ("SUM(1d, like, amount, post)", "1d"),
+        ("COUNT(3h, like, post)", "1h"),
+    ] {
+        let board = site.board(metric, slot).await;
+        let status = site.store.status(&board).await.unwrap();
+        assert_eq!((status.total, status.slots, status.retiring), (0, Vec::new(), Vec::new()));
+        site.count(&board, vec![plus("a", 1).id("x"), plus("b", 2), plus("a", 4).at("2026-01-01T09:00:00Z")]).await;
+        assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), 5), (2, "b".to_owned(), 2)]);
+        assert_eq!(site.audit(&board).await, 2);
+        assert!(site.store.undefine(&board).await.unwrap());
+    }
+}
+
+pub async fn they_do_not_touch_each_other(site: Site) {
+    let one = site.define("one", &definition("COUNT(3h, like, post)", "1h")).await;
+    let two = site.define("two", &definition("COUNT(3h, like, post)", "1h")).await;
+    let short = site.define("short", &definition("COUNT(30m, like, post)", "1m")).await;
+    for (board, amount) in [(&one, 1), (&two, 2), (&short, 4)] {
+        site.count(board, vec![plus("a", amount), plus("b", 8 * amount)]).await;
+    }
+    site.store.remove(&one, &subject("a")).await.unwrap();
+    site.clock("2026-01-01T10:01:00Z").await;
+    assert_eq!(site.ranking(&short).await, []);
+    assert_eq!(site.ranking(&one).await, [(1, "b".to_owned(), 8)]);
+    assert_eq!(site.ranking(&two).await, [(1, "b".to_owned(), 16), (2, "a".to_owned(), 2)]);
+    site.store.undefine(&one).await.unwrap();
+    assert_eq!(site.ranking(&two).await.len(), 2);
+}

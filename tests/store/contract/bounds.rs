@@ -1,0 +1,89 @@
+//! How much a slot holds, and that nothing passes it.
+
+use rolltop::store::{Outcome, Rejection};
+
+use crate::given::{With, plus, subject};
+use crate::site::{COUNTED, DUPLICATE, Site, counted};
+
+const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
+
+pub async fn a_slot_holds_its_bound_and_no_more(site: Site) {
+    let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    assert_eq!(site.score(&board, vec![plus("a", bound), plus("b", 1)]).await, [counted(bound), counted(1)]);
+    let more = vec![plus("a", 1), plus("b", 1), plus("a", 1).at("2026-01-01T08:00:00Z")];
+    assert_eq!(site.add(&board, more).await, [REFUSED, COUNTED, COUNTED]);
+    assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), bound + 1), (2, "b".to_owned(), 2)]);
+    site.count(&board, vec![plus("a", -1), plus("b", 1)]).await;
+    assert_eq!(site.add(&board, vec![plus("a", 1), plus("b", bound)]).await, [COUNTED, REFUSED]);
+    assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), bound + 1), (2, "b".to_owned(), 3)]);
+}
+
+pub async fn below_zero_too(site: Site) {
+    let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    site.count(&board, vec![plus("a", -bound), plus("b", 2)]).await;
+    assert_eq!(site.add(&board, vec![plus("a", -1), plus("b", -bound)]).await, [REFUSED, COUNTED]);
+    assert_eq!(
+        site.add(&board, vec![plus("b", -3), plus("a", 2 * bound), plus("c", 1)]).await,
+        [REFUSED, COUNTED, COUNTED]
+    );
+    let expected = [(1, "a".to_owned(), bound), (2, "c".to_owned(), 1), (3, "b".to_owned(), 2 - bound)];
+    assert_eq!(site.ranking(&board).await, expected);
+}
+
+pub async fn a_refused_sum_is_tried_singly(site: Site) {
+    let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    // Together they pass the bound; one by one, those that fit are counted.
+    let items = vec![plus("a", bound - 1), plus("b", 7), plus("a", 5), plus("a", 1), plus("a", 1), plus("a", -4)];
+    let outcomes = site.score(&board, items).await;
+    let score = bound - 4;
+    assert_eq!(outcomes, [counted(score), counted(7), REFUSED, counted(score), REFUSED, counted(score)]);
+    // A sum that fits is counted whole, though its first item alone would not fit.
+    let outcomes = site.score(&board, vec![plus("a", 10), plus("b", 1), plus("a", -10)]).await;
+    assert_eq!(outcomes, [counted(score), counted(8), counted(score)]);
+    assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), score), (2, "b".to_owned(), 8)]);
+}
+
+pub async fn what_is_refused_is_not_remembered(site: Site) {
+    let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    let items = vec![plus("a", bound + 1).id("x"), plus("b", 1).id("x"), plus("a", 2).id("x"), plus("a", 3).id("x")];
+    assert_eq!(site.add(&board, items).await, [REFUSED, COUNTED, COUNTED, DUPLICATE]);
+    // Known first, so its amount is not looked at.
+    assert_eq!(site.add(&board, vec![plus("a", bound + 1).id("x"), plus("b", 1)]).await, [DUPLICATE, COUNTED]);
+    assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 2), (1, "a".to_owned(), 2)]);
+}
+
+pub async fn no_amount_overflows(site: Site) {
+    let board = site.board("SUM(1h, sale, amount, seller)", "1h").await;
+    for extreme in [i64::MAX, i64::MIN, i64::MAX - 1, 1 << 53, -(1 << 53), (1 << 62) + 1] {
+        let items =
+            vec![plus("a", extreme), plus("b", 1), plus("a", extreme), plus("a", extreme).id("x"), plus("a", 1)];
+        assert_eq!(site.add(&board, items).await, [REFUSED, COUNTED, REFUSED, REFUSED, COUNTED], "{extreme}");
+    }
+    assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 6), (1, "a".to_owned(), 6)]);
+}
+
+pub async fn full_slots_of_either_sign_stay_exact(site: Site) {
+    let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    let hours = ["2026-01-01T07:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z"];
+    for (hour, amount) in hours.into_iter().zip([-bound, bound, bound]) {
+        site.count(&board, vec![plus("a", amount).at(hour), plus("b", -amount).at(hour), plus("c", 1).at(hour)]).await;
+    }
+    assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().score.0, bound);
+    // The negative slot leaves while the newest fills up: the score is at its highest.
+    site.clock("2026-01-01T10:00:00Z").await;
+    site.count(&board, vec![plus("a", bound), plus("b", -bound), plus("c", 1)]).await;
+    assert_eq!(
+        site.ranking(&board).await,
+        [(1, "a".to_owned(), 3 * bound), (2, "c".to_owned(), 3), (3, "b".to_owned(), -3 * bound)]
+    );
+    site.clock("2026-01-01T12:59:59.999Z").await;
+    assert_eq!(
+        site.ranking(&board).await,
+        [(1, "a".to_owned(), bound), (2, "c".to_owned(), 1), (3, "b".to_owned(), -bound)]
+    );
+}

@@ -1,0 +1,106 @@
+//! An id counts once per (board, subject, id) within the dedupe horizon of its arrival.
+
+use rolltop::store::{Batch, Outcome, Rejection};
+
+use crate::given::{With, definition, plus, subject};
+use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
+
+pub async fn count_once_in_a_request(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    let items =
+        vec![plus("a", 1).id("x"), plus("a", 1).id("x"), plus("a", 1), plus("b", 1).id("x"), plus("a", 1).id("y")];
+    let outcomes = site.score(&board, items).await;
+    assert_eq!(outcomes, [counted(3), duplicate(3), counted(3), counted(1), counted(3)]);
+}
+
+pub async fn count_once_across_requests_and_instances(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("y")]).await;
+    for store in [&site.other, &site.store] {
+        let increments = vec![plus("a", 1).id("x"), plus("b", 1).id("y"), plus("b", 1)];
+        let added = store.add(&board, Batch { increments, return_scores: false }).await.unwrap();
+        assert_eq!(added.outcomes, [DUPLICATE, DUPLICATE, COUNTED]);
+    }
+    assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 3), (2, "a".to_owned(), 1)]);
+}
+
+pub async fn a_duplicate_may_say_another_amount_or_time(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1).id("x"), plus("b", 5)]).await;
+    let items = vec![plus("a", 100).id("x"), plus("a", -1).id("x"), plus("a", 1).id("x").at("2026-01-01T08:00:00Z")];
+    assert_eq!(site.score(&board, items).await, [duplicate(1); 3]);
+    assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 5), (2, "a".to_owned(), 1)]);
+}
+
+pub async fn belong_to_a_subject_and_a_board(site: Site) {
+    let one = site.board("COUNT(3h, like, post)", "1h").await;
+    let two = site.define("other", &definition("COUNT(3h, like, post)", "1h")).await;
+    let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x"), plus("a", 1).id("X"), plus("a", 1).id("x ")];
+    site.count(&one, items()).await;
+    site.count(&two, items()).await;
+    assert_eq!(site.add(&one, items()).await, [DUPLICATE; 4]);
+    assert_eq!(site.add(&two, items()).await, [DUPLICATE; 4]);
+}
+
+pub async fn are_remembered_for_the_horizon(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
+    site.count(&board, items()).await;
+    site.clock("2026-01-01T12:29:59.999Z").await;
+    assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
+    site.clock("2026-01-01T12:30:00Z").await;
+    assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
+    assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
+    // Long afterwards, too.
+    site.clock("2026-03-01T00:00:00Z").await;
+    assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
+    assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
+}
+
+pub async fn are_remembered_for_a_day_at_most(site: Site) {
+    let board = site.board("COUNT(7d, like, post)", "1d").await;
+    let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
+    site.count(&board, items()).await;
+    site.clock("2026-01-02T09:29:59.999Z").await;
+    assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
+    site.clock("2026-01-02T09:30:00Z").await;
+    assert_eq!(site.score(&board, items()).await, [counted(2); 2]);
+}
+
+pub async fn are_remembered_from_the_first_arrival(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
+    // The horizon begins when it arrives, whatever time it says it happened.
+    site.count(&board, vec![plus("a", 1).id("x").at("2026-01-01T07:00:00Z"), plus("b", 1).id("x")]).await;
+    site.clock("2026-01-01T12:20:00Z").await;
+    // A repetition does not lengthen it.
+    assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
+    site.clock("2026-01-01T12:30:00Z").await;
+    assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
+}
+
+pub async fn of_late_and_early_items_are_not_remembered(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    let late = || plus("a", 1).id("x").at("2026-01-01T06:00:00Z");
+    let early = || plus("a", 1).id("y").at("2026-01-01T09:31:00Z");
+    let (too_late, too_early) = (Outcome::Rejected(Rejection::TooLate), Outcome::Rejected(Rejection::TooEarly));
+    assert_eq!(site.add(&board, vec![late(), early()]).await, [too_late, too_early]);
+    assert_eq!(site.add(&board, vec![plus("a", 1).id("x"), plus("a", 1).id("y")]).await, [COUNTED; 2]);
+    // Where it belongs is looked at first.
+    assert_eq!(site.add(&board, vec![late(), early()]).await, [too_late, too_early]);
+}
+
+pub async fn outlive_the_removal_of_their_subject(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("x")]).await;
+    site.store.remove(&board, &subject("a")).await.unwrap();
+    assert_eq!(site.add(&board, vec![plus("a", 1).id("x"), plus("a", 1).id("y")]).await, [DUPLICATE, COUNTED]);
+}
+
+pub async fn are_forgotten_with_their_board(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("x")]).await;
+    assert!(site.store.undefine(&board).await.unwrap());
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("x")]).await;
+}

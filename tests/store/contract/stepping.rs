@@ -1,0 +1,204 @@
+//! Retiring in steps: each amount is subtracted once, whoever steps, and every moment in between is consistent.
+
+use std::sync::Arc;
+
+use rolltop::board::{Amount, Board};
+use rolltop::store::Status;
+
+use crate::given::{With, plus, subject, t};
+use crate::site::{Retired, Site, retire_through};
+
+const OLD: &str = "2026-01-01T07:10:00Z";
+
+/// So many subjects with 2 in the slot that leaves at ten, every tenth of which also has 5 in the head.
+async fn crowd(site: &Site, subjects: usize) -> Arc<Board> {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    let every = |step: usize| (0..subjects).step_by(step).map(|i| format!("s{i:05}"));
+    site.count(&board, every(1).map(|who| plus(&who, 2).at(OLD)).collect()).await;
+    site.count(&board, every(10).map(|who| plus(&who, 5)).collect()).await;
+    board
+}
+
+async fn retiring(site: &Site, board: &Arc<Board>) -> u64 {
+    let Status { retiring, frame, .. } = site.store.status(board).await.unwrap();
+    assert_eq!(frame.retiring, retiring.len() as u64);
+    retiring.iter().map(|(_, subjects)| subjects).sum()
+}
+
+pub async fn each_amount_is_subtracted_once(site: Site) {
+    let board = crowd(&site, 3_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    assert_eq!(site.retire(&board).await, Retired { slots: 1, touched: 3_000, removed: 2_700 });
+    let ranking = site.ranking(&board).await;
+    assert_eq!(ranking.len(), 300);
+    assert!(ranking.iter().all(|(rank, _, score)| (*rank, *score) == (1, 5)));
+    assert_eq!(site.retire(&board).await, Retired::default());
+    assert_eq!(site.audit(&board).await, 300);
+}
+
+pub async fn what_retires_shows_until_it_is_done(site: Site) {
+    let board = crowd(&site, 5_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    assert_eq!(retiring(&site, &board).await, 5_000);
+    let status = site.store.status(&board).await.unwrap();
+    assert_eq!(status.retiring, [(t("2026-01-01T07:00:00Z"), 5_000)]);
+    assert_eq!(status.slots, [(t("2026-01-01T09:00:00Z"), 500)]);
+    // The ranking still includes it and says so; the slots do not.
+    let standing = site.store.standing(&board, &subject("s00010")).await.unwrap();
+    assert_eq!((standing.score, standing.frame.retiring), (Amount(7), 1));
+    assert_eq!(standing.slots, [(t("2026-01-01T09:00:00Z"), Amount(5))]);
+    let mut left = 5_000;
+    loop {
+        let step = site.store.retire_step(&board).await.unwrap();
+        let now_left = retiring(&site, &board).await;
+        assert_eq!(now_left, left - step.subjects_touched);
+        let total = site.store.page(&board, 0, 1).await.unwrap().total;
+        assert_eq!(total, 500 + now_left - ranked_twice(&site, &board).await);
+        left = now_left;
+        assert_eq!(step.done, left == 0);
+        if step.done {
+            break;
+        }
+    }
+    assert_eq!(site.store.status(&board).await.unwrap().retiring, []);
+}
+
+/// Subjects that are both live and not yet subtracted: they are one line of the ranking, with 7.
+async fn ranked_twice(site: &Site, board: &Arc<Board>) -> u64 {
+    let page = site.store.page(board, 0, 600).await.unwrap();
+    page.items.iter().filter(|line| line.score == Amount(7)).count() as u64
+}
+
+pub async fn a_step_is_bounded(site: Site) {
+    let board = crowd(&site, 20_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let (mut steps, mut largest) = (0, 0);
+    loop {
+        let step = site.store.retire_step(&board).await.unwrap();
+        steps += 1;
+        largest = largest.max(step.subjects_touched);
+        if step.done {
+            break;
+        }
+    }
+    assert!(steps > 1 && largest < 20_000, "{steps} steps, the largest of {largest} subjects");
+}
+
+pub async fn two_instances_share_the_work(site: Site) {
+    let board = crowd(&site, 8_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let tasks = [&site.store, &site.other, &site.store].map(|store| {
+        let (store, board) = (store.clone(), board.clone());
+        tokio::spawn(async move { retire_through(&store, &board).await })
+    });
+    let mut all = Retired::default();
+    for task in tasks {
+        let one = task.await.unwrap();
+        all.slots += one.slots;
+        all.touched += one.touched;
+        all.removed += one.removed;
+    }
+    assert_eq!(all, Retired { slots: 1, touched: 8_000, removed: 7_200 });
+    assert_eq!(site.audit(&board).await, 800);
+    assert_eq!(site.ranking(&board).await.len(), 800);
+}
+
+pub async fn nothing_to_do_is_done(site: Site) {
+    let board = crowd(&site, 30).await;
+    for _ in 0..3 {
+        let step = site.store.retire_step(&board).await.unwrap();
+        assert_eq!((step.done, step.slots_advanced, step.slots_retired, step.subjects_touched), (true, 0, 0, 0));
+    }
+    assert_eq!(site.ranking(&board).await.len(), 30);
+}
+
+pub async fn advancing_is_reported_once(site: Site) {
+    let board = crowd(&site, 30).await;
+    site.clock("2026-01-01T11:10:00Z").await;
+    let step = site.store.retire_step(&board).await.unwrap();
+    assert_eq!(step.slots_advanced, 2);
+    assert_eq!(step.frame.window.head, t("2026-01-01T11:00:00Z"));
+    assert_eq!(site.store.retire_step(&board).await.unwrap().slots_advanced, 0);
+    // A whole window and more: the step that finds everything expired drops it.
+    site.retire(&board).await;
+    site.clock("2026-01-02T11:10:00Z").await;
+    let step = site.store.retire_step(&board).await.unwrap();
+    assert_eq!((step.slots_advanced, step.slots_retired, step.done), (24, 1, true));
+    assert_eq!(site.store.status(&board).await.unwrap().total, 0);
+}
+
+pub async fn removal_reaches_retiring_slots(site: Site) {
+    let board = crowd(&site, 5_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let removal = site.store.remove(&board, &subject("s00010")).await.unwrap();
+    assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (Amount(7), 1, 1));
+    let removal = site.store.remove(&board, &subject("s00011")).await.unwrap();
+    assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (Amount(2), 0, 1));
+    // They come back before the slot has gone, and are not subtracted from again.
+    site.count(&board, vec![plus("s00010", 1), plus("s00011", 3)]).await;
+    let retired = site.retire(&board).await;
+    assert_eq!((retired.slots, retired.touched), (1, 4_998));
+    let ranking = site.ranking(&board).await;
+    assert_eq!(ranking.len(), 501);
+    assert_eq!(ranking[499..], [(500, "s00011".to_owned(), 3), (501, "s00010".to_owned(), 1)]);
+}
+
+pub async fn audits_are_right_between_any_two_steps(site: Site) {
+    let board = crowd(&site, 6_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    loop {
+        assert!(site.audit(&board).await >= 600);
+        if site.store.retire_step(&board).await.unwrap().done {
+            break;
+        }
+    }
+    assert_eq!(site.audit(&board).await, 600);
+}
+
+pub async fn writes_between_steps_are_kept(site: Site) {
+    let board = crowd(&site, 6_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let mut rounds = 0;
+    loop {
+        // Some of these are subtracted already, some are not, some are new.
+        let who = (0..6_600).step_by(600).map(|i| plus(&format!("s{i:05}"), 1));
+        site.count(&board, who.chain([plus("s00001", -3)]).collect()).await;
+        rounds += 1;
+        if site.store.retire_step(&board).await.unwrap().done {
+            break;
+        }
+    }
+    let ranking = site.ranking(&board).await;
+    assert_eq!(ranking.len(), 602);
+    let tops = ranking.iter().filter(|(_, _, score)| *score == 5 + rounds).count();
+    assert_eq!(tops, 10);
+    assert!(ranking.iter().any(|(_, who, score)| who == "s06000" && *score == rounds));
+    assert_eq!(ranking[601], (602, "s00001".to_owned(), -3 * rounds));
+    assert_eq!(site.audit(&board).await, 602);
+}
+
+pub async fn the_clock_moves_on_between_steps(site: Site) {
+    let board = crowd(&site, 4_000).await;
+    site.count(&board, (0..4_000).map(|i| plus(&format!("s{i:05}"), 3).at("2026-01-01T08:10:00Z")).collect()).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let mut retired = Retired::default();
+    retired.note(&site.store.retire_step(&board).await.unwrap());
+    site.clock("2026-01-01T11:00:00Z").await;
+    let rest = site.retire(&board).await;
+    assert_eq!((retired.slots + rest.slots, retired.touched + rest.touched), (2, 8_000));
+    let ranking = site.ranking(&board).await;
+    assert_eq!(ranking.len(), 400);
+    assert!(ranking.iter().all(|(_, _, score)| *score == 5));
+}
+
+pub async fn everything_expires_between_steps(site: Site) {
+    let board = crowd(&site, 6_000).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    site.store.retire_step(&board).await.unwrap();
+    site.clock("2026-01-01T13:00:00Z").await;
+    site.count(&board, vec![plus("s00001", 1), plus("new", 2)]).await;
+    let page = site.store.page(&board, 0, 10).await.unwrap();
+    assert_eq!((page.total, page.frame.retiring), (2, 0));
+    assert_eq!(site.ranking(&board).await, [(1, "new".to_owned(), 2), (2, "s00001".to_owned(), 1)]);
+    assert_eq!(site.audit(&board).await, 2);
+}

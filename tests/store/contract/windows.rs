@@ -1,0 +1,124 @@
+//! Shorter windows, the slots of a subject and of a board, and the frame of every answer.
+
+use rolltop::board::{Amount, Cover, Frame, Window};
+use rolltop::store::{AuditCursor, Batch, Reach, StoreError};
+
+use crate::given::{With, definition, plus, subject, t};
+use crate::site::Site;
+
+pub async fn counts_over_the_newest_slots(site: Site) {
+    let board = site.board("COUNT(4h, like, post)", "1h").await;
+    let hours = ["2026-01-01T06:00:00Z", "2026-01-01T07:00:00Z", "2026-01-01T08:59:59.999Z", "2026-01-01T09:00:00Z"];
+    site.count(&board, hours.iter().zip([1, 2, 4, 8]).map(|(at, amount)| plus("a", amount).at(at)).collect()).await;
+    for (slots, amount, floor) in
+        [(1, 8, hours[3]), (2, 12, "2026-01-01T08:00:00Z"), (3, 14, hours[1]), (4, 15, hours[0])]
+    {
+        let count = site.store.count(&board, &subject("a"), Reach::Slots(slots)).await.unwrap();
+        assert_eq!((count.amount, count.slots), (Amount(amount), slots));
+        let window = Window { floor: t(floor), head: t("2026-01-01T09:00:00Z"), end: t("2026-01-01T10:00:00Z") };
+        assert_eq!(count.frame, Frame { window, as_of: t("2026-01-01T09:30:00Z"), retiring: 0 });
+    }
+    let nobody = site.store.count(&board, &subject("nobody"), Reach::Slots(2)).await.unwrap();
+    assert_eq!((nobody.amount, nobody.slots), (Amount(0), 2));
+}
+
+pub async fn counts_from_a_time(site: Site) {
+    let board = site.board("COUNT(4h, like, post)", "1h").await;
+    let hours = ["2026-01-01T06:00:00Z", "2026-01-01T07:00:00Z", "2026-01-01T08:59:59.999Z", "2026-01-01T09:00:00Z"];
+    site.count(&board, hours.iter().zip([1, 2, 4, 8]).map(|(at, amount)| plus("a", amount).at(at)).collect()).await;
+    for (from, amount, slots) in [
+        ("2026-01-01T06:00:00Z", 15, 4),
+        ("2026-01-01T06:59:59.999Z", 15, 4),
+        ("2026-01-01T07:00:00Z", 14, 3),
+        ("2026-01-01T08:59:59.999Z", 12, 2),
+        ("2026-01-01T09:00:00Z", 8, 1),
+        ("2026-01-01T09:30:00Z", 8, 1),
+    ] {
+        let count = site.store.count(&board, &subject("a"), Reach::From(t(from))).await.unwrap();
+        assert_eq!((count.amount, count.slots), (Amount(amount), slots), "{from}");
+        assert_eq!(count.frame.window.floor, board.calendar().slot_of(t(from)));
+    }
+}
+
+pub async fn reaching_beyond_the_window_is_an_error(site: Site) {
+    let board = site.board("COUNT(4h, like, post)", "1h").await;
+    site.count(&board, vec![plus("a", 1), plus("b", 1)]).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    let beyond = [Reach::Slots(5), Reach::Slots(u32::MAX), Reach::From(t("2026-01-01T06:59:59.999Z"))];
+    for reach in beyond.into_iter().chain([Reach::From(t("1970-01-01T00:00:00Z"))]) {
+        let error = site.store.count(&board, &subject("a"), reach).await.unwrap_err();
+        let right = matches!(error, StoreError::BeyondWindow { floor } if floor == t("2026-01-01T07:00:00Z"));
+        assert!(right, "{reach:?}: {error:?}");
+    }
+}
+
+pub async fn slots_of_a_standing_are_oldest_first(site: Site) {
+    let board = site.board("COUNT(4h, like, post)", "1h").await;
+    let (six, eight, nine) = ("2026-01-01T06:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z");
+    site.count(&board, vec![plus("a", 1).at(nine), plus("a", -2).at(six), plus("a", 3).at(eight), plus("b", 9)]).await;
+    let standing = site.store.standing(&board, &subject("a")).await.unwrap();
+    assert_eq!(standing.slots, [(t(six), Amount(-2)), (t(eight), Amount(3)), (t(nine), Amount(1))]);
+    assert_eq!(standing.score, Amount(2));
+    // A slot whose amount came back to nothing holds none; one that has expired is not live.
+    site.count(&board, vec![plus("a", -3).at(eight), plus("b", 1)]).await;
+    site.clock("2026-01-01T10:00:00Z").await;
+    assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().slots, [(t(nine), Amount(1))]);
+}
+
+pub async fn full_cover_keeps_one_slot_more(site: Site) {
+    let mut full = definition("COUNT(3h, like, post)", "1h");
+    full.cover = Cover::Full;
+    let board = site.define("full", &full).await;
+    site.count(&board, vec![plus("a", 1).at("2026-01-01T06:00:00Z"), plus("b", 1)]).await;
+    let count = site.store.count(&board, &subject("a"), Reach::Slots(4)).await.unwrap();
+    assert_eq!((count.amount, count.frame.window.floor), (Amount(1), t("2026-01-01T06:00:00Z")));
+    site.clock("2026-01-01T09:59:59.999Z").await;
+    assert_eq!(site.ranking(&board).await.len(), 2);
+    site.clock("2026-01-01T10:00:00Z").await;
+    assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 1)]);
+    site.clock("2026-01-01T12:59:59.999Z").await;
+    assert_eq!(site.ranking(&board).await.len(), 1);
+    site.clock("2026-01-01T13:00:00Z").await;
+    assert_eq!(site.ranking(&board).await, []);
+}
+
+pub async fn every_answer_says_what_it_is_about(site: Site) {
+    let board = site.board("COUNT(3h, like, post)", "1h").await;
+    let who = subject("a");
+    for (now, floor, head, end) in [
+        ("2026-01-01T09:30:00Z", "2026-01-01T07:00:00Z", "2026-01-01T09:00:00Z", "2026-01-01T10:00:00Z"),
+        ("2026-01-01T10:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T10:00:00Z", "2026-01-01T11:00:00Z"),
+        ("2026-02-01T00:00:00.001Z", "2026-01-31T22:00:00Z", "2026-02-01T00:00:00Z", "2026-02-01T01:00:00Z"),
+    ] {
+        site.clock(now).await;
+        // Nothing was written before this moment, so nothing is retiring.
+        let frame =
+            Frame { window: Window { floor: t(floor), head: t(head), end: t(end) }, as_of: t(now), retiring: 0 };
+        let store = &site.store;
+        assert_eq!(store.page(&board, 0, 10).await.unwrap().frame, frame);
+        assert_eq!(store.neighbors(&board, &who, 1).await.unwrap().frame, frame);
+        assert_eq!(store.lookup(&board, std::slice::from_ref(&who)).await.unwrap().frame, frame);
+        assert_eq!(store.standing(&board, &who).await.unwrap().frame, frame);
+        assert_eq!(store.count(&board, &who, Reach::Slots(3)).await.unwrap().frame, frame);
+        assert_eq!(store.remove(&board, &who).await.unwrap().frame, frame);
+        assert_eq!(store.status(&board).await.unwrap().frame, frame);
+        assert_eq!(store.retire_step(&board).await.unwrap().frame, frame);
+        assert_eq!(store.audit_step(&board, AuditCursor::default(), false).await.unwrap().frame, frame);
+        assert_eq!(store.add(&board, Batch::default()).await.unwrap().frame, frame);
+    }
+}
+
+pub async fn status_lists_the_slots_that_exist(site: Site) {
+    let board = site.board("COUNT(4h, like, post)", "1h").await;
+    assert_eq!(site.store.status(&board).await.unwrap().slots, []);
+    let (six, eight, nine) = ("2026-01-01T06:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z");
+    let items =
+        vec![plus("a", 1).at(six), plus("b", 2).at(six), plus("a", 1).at(nine), plus("c", 4).at(eight), plus("c", 5)];
+    site.count(&board, items).await;
+    let status = site.store.status(&board).await.unwrap();
+    assert_eq!((status.total, status.slots), (3, vec![(t(six), 2), (t(eight), 1), (t(nine), 2)]));
+    site.clock("2026-01-01T10:00:00Z").await;
+    site.retire(&board).await;
+    let status = site.store.status(&board).await.unwrap();
+    assert_eq!((status.total, status.slots, status.retiring), (2, vec![(t(eight), 1), (t(nine), 2)], Vec::new()));
+}

@@ -1,0 +1,156 @@
+//! The stores and the oracle do the same at once, step by step, and must answer the same.
+//!
+//! A sequence of operations is drawn from a seed. `ROLLTOP_MODEL_SEED=<n>` runs just that one;
+//! `ROLLTOP_MODEL_SEQUENCES=<n>` says how many are run, 2,000 unless told otherwise, each time others.
+//! What differs is made smaller before it is shown.
+
+mod seen;
+mod sequence;
+mod side;
+
+use std::time::Duration;
+
+use rand::Rng;
+use tokio::task::JoinSet;
+
+use self::seen::Seen;
+use self::sequence::{Sequence, Step};
+use self::side::Side;
+use crate::site::{Home, Kind};
+
+const SEQUENCES: u64 = 2_000;
+/// How many sequences run at the same time.
+const AT_ONCE: usize = 16;
+/// How many smaller sequences are tried before the smallest failing one so far is shown.
+const ATTEMPTS: usize = 250;
+/// Longer than any sequence takes, and short enough to tell of one that hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stores_and_oracle_agree() {
+    let from_environment = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
+    let seeds = match from_environment("ROLLTOP_MODEL_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => {
+            let first = rand::rng().random_range(0..1 << 32);
+            first..first + from_environment("ROLLTOP_MODEL_SEQUENCES").unwrap_or(SEQUENCES)
+        }
+    };
+    let mut running = JoinSet::new();
+    for seed in seeds {
+        if running.len() >= AT_ONCE {
+            judge(running.join_next().await).await;
+        }
+        running.spawn(async move { (seed, attempt(Sequence::from_seed(seed)).await) });
+    }
+    while !running.is_empty() {
+        judge(running.join_next().await).await;
+    }
+}
+
+async fn judge(finished: Option<Result<(u64, Result<(), Failure>), tokio::task::JoinError>>) {
+    if let Some(finished) = finished
+        && let (seed, Err(failure)) = finished.expect("a sequence catches its own panics")
+    {
+        let (sequence, failure) = smaller(Sequence::from_seed(seed), failure).await;
+        let steps: Vec<String> = sequence.steps.iter().map(|step| format!("  {step:?}")).collect();
+        let boards: Vec<String> = sequence.boards.iter().map(|board| format!("  {board:?}")).collect();
+        panic!(
+            "{}\nafter, from {}, on\n{}\nthe steps\n{}\nand a check of every board\nROLLTOP_MODEL_SEED={seed} runs the whole of it again",
+            failure.what,
+            sequence.start,
+            boards.join("\n"),
+            steps.join("\n"),
+        );
+    }
+}
+
+struct Failure {
+    /// Steps done when it showed, the failing one included.
+    steps: usize,
+    what: String,
+}
+
+/// Runs a sequence in a task of its own, so that a panic of a store is a failure like others.
+async fn attempt(sequence: Sequence) -> Result<(), Failure> {
+    let all = sequence.steps.len();
+    let failed = |what| Err(Failure { steps: all, what });
+    match tokio::time::timeout(PATIENCE, tokio::spawn(run(sequence))).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(panic)) => failed(panic.to_string()),
+        Err(_) => failed(format!("not done after {PATIENCE:?}")),
+    }
+}
+
+async fn run(sequence: Sequence) -> Result<(), Failure> {
+    let before = |what| Failure { steps: 0, what };
+    let open = |kind: Kind| Side::open(Home::new(kind), sequence.start, &sequence.boards);
+    let mut oracle = open(Kind::Oracle).await.map_err(before)?;
+    let mut sides = Vec::new();
+    for kind in Kind::stores() {
+        sides.push(open(kind).await.map_err(before)?);
+    }
+    let checks = (0..sequence.boards.len()).map(|board| Step::Check { board });
+    for (nth, step) in sequence.steps.iter().cloned().chain(checks).enumerate() {
+        let failed = |what| Failure { steps: nth + 1, what };
+        let expected = oracle.run(&step).await.map_err(|what| failed(format!("oracle, {step:?}: {what}")))?;
+        for side in &mut sides {
+            let name = side.name();
+            let found = side.run(&step).await.map_err(|what| failed(format!("{name}, {step:?}: {what}")))?;
+            compare(&expected, found).map_err(|what| failed(format!("{name}, {step:?}: {what}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(expected: &[Seen], found: Vec<Seen>) -> Result<(), String> {
+    if expected.len() != found.len() {
+        return Err(format!("answers {found:?}\nnot {expected:?}"));
+    }
+    for (expected, found) in expected.iter().zip(found) {
+        let (expected, found) = match found.has_equal_scores() {
+            true => (expected.clone(), found),
+            false => (expected.clone().without_scores(), found.without_scores()),
+        };
+        if expected != found {
+            return Err(format!("answers {found:?}\nnot {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out whatever the failure does not need: what comes after it, then ever smaller runs of steps, then items.
+async fn smaller(mut sequence: Sequence, mut failure: Failure) -> (Sequence, Failure) {
+    sequence.steps.truncate(failure.steps);
+    let mut attempts = 0;
+    let mut length = sequence.steps.len().div_ceil(2);
+    while length > 0 {
+        let mut at = 0;
+        while at < sequence.steps.len() && attempts < ATTEMPTS {
+            attempts += 1;
+            let mut shorter = sequence.clone();
+            shorter.steps.drain(at..(at + length).min(sequence.steps.len()));
+            match attempt(shorter.clone()).await {
+                Err(found) => {
+                    shorter.steps.truncate(found.steps);
+                    (sequence, failure) = (shorter, found);
+                }
+                Ok(()) => at += length,
+            }
+        }
+        length /= 2;
+    }
+    for step in 0..sequence.steps.len() {
+        let mut item = 0;
+        while let Some(shorter) = sequence.without_item(step, item)
+            && attempts < ATTEMPTS
+        {
+            attempts += 1;
+            match attempt(shorter.clone()).await {
+                Err(found) => (sequence, failure) = (shorter, found),
+                Ok(()) => item += 1,
+            }
+        }
+    }
+    (sequence, failure)
+}

@@ -1,0 +1,122 @@
+//! What an operation answered, in a form that can be compared.
+
+use rolltop::board::{Amount, Frame, Timestamp};
+use rolltop::store::{
+    Added, Lookup, Outcome, Page, Rejection, Removal, Result, Standing, Status, Store, StoreError, WindowCount,
+};
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Seen {
+    Added(Frame, Vec<Outcome>),
+    Page(Page),
+    Lookup(Lookup),
+    Standing(Standing),
+    Count(WindowCount),
+    Removal(Removal),
+    Status(Status),
+    Clock(Timestamp),
+    Done,
+    BoardChanged,
+    BeyondWindow(Timestamp),
+}
+
+/// What it answered; anything that no sequence should meet is an error to be told.
+pub fn seen<T: Into<Seen>>(store: &dyn Store, answer: Result<T>) -> Result<Seen, String> {
+    match answer {
+        Ok(answer) => Ok(answer.into()),
+        Err(StoreError::BoardChanged) => Ok(Seen::BoardChanged),
+        Err(StoreError::BeyondWindow { floor }) => Ok(Seen::BeyondWindow(floor)),
+        Err(error) => Err(format!("{}: {error:?}", store.kind())),
+    }
+}
+
+impl Seen {
+    pub fn retiring(&self) -> u64 {
+        self.frame().map_or(0, |frame| frame.retiring)
+    }
+
+    fn frame(&self) -> Option<&Frame> {
+        match self {
+            Seen::Added(frame, _) => Some(frame),
+            Seen::Page(page) => Some(&page.frame),
+            Seen::Lookup(lookup) => Some(&lookup.frame),
+            Seen::Standing(standing) => Some(&standing.frame),
+            Seen::Count(count) => Some(&count.frame),
+            Seen::Removal(removal) => Some(&removal.frame),
+            Seen::Status(status) => Some(&status.frame),
+            Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
+        }
+    }
+
+    /// Whether the scores in it say the same on every store: not while a slot is retiring, which goes at each store's
+    /// own pace; not where the last of one went with this very removal; and not where an item was refused, for the
+    /// others of a refused sum may be tried in another step.
+    pub fn has_equal_scores(&self) -> bool {
+        let refused = |outcome: &Outcome| *outcome == Outcome::Rejected(Rejection::OutOfRange);
+        self.retiring() == 0
+            && match self {
+                Seen::Added(_, outcomes) => !outcomes.iter().any(refused),
+                Seen::Removal(removal) => removal.retiring_slots == 0,
+                _ => true,
+            }
+    }
+
+    /// Without what may still hold a part of an expired slot: what is left is the same on every store, always.
+    pub fn without_scores(mut self) -> Seen {
+        match &mut self {
+            Seen::Added(frame, outcomes) => {
+                frame.retiring = 0;
+                for outcome in outcomes {
+                    if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
+                        *score = score.map(|_| Amount(0));
+                    }
+                }
+            }
+            Seen::Page(page) => {
+                (page.frame.retiring, page.total) = (0, 0);
+                page.items.clear();
+            }
+            Seen::Lookup(lookup) => {
+                (lookup.frame.retiring, lookup.total) = (0, 0);
+                lookup.scores.fill(None);
+            }
+            Seen::Standing(standing) => {
+                (standing.frame.retiring, standing.total, standing.better) = (0, 0, 0);
+                (standing.score, standing.rank) = (Amount(0), None);
+            }
+            Seen::Count(count) => count.frame.retiring = 0,
+            Seen::Removal(removal) => {
+                (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, Amount(0), 0);
+            }
+            Seen::Status(status) => {
+                (status.frame.retiring, status.total) = (0, 0);
+                status.retiring.clear();
+            }
+            Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => {}
+        }
+        self
+    }
+}
+
+impl From<Added> for Seen {
+    fn from(added: Added) -> Seen {
+        Seen::Added(added.frame, added.outcomes)
+    }
+}
+
+impl From<Timestamp> for Seen {
+    fn from(time: Timestamp) -> Seen {
+        Seen::Clock(time)
+    }
+}
+
+macro_rules! seen_as {
+    ($($name:ident: $answer:ty),*) => {
+        $(impl From<$answer> for Seen {
+            fn from(answer: $answer) -> Seen {
+                Seen::$name(answer)
+            }
+        })*
+    };
+}
+seen_as!(Page: Page, Lookup: Lookup, Standing: Standing, Count: WindowCount, Removal: Removal, Status: Status);

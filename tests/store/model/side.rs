@@ -1,0 +1,223 @@
+//! One store in the model: its instances, its handles of the boards, and how each operation is done to it.
+
+use std::sync::Arc;
+
+use rolltop::board::{Amount, Board, BoardName, Definition, EventId, Timestamp};
+use rolltop::store::{Batch, ClockMode, Defined, Increment, Reach, Store};
+
+use super::seen::{Seen, seen};
+use super::sequence::{Item, Leap, Look, Size, Step, crowd, everyone, who};
+use crate::given::name;
+use crate::site::{Home, audit_through, retire_through};
+
+pub struct Side {
+    home: Home,
+    instances: Vec<Arc<dyn Store>>,
+    pub boards: Vec<Arc<Board>>,
+    /// The handle each board had before it was last defined anew.
+    stale: Vec<Option<Arc<Board>>>,
+    clock: ClockMode,
+}
+
+type Outcome<T> = Result<T, String>;
+
+impl Side {
+    pub async fn open(home: Home, start: Timestamp, definitions: &[Definition]) -> Outcome<Side> {
+        let clock = ClockMode::Simulated(start);
+        let instances = home.instances(clock).await;
+        let mut boards = Vec::new();
+        for (nth, definition) in definitions.iter().enumerate() {
+            boards.push(define(&instances[0], &board_name(nth), definition).await?);
+        }
+        let stale = vec![None; boards.len()];
+        Ok(Side { home, instances, boards, stale, clock })
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.home.name()
+    }
+
+    /// Does one step and answers what it showed.
+    pub async fn run(&mut self, step: &Step) -> Outcome<Vec<Seen>> {
+        match step {
+            Step::Add { board, items, scores, through } => Ok(vec![self.add(*board, items, *scores, *through).await?]),
+            Step::Crowd { board, first, at, through } => {
+                Ok(vec![self.add(*board, &crowd(*first, *at), true, *through).await?])
+            }
+            Step::Clock(leap) => Ok(vec![self.leap(*leap).await?]),
+            Step::Retire { board, steps, through } => self.retire(*board, *steps, *through).await,
+            Step::RetireTogether { board, items } => self.retire_together(*board, items).await,
+            Step::Remove { board, who: nth, through } => {
+                let store = self.instance(*through);
+                Ok(vec![seen(&*store, store.remove(&self.boards[*board], &who(*nth)).await)?])
+            }
+            Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
+            Step::Stale { board, through } => self.use_stale(*board, *through).await,
+            Step::Audit { board } => self.audit(*board).await,
+            Step::Reopen { close, through } => self.reopen(*close, *through).await,
+            Step::Look { board, at, through } => Ok(vec![self.look(*board, *at, *through).await?]),
+            Step::Check { board } => self.check(*board).await,
+        }
+    }
+
+    fn instance(&self, nth: usize) -> Arc<dyn Store> {
+        self.instances[nth % self.instances.len()].clone()
+    }
+
+    async fn now(&self) -> Outcome<Timestamp> {
+        self.instances[0].now().await.map_err(|error| format!("{error:?}"))
+    }
+
+    async fn batch(&self, board: &Board, items: &[Item], return_scores: bool) -> Outcome<Batch> {
+        let now = self.now().await?;
+        let window = board.window_at(now);
+        let bound = board.slot_bound().0;
+        let increment = |item: &Item| Increment {
+            subject: who(item.who),
+            amount: Amount(match item.amount {
+                Size::Units(units) => units,
+                Size::Bound { sign, off } => sign * bound + off,
+            }),
+            at: item.at.map(|at| at.resolve(board, &window, now)),
+            id: item.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
+        };
+        Ok(Batch { increments: items.iter().map(increment).collect(), return_scores })
+    }
+
+    async fn add(&self, board: usize, items: &[Item], scores: bool, through: usize) -> Outcome<Seen> {
+        let (store, board) = (self.instance(through), &self.boards[board]);
+        let batch = self.batch(board, items, scores).await?;
+        seen(&*store, store.add(board, batch).await)
+    }
+
+    async fn leap(&self, leap: Leap) -> Outcome<Seen> {
+        let to = leap.resolve(&self.boards, self.now().await?);
+        seen(&*self.instances[0], self.instances[0].set_clock(to).await)
+    }
+
+    async fn retire(&self, board: usize, steps: usize, through: usize) -> Outcome<Vec<Seen>> {
+        for nth in 0..steps {
+            let store = self.instance(through + nth);
+            let step = store.retire_step(&self.boards[board]).await.map_err(|error| format!("{error:?}"))?;
+            if step.done && step.frame.retiring > 0 {
+                return Err(format!("done, and {} slots are retiring", step.frame.retiring));
+            }
+        }
+        Ok(vec![Seen::Done])
+    }
+
+    async fn retire_together(&self, board: usize, items: &[Item]) -> Outcome<Vec<Seen>> {
+        let retiring = |nth| {
+            let (store, board) = (self.instance(nth), self.boards[board].clone());
+            tokio::spawn(async move { retire_through(&store, &board).await })
+        };
+        let (one, two) = (retiring(0), retiring(1));
+        let added = self.add(board, items, false, 1).await;
+        for task in [one, two] {
+            task.await.map_err(|error| error.to_string())?;
+        }
+        Ok(vec![added?.without_scores()])
+    }
+
+    async fn redefine(&mut self, board: usize, definition: &Definition, through: usize) -> Outcome<Vec<Seen>> {
+        let (store, old) = (self.instance(through), self.boards[board].clone());
+        if !store.undefine(&old).await.map_err(|error| format!("{error:?}"))? {
+            return Err("the board was not there to be undefined".to_owned());
+        }
+        self.boards[board] = define(&self.instance(through + 1), old.name(), definition).await?;
+        self.stale[board] = Some(old);
+        self.check(board).await
+    }
+
+    async fn use_stale(&self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
+        let Some(stale) = &self.stale[board] else { return Ok(Vec::new()) };
+        let store = self.instance(through);
+        let batch = Batch { increments: vec![crate::given::plus("a", 1)], return_scores: true };
+        Ok(vec![
+            seen(&*store, store.add(stale, batch).await)?,
+            seen(&*store, store.page(stale, 0, 5).await)?,
+            seen(&*store, store.remove(stale, &who(0)).await)?,
+        ])
+    }
+
+    async fn audit(&self, board: usize) -> Outcome<Vec<Seen>> {
+        let (_, differences) = audit_through(&self.instances, &self.boards[board]).await;
+        if differences.is_empty() { Ok(vec![Seen::Done]) } else { Err(format!("{differences:?}")) }
+    }
+
+    /// Ends an instance, properly or by letting go of it, and opens it again.
+    async fn reopen(&mut self, close: bool, through: usize) -> Outcome<Vec<Seen>> {
+        let nth = through % self.instances.len();
+        if !self.home.outlives_its_store() {
+            return Ok(vec![Seen::Done]);
+        }
+        let old = self.instances.remove(nth);
+        if close {
+            old.close().await.map_err(|error| format!("{error:?}"))?;
+        }
+        drop(old);
+        self.instances.insert(nth, self.home.instance(self.clock).await);
+        for board in &mut self.boards {
+            let found = self.instances[nth].board(board.name()).await.map_err(|error| format!("{error:?}"))?;
+            let found = found.ok_or_else(|| format!("{} is gone after a restart", board.name()))?;
+            if (found.generation(), found.definition()) != (board.generation(), board.definition()) {
+                return Err(format!("{found:?} after a restart instead of {board:?}"));
+            }
+            // An old handle must go on working, and so must a new one.
+            if close {
+                *board = found;
+            }
+        }
+        Ok(vec![Seen::Done])
+    }
+
+    async fn look(&self, board: usize, at: Look, through: usize) -> Outcome<Seen> {
+        let (store, board) = (self.instance(through), &self.boards[board]);
+        match at {
+            Look::Page { offset, limit } => seen(&*store, store.page(board, offset, limit).await),
+            Look::Neighbors { who: nth, radius } => seen(&*store, store.neighbors(board, &who(nth), radius).await),
+            Look::Lookup { who: asked } => seen(&*store, store.lookup(board, &asked.map(who)).await),
+            Look::Standing { who: nth } => seen(&*store, store.standing(board, &who(nth)).await),
+            Look::Count { who: nth, slots } => seen(&*store, store.count(board, &who(nth), Reach::Slots(slots)).await),
+            Look::CountFrom { who: nth, from } => {
+                let now = self.now().await?;
+                let from = from.resolve(board, &board.window_at(now), now);
+                seen(&*store, store.count(board, &who(nth), Reach::From(from)).await)
+            }
+            Look::Status => seen(&*store, store.status(board).await),
+        }
+    }
+
+    /// All there is to read, once nothing is retiring.
+    async fn check(&self, board: usize) -> Outcome<Vec<Seen>> {
+        retire_through(&self.instance(0), &self.boards[board]).await;
+        let mut all = self.audit(board).await?;
+        let through = self.instances.len() - 1;
+        let whole = Look::Page { offset: 0, limit: 1_000 };
+        for look in [Look::Status, whole, Look::Page { offset: 2, limit: 3 }] {
+            all.push(self.look(board, look, through).await?);
+        }
+        for nth in 0..everyone().count() {
+            all.push(self.look(board, Look::Standing { who: nth }, nth).await?);
+        }
+        all.push(self.look(board, Look::Neighbors { who: 0, radius: 2 }, 0).await?);
+        all.push(self.look(board, Look::Lookup { who: [2, 0, 4] }, 0).await?);
+        let slots = self.boards[board].slots().div_ceil(2);
+        all.push(self.look(board, Look::Count { who: 1, slots }, through).await?);
+        match all.iter().find(|seen| seen.retiring() > 0) {
+            Some(seen) => Err(format!("retired until done, yet {seen:?}")),
+            None => Ok(all),
+        }
+    }
+}
+
+fn board_name(nth: usize) -> BoardName {
+    name(&format!("board{nth}"))
+}
+
+async fn define(store: &Arc<dyn Store>, name: &BoardName, definition: &Definition) -> Outcome<Arc<Board>> {
+    match store.define(name, definition).await {
+        Ok(Defined::Created(board)) => Ok(board),
+        other => Err(format!("{other:?} instead of a new board")),
+    }
+}

@@ -1,0 +1,123 @@
+//! Several instances on one server.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+
+#[tokio::test]
+async fn instances_that_add_and_retire_at_once_agree_exactly() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let board = hourly(&one, "hot").await;
+        // What was acknowledged: slot and subject to amount.
+        let oracle: Arc<Mutex<BTreeMap<(Timestamp, String), i64>>> = Arc::default();
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut running = Vec::new();
+        for task in 0..6_usize {
+            let store = if task % 2 == 0 { one.clone() } else { two.clone() };
+            let (board, stop, oracle) = (board.clone(), stop.clone(), oracle.clone());
+            running.push(tokio::spawn(async move {
+                let mut number = task;
+                while !stop.load(Ordering::SeqCst) {
+                    if task < 4 {
+                        let items: Vec<_> = (0..40)
+                            .map(|i| {
+                                number += 7;
+                                item(&format!("s{}", number % 900), (i % 5) as i64 - 1)
+                            })
+                            .collect();
+                        let added = add(&store, &board, items.clone()).await;
+                        let mut oracle = oracle.lock().unwrap();
+                        for (item, outcome) in items.iter().zip(&added.outcomes) {
+                            assert!(matches!(outcome, Outcome::Counted { .. }), "{outcome:?}");
+                            let key = (added.frame.window.head, item.subject.as_str().to_owned());
+                            *oracle.entry(key).or_default() += item.amount.0;
+                        }
+                    } else {
+                        store.retire_step(&board).await.unwrap();
+                    }
+                }
+            }));
+        }
+        let mut now = t(START);
+        for _ in 0..30 {
+            let before = oracle.lock().unwrap().len();
+            while oracle.lock().unwrap().len() < before + 300 {
+                tokio::task::yield_now().await;
+            }
+            now = now.plus_millis(3_600_000);
+            two.set_clock(now).await.unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+        for task in running {
+            task.await.unwrap();
+        }
+        let step = roll_over(&one, &board).await;
+        assert_eq!((step.done, step.frame.retiring), (true, 0));
+        let mut expected: BTreeMap<String, i64> = BTreeMap::new();
+        for ((slot, name), amount) in
+            oracle.lock().unwrap().iter().filter(|((slot, _), _)| *slot >= step.frame.window.floor)
+        {
+            assert!(*slot <= step.frame.window.head);
+            *expected.entry(name.clone()).or_default() += amount;
+        }
+        expected.retain(|_, score| *score != 0);
+        let held: BTreeMap<String, i64> = scores(&two, &board).await.into_iter().collect();
+        assert_eq!(held, expected);
+        assert_eq!(audit(&two, &board, false).await.1, []);
+        assert!(keys(&server, "*:s:*").len() <= 3);
+    }
+}
+
+#[tokio::test]
+async fn retiring_that_stops_between_any_two_steps_is_finished_by_others() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (two, three) = (simulated(&server).await, simulated(&server).await);
+        let mut cut = 0;
+        let mut now = t("2026-01-01T04:30:00Z");
+        loop {
+            let one = simulated(&server).await;
+            one.set_clock(now).await.unwrap();
+            let board = hourly(&one, &format!("hot-{cut}")).await;
+            add(&one, &board, (0..1_000).map(|i| item(&format!("s{i}"), i + 1))).await;
+            now = now.plus_millis(3_600_000);
+            one.set_clock(now).await.unwrap();
+            add(&one, &board, (0..1_000).step_by(3).map(|i| item(&format!("s{i}"), -(i + 1)))).await;
+            now = now.plus_millis(2 * 3_600_000);
+            one.set_clock(now).await.unwrap();
+            let mut done = false;
+            for _ in 0..cut {
+                done = one.retire_step(&board).await.unwrap().done;
+            }
+            drop(one);
+            assert_eq!(audit(&two, &board, false).await.1, [], "after {cut} steps");
+            let (a, b) = tokio::join!(roll_over(&two, &board), roll_over(&three, &board));
+            assert!(a.done && b.done);
+            let expected: Vec<(String, i64)> = (0..1_000).step_by(3).map(|i| (format!("s{i}"), -(i + 1))).collect();
+            assert_eq!(scores(&three, &board).await, expected, "after {cut} steps");
+            if done {
+                break;
+            }
+            cut += 1;
+        }
+        assert!(cut >= 3, "a slot was retired in {cut} steps: too few to interrupt");
+    }
+}
+
+#[tokio::test]
+async fn a_board_defined_at_once_by_many_is_one_board() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let (a, b) = tokio::join!(hourly(&one, "hot"), hourly(&two, "hot"));
+        assert_eq!(a.generation(), b.generation());
+        let other = Definition::new("COUNT(4h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        let conflict = two.define(a.name(), &other).await.unwrap();
+        assert!(matches!(conflict, Defined::Conflict(kept) if kept.definition() == a.definition()));
+        assert_eq!(two.board(a.name()).await.unwrap().unwrap().generation(), a.generation());
+    }
+}

@@ -1,0 +1,258 @@
+//! A store under test, made fresh, and what tests ask of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rolltop::board::{Amount, Board, Definition, Timestamp};
+use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
+use rolltop::store::redis::{RedisOptions, RedisStore};
+use rolltop::store::{
+    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, RetireStep, Store,
+};
+use tempfile::TempDir;
+
+use crate::given::{definition, name, t};
+use crate::oracle::Oracle;
+use crate::redis_server::{Engine, RedisServer};
+
+/// The time on a new site's clock.
+pub const START: &str = "2026-01-01T09:30:00Z";
+
+/// Which store.
+#[derive(Clone)]
+pub enum Kind {
+    Oracle,
+    Embedded,
+    Redis(Engine),
+}
+
+impl Kind {
+    /// Every store but the oracle: Redis once for each engine there is.
+    pub fn stores() -> Vec<Kind> {
+        std::iter::once(Kind::Embedded).chain(Engine::available().into_iter().map(Kind::Redis)).collect()
+    }
+}
+
+/// Where a store lives: empty at first, and its own.
+pub enum Home {
+    Oracle,
+    Embedded(TempDir),
+    Redis { name: &'static str, url: String, prefix: String },
+}
+
+impl Home {
+    pub fn new(kind: Kind) -> Home {
+        match kind {
+            Kind::Oracle => Home::Oracle,
+            Kind::Embedded => Home::Embedded(tempfile::tempdir().expect("a temporary folder")),
+            Kind::Redis(engine) => {
+                static PREFIXES: AtomicU64 = AtomicU64::new(0);
+                let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
+                Home::Redis { name: engine.name, url: server_url(&engine), prefix }
+            }
+        }
+    }
+
+    pub fn name(&self) -> &'static str {
+        match self {
+            Home::Oracle => "oracle",
+            Home::Embedded(_) => "embedded",
+            Home::Redis { name, .. } => name,
+        }
+    }
+
+    /// Whether what the store holds is there for the next instance.
+    pub fn outlives_its_store(&self) -> bool {
+        !matches!(self, Home::Oracle)
+    }
+
+    /// One more instance of the store.
+    pub async fn instance(&self, clock: ClockMode) -> Arc<dyn Store> {
+        let limits = Limits::default();
+        match self {
+            Home::Oracle => Arc::new(Oracle::new(clock)),
+            Home::Embedded(folder) => {
+                let path = folder.path().join("data");
+                let options = EmbeddedOptions { path, clock, durability: Durability::EverySecond, limits };
+                Embedded::open(options).await.expect("an embedded store")
+            }
+            Home::Redis { url, prefix, .. } => {
+                let (url, prefix) = (url.clone(), prefix.clone());
+                let options = RedisOptions { url, prefix, clock, limits, queue: 1_000_000 };
+                RedisStore::connect(options).await.expect("a Redis store")
+            }
+        }
+    }
+
+    /// As many instances as the store may have at once; two are enough.
+    pub async fn instances(&self, clock: ClockMode) -> Vec<Arc<dyn Store>> {
+        let mut instances = vec![self.instance(clock).await];
+        if matches!(self, Home::Redis { .. }) {
+            instances.push(self.instance(clock).await);
+        }
+        instances
+    }
+}
+
+/// The server that all tests of this process share, each with a prefix of its own.
+fn server_url(engine: &Engine) -> String {
+    static SERVERS: Mutex<Vec<(Engine, RedisServer)>> = Mutex::new(Vec::new());
+    let mut servers = SERVERS.lock();
+    let at = servers.iter().position(|(of, _)| of == engine).unwrap_or_else(|| {
+        servers.push((engine.clone(), RedisServer::start(engine)));
+        servers.len() - 1
+    });
+    servers[at].1.url()
+}
+
+/// A store of its own, empty, on a simulated clock that reads [`START`] unless told otherwise.
+pub struct Site {
+    pub kind: Kind,
+    pub store: Arc<dyn Store>,
+    /// The same store through another instance, where a store may have several; else the same instance.
+    pub other: Arc<dyn Store>,
+    _home: Home,
+}
+
+/// What a series of retire steps did in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retired {
+    pub slots: u64,
+    pub touched: u64,
+    pub removed: u64,
+}
+
+impl Site {
+    pub async fn new(kind: Kind) -> Site {
+        Site::on(kind, ClockMode::Simulated(t(START))).await
+    }
+
+    pub async fn on(kind: Kind, clock: ClockMode) -> Site {
+        let home = Home::new(kind.clone());
+        let instances = home.instances(clock).await;
+        let (store, other) = (instances[0].clone(), instances[instances.len() - 1].clone());
+        Site { kind, store, other, _home: home }
+    }
+
+    /// Defines `board` anew.
+    pub async fn board(&self, metric: &str, slot: &str) -> Arc<Board> {
+        self.define("board", &definition(metric, slot)).await
+    }
+
+    pub async fn define(&self, board: &str, definition: &Definition) -> Arc<Board> {
+        match self.store.define(&name(board), definition).await.unwrap() {
+            Defined::Created(board) => board,
+            other => panic!("{other:?} instead of a new board"),
+        }
+    }
+
+    pub async fn clock(&self, to: &str) {
+        self.clock_at(t(to)).await;
+    }
+
+    pub async fn clock_at(&self, to: Timestamp) {
+        assert_eq!(self.store.set_clock(to).await.unwrap(), to);
+    }
+
+    pub async fn add(&self, board: &Arc<Board>, increments: Vec<Increment>) -> Vec<Outcome> {
+        let sent = increments.len();
+        let added = self.store.add(board, Batch { increments, return_scores: false }).await.unwrap();
+        assert_eq!(added.outcomes.len(), sent, "one outcome per item");
+        added.outcomes
+    }
+
+    /// Adds what must all be counted.
+    pub async fn count(&self, board: &Arc<Board>, increments: Vec<Increment>) {
+        let sent = increments.len();
+        assert_eq!(self.add(board, increments).await, vec![COUNTED; sent]);
+    }
+
+    /// Adds, asking for scores.
+    pub async fn score(&self, board: &Arc<Board>, increments: Vec<Increment>) -> Vec<Outcome> {
+        self.store.add(board, Batch { increments, return_scores: true }).await.unwrap().outcomes
+    }
+
+    /// Retires until nothing below the floor remains.
+    pub async fn retire(&self, board: &Arc<Board>) -> Retired {
+        retire_through(&self.store, board).await
+    }
+
+    /// The whole ranking once nothing is retiring, in small pages.
+    pub async fn ranking(&self, board: &Arc<Board>) -> Vec<(u64, String, i64)> {
+        self.retire(board).await;
+        let mut lines = Vec::new();
+        loop {
+            let page = self.store.page(board, lines.len() as u64, 7).await.unwrap();
+            assert_eq!(page.frame.retiring, 0);
+            let full = page.items.len() == 7;
+            lines.extend(page.items.into_iter().map(plain));
+            if !full {
+                assert_eq!(lines.len() as u64, page.total);
+                return lines;
+            }
+        }
+    }
+
+    /// Audits everything through both instances in turn; answers how many subjects were compared.
+    pub async fn audit(&self, board: &Arc<Board>) -> u64 {
+        let (checked, differences) = audit_through(&[self.store.clone(), self.other.clone()], board).await;
+        assert_eq!(differences, []);
+        checked
+    }
+}
+
+pub const COUNTED: Outcome = Outcome::Counted { score: None };
+pub const DUPLICATE: Outcome = Outcome::Duplicate { score: None };
+
+pub fn counted(score: i64) -> Outcome {
+    Outcome::Counted { score: Some(Amount(score)) }
+}
+
+pub fn duplicate(score: i64) -> Outcome {
+    Outcome::Duplicate { score: Some(Amount(score)) }
+}
+
+pub fn plain(line: Ranked) -> (u64, String, i64) {
+    (line.rank, line.subject.as_str().to_owned(), line.score.0)
+}
+
+impl Retired {
+    pub fn note(&mut self, step: &RetireStep) {
+        self.slots += step.slots_retired;
+        self.touched += step.subjects_touched;
+        self.removed += step.subjects_removed;
+    }
+}
+
+/// Retires through one instance until nothing below the floor remains, giving way while another steps.
+pub async fn retire_through(store: &Arc<dyn Store>, board: &Arc<Board>) -> Retired {
+    let mut retired = Retired::default();
+    loop {
+        let step = store.retire_step(board).await.unwrap();
+        retired.note(&step);
+        if step.done {
+            return retired;
+        }
+        if step.skipped {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}
+
+/// Audits everything, each step through the next instance.
+pub async fn audit_through(stores: &[Arc<dyn Store>], board: &Arc<Board>) -> (u64, Vec<Difference>) {
+    let (mut checked, mut differences, mut cursor) = (0, Vec::new(), AuditCursor::default());
+    for store in stores.iter().cycle() {
+        let step = store.audit_step(board, cursor, false).await.unwrap();
+        assert_eq!(step.repaired, 0, "nothing is repaired unasked");
+        checked += step.checked;
+        differences.extend(step.differences);
+        match step.next {
+            Some(next) => cursor = next,
+            None => break,
+        }
+    }
+    (checked, differences)
+}
