@@ -46,7 +46,7 @@ pub(super) use self::receipt::{Counts, Receipt};
     request_body(description = "One increment, a batch, or a stream.", content(
         (super::openapi::IncrementsBody = "application/json", examples(
             ("one" = (summary = "One increment", value = json!({"subject": "post-1", "amount": 2}))),
-            ("batch" = (summary = "A batch", value = json!({"increments": [
+            ("several" = (summary = "A batch", value = json!({"increments": [
                 {"subject": "post-1"}, {"subject": "post-2", "amount": -1, "id": "e-82"}]}))),
         )),
         (String = "application/x-ndjson", example = "{\"subject\":\"post-1\",\"amount\":2}\n{\"subject\":\"post-2\",\"id\":\"e-83\"}\n"),
