@@ -163,6 +163,7 @@ impl Writer {
             writes.push(Write::Put(key(JOURNAL, &[&self.sequence.to_be_bytes()]), seal(pending.operations)));
         }
         if writes.is_empty() {
+            acknowledge(pending.waiting, Ok(()));
             return Ok(());
         }
         let digest = self.digest_after(&writes)?;
