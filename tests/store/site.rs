@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rolltop::board::{Amount, Board, Definition, Timestamp};
-use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
+use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
     AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, RetireStep, Store,
@@ -25,20 +25,25 @@ pub const START: &str = "2026-01-01T09:30:00Z";
 pub enum Kind {
     Oracle,
     Embedded,
+    /// Folds its journal all the time, where it usually takes 30 s.
+    EmbeddedFolding,
     Redis(Engine),
 }
 
 impl Kind {
     /// Every store but the oracle: Redis once for each engine there is.
     pub fn stores() -> Vec<Kind> {
-        std::iter::once(Kind::Embedded).chain(Engine::available().into_iter().map(Kind::Redis)).collect()
+        [Kind::Embedded, Kind::EmbeddedFolding]
+            .into_iter()
+            .chain(Engine::available().into_iter().map(Kind::Redis))
+            .collect()
     }
 }
 
 /// Where a store lives: empty at first, and its own.
 pub enum Home {
     Oracle,
-    Embedded(TempDir),
+    Embedded { folder: TempDir, pace: Pace },
     Redis { name: &'static str, url: String, prefix: String },
 }
 
@@ -46,7 +51,8 @@ impl Home {
     pub fn new(kind: Kind) -> Home {
         match kind {
             Kind::Oracle => Home::Oracle,
-            Kind::Embedded => Home::Embedded(tempfile::tempdir().expect("a temporary folder")),
+            Kind::Embedded => Home::embedded(Pace::default()),
+            Kind::EmbeddedFolding => Home::embedded(Pace { every: Duration::MAX, bytes: 100 }),
             Kind::Redis(engine) => {
                 static PREFIXES: AtomicU64 = AtomicU64::new(0);
                 let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
@@ -55,10 +61,14 @@ impl Home {
         }
     }
 
+    fn embedded(pace: Pace) -> Home {
+        Home::Embedded { folder: tempfile::tempdir().expect("a temporary folder"), pace }
+    }
+
     pub fn name(&self) -> &'static str {
         match self {
             Home::Oracle => "oracle",
-            Home::Embedded(_) => "embedded",
+            Home::Embedded { .. } => "embedded",
             Home::Redis { name, .. } => name,
         }
     }
@@ -73,10 +83,10 @@ impl Home {
         let limits = Limits::default();
         match self {
             Home::Oracle => Arc::new(Oracle::new(clock)),
-            Home::Embedded(folder) => {
+            Home::Embedded { folder, pace } => {
                 let path = folder.path().join("data");
                 let options = EmbeddedOptions { path, clock, durability: Durability::EverySecond, limits };
-                Embedded::open(options).await.expect("an embedded store")
+                Embedded::open_at_pace(options, *pace).await.expect("an embedded store")
             }
             Home::Redis { url, prefix, .. } => {
                 let (url, prefix) = (url.clone(), prefix.clone());

@@ -54,7 +54,8 @@ use self::disk::{Disk, DiskError, Fjall};
 use self::journal::{Journal, Sweep, Ticket};
 use self::tables::{Advance, Tables};
 use self::watermark::Watermark;
-use self::writer::{Pace, Progress, Writer};
+pub use self::writer::Pace;
+use self::writer::{Progress, Writer};
 use super::{ClockTrust, Limits, Result, StoreError};
 use crate::board::{Board, Timestamp};
 
@@ -79,7 +80,12 @@ impl Embedded {
     /// [`StoreError::Setup`] if the directory is in use or cannot be made, [`StoreError::ClockModeMismatch`] if it
     /// was made with the other clock mode, [`StoreError::Corrupt`] if something is damaged or missing.
     pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
-        let open = || Self::open_on(options, Pace::default(), open_database);
+        Self::open_at_pace(options, Pace::default()).await
+    }
+
+    /// Opens as [`open`](Self::open) does, and folds the journal at another pace.
+    pub async fn open_at_pace(options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
+        let open = move || Self::open_on(options, pace, open_database);
         tokio::task::spawn_blocking(open).await.map_err(|error| StoreError::Backend { source: Box::new(error) })?
     }
 

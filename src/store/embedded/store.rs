@@ -14,7 +14,7 @@ use super::tables::Tables;
 use super::{Embedded, audit, reading, recovery, writing};
 use crate::board::{Amount, Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, Batch, Defined, Lookup, Page, Reach, Removal, Result, RetireStep, Standing, Status,
+    Added, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reach, Removal, Result, RetireStep, Standing, Status,
     Store, StoreError, WindowCount,
 };
 
@@ -109,6 +109,10 @@ impl Store for Embedded {
             writing::apply(board, tables, &batch, self.limits.max_skew, operations)
         })?;
         ticket.wait().await?;
+        if added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Duplicate { .. })) {
+            // What counted it first may still be on its way to the disk, and this answer vouches for it.
+            self.journal.catch_up().wait().await?;
+        }
         Ok(added)
     }
 

@@ -23,10 +23,13 @@ const MARK_EVERY: Duration = Duration::from_millis(500);
 /// Why nothing is written after an orderly end.
 pub(super) const CLOSED: &str = "the store is closed";
 
-/// When the journal is folded into the records: whichever comes first.
+/// When the journal is folded into the records: whichever comes first. Folding often makes opening quick and writing
+/// slow.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub struct Pace {
+    /// So long after the last time.
     pub every: Duration,
+    /// So many bytes of journal.
     pub bytes: u64,
 }
 
@@ -162,6 +165,7 @@ impl Writer {
             writes.push(Write::Put(key(JOURNAL, &[&self.sequence.to_be_bytes()]), seal(pending.operations)));
         }
         if writes.is_empty() {
+            acknowledge(pending.waiting, Ok(()));
             return Ok(());
         }
         let digest = self.digest_after(&writes)?;
@@ -210,8 +214,9 @@ impl Writer {
 
     /// When something is to be done although nobody writes.
     fn next_deadline(&self) -> Option<Instant> {
-        let fold = (self.progress.unfolded > 0 && self.progress.fold.is_none())
-            .then(|| self.progress.folded_at + self.pace.every);
+        let awaits_fold = self.progress.unfolded > 0 && self.progress.fold.is_none();
+        // A pace too long to be a time means never.
+        let fold = self.progress.folded_at.checked_add(self.pace.every).filter(|_| awaits_fold);
         let sync = match self.durability {
             Durability::Always => (self.watermark.sequence < self.synced).then(|| self.progress.marked_at + MARK_EVERY),
             Durability::EverySecond => (self.synced < self.sequence).then(|| self.progress.synced_at + SYNC_EVERY),
