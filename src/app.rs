@@ -19,6 +19,15 @@ use crate::telemetry;
 /// How often finished histograms are folded, so that `/metrics` stays cheap and small.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
+/// Connections each worker takes at once; more wait in the listening queue.
+const MAX_CONNECTIONS: usize = 25_000;
+
+/// A client has so long to send a request's head, so that slow ones do not hold connections for ever.
+const SLOW_REQUEST: Duration = Duration::from_secs(10);
+
+/// An idle connection is closed after so long.
+const IDLE_CONNECTION: Duration = Duration::from_secs(75);
+
 /// A service that listens but does not answer yet: [`run_until_stopped`](Self::run_until_stopped) runs it.
 pub struct Application {
     address: SocketAddr,
@@ -67,13 +76,18 @@ impl Application {
                 metrics,
             },
         });
-        let server = HttpServer::new(move || App::new().configure(http::configure(state.clone())))
-            .workers(config.workers)
-            .shutdown_timeout(config.shutdown_timeout.as_secs())
-            .disable_signals()
-            .listen(listener)
-            .map_err(listen)?
-            .run();
+        let server = HttpServer::new(move || {
+            App::new().wrap(http::cors(&state.options.cors_origins)).configure(http::configure(state.clone()))
+        })
+        .workers(config.workers)
+        .max_connections(MAX_CONNECTIONS)
+        .client_request_timeout(SLOW_REQUEST)
+        .keep_alive(IDLE_CONNECTION)
+        .shutdown_timeout(config.shutdown_timeout.as_secs())
+        .disable_signals()
+        .listen(listener)
+        .map_err(listen)?
+        .run();
         Ok(Self { address, server, service, scheduler })
     }
 
