@@ -17,6 +17,14 @@ pub(super) enum Write {
     Delete(Vec<u8>),
 }
 
+impl Write {
+    pub(super) fn key(&self) -> &[u8] {
+        match self {
+            Write::Put(key, _) | Write::Delete(key) => key,
+        }
+    }
+}
+
 /// A key and its value.
 pub(super) type Pair = (Vec<u8>, Vec<u8>);
 

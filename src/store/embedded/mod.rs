@@ -2,13 +2,13 @@
 //!
 //! # What is where
 //! - **Memory** holds every live record: all boards must fit. Per board, behind one lock: subjects' records with
-//!   all their slices, each slot's subjects, the [ranking](ranking), and the ids counted lately ([`tables`]).
-//!   Roughly 150 bytes a subject and 24 more for each further slice, plus the subject's text.
-//! - **The journal** lists what became of each write: absolute amounts, not changes ([`codec`]). One thread
-//!   ([`writer`]) writes whatever has gathered as one group; who wrote waits for its group ([`journal`]).
-//! - **The records** in the database are what opening reads; now and then the journal is [folded](fold) into them.
-//! - All of it is one fjall keyspace ([`disk`]), and beside it stand a lock file and the
-//!   [watermark](watermark), which tells a journal that ends from one that was cut off.
+//!   all their slices, each slot's subjects, the ranking, and the ids counted lately (`tables`).
+//!   Roughly 200 bytes a subject and 24 more for each further slice, plus the subject's text.
+//! - **The journal** lists what became of each write: absolute amounts, not changes (`codec`). One thread
+//!   (`writer`) writes whatever has gathered as one group; who wrote waits for its group (`journal`).
+//! - **The records** in the database are what opening reads; now and then the journal is folded into them.
+//! - All of it is one fjall keyspace (`disk`), and beside it stand a lock file and the
+//!   watermark, which tells a journal that ends from one that was cut off.
 //!
 //! # The life of a write
 //! Lock the board; read the clock, move head and floor; apply the batch to memory; append its operations to the
@@ -31,6 +31,8 @@ mod record;
 mod recovery;
 mod store;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod watermark;
 mod writer;
 mod writing;
@@ -48,7 +50,7 @@ pub use options::{Durability, DurabilityError, EmbeddedOptions};
 use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, Reading};
 use self::codec::Operations;
-use self::disk::{Disk, Fjall};
+use self::disk::{Disk, DiskError, Fjall};
 use self::journal::{Journal, Sweep, Ticket};
 use self::tables::{Advance, Tables};
 use self::watermark::Watermark;
@@ -72,7 +74,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Opens the data directory, making it if there is none, and reads it into memory: about a second for a
+    /// Opens the data directory, making it if there is none, and reads it into memory: some seconds for a
     /// million subjects.
     ///
     /// [`StoreError::Setup`] if the directory is in use or cannot be made, [`StoreError::ClockModeMismatch`] if it
@@ -83,28 +85,25 @@ impl Embedded {
 
     /// Opens as [`open`](Self::open) does, and folds the journal at another pace.
     pub async fn open_at_pace(options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
-        let open = move || Self::open_on(options, pace, |disk| disk);
+        let open = move || Self::open_on(options, pace, open_database);
         tokio::task::spawn_blocking(open).await.map_err(|error| StoreError::Backend { source: Box::new(error) })?
     }
 
-    /// `wrap` may put something between the store and the disk, which tests do to make it fail.
+    /// Opens with a disk of the caller's making: tests have one that fails, and one to look into.
     fn open_on(
         options: EmbeddedOptions,
         pace: Pace,
-        wrap: impl FnOnce(Arc<dyn Disk>) -> Arc<dyn Disk>,
+        open: impl FnOnce(&Path) -> Result<Arc<dyn Disk>, DiskError>,
     ) -> Result<Arc<Embedded>> {
         let folder = &options.path;
         let lock = lock(folder)?;
-        let corrupt = |error: disk::DiskError| StoreError::Corrupt {
+        let corrupt = |error: DiskError| StoreError::Corrupt {
             detail: format!("{}: {error}. Restore the folder from a backup", folder.display()),
         };
-        let database = folder.join("database");
-        precheck::precheck(&database).map_err(corrupt)?;
-        let disk: Arc<dyn Disk> = Arc::new(Fjall::open(&database).map_err(corrupt)?);
+        let disk = open(&folder.join("database")).map_err(corrupt)?;
         let recovered = recovery::recover(disk.as_ref(), folder, options.clock)?;
         // Whatever opening has relied on is to be on the disk before more is built on it.
         disk.sync().map_err(corrupt)?;
-        let disk = wrap(disk);
 
         let boards: Arc<Boards> = Arc::new(RwLock::new(recovered.boards));
         let journal = Arc::new(Journal::new(options.durability));
@@ -245,6 +244,11 @@ impl Tables {
         }
         believed
     }
+}
+
+fn open_database(path: &Path) -> Result<Arc<dyn Disk>, DiskError> {
+    precheck::precheck(path)?;
+    Ok(Arc::new(Fjall::open(path)?))
 }
 
 fn setup(folder: &Path, what: &str, error: std::io::Error) -> StoreError {

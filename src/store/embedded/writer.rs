@@ -88,9 +88,9 @@ impl Progress {
 }
 
 impl Drop for Writer {
-    /// However the thread ends, a panic included, nobody waits for it for ever.
     fn drop(&mut self) {
-        self.journal.fail("the journal's thread has failed");
+        // However the thread ends, nobody may go on waiting for it.
+        self.journal.fail("the journal has stopped");
     }
 }
 
@@ -152,7 +152,9 @@ impl Writer {
 
     /// Writes one group: a piece of background work, and all that was pending.
     fn write(&mut self, piece: Vec<Write>, mut pending: Pending) -> Result<(), DiskError> {
+        // A board defined a moment ago may be in both; what is pending was read later.
         let mut writes = piece;
+        writes.retain(|write| !pending.entries.contains_key(write.key()));
         let urgent = !pending.operations.is_empty() || !pending.entries.is_empty();
         writes.extend(pending.writes());
         self.progress.sweeps.append(&mut pending.sweeps);
@@ -185,9 +187,10 @@ impl Writer {
     fn digest_after(&self, writes: &[Write]) -> Result<u64, DiskError> {
         let mut digest = self.digest;
         for write in writes {
-            let (key, new) = match write {
-                Write::Put(key, value) => (key, share(key, value)),
-                Write::Delete(key) => (key, 0),
+            let key = write.key();
+            let new = match write {
+                Write::Put(key, value) => share(key, value),
+                Write::Delete(_) => 0,
             };
             if has_share(key) {
                 let old = self.disk.get(key)?.map_or(0, |value| share(key, &value));
