@@ -14,8 +14,8 @@ use super::tables::Tables;
 use super::{Embedded, audit, reading, recovery, writing};
 use crate::board::{Amount, Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reach, Removal, Result, RetireStep, Standing, Status,
-    Store, StoreError, WindowCount,
+    Added, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reach, Removal, Result, RetireStep, Standing,
+    Status, Store, StoreError, WindowCount,
 };
 
 /// What a step of retiring aims at.
