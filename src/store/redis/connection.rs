@@ -80,15 +80,15 @@ impl Link {
             Err(_) => Failure::Unknown(format!("no answer in {} s", RESPONSE.as_secs())),
         };
         let discard = match &failure {
-            Failure::Unknown(_) => true,
+            Failure::Unknown(reason) => Some(reason),
             // After a failover the old server stays connected: look for the new one.
-            Failure::ReadOnly(reason) => reason.contains("READONLY"),
-            _ => false,
+            Failure::ReadOnly(reason) if reason.contains("READONLY") => Some(reason),
+            _ => None,
         };
-        if discard {
+        if let Some(reason) = discard {
             let mut state = self.state.lock().await;
             if state.open.take_if(|(open, _)| *open == count).is_some() {
-                tracing::warn!(at = self.address(), ?failure, "a connection to Redis is given up");
+                tracing::warn!(at = self.address(), reason, "a connection to Redis is given up");
             }
         }
         Err(failure)

@@ -21,8 +21,8 @@
 //!
 //! Everything about a board is changed through scripts only (`lua/`), each atomic. Each first makes sure of the
 //! generation, reads the clock and advances the window, which the caller computes and the script checks: Lua
-//! needs no calendar, and no two instances need agree on the time. See [`session`] for how calls are repeated,
-//! [`combine`] for how writes are gathered, [`write`] for how a lost reply is made good.
+//! needs no calendar, and no two instances need agree on the time. See `session` for how calls are repeated,
+//! `combine` for how writes are gathered, `write` for how a lost reply is made good.
 
 mod boards;
 mod combine;

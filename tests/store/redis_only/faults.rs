@@ -92,7 +92,7 @@ async fn a_lost_reply_is_given_again_as_it_was() {
         let outcomes =
             add(&store, &board, [item("a", 3), with_id(item("a", 4), "x"), item("b", 1), item("a", -1)]).await.outcomes;
         assert_eq!(proxy.happened(), 1);
-        assert_eq!(outcomes, [counted(2), counted(6), Outcome::Rejected(Rejection::OutOfRange), counted(2)]);
+        assert_eq!(outcomes, [counted(6), counted(6), Outcome::Rejected(Rejection::OutOfRange), counted(6)]);
         assert_eq!(scores(&store, &board).await, [("b".to_owned(), bound), ("a".to_owned(), 6)]);
     }
 }
