@@ -15,10 +15,13 @@ const LATENCY_BOUNDS: [f64; 14] =
 /// Bounds of histograms that count things, such as the increments that left in one flush.
 const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0];
 
-/// Sends log lines to standard error, at the level `RUST_LOG` says, `info` if it says nothing. Later calls do
+/// What is logged where `RUST_LOG` says nothing: what Rolltop has to tell, and the libraries' warnings.
+const USUAL_LEVELS: &str = "warn,rolltop=info";
+
+/// Sends log lines to standard error, at the levels `RUST_LOG` says. Later calls do
 /// nothing, so that several applications can live in one process.
 pub fn start_logging(format: LogFormat) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(USUAL_LEVELS));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
     let started = match format {

@@ -34,7 +34,7 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Measure this machine: rates and latencies, each beside a baseline in the same run
     Bench(bench::BenchArgs),
-    /// Ask a running server whether it is ready, for container health checks
+    /// Ask a running server whether it lives (or with --ready whether it can serve), for container health checks
     Healthcheck(healthcheck::HealthcheckArgs),
     /// Print the OpenAPI document
     Openapi,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
+use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -38,6 +39,8 @@ pub(super) fn score(board: &Arc<Board>, units: Amount) -> Score {
     Score { units: units.0, decimals: board.decimals() }
 }
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 /// 200 with this body.
 pub(super) fn json(body: &impl Serialize) -> HttpResponse {
     json_with(StatusCode::OK, body)
@@ -45,8 +48,10 @@ pub(super) fn json(body: &impl Serialize) -> HttpResponse {
 
 /// This status with this body.
 pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> HttpResponse {
-    match serde_json::to_vec(body) {
-        Ok(text) => HttpResponse::build(status).content_type("application/json").body(text),
+    // Room for most answers at once; a long page grows it twice.
+    let mut text = Vec::with_capacity(1_024);
+    match serde_json::to_writer(&mut text, body) {
+        Ok(()) => HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(text),
         Err(error) => Problem::new(Code::Internal, format!("an answer could not be written as JSON: {error}")).into(),
     }
 }

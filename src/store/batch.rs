@@ -93,6 +93,9 @@ impl<'a> Plan<'a> {
         increments: impl IntoIterator<Item = (usize, &'a Increment)>,
     ) -> Self {
         let mut plan = Plan::default();
+        let increments = increments.into_iter();
+        // A single increment, the most frequent request of all, has nothing to be added up with.
+        let is_alone = increments.size_hint().1 == Some(1);
         let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
         for (index, increment) in increments {
             let slot = match board.place(increment.at, now, window, max_skew) {
@@ -106,7 +109,7 @@ impl<'a> Plan<'a> {
                     continue;
                 }
             };
-            if increment.id.is_none() {
+            if increment.id.is_none() && !is_alone {
                 match open.entry((slot, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
                         let entry = &mut plan.entries[*found.get()];

@@ -80,7 +80,7 @@ async fn a_data_directory_serves_one_process() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_remembers_its_clock() {
     let folder = tempfile::tempdir().unwrap();
-    let server = RedisServer::start(&Engine::any());
+    let server = RedisServer::start(&Engine::available()[0]);
     for store in ["embedded", &server.url()] {
         let args = ["--store", store, "--clock", "simulated=2026-01-01T00:00:00Z"];
         let mut simulated = Running::start(folder.path(), &args);

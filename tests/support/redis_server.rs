@@ -40,11 +40,6 @@ impl Engine {
         );
         engines
     }
-
-    /// The first engine there is.
-    pub fn any() -> Engine {
-        Engine::available().swap_remove(0)
-    }
 }
 
 /// A running server. Dropping it stops the server at once, as a crash would.

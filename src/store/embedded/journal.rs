@@ -5,7 +5,7 @@
 //! waits for a timer, and a thousand writers share one record (and, with `always`, one sync).
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -49,7 +49,7 @@ pub(super) struct Journal {
     durability: Durability,
     /// Held for an append or a swap, never across a write or an await.
     pending: Mutex<Pending>,
-    wake: Condvar,
+    wake: Arc<Condvar>,
     /// Set once: why no more is written.
     failed: OnceLock<String>,
 }
@@ -60,8 +60,41 @@ pub(super) struct Journal {
 pub(super) enum Ticket {
     /// There is nothing to wait for.
     Done,
-    Waiting(oneshot::Receiver<Result<(), DiskError>>),
+    Waiting(oneshot::Receiver<Result<(), DiskError>>, WakeWriter),
     Refused(String),
+}
+
+/// Wakes the writer when dropped: once the others that are ready on this thread have appended, too, or when whoever
+/// appended has gone away.
+#[derive(Debug)]
+pub(super) struct WakeWriter(Arc<Condvar>);
+
+impl Drop for WakeWriter {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// How often to look for the acknowledgement before asking to be woken.
+const LOOKS: usize = 3;
+
+/// Waits for the acknowledgement. Both sides spare system calls under load, at the price of a few polls: the writer
+/// is woken once for all requests that were ready together, and what it has written by the time this thread has
+/// served others is seen at the next look, so that it need not wake this thread for each.
+async fn settle(
+    receiver: &mut oneshot::Receiver<Result<(), DiskError>>,
+    wake: WakeWriter,
+) -> Result<Result<(), DiskError>, oneshot::error::RecvError> {
+    tokio::task::yield_now().await;
+    drop(wake);
+    for _ in 0..LOOKS {
+        match receiver.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => tokio::task::yield_now().await,
+            Err(oneshot::error::TryRecvError::Closed) => break,
+            Ok(result) => return Ok(result),
+        }
+    }
+    receiver.await
 }
 
 impl Ticket {
@@ -70,7 +103,7 @@ impl Ticket {
         let reason = match self {
             Ticket::Done => return Ok(()),
             Ticket::Refused(reason) => reason,
-            Ticket::Waiting(receiver) => match receiver.await {
+            Ticket::Waiting(mut receiver, wake) => match settle(&mut receiver, wake).await {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => error.0,
                 Err(_) => "the journal has stopped".to_owned(),
@@ -82,7 +115,7 @@ impl Ticket {
 
 impl Journal {
     pub(super) fn new(durability: Durability) -> Self {
-        Self { durability, pending: Mutex::default(), wake: Condvar::new(), failed: OnceLock::new() }
+        Self { durability, pending: Mutex::default(), wake: Arc::default(), failed: OnceLock::new() }
     }
 
     /// Whether a write may begin: asked before memory changes.
@@ -135,13 +168,13 @@ impl Journal {
             return Ticket::Refused(reason.clone());
         }
         change(&mut pending);
-        self.wake.notify_one();
         if self.durability == Durability::Off {
+            self.wake.notify_one();
             return Ticket::Done;
         }
         let (sender, receiver) = oneshot::channel();
         pending.waiting.push(sender);
-        Ticket::Waiting(receiver)
+        Ticket::Waiting(receiver, WakeWriter(self.wake.clone()))
     }
 
     /// Asks the writer to write what is there, sync, and end.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Waker};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -27,7 +28,7 @@ const HOUR: i64 = 3_600_000;
 struct Memory {
     entries: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     fails: AtomicBool,
-    /// Held by a test to keep a group from being written.
+    /// Whoever holds it keeps groups from being written.
     gate: Mutex<()>,
 }
 
@@ -374,4 +375,25 @@ async fn a_step_of_retiring_is_bounded_and_everything_expired_goes_at_once() {
     let step = store.retire_step(&board).await.unwrap();
     assert_eq!((step.done, step.slots_retired, step.slots_advanced), (true, 1, 97));
     assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_duplicate_waits_for_what_counted_it() {
+    let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::new(Memory::default()));
+    let store = open(folder.path(), &disk, Pace::default()).unwrap();
+    let board = define(&store, "COUNT(3h, like, post)").await;
+    let increments = || vec![increment(1, 1, None, Some(1)), increment(2, 1, None, Some(2))];
+    let counted = [Outcome::Counted { score: None }; 2];
+    let (mut first, mut second) = {
+        let _shut = disk.gate.lock();
+        let mut first = Box::pin(add(&store, &board, increments()));
+        let mut once = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut once).is_pending());
+        let mut second = Box::pin(add(&store, &board, increments()));
+        assert!(second.as_mut().poll(&mut once).is_pending(), "the disk does not have it yet");
+        (first, second)
+    };
+    assert_eq!(first.as_mut().await.unwrap(), counted);
+    assert_eq!(second.as_mut().await.unwrap(), [Outcome::Duplicate { score: None }; 2]);
+    assert_eq!(add(&store, &board, increments()).await.unwrap(), [Outcome::Duplicate { score: None }; 2]);
 }

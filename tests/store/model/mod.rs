@@ -11,7 +11,7 @@ mod side;
 use std::time::Duration;
 
 use rand::Rng;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use self::seen::Seen;
 use self::sequence::{Sequence, Step};
@@ -48,7 +48,7 @@ async fn stores_and_oracle_agree() {
     }
 }
 
-async fn judge(finished: Option<Result<(u64, Result<(), Failure>), tokio::task::JoinError>>) {
+async fn judge(finished: Option<Result<Judged, JoinError>>) {
     if let Some(finished) = finished
         && let (seed, Err(failure)) = finished.expect("a sequence catches its own panics")
     {
@@ -66,6 +66,9 @@ async fn judge(finished: Option<Result<(u64, Result<(), Failure>), tokio::task::
         );
     }
 }
+
+/// The seed of a sequence, and how it went.
+type Judged = (u64, Result<(), Failure>);
 
 struct Failure {
     /// Steps done when it showed, the failing one included.
