@@ -165,7 +165,12 @@ impl Calendar {
     fn start(&self, index: i64) -> Timestamp {
         match self.grid {
             Grid::Universal { length, shift } => Timestamp::from_millis(index * length - shift),
-            Grid::Local { length, shift } => self.first_instant_showing(local(index * length - shift)),
+            Grid::Local { length, shift } => {
+                // A slot may be longer than all of time: beyond it every start is one of time's two ends.
+                let (first, last) = (-2 * DAY, Timestamp::MAX.millis() / 1_000 + 2 * DAY);
+                let shown = index.saturating_mul(length).saturating_sub(shift).clamp(first, last);
+                self.first_instant_showing(local(shown))
+            }
             Grid::Months => {
                 let month0 = u32::try_from(index.rem_euclid(12)).unwrap_or(0);
                 let first = i32::try_from(index.div_euclid(12))
@@ -312,6 +317,19 @@ mod tests {
         assert_eq!(apia.slot_of(t("2011-12-30T09:59:59Z")), last);
         assert_eq!(apia.next(last), t("2011-12-30T10:00:00Z"));
         assert_eq!(apia.previous(t("2011-12-30T10:00:00Z")), last);
+    }
+
+    #[test]
+    fn slots_longer_than_time_itself_have_one_start_and_no_end() {
+        for zone in ["UTC", "Europe/Berlin", "Pacific/Apia", "America/New_York"] {
+            for slot in ["95000000d", "4000000000d", "4294967295d"] {
+                let longest = calendar(slot, zone);
+                let at = t("2026-01-01T09:00:00Z");
+                assert!(longest.slot_of(at) < t("1970-01-02T00:00:00Z"), "{slot} in {zone}");
+                assert_eq!(longest.next(at), Timestamp::MAX, "{slot} in {zone}");
+                assert_eq!(longest.slot_of(Timestamp::MAX), longest.slot_of(at), "{slot} in {zone}");
+            }
+        }
     }
 
     #[test]

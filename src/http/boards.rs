@@ -1,7 +1,5 @@
 //! Boards: defined at run time, inspected, audited, removed.
 
-use std::sync::Arc;
-
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::{Data, Payload};
@@ -16,6 +14,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
 use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Score, Span, Subject, Timestamp};
+use crate::service::About;
 
 /// A board as it is defined, with every default filled in.
 #[derive(Debug, Serialize, ToSchema)]
@@ -137,8 +136,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     Parameters::read(&request, &[])?;
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let status = state.service.status(&board).await?;
-    let board = state.board_answered(&name).await?;
+    let About { board, answer: status } = state.service.status(&board).await?;
     let slots = |slots: Vec<(Timestamp, u64)>| {
         let slot = |(from, subjects)| SlotStatus { from, to: board.calendar().next(from), subjects };
         slots.into_iter().map(slot).collect()
@@ -284,8 +282,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let repair = Parameters::read(&request, &["repair"])?.flag("repair")?;
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let report = state.service.audit(&board, repair).await?;
-    let board: Arc<Board> = state.board_answered(&name).await?;
+    let About { board, answer: report } = state.service.audit(&board, repair).await?;
     let units = |units: u64| Score { units: i64::try_from(units).unwrap_or(i64::MAX), decimals: board.decimals() };
     let example = |difference: crate::store::Difference| AuditDifference {
         subject: difference.subject,

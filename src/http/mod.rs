@@ -33,8 +33,7 @@ pub use openapi::openapi;
 pub use problem::Problem;
 pub use routes::{configure, registered};
 
-use crate::board::{Board, BoardName};
-use crate::service::{self, Service};
+use crate::service::Service;
 
 /// What can be set about the HTTP layer.
 #[derive(Clone)]
@@ -63,12 +62,4 @@ pub struct HttpState {
     pub service: Arc<Service>,
     /// How they are taken.
     pub options: HttpOptions,
-}
-
-impl HttpState {
-    /// The board that an answer of the service is about. It need not be the one that was asked about: where that
-    /// was defined anew meanwhile, the service has looked it up and asked again.
-    async fn board_answered(&self, name: &BoardName) -> service::Result<Arc<Board>> {
-        self.service.board(name).await
-    }
 }

@@ -15,6 +15,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
 use crate::board::{Board, BoardName, Order, Score, Subject, Timestamp};
+use crate::service::About;
 use crate::store::{Lookup, Page};
 
 /// The most lines of a page, and the most subjects of a look-up.
@@ -92,8 +93,8 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     let limit = parameters.number("limit", 50, 1..=MOST_LINES)?;
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let page = state.service.page(&board, offset, u32::try_from(limit).unwrap_or(u32::MAX)).await?;
-    let board = state.board_answered(&name).await?;
+    let limit_lines = u32::try_from(limit).unwrap_or(u32::MAX);
+    let About { board, answer: page } = state.service.page(&board, offset, limit_lines).await?;
     let after = offset + page.items.len() as u64;
     let more = !page.items.is_empty() && after < page.total;
     let next = more.then(|| format!("/v1/boards/{name}/rankings?offset={after}&limit={limit}"));
@@ -166,8 +167,7 @@ pub(super) async fn lookup(
     let board = state.service.board(&name).await?;
     let body = body::read_json(&request, payload, state.options.max_body).await?;
     let subjects = subjects(&body)?;
-    let found = state.service.lookup(&board, &subjects).await?;
-    let board = state.board_answered(&name).await?;
+    let About { board, answer: found } = state.service.lookup(&board, &subjects).await?;
     Ok(answer::json(&Among {
         metric: board.definition().metric.to_string(),
         window: WindowBounds::of(&board, &found.frame),

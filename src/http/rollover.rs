@@ -91,8 +91,8 @@ pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<
 async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<Rollover, Problem> {
     let board = state.service.board(&name).await?;
     let report = match dry_run {
-        true => state.service.rollover_preview(&board).await?,
-        false => state.service.rollover(&board).await?,
+        true => state.service.rollover_preview(&board).await?.answer,
+        false => state.service.rollover(&board).await?.answer,
     };
     Ok(Rollover {
         board: name,

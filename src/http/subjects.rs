@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::rankings::{self, Line};
 use super::{HttpState, address, answer};
 use crate::board::{Board, BoardName, Score, Span, Subject, Timestamp};
+use crate::service::About;
 use crate::store::Reach;
 
 /// Where a subject stands.
@@ -81,8 +82,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     Parameters::read(&request, &[])?;
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
-    let standing = state.service.standing(&board, &subject).await?;
-    let board = state.board_answered(&name).await?;
+    let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
     let slot =
         |(from, amount)| SlotCount { from, to: board.calendar().next(from), count: answer::score(&board, amount) };
     Ok(answer::json(&Standing {
@@ -162,14 +162,20 @@ pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Resu
         _ => return Err(Problem::field("last", "give exactly one of 'last' and 'from'")),
     };
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
-    let board = state.service.board(&name).await?;
-    let reach = match (last, from) {
-        (_, Some(from)) => Reach::From(from),
-        (Some(last), None) => Reach::Slots(slots_covering(&board, last)?),
-        (None, None) => Reach::Slots(board.slots()),
+    let mut asked = state.service.board(&name).await?;
+    let (board, counted) = loop {
+        let reach = match (last, from) {
+            (_, Some(from)) => Reach::From(from),
+            (Some(last), None) => Reach::Slots(slots_covering(&asked, last)?),
+            (None, None) => Reach::Slots(asked.slots()),
+        };
+        let About { board, answer: counted } = state.service.count(&asked, &subject, reach).await?;
+        if board.generation() == asked.generation() {
+            break (board, counted);
+        }
+        // Defined anew meanwhile: the same duration may be another number of its slots.
+        asked = board;
     };
-    let counted = state.service.count(&board, &subject, reach).await?;
-    let board = state.board_answered(&name).await?;
     if let Some(from) = from.filter(|from| *from > counted.frame.as_of) {
         let detail = format!("'from' is {from}, but the store's clock reads {}", counted.frame.as_of);
         return Err(Problem::field("from", detail));
@@ -237,8 +243,8 @@ pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> R
     let radius = Parameters::read(&request, &["radius"])?.number("radius", 5, 1..=100)?;
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
-    let page = state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
-    let board = state.board_answered(&name).await?;
+    let About { board, answer: page } =
+        state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
     Ok(answer::json(&Neighbors {
         window: WindowBounds::of(&board, &page.frame),
         as_of: page.frame.as_of,
@@ -283,8 +289,7 @@ pub(super) async fn remove(request: HttpRequest, state: Data<HttpState>) -> Resu
     Parameters::read(&request, &[])?;
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
-    let removal = state.service.remove(&board, &subject).await?;
-    let board = state.board_answered(&name).await?;
+    let About { board, answer: removal } = state.service.remove(&board, &subject).await?;
     Ok(answer::json(&RemovalReceipt {
         score: answer::score(&board, removal.score),
         live_slots: removal.live_slots,

@@ -57,6 +57,15 @@ impl Readiness {
     }
 }
 
+/// An answer about a board, and the board it is about. That need not be the one asked about: where that was defined
+/// anew meanwhile, it is the new one, whose decimals and slots are what the answer means.
+#[derive(Clone, Debug)]
+pub struct About<T> {
+    /// The board as it was when the store answered.
+    pub board: Arc<Board>,
+    pub answer: T,
+}
+
 /// Calls the store about a board; where the board turns out to be defined anew, once more about the new one.
 macro_rules! about_board {
     ($self:ident, $board:ident, |$current:ident| $call:expr) => {{
@@ -65,9 +74,10 @@ macro_rules! about_board {
             Err(StoreError::BoardChanged) => {
                 let fresh = $self.refreshed($board).await?;
                 let $current = &fresh;
-                Ok($call.await?)
+                let answer = $call.await?;
+                Ok(About { board: fresh, answer })
             }
-            other => Ok(other?),
+            other => Ok(About { board: $board.clone(), answer: other? }),
         }
     }};
 }
@@ -129,52 +139,52 @@ impl Service {
     }
 
     /// The ranking from place `offset`, `limit` lines at most.
-    pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
+    pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<About<Page>> {
         about_board!(self, board, |current| self.store.page(current, offset, limit))
     }
 
     /// The lines around a subject.
-    pub async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
+    pub async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<About<Page>> {
         about_board!(self, board, |current| self.store.neighbors(current, subject, radius))
     }
 
     /// The scores of the given subjects.
-    pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
+    pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<About<Lookup>> {
         about_board!(self, board, |current| self.store.lookup(current, subjects))
     }
 
     /// Score, rank and slots of one subject.
-    pub async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
+    pub async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Standing>> {
         about_board!(self, board, |current| self.store.standing(current, subject))
     }
 
     /// One subject's amount over a shorter window ending now.
-    pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount> {
+    pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<About<WindowCount>> {
         about_board!(self, board, |current| self.store.count(current, subject, reach))
     }
 
     /// Takes a subject out everywhere.
-    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
         about_board!(self, board, |current| self.store.remove(current, subject))
     }
 
     /// Head, floor, slots and totals.
-    pub async fn status(&self, board: &Arc<Board>) -> Result<Status> {
+    pub async fn status(&self, board: &Arc<Board>) -> Result<About<Status>> {
         about_board!(self, board, |current| self.store.status(current))
     }
 
     /// Rolls a board over; returns when nothing below its floor remains.
-    pub async fn rollover(&self, board: &Arc<Board>) -> Result<RolloverReport> {
+    pub async fn rollover(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
         about_board!(self, board, |current| self.rollover.run(current))
     }
 
     /// What a rollover would do.
-    pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<RolloverReport> {
+    pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
         about_board!(self, board, |current| self.rollover.preview(current))
     }
 
     /// Compares every subject's score with its slots; with `repair`, sets it right.
-    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<AuditReport> {
+    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<About<AuditReport>> {
         about_board!(self, board, |current| audit::run(&*self.store, current, repair))
     }
 

@@ -58,19 +58,23 @@ impl Store for Embedded {
             if let Some(live) = boards.get(name) {
                 let board = live.board.clone();
                 let same = board.definition() == definition;
-                return Ok(if same { Defined::Unchanged(board) } else { Defined::Conflict(board) });
+                let found = if same { Defined::Unchanged(board) } else { Defined::Conflict(board) };
+                // What defined it may still be on its way to the disk, and this answer vouches for it.
+                (found, self.journal.catch_up())
+            } else {
+                let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
+                let board =
+                    Board::new(name.clone(), Generation(rand::random()), definition.clone()).map_err(invalid)?;
+                let now = self.clock.read().shown();
+                let entries = [
+                    (key(BOARDS, &[name.as_str().as_bytes()]), Some(recovery::encode_board(&board)?)),
+                    (of_board(REACHED, board.generation()), Some(recovery::encode_time(now))),
+                ];
+                let tables = Mutex::new(Tables::new(&board, now));
+                let board = Arc::new(board);
+                boards.insert(name.clone(), Arc::new(LiveBoard { board: board.clone(), tables }));
+                (Defined::Created(board), self.journal.append_entries(entries, None))
             }
-            let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
-            let board = Board::new(name.clone(), Generation(rand::random()), definition.clone()).map_err(invalid)?;
-            let now = self.clock.read().shown();
-            let entries = [
-                (key(BOARDS, &[name.as_str().as_bytes()]), Some(recovery::encode_board(&board)?)),
-                (of_board(REACHED, board.generation()), Some(recovery::encode_time(now))),
-            ];
-            let tables = Mutex::new(Tables::new(&board, now));
-            let board = Arc::new(board);
-            boards.insert(name.clone(), Arc::new(LiveBoard { board: board.clone(), tables }));
-            (Defined::Created(board), self.journal.append_entries(entries, None))
         };
         ticket.wait().await?;
         Ok(defined)
@@ -150,6 +154,10 @@ impl Store for Embedded {
             Removal { frame: tables.frame(), score, live_slots, retiring_slots }
         })?;
         ticket.wait().await?;
+        if removal.live_slots + removal.retiring_slots == 0 {
+            // What took it out before may still be on its way to the disk, and this answer says that it is out.
+            self.journal.catch_up().wait().await?;
+        }
         Ok(removal)
     }
 

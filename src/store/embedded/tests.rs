@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 
@@ -256,6 +257,35 @@ async fn a_failed_write_turns_the_store_read_only() {
 
     let store = open(folder.path(), &disk, Pace::default()).unwrap();
     assert_eq!(store.page(&board, 0, 10).await.unwrap().total, 1, "what was refused did not count");
+}
+
+#[tokio::test]
+async fn nothing_is_vouched_for_that_is_still_on_its_way_to_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Arc::new(Memory::default());
+    let store = open(folder.path(), &disk, Pace::default()).unwrap();
+    let board = define(&store, "COUNT(3h, like, post)").await;
+    let like = || add(&store, &board, vec![increment(2, 1, None, Some(1))]);
+    add(&store, &board, vec![increment(1, 5, None, None)]).await.unwrap();
+
+    let gate = disk.gate.lock();
+    let (name, definition) = (BoardName::parse("new").unwrap(), board.definition().clone());
+    let (mut first, mut again) = (store.define(&name, &definition), store.define(&name, &definition));
+    assert!((&mut first).now_or_never().is_none());
+    assert!((&mut again).now_or_never().is_none(), "the board is not on the disk yet");
+    let one = subject(1);
+    let (mut removed, mut gone) = (store.remove(&board, &one), store.remove(&board, &one));
+    assert!((&mut removed).now_or_never().is_none());
+    assert!((&mut gone).now_or_never().is_none(), "the removal is not on the disk yet");
+    let (mut counted, mut repeated) = (like().boxed(), like().boxed());
+    assert!((&mut counted).now_or_never().is_none());
+    assert!((&mut repeated).now_or_never().is_none(), "what it repeats is not on the disk yet");
+
+    drop(gate);
+    assert!(matches!(first.await, Ok(Defined::Created(_))) && matches!(again.await, Ok(Defined::Unchanged(_))));
+    assert_eq!((removed.await.unwrap().live_slots, gone.await.unwrap().live_slots), (1, 0));
+    counted.await.unwrap();
+    assert_eq!(repeated.await.unwrap(), [Outcome::Duplicate { score: None }]);
 }
 
 #[tokio::test]
