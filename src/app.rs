@@ -20,17 +20,17 @@ use crate::telemetry;
 /// How often finished histograms are folded, so that `/metrics` stays cheap and small.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// Connections each worker takes at once; more wait in the listening queue.
-const MAX_CONNECTIONS: usize = 25_000;
-
-/// Connections that wait in the listening queue.
+/// How long a client may take to send a request's head: a slow one must not hold a connection for ever.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may rest between two requests. Longer than most load balancers rest theirs, so that it is they
+/// who close, and no request meets a connection that is just being closed.
+const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// How long a client may take to close after us.
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Connections of all workers together; more wait in the backlog.
+const MOST_CONNECTIONS: usize = 20_000;
+/// Connections that the system accepts for us before we do.
 const BACKLOG: u32 = 1_024;
-
-/// A client has so long to send a request's head, so that slow ones do not hold connections for ever.
-const SLOW_REQUEST: Duration = Duration::from_secs(10);
-
-/// An idle connection is closed after so long.
-const IDLE_CONNECTION: Duration = Duration::from_secs(75);
 
 /// A service that listens but does not answer yet: [`run_until_stopped`](Self::run_until_stopped) runs it.
 pub struct Application {
@@ -84,9 +84,10 @@ impl Application {
             App::new().wrap(http::cors(&state.options.cors_origins)).configure(http::configure(state.clone()))
         })
         .workers(config.workers)
-        .max_connections(MAX_CONNECTIONS)
-        .client_request_timeout(SLOW_REQUEST)
-        .keep_alive(IDLE_CONNECTION)
+        .max_connections((MOST_CONNECTIONS / config.workers.max(1)).max(1))
+        .client_request_timeout(HEAD_TIMEOUT)
+        .client_disconnect_timeout(DISCONNECT_TIMEOUT)
+        .keep_alive(KEEP_ALIVE)
         .shutdown_timeout(config.shutdown_timeout.as_secs())
         .disable_signals()
         .listen(listener)
@@ -147,7 +148,7 @@ pub enum RunError {
     Close(#[from] ServiceError),
 }
 
-/// Listens with a queue of our own length: the standard library's is too short for many clients coming at once.
+/// Listens with a backlog of our own: the standard library's is too short for many clients coming at once.
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // A restart must not wait for the connections of the process before it to be forgotten.

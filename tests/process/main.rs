@@ -6,5 +6,6 @@ mod redis_server;
 mod command_line;
 mod crash;
 mod instances;
+mod replaying;
 mod retiring;
 mod running;

@@ -94,9 +94,13 @@ impl Link {
         Err(failure)
     }
 
-    /// Sends a call of a script, loading the script where the server does not know it.
+    /// Sends a call of a script, loading the script where the server does not know it, and reading once more where
+    /// the connection turned out to be broken.
     pub async fn call(&self, script: &Script, command: &Cmd) -> Result<Value, Failure> {
         let mut answer = self.send(command).await;
+        if matches!(answer, Err(Failure::Unknown(_))) && script.only_reads() {
+            answer = self.send(command).await;
+        }
         if let Err(Failure::Other(error)) = &answer
             && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
         {

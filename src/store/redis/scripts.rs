@@ -42,6 +42,12 @@ impl Script {
         self.fixed_keys
     }
 
+    /// Whether it only reads (advancing aside, which repeats harmlessly), so that it may be called again where
+    /// nobody knows what became of the first call.
+    pub fn only_reads(&self) -> bool {
+        [&PAGE, &NEIGHBORS, &LOOKUP, &STANDING, &STATUS].iter().any(|script| script.name == self.name)
+    }
+
     /// The command that makes the script known to a server.
     pub fn load(&self) -> Cmd {
         let mut command = cmd("SCRIPT");

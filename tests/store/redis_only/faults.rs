@@ -146,3 +146,17 @@ async fn without_a_server_calls_fail_and_say_where() {
         assert!(matches!(store.page(&board, 0, 1).await, Err(StoreError::BoardChanged)), "nothing was persisted");
     }
 }
+
+#[tokio::test]
+async fn a_read_does_not_notice_that_its_connection_broke() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, &["--appendonly", "yes", "--appendfsync", "always"]);
+        let store = simulated(&server).await;
+        let board = hourly(&store, "hot").await;
+        store.add(&board, batch([item("a", 1)])).await.unwrap();
+        for _ in 0..3 {
+            assert_eq!(scores(&store, &board).await, [("a".to_owned(), 1)]);
+            server.restart();
+        }
+    }
+}
