@@ -2,7 +2,7 @@
 //!
 //! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B A B), and
 //! reports medians and ratios: absolute rates say more about the machine than about the program. This process only
-//! generates load; all servers are processes of their own ([`process`]), started for the scenario and stopped after
+//! generates load; all servers are processes of their own (`process`), started for the scenario and stopped after
 //! it.
 
 mod baseline;

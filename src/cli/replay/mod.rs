@@ -1,7 +1,7 @@
 //! `rolltop replay`: posts a log to a running server, each line with the time it happened.
 //!
-//! A thread reads and parses ([`input`], [`format`]) and gathers batches ([`batch`]); this task posts them
-//! ([`client`]) and counts what became of every line ([`summary`]). Few batches exist at a time, so memory stays
+//! A thread reads and parses (`input`, `format`) and gathers batches (`batch`); this task posts them
+//! (`client`) and counts what became of every line (`summary`). Few batches exist at a time, so memory stays
 //! constant however long the log is.
 
 mod access_log;
