@@ -12,7 +12,7 @@ use crate::config::LogFormat;
 const LATENCY_BOUNDS: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// Bounds of histograms that count things, such as the increments that left in one flush.
+/// Bounds of histograms that count things: the increments that left in one flush, the writes that shared a group.
 const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0];
 
 /// What is logged where `RUST_LOG` says nothing: what Rolltop has to tell, and the libraries' warnings.
@@ -38,9 +38,11 @@ pub fn collect_metrics() -> Option<PrometheusHandle> {
     static COLLECTOR: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     COLLECTOR
         .get_or_init(|| {
+            let named = |suffix: &str| Matcher::Suffix(suffix.to_owned());
             let recorder = PrometheusBuilder::new()
-                .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &LATENCY_BOUNDS)
-                .and_then(|builder| builder.set_buckets_for_metric(Matcher::Suffix("_size".to_owned()), &SIZE_BOUNDS));
+                .set_buckets_for_metric(named("_seconds"), &LATENCY_BOUNDS)
+                .and_then(|builder| builder.set_buckets_for_metric(named("_items"), &SIZE_BOUNDS))
+                .and_then(|builder| builder.set_buckets_for_metric(named("_writes"), &SIZE_BOUNDS));
             match recorder.and_then(|builder| builder.install_recorder()) {
                 Ok(handle) => Some(handle),
                 Err(error) => {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use metrics::{counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as Turn;
 
@@ -18,6 +19,11 @@ const STAND_ASIDE: Duration = Duration::from_millis(5);
 
 /// A board whose rollover has made no progress for so long is overdue.
 const OVERDUE_AFTER: Duration = Duration::from_secs(60);
+
+const RETIRING: &str = "rolltop_retiring_slots";
+const SLOTS_RETIRED: &str = "rolltop_slots_retired_total";
+const SUBJECTS_RETIRED: &str = "rolltop_subjects_retired_total";
+const LAG: &str = "rolltop_rollover_lag_seconds";
 
 /// What one rollover did.
 #[derive(Clone, Debug)]
@@ -59,6 +65,13 @@ pub(super) struct Rollover {
 
 impl Rollover {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        describe_gauge!(RETIRING, "Expired slots not yet fully subtracted, by board, after the last step");
+        describe_counter!(SLOTS_RETIRED, "Slots retired by this instance, by board");
+        describe_counter!(
+            SUBJECTS_RETIRED,
+            "Subtractions made by this instance, one for each subject and slot, by board"
+        );
+        describe_gauge!(LAG, "How long ago the head's slot ended without this instance having rolled over, by board");
         Self { store, turn: Turn::new(()), progress: Mutex::default() }
     }
 
@@ -100,11 +113,9 @@ impl Rollover {
 
     fn record(&self, board: &Arc<Board>, step: &RetireStep) {
         let name = board.name();
-        metrics::gauge!("rolltop_retiring_slots", "board" => name.as_str().to_owned()).set(step.frame.retiring as f64);
-        metrics::counter!("rolltop_slots_retired_total", "board" => name.as_str().to_owned())
-            .increment(step.slots_retired);
-        metrics::counter!("rolltop_subjects_retired_total", "board" => name.as_str().to_owned())
-            .increment(step.subjects_touched);
+        gauge!(RETIRING, "board" => name.as_str().to_owned()).set(step.frame.retiring as f64);
+        counter!(SLOTS_RETIRED, "board" => name.as_str().to_owned()).increment(step.slots_retired);
+        counter!(SUBJECTS_RETIRED, "board" => name.as_str().to_owned()).increment(step.subjects_touched);
         let mut progress = self.progress.lock();
         let entry = progress.entry(name.clone()).or_default();
         entry.due_at = Some(step.frame.window.end);
@@ -135,8 +146,7 @@ impl Rollover {
         for board in boards {
             let entry = progress.entry(board.name().clone()).or_default();
             let lag = entry.due_at.map_or(0, |at| now.millis() - at.millis()).max(0);
-            metrics::gauge!("rolltop_rollover_lag_seconds", "board" => board.name().as_str().to_owned())
-                .set(lag as f64 / 1_000.0);
+            gauge!(LAG, "board" => board.name().as_str().to_owned()).set(lag as f64 / 1_000.0);
             let is_due = entry.stalled_since.is_some() || entry.due_at.is_none_or(|at| at <= now);
             if is_due {
                 entry.stalled_since.get_or_insert_with(Instant::now);

@@ -109,3 +109,26 @@ async fn a_board_that_does_not_fit_what_is_stored_stops_the_start() {
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("'b'") && said.contains("metric"), "{said}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn either_store_tells_how_its_writes_gather() {
+    let server = RedisServer::start(&Engine::available()[0]);
+    let embedded = ["rolltop_journal_group_writes_bucket", "rolltop_store_calls_total{call=\"commit\",outcome=\"ok\"}"];
+    let redis = ["rolltop_combine_items_bucket", "rolltop_store_calls_total{call=\"write\",outcome=\"ok\"}"];
+    for (store, counted, depth) in [
+        ("embedded", embedded, "rolltop_journal_waiting_bytes"),
+        (server.url().as_str(), redis, "rolltop_combine_waiting_items"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let service = Running::start(folder.path(), &["--store", store]);
+        service.ok("POST", "/v1/boards/hot-posts/increments", Some(json!({"subject": "a"}))).await;
+        let answer = service.client.get(format!("{}/metrics", service.base)).send().await.unwrap();
+        let metrics = answer.text().await.unwrap();
+        for series in counted {
+            let line = metrics.lines().rfind(|line| line.starts_with(series));
+            let value: f64 = line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default();
+            assert!(value >= 1.0, "{store}: {series}: {line:?} in\n{metrics}");
+        }
+        assert!(metrics.lines().any(|line| line.starts_with(depth)), "{store}: {depth} in\n{metrics}");
+    }
+}

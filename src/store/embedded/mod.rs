@@ -23,6 +23,7 @@ mod disk;
 mod fold;
 mod ids;
 mod journal;
+mod meters;
 mod options;
 mod precheck;
 mod ranking;
@@ -52,6 +53,7 @@ use self::clock::{Clock, Reading};
 use self::codec::Operations;
 use self::disk::{Disk, DiskError, Fjall};
 use self::journal::{Journal, Sweep, Ticket};
+use self::meters::Meters;
 use self::tables::{Advance, Tables};
 use self::watermark::Watermark;
 pub use self::writer::Pace;
@@ -119,6 +121,7 @@ impl Embedded {
             synced: recovered.sequence,
             digest: recovered.digest,
             progress: Progress::new(recovered.sweeps, recovered.unfolded),
+            meters: Meters::new(),
         };
         let failed = |error| setup(folder, "cannot start the thread that writes", error);
         let writer =

@@ -12,6 +12,7 @@ use super::codec::{DIGEST, JOURNAL, has_share, key, seal, share};
 use super::disk::{Disk, DiskError, Write};
 use super::fold::{Fold, sweep_piece};
 use super::journal::{Journal, Pending, Sweep, acknowledge};
+use super::meters::Meters;
 use super::options::Durability;
 use super::watermark::Watermark;
 
@@ -56,6 +57,7 @@ pub(super) struct Writer {
     /// The digest of what the database holds.
     pub digest: u64,
     pub progress: Progress,
+    pub meters: Meters,
 }
 
 /// What is under way between groups.
@@ -155,6 +157,7 @@ impl Writer {
         // A board defined a moment ago may be in both; what is pending was read later.
         let mut writes = piece;
         writes.retain(|write| !pending.entries.contains_key(write.key()));
+        self.meters.taken(pending.waiting.len(), pending.operations.len());
         let urgent = !pending.operations.is_empty() || !pending.entries.is_empty();
         writes.extend(pending.writes());
         self.progress.sweeps.append(&mut pending.sweeps);
@@ -175,6 +178,7 @@ impl Writer {
         }
         let sync = urgent && self.durability == Durability::Always;
         let written = self.disk.commit(writes, sync);
+        self.meters.committed(written.is_ok());
         if written.is_ok() && sync {
             self.synced = self.sequence;
         }
