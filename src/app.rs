@@ -22,6 +22,8 @@ const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// How long a client may take to send a request's head: a slow one must not hold a connection for ever.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a JSON body may take to arrive: as long as the largest takes at some 3 Mbit/s.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a connection may rest between two requests. Longer than most load balancers rest theirs, so that it is they
 /// who close, and no request meets a connection that is just being closed.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
@@ -74,6 +76,7 @@ impl Application {
             service: service.clone(),
             options: HttpOptions {
                 max_body: config.max_body,
+                body_timeout: BODY_TIMEOUT,
                 max_line: config.max_line,
                 cors_origins: config.cors_origins.clone(),
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),

@@ -181,7 +181,7 @@ pub(super) async fn put(
 ) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;
     let name = address::new_board_name(&request)?;
-    let body = body::read_json(&request, payload, state.options.max_body).await?;
+    let body = body::read_json(&request, payload, &state.options).await?;
     let (board, created) = state.service.define(&name, &definition(&body)?).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer::json_with(status, &DefinedBoard::of(&board));

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::HttpOptions;
 use super::codes::Code;
 use super::problem::Problem;
 
@@ -44,10 +45,14 @@ pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
     }
 }
 
-/// The whole JSON body, at most `limit` bytes of it.
-pub(super) async fn read_json(request: &HttpRequest, payload: Payload, limit: usize) -> Result<Bytes, Problem> {
+/// The whole JSON body, as long and as slow as the options allow.
+pub(super) async fn read_json(
+    request: &HttpRequest,
+    payload: Payload,
+    options: &HttpOptions,
+) -> Result<Bytes, Problem> {
     match format(request)? {
-        Format::Json => read(payload, limit).await,
+        Format::Json => read(payload, options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
             "only increments can be sent as NDJSON; send application/json here",
@@ -55,8 +60,17 @@ pub(super) async fn read_json(request: &HttpRequest, payload: Payload, limit: us
     }
 }
 
-/// The whole body, at most `limit` bytes of it. A body that came in one piece is not copied.
-pub(super) async fn read(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
+/// The whole body, as long and as slow as the options allow.
+pub(super) async fn read(payload: Payload, options: &HttpOptions) -> Result<Bytes, Problem> {
+    let in_time = tokio::time::timeout(options.body_timeout, gather(payload, options.max_body)).await;
+    in_time.unwrap_or_else(|_| {
+        let seconds = options.body_timeout.as_secs_f64();
+        Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive whole within {seconds} s")))
+    })
+}
+
+/// At most `limit` bytes. A body that came in one piece is not copied.
+async fn gather(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
     let Some(first) = payload.next().await.transpose().map_err(unreadable)? else { return Ok(Bytes::new()) };
     if first.len() > limit {
         return Err(too_large(limit));

@@ -49,7 +49,7 @@ pub(super) async fn put(
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;
-    let body = body::read_json(&request, payload, state.options.max_body).await?;
+    let body = body::read_json(&request, payload, &state.options).await?;
     let to: Timestamp = Object::parse(&body, &["now"])?.required("now")?;
     Ok(answer::json(&Clock { now: state.service.set_clock(to).await? }))
 }

@@ -68,6 +68,8 @@ request_codes! {
     MalformedJson = "malformed_json", BAD_REQUEST, "The body is not JSON";
     /// The body ended early or its transfer encoding is broken.
     IncompleteBody = "incomplete_body", BAD_REQUEST, "The body did not arrive whole";
+    /// The body took too long to arrive. Nothing of it was counted.
+    BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body took too long";
     /// The subject in the path is not percent-encoded UTF-8, or not a subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "Not a subject";
     /// Nothing is served at this path.

@@ -23,6 +23,7 @@ mod subjects;
 mod welcome;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -40,6 +41,8 @@ use crate::service::Service;
 pub struct HttpOptions {
     /// The most bytes of a JSON body.
     pub max_body: usize,
+    /// How long a JSON body may take to arrive. Streams of NDJSON may take as long as they like.
+    pub body_timeout: Duration,
     /// The most bytes of one line of an NDJSON stream.
     pub max_line: usize,
     /// Origins whose pages may call the API; `*` for any, none to switch CORS off. See [`cors`].
@@ -52,7 +55,14 @@ pub struct HttpOptions {
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { max_body: 8 << 20, max_line: 64 << 10, cors_origins: Vec::new(), simulated_clock: false, metrics: None }
+        Self {
+            max_body: 8 << 20,
+            body_timeout: Duration::from_secs(30),
+            max_line: 64 << 10,
+            cors_origins: Vec::new(),
+            simulated_clock: false,
+            metrics: None,
+        }
     }
 }
 

@@ -165,7 +165,7 @@ pub(super) async fn lookup(
     Parameters::read(&request, &[])?;
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let body = body::read_json(&request, payload, state.options.max_body).await?;
+    let body = body::read_json(&request, payload, &state.options).await?;
     let subjects = subjects(&body)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects).await?;
     Ok(answer::json(&Among {

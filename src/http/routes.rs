@@ -27,7 +27,8 @@ pub(super) struct Operation {
 }
 
 const QUERY: &[Code] = &[InvalidField, UnknownField];
-const BODY: &[Code] = &[MalformedJson, IncompleteBody, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
+const BODY: &[Code] =
+    &[MalformedJson, IncompleteBody, BodyTimeout, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 const SUBJECT: &[Code] = &[InvalidSubject];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];

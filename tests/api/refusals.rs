@@ -59,6 +59,18 @@ async fn a_batch_has_a_most() {
 }
 
 #[actix_web::test]
+async fn a_body_that_does_not_come_is_not_waited_for() {
+    let site = Site::with(|options| options.body_timeout = std::time::Duration::from_millis(50)).await;
+    assert_eq!(site.client.define("b", "COUNT(24h, like, post_id)", "1h").await.status, 201);
+    for path in ["POST /v1/boards/b/increments", "POST /v1/boards/b/rankings/lookup", "PUT /v1/boards/c"] {
+        let begun = format!("{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
+        // The connection stays open on this side: the answer, and the end, are the server's.
+        let answer = site.client.raw(begun.as_bytes()).await;
+        assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("\"body_timeout\""), "{path}: {answer}");
+    }
+}
+
+#[actix_web::test]
 async fn paths_and_methods_that_do_not_exist() {
     let site = Site::with_board("b").await;
     for path in ["/v2", "/v1", "/v1/boards/b/nothing", "/v1/boards/b/subjects/", "/v1/boards/b/subjects/a/b", "/%00"] {

@@ -77,7 +77,7 @@ pub(super) async fn add(
         }
         Format::Ndjson => stream::add(&state, board, payload, &tally).await?,
         Format::Json => {
-            let body = body::read(payload, state.options.max_body).await?;
+            let body = body::read(payload, &state.options).await?;
             let receipt = match add_json(&state, &board, &body, return_scores).await {
                 Err(Failure::BoardChanged) => {
                     // Nothing was added; the amounts must be read again with the decimals it has now.

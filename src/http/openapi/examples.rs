@@ -16,6 +16,7 @@ pub(super) fn problem(code: Code) -> Problem {
             says("the body is not JSON: expected `,` or `}` at line 1 column 22").with("line", 1).with("column", 22)
         }
         Code::IncompleteBody => says("the body did not arrive whole: payload reached EOF before completing"),
+        Code::BodyTimeout => says("the body did not arrive whole within 30 s"),
         Code::InvalidSubject => says("the subject is not UTF-8 once decoded, from byte 0").with("position", 0),
         Code::NotFound => says("nothing is served at /v2; see /swagger-ui/ for what there is"),
         Code::UnknownBoard => {
