@@ -89,9 +89,16 @@ impl Home {
                 Embedded::open_at_pace(options, *pace).await.expect("an embedded store")
             }
             Home::Redis { url, prefix, .. } => {
-                let (url, prefix) = (url.clone(), prefix.clone());
-                let options = RedisOptions { url, prefix, clock, limits, queue: 1_000_000 };
-                RedisStore::connect(options).await.expect("a Redis store")
+                let options =
+                    RedisOptions { url: url.clone(), prefix: prefix.clone(), clock, limits, queue: 1_000_000 };
+                // On a machine busy with other tests a connection may take longer than a service would wait.
+                for _ in 0..10 {
+                    match RedisStore::connect(options.clone()).await {
+                        Err(error) if error.is_transient() => {}
+                        connected => return connected.expect("a Redis store"),
+                    }
+                }
+                panic!("{url} cannot be reached")
             }
         }
     }

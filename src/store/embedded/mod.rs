@@ -43,6 +43,7 @@ use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
@@ -258,12 +259,23 @@ fn setup(folder: &Path, what: &str, error: std::io::Error) -> StoreError {
     StoreError::Setup { detail: format!("{}: {what}: {error}", folder.display()) }
 }
 
-/// Makes the folder and locks it to this process.
+/// How long a lock may be held by one that is just ending: a process that is being restarted, or a child between its
+/// fork and its exec, which holds every open file of its parent.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// Makes the folder and locks it to this process. Blocks for up to [`LOCK_PATIENCE`].
 fn lock(folder: &Path) -> Result<File> {
     fs::create_dir_all(folder).map_err(|error| setup(folder, "cannot make the data directory", error))?;
     let cannot = |error| setup(folder, "cannot lock the data directory", error);
     let file = File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(cannot)?;
-    match file.try_lock() {
+    let started = Instant::now();
+    let mut locked = file.try_lock();
+    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_PATIENCE {
+        thread::sleep(LOCK_PAUSE);
+        locked = file.try_lock();
+    }
+    match locked {
         Ok(()) => Ok(file),
         Err(TryLockError::Error(error)) => Err(cannot(error)),
         Err(TryLockError::WouldBlock) => Err(StoreError::Setup {

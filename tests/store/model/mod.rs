@@ -20,7 +20,7 @@ use crate::site::{Home, Kind};
 
 const SEQUENCES: u64 = 2_000;
 /// How many sequences run at the same time.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 8;
 /// How many smaller sequences are tried before the smallest failing one so far is shown.
 const ATTEMPTS: usize = 250;
 /// Longer than any sequence takes, and short enough to tell of one that hangs.
