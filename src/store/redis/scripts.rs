@@ -100,7 +100,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    WRITE = "write" after ["clock", "board"] with 8 keys;
+    WRITE = "write" after ["clock", "board"] with 5 keys;
     PAGE = "page" after ["clock", "board"] with 4 keys;
     NEIGHBORS = "neighbors" after ["clock", "board"] with 4 keys;
     LOOKUP = "lookup" after ["clock", "board"] with 4 keys;

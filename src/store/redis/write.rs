@@ -17,7 +17,7 @@ use super::scripts::WRITE;
 use super::session::{ATTEMPTS, Session};
 use super::view::View;
 use crate::board::{Board, EXACT_MAX, Frame, Timestamp};
-use crate::store::{Added, Outcome, StoreError};
+use crate::store::{Added, Entry, Outcome, StoreError};
 
 /// How long a write whose answer did not come is repeated. Repeating is safe for five minutes (`write.lua`).
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -40,6 +40,8 @@ struct Round<'a, 'f> {
     /// Tells a repeated script from the next one.
     sequence: u64,
     operator: &'a str,
+    /// Whether items are tried singly.
+    alone: bool,
     flush: &'a Flush<'f>,
 }
 
@@ -99,6 +101,7 @@ impl Writer {
                 hold: flush.hold(&basis, &pending),
                 sequence: self.sequence.fetch_add(1, Ordering::Relaxed) + 1,
                 operator: &self.name,
+                alone,
                 flush,
             };
             let landed = join_all(lanes.iter().map(|lane| round.send(lane))).await;
@@ -156,31 +159,35 @@ impl Round<'_, '_> {
         let mut slots: Vec<Timestamp> = Vec::new();
         let mut places: HashMap<Timestamp, usize> = HashMap::new();
         let (mut bytes, mut has_ids) = (0, false);
-        let slot_of: Vec<usize> = lane
-            .entries
-            .iter()
-            .map(|entry| {
-                bytes += entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + 16;
-                has_ids |= entry.id.is_some();
-                *places.entry(entry.slot).or_insert_with(|| {
-                    slots.push(entry.slot);
-                    slots.len() - 1
-                })
-            })
-            .collect();
-        let width = if has_ids { 4 } else { 3 };
-        let arguments = 40 + 2 * slots.len() + width * lane.entries.len();
+        for entry in lane.entries {
+            bytes += entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + 16;
+            has_ids |= entry.id.is_some();
+            places.entry(entry.slot).or_insert_with(|| {
+                slots.push(entry.slot);
+                slots.len() - 1
+            });
+        }
+        let code = |entry: &Entry<'_>| {
+            // Only an item with an id may have to wait for those of a sum.
+            let (is_sum, wanted) = (has_ids && entry.items.len() > 1, self.flush.wants_score(entry));
+            4 * places.get(&entry.slot).copied().unwrap_or_default() + 2 * usize::from(is_sum) + usize::from(wanted)
+        };
+        // Codes also say that a subject may come twice, as items with ids or tried singly do.
+        let coded = has_ids || self.alone || slots.len() != 1 || lane.entries.iter().any(|entry| code(entry) != 0);
+        let buckets = if has_ids { 3 } else { 0 };
+        let arguments = 40 + 2 * slots.len() + 4 * lane.entries.len();
         let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
 
         let keys = &view.keys;
-        command.arg("EVALSHA").arg(WRITE.hash()).arg(WRITE.fixed_keys() + slots.len() + usize::from(session.simulated));
+        let count = WRITE.fixed_keys() + slots.len() + buckets + usize::from(session.simulated);
+        command.arg("EVALSHA").arg(WRITE.hash()).arg(count);
         command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets);
         command.arg(keys.operation(self.operator, lane.number));
-        for back in 0..3 {
-            command.arg(keys.dedupe(hold.bucket - back));
-        }
         for slot in &slots {
             command.arg(keys.slot(*slot));
+        }
+        for back in 0..buckets as i64 {
+            command.arg(keys.dedupe(hold.bucket - back));
         }
         if session.simulated {
             command.arg(session.keys.clock());
@@ -188,17 +195,26 @@ impl Round<'_, '_> {
         for argument in session.preamble(board, view, &hold.preamble) {
             command.arg(argument);
         }
-        command.arg(self.sequence).arg(board.slot_bound().0).arg(slots.len());
-        command.arg(hold.bucket).arg(board.dedupe_horizon()).arg(width);
+        command.arg(self.sequence).arg(board.slot_bound().0).arg(slots.len()).arg(lane.entries.len());
+        command.arg(if coded { "coded" } else { "" });
+        command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
         for slot in &slots {
             command.arg(slot.millis());
         }
-        for (entry, slot) in lane.entries.iter().zip(slot_of) {
-            let (is_sum, wanted) = (entry.items.len() > 1, self.flush.wants_score(entry));
-            command.arg(4 * slot + 2 * usize::from(is_sum) + usize::from(wanted));
+        for entry in lane.entries {
+            command.arg(entry.subject.as_str());
+        }
+        for entry in lane.entries {
             // Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
-            command.arg(entry.subject.as_str()).arg(entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX));
-            if has_ids {
+            command.arg(entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX));
+        }
+        if coded {
+            for entry in lane.entries {
+                command.arg(code(entry));
+            }
+        }
+        if has_ids {
+            for entry in lane.entries {
                 command.arg(entry.id.map_or("", |id| id.as_str()));
             }
         }
