@@ -119,6 +119,8 @@ async fn a_restart_restores_everything() {
         store.set_clock(t("2026-01-01T04:10:00Z")).await.unwrap();
         let frame = store.page(&board, 0, 1).await.unwrap().frame;
         assert_eq!(frame.retiring, 1);
+        // Advancing is noted without waiting; an acknowledged write behind it says that it is on the disk.
+        add(&store, &board, vec![increment("seller/4 ü", 1, None, None)]).await;
         let mut steps = 0;
         let copy = crash_copy(folder.path());
         while !store.retire_step(&board).await.unwrap().done {
