@@ -24,6 +24,7 @@
 mod batch;
 pub mod embedded;
 mod error;
+mod receive;
 pub mod redis;
 mod trust;
 

@@ -15,6 +15,7 @@ use super::codec::Operations;
 use super::disk::{DiskError, Write};
 use super::options::Durability;
 use crate::board::Generation;
+use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
 /// The most bytes of operations that may wait for the disk before further writes are refused.
@@ -75,39 +76,22 @@ impl Drop for WakeWriter {
     }
 }
 
-/// How often to look for the acknowledgement before asking to be woken.
-const LOOKS: usize = 3;
-
-/// Waits for the acknowledgement. Both sides spare system calls under load, at the price of a few polls: the writer
-/// is woken once for all requests that were ready together, and what it has written by the time this thread has
-/// served others is seen at the next look, so that it need not wake this thread for each.
-async fn settle(
-    receiver: &mut oneshot::Receiver<Result<(), DiskError>>,
-    wake: WakeWriter,
-) -> Result<Result<(), DiskError>, oneshot::error::RecvError> {
-    tokio::task::yield_now().await;
-    drop(wake);
-    for _ in 0..LOOKS {
-        match receiver.try_recv() {
-            Err(oneshot::error::TryRecvError::Empty) => tokio::task::yield_now().await,
-            Err(oneshot::error::TryRecvError::Closed) => break,
-            Ok(result) => return Ok(result),
-        }
-    }
-    receiver.await
-}
-
 impl Ticket {
     /// Waits until the journal has it, as durably as configured.
     pub(super) async fn wait(self) -> Result<()> {
         let reason = match self {
             Ticket::Done => return Ok(()),
             Ticket::Refused(reason) => reason,
-            Ticket::Waiting(mut receiver, wake) => match settle(&mut receiver, wake).await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) => error.0,
-                Err(_) => "the journal has stopped".to_owned(),
-            },
+            Ticket::Waiting(receiver, wake) => {
+                // The writer is woken once for all requests that were ready together on this thread.
+                tokio::task::yield_now().await;
+                drop(wake);
+                match receive(receiver).await {
+                    Ok(Ok(())) => return Ok(()),
+                    Ok(Err(error)) => error.0,
+                    Err(_) => "the journal has stopped".to_owned(),
+                }
+            }
         };
         Err(StoreError::ReadOnly { reason })
     }

@@ -3,7 +3,8 @@
 //! # What is where
 //! - **Memory** holds every live record: all boards must fit. Per board, behind one lock: subjects' records with
 //!   all their slices, each slot's subjects, the ranking, and the ids counted lately (`tables`).
-//!   Roughly 200 bytes a subject and 24 more for each further slice, plus the subject's text.
+//!   The process grows by 300 to 350 bytes a subject with one slice, the database's
+//!   buffers included, and by 24 more for each further slice; `docs/data-model.md` has the parts.
 //! - **The journal** lists what became of each write: absolute amounts, not changes (`codec`). One thread
 //!   (`writer`) writes whatever has gathered as one group; who wrote waits for its group (`journal`).
 //! - **The records** in the database are what opening reads; now and then the journal is folded into them.

@@ -54,6 +54,7 @@ use super::{
     Standing, Status, Store, StoreError, WindowCount,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
+use crate::store::receive::receive;
 
 /// Where the server is and how it is used.
 #[derive(Clone)]
@@ -84,7 +85,7 @@ impl RedisOptions {
 impl RedisStore {
     /// Connects, makes sure that the server is fit (Redis 6.2 or later, no eviction) and of the wanted clock mode.
     ///
-    /// Must be called within a Tokio runtime, on which a task then combines writes until the store is dropped.
+    /// Must be called within a Tokio runtime. A thread of its own combines writes until the store is dropped.
     /// [`StoreError::Setup`] and [`StoreError::ClockModeMismatch`] need another configuration; the rest may pass.
     pub async fn connect(options: RedisOptions) -> Result<Arc<RedisStore>> {
         if options.prefix.is_empty() || options.prefix.contains(['{', '}']) {
@@ -104,7 +105,7 @@ impl RedisStore {
         let reading = open_clock(&links, &keys, options.clock).await?;
         let session = Arc::new(Session::new(links, keys, simulated, options.limits, reading));
         let queue = Arc::new(Queue::new(options.queue));
-        tokio::spawn(combine::run(session.clone(), queue.clone()));
+        start_combiner(session.clone(), queue.clone())?;
         Ok(Arc::new(RedisStore { session, queue }))
     }
 
@@ -115,6 +116,16 @@ impl RedisStore {
     async fn read_clock(&self) -> Result<Timestamp, Failure> {
         read_clock(&self.session.links, &self.session.keys, self.session.simulated).await
     }
+}
+
+/// Starts the combiner on a thread of its own: it and the connection it writes through wake each other all the time,
+/// and on one thread that costs next to nothing. Ends when the queue is closed and empty.
+fn start_combiner(session: Arc<Session>, queue: Arc<Queue>) -> Result<()> {
+    let failed = |source: std::io::Error| StoreError::Backend { source: Box::new(source) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let run = move || runtime.block_on(combine::run(session, queue));
+    std::thread::Builder::new().name("rolltop-combine".to_owned()).spawn(run).map_err(failed)?;
+    Ok(())
 }
 
 impl Drop for RedisStore {
@@ -205,7 +216,7 @@ impl Store for RedisStore {
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         let (answer, answered) = oneshot::channel();
         self.queue.push(Waiting { board: board.clone(), batch, answer })?;
-        answered.await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
+        receive(answered).await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
     }
 
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
