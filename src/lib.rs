@@ -3,7 +3,7 @@
 //! The map of the house. Arrows point downward only; a request walks it from top to bottom:
 //!
 //! ```text
-//! cli        commands: serve, check, replay, bench, openapi
+//! cli        commands: serve, check, replay, bench, healthcheck, openapi
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
 //! http       routes by resource: parse, call the service, answer
 //! service    boards, rollover, audit, when the scheduler ticks: usable as a library
