@@ -3,7 +3,7 @@
 //! Nothing here needs to be the only one doing it: a step is atomic in the store and repeats harmlessly, so
 //! the scheduler, a manual call and other instances may all roll over the same board at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -141,7 +141,8 @@ impl Rollover {
     /// [`finished`](Self::finished).
     pub(super) fn claim_due(&self, boards: Vec<Arc<Board>>, now: Timestamp) -> Vec<Arc<Board>> {
         let mut progress = self.progress.lock();
-        progress.retain(|name, _| boards.iter().any(|board| board.name() == name));
+        let known: HashSet<&BoardName> = boards.iter().map(|board| board.name()).collect();
+        progress.retain(|name, _| known.contains(name));
         let mut due = Vec::new();
         for board in boards {
             let entry = progress.entry(board.name().clone()).or_default();

@@ -4,7 +4,8 @@
 --       the dedupe bucket of now, the one before, and the one before that
 -- ARGV  1-8 the board, 9 sequence number of this operation, 10 bound of a (slot, subject), 11 how many slots,
 --       12 how many entries, 13 `coded` if they have codes, as they must where a subject may come twice or where slots
---       are not one, else '', 14 number of the dedupe bucket of now where they have ids, else '', 15 dedupe horizon in ms; then the start of each slot; then, each for all entries in their
+--       are not one, else '', 14 number of the dedupe bucket of now where they have ids, else '', 15 dedupe horizon
+--       in ms; then the start of each slot; then, each for all entries in their
 --       order: subjects; amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of
 --       several items that ids may follow, plus 1 if its score is wanted; ids, or an empty text where one has none
 -- reply ok, now, reading, retiring, then three values for each entry that is not simply counted: its position
@@ -12,7 +13,7 @@
 --       its subject was refused, and the items of that come first) or `damaged`; the subject's score after all
 --       entries if wanted, else ''
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
--- cost  O(log subjects) per entry: 1.5-3 us, and some 20 us for the call. All is read at once and written at once,
+-- cost  O(log subjects) per entry: 1.5-3 us, and 25-40 us for the call with its socket. All is read at once and written at once,
 --       for each command costs as much as what it does for an entry
 -- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
 --       recorded by the step it tells of, which makes repeating it after a lost reply safe
