@@ -8,7 +8,10 @@ use parking_lot::Mutex;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Amount, BoardName, Calendar, Decimals, EXACT_MAX, Metric, Placement, SlotError, Span, Timestamp, Window};
+use super::{
+    Amount, BoardName, Calendar, Change, Decimals, EXACT_MAX, Kind, Metric, Placement, SlotError, Span, Tally,
+    Timestamp, Value, Window,
+};
 
 /// The most slots a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
@@ -38,6 +41,29 @@ pub enum Cover {
     Full,
 }
 
+/// When a subject's window begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// It slides: the last so many slots, for every subject the same.
+    #[default]
+    Sliding,
+    /// It begins with the subject's first event and ends a fixed time later; the next event begins another.
+    /// COUNT and SUM on unranked boards only.
+    FromFirst,
+}
+
+/// Which end of its slot a sample is stamped with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stamp {
+    /// 06:02 belongs to 06:02–06:03.
+    #[default]
+    Start,
+    /// 06:02 belongs to 06:01–06:02.
+    End,
+}
+
 /// What a board is declared with. None of it can change while the board holds data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
@@ -47,6 +73,16 @@ pub struct Definition {
     pub timezone: Tz,
     pub order: Order,
     pub cover: Cover,
+    /// Whether there is a ranking. Without one a subject's slots are read by themselves, and nothing rolls over.
+    pub ranked: bool,
+    /// Unranked boards: how long slots are kept for looking back (`as_of`); the window and one slot if absent.
+    pub keep: Option<Span>,
+    pub mode: Mode,
+    /// AVG: subjects measured less often than this are not ranked; 1 at least.
+    pub min_samples: u32,
+    /// COUNT_DISTINCT: the most values remembered per subject; past it the one seen longest ago goes.
+    pub max_values: Option<u32>,
+    pub stamp: Stamp,
 }
 
 /// Why a definition cannot be a board; [`field`](Self::field) names the culprit.
@@ -56,6 +92,11 @@ pub enum DefinitionError {
     Slot(#[from] SlotError),
     #[error("a window of {window} in slots of {slot} would have {slots} slots; at most {MAX_SLOTS} are allowed")]
     TooManySlots { window: Span, slot: Span, slots: u64 },
+    #[error("keeping {keep} in slots of {slot} would be {slots} slots; at most {} are allowed", 2 * MAX_SLOTS)]
+    TooManyKept { keep: Span, slot: Span, slots: u64 },
+    /// A key that does not go with the rest.
+    #[error("'{key}' {why}")]
+    Misplaced { key: &'static str, why: &'static str },
 }
 
 impl DefinitionError {
@@ -64,6 +105,8 @@ impl DefinitionError {
         match self {
             DefinitionError::Slot(SlotError::NotWhole { .. }) | DefinitionError::TooManySlots { .. } => "metric",
             DefinitionError::Slot(_) => "slot",
+            DefinitionError::TooManyKept { .. } => "keep",
+            DefinitionError::Misplaced { key, .. } => key,
         }
     }
 }
@@ -78,17 +121,89 @@ impl Definition {
             timezone: Tz::UTC,
             order: Order::Desc,
             cover: Cover::Current,
+            ranked: true,
+            keep: None,
+            mode: Mode::Sliding,
+            min_samples: 1,
+            max_values: None,
+            stamp: Stamp::Start,
+        }
+    }
+
+    /// How the board's slots combine.
+    pub fn kind(&self) -> Kind {
+        self.metric.aggregate.kind()
+    }
+
+    /// Whether its keys go together.
+    fn check(&self) -> Result<(), DefinitionError> {
+        let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
+        let kind = self.kind();
+        if matches!(kind, Kind::Distinct | Kind::Sketch) && self.decimals != Decimals::default() {
+            return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
+        }
+        if self.mode == Mode::FromFirst {
+            if self.ranked {
+                return misplaced("mode", "from_first needs ranked = false: every subject's window is its own");
+            }
+            if kind != Kind::Sum {
+                return misplaced("mode", "from_first takes COUNT and SUM only");
+            }
+            if self.keep.is_some() || self.cover == Cover::Full {
+                return misplaced("mode", "from_first has no slots, so neither 'keep' nor 'cover' applies");
+            }
+        }
+        if self.keep.is_some() && self.ranked {
+            return misplaced(
+                "keep",
+                "needs ranked = false: the slots of a ranked board go when they leave the window",
+            );
+        }
+        if self.keep.is_some() && kind == Kind::Distinct {
+            return misplaced("keep", "cannot apply to COUNT_DISTINCT, which forgets older sightings of a value");
+        }
+        if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
+            return misplaced("min_samples", "goes with AVG on ranked boards only");
+        }
+        if self.min_samples == 0 {
+            return misplaced("min_samples", "must be at least 1");
+        }
+        match self.max_values {
+            Some(_) if kind != Kind::Distinct => misplaced("max_values", "goes with COUNT_DISTINCT only"),
+            Some(0) => misplaced("max_values", "must be at least 1"),
+            _ => Ok(()),
         }
     }
 
     /// The calendar and how many slots the window has.
     pub fn layout(&self) -> Result<(Calendar, u32), DefinitionError> {
+        self.check()?;
         let calendar = Calendar::new(self.slot, self.timezone)?;
+        if self.mode == Mode::FromFirst {
+            return Ok((calendar, 1));
+        }
         let slots = calendar.slots_exactly(self.metric.window)?;
         match u32::try_from(slots) {
             Ok(count) if slots <= MAX_SLOTS => Ok((calendar, count + u32::from(self.cover == Cover::Full))),
             _ => Err(DefinitionError::TooManySlots { window: self.metric.window, slot: self.slot, slots }),
         }
+    }
+
+    /// How many slots an unranked board keeps; a ranked one those of its window.
+    fn kept(&self, calendar: &Calendar, slots: u32) -> Result<u32, DefinitionError> {
+        if self.ranked || self.kind() == Kind::Distinct || self.mode == Mode::FromFirst {
+            return Ok(slots);
+        }
+        let Some(keep) = self.keep else { return Ok(slots + 1) };
+        let too_many = |slots| DefinitionError::TooManyKept { keep, slot: self.slot, slots };
+        let kept = calendar.slots_covering(keep).ok_or(DefinitionError::Misplaced {
+            key: "keep",
+            why: "and the slot must both be in months, or neither",
+        })?;
+        if kept < u64::from(slots) {
+            return Err(DefinitionError::Misplaced { key: "keep", why: "must not be shorter than the window" });
+        }
+        u32::try_from(kept).ok().filter(|kept| u64::from(*kept) <= 2 * MAX_SLOTS).ok_or_else(|| too_many(kept))
     }
 
     /// The keys in which two definitions differ, for a message to whoever tried to change a board in place.
@@ -105,6 +220,12 @@ impl Definition {
         differs("timezone", self.timezone != other.timezone);
         differs("order", self.order != other.order);
         differs("cover", self.cover != other.cover);
+        differs("ranked", self.ranked != other.ranked);
+        differs("keep", self.keep != other.keep);
+        differs("mode", self.mode != other.mode);
+        differs("min_samples", self.min_samples != other.min_samples);
+        differs("max_values", self.max_values != other.max_values);
+        differs("stamp", self.stamp != other.stamp);
         keys
     }
 }
@@ -116,8 +237,8 @@ impl Definition {
 struct Plain {
     #[serde(serialize_with = "shown", deserialize_with = "metric")]
     metric: Metric,
-    #[serde(deserialize_with = "slot")]
-    slot: Span,
+    #[serde(default, deserialize_with = "slot")]
+    slot: Option<Span>,
     #[serde(default, serialize_with = "digits", deserialize_with = "decimals")]
     decimals: Decimals,
     #[serde(default = "utc", serialize_with = "shown", deserialize_with = "timezone")]
@@ -126,6 +247,44 @@ struct Plain {
     order: Order,
     #[serde(default)]
     cover: Cover,
+    // What follows is written only where it is not the default, so that what was stored before it existed reads on.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    ranked: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "keep")]
+    keep: Option<Span>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    mode: Mode,
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    min_samples: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    max_values: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    stamp: Stamp,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(value: &u32) -> bool {
+    *value == 1
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+fn keep<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    text.parse().map(Some).map_err(|error| D::Error::custom(format!("keep: {error}")))
 }
 
 fn utc() -> Tz {
@@ -144,8 +303,8 @@ fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error
     String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))
 }
 
-fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("slot: {error}")))
+fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+    String::deserialize(deserializer)?.parse().map(Some).map_err(|error| D::Error::custom(format!("slot: {error}")))
 }
 
 fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
@@ -163,15 +322,59 @@ fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> 
 
 impl Serialize for Definition {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Definition { metric, slot, decimals, timezone, order, cover } = self.clone();
-        Plain { metric, slot, decimals, timezone, order, cover }.serialize(serializer)
+        let Definition {
+            metric,
+            slot,
+            decimals,
+            timezone,
+            order,
+            cover,
+            ranked,
+            keep,
+            mode,
+            min_samples,
+            max_values,
+            stamp,
+        } = self.clone();
+        let slot = Some(slot);
+        Plain { metric, slot, decimals, timezone, order, cover, ranked, keep, mode, min_samples, max_values, stamp }
+            .serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Definition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Plain { metric, slot, decimals, timezone, order, cover } = Plain::deserialize(deserializer)?;
-        Ok(Definition { metric, slot, decimals, timezone, order, cover })
+        let Plain {
+            metric,
+            slot,
+            decimals,
+            timezone,
+            order,
+            cover,
+            ranked,
+            keep,
+            mode,
+            min_samples,
+            max_values,
+            stamp,
+        } = Plain::deserialize(deserializer)?;
+        // A window that begins with a subject's first event has no slots; what stands here is of no effect.
+        let slot =
+            slot.or((mode == Mode::FromFirst).then_some(Span::DAY)).ok_or_else(|| D::Error::missing_field("slot"))?;
+        Ok(Definition {
+            metric,
+            slot,
+            decimals,
+            timezone,
+            order,
+            cover,
+            ranked,
+            keep,
+            mode,
+            min_samples,
+            max_values,
+            stamp,
+        })
     }
 }
 
@@ -193,6 +396,8 @@ pub struct Board {
     definition: Definition,
     calendar: Calendar,
     slots: u32,
+    kind: Kind,
+    kept: u32,
     /// The last window asked for with its starts: a std-size lock held for a copy, never across an await.
     latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
 }
@@ -201,7 +406,9 @@ impl Board {
     /// Validates a definition.
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
         let (calendar, slots) = definition.layout()?;
-        Ok(Self { name, generation, definition, calendar, slots, latest: Mutex::new(None) })
+        let kept = definition.kept(&calendar, slots)?;
+        let kind = definition.kind();
+        Ok(Self { name, generation, definition, calendar, slots, kind, kept, latest: Mutex::new(None) })
     }
 
     pub fn name(&self) -> &BoardName {
@@ -231,6 +438,47 @@ impl Board {
     /// How many slots the window has.
     pub fn slots(&self) -> u32 {
         self.slots
+    }
+
+    /// How many slots it keeps: those of the window and, unranked, one more or as many as it was told to.
+    pub fn kept(&self) -> u32 {
+        self.kept
+    }
+
+    /// How its slots combine.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether it has a ranking.
+    pub fn is_ranked(&self) -> bool {
+        self.definition.ranked
+    }
+
+    /// Whether its metric takes such a change.
+    pub fn takes(&self, change: &Change) -> bool {
+        match change {
+            Change::Amount(_) => !matches!(self.kind, Kind::Distinct | Kind::Sketch),
+            Change::Seen(_) => matches!(self.kind, Kind::Distinct | Kind::Sketch),
+            Change::Set { .. } => {
+                !matches!(self.kind, Kind::Distinct | Kind::Sketch) && self.definition.mode == Mode::Sliding
+            }
+        }
+    }
+
+    /// Whether a retraction can be undone: an extreme or a sketch does not tell what else there was.
+    pub fn takes_retractions(&self) -> bool {
+        matches!(self.kind, Kind::Sum | Kind::Mean | Kind::Distinct)
+    }
+
+    /// AVG: how often a subject must have been measured to be ranked.
+    pub fn min_samples(&self) -> i64 {
+        i64::from(self.definition.min_samples)
+    }
+
+    /// What slots say together: a subject's score, or the value of a window. See [`Kind::value`].
+    pub fn value<'a>(&self, tallies: impl IntoIterator<Item = &'a Tally>) -> Option<Value> {
+        self.kind.value(tallies, self.min_samples())
     }
 
     /// The largest magnitude one (slot, subject) may hold, in units: (2^53 − 1) / (2 x slots). With it, no sum
@@ -289,6 +537,22 @@ impl Board {
             }
             Some(at) if at < window.floor => Placement::TooLate,
             Some(at) => Placement::Slot(self.calendar.slot_of(at)),
+        }
+    }
+
+    /// Where a sample stamped `at` belongs: to its own slot, never a later one than the head, for a sample *sets* its
+    /// slot and must not set another.
+    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
+        let at = match self.definition.stamp {
+            Stamp::Start => at,
+            Stamp::End => at.plus_millis(-1),
+        };
+        if at < window.floor {
+            Placement::TooLate
+        } else if at >= window.end {
+            Placement::TooEarly
+        } else {
+            Placement::Slot(self.calendar.slot_of(at))
         }
     }
 }

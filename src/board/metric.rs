@@ -10,7 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Span;
+use super::{Change, Decimals, Event, FieldFault, Filter, Key, Kind, Span, Subject};
 
 /// What is done with the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,30 @@ pub enum Aggregate {
     Count,
     /// The sum of a numeric field.
     Sum { value: Box<str> },
+    /// The mean of a numeric field.
+    Avg { value: Box<str> },
+    /// The least value of a numeric field.
+    Min { value: Box<str> },
+    /// The greatest value of a numeric field.
+    Max { value: Box<str> },
+    /// How many different values, exactly.
+    CountDistinct { counted: Key },
+    /// How many different values, about: see [`Sketch`](super::Sketch).
+    ApproxCountDistinct { counted: Key },
+}
+
+impl Aggregate {
+    /// How the slots of such a metric combine.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Aggregate::Count | Aggregate::Sum { .. } => Kind::Sum,
+            Aggregate::Avg { .. } => Kind::Mean,
+            Aggregate::Min { .. } => Kind::Min,
+            Aggregate::Max { .. } => Kind::Max,
+            Aggregate::CountDistinct { .. } => Kind::Distinct,
+            Aggregate::ApproxCountDistinct { .. } => Kind::Sketch,
+        }
+    }
 }
 
 /// A metric: an aggregate over a window, of the events of one type, per subject.
@@ -29,8 +53,19 @@ pub struct Metric {
     pub window: Span,
     /// The type of the events that count.
     pub event: Box<str>,
-    /// The field of an event that names the subject.
-    pub subject: Box<str>,
+    /// What of an event names the subject.
+    pub subject: Key,
+    /// Which events of the type count; all if absent.
+    pub filter: Option<Filter>,
+}
+
+impl Metric {
+    /// What an event does to a board of this metric: to whom, and what. `None` if it is not for this board (another
+    /// type, or filtered out). O(fields of the metric x fields of the event).
+    pub fn contribution(&self, event: &Event, decimals: Decimals) -> Result<Option<(Subject, Change)>, FieldFault> {
+        let _ = (event, decimals);
+        unimplemented!("helper A")
+    }
 }
 
 /// What was expected, what stood there instead, and at which column (from 1).
@@ -51,37 +86,58 @@ impl FromStr for Metric {
     fn from_str(text: &str) -> Result<Self, MetricError> {
         let mut words = Words { text, at: 0 };
         let function = words.word("COUNT or SUM")?;
-        let sum = match function.text.to_ascii_uppercase().as_str() {
-            "COUNT" => false,
-            "SUM" => true,
-            _ => return Err(function.unexpected("COUNT or SUM")),
-        };
+        let keyword = function.text.to_ascii_uppercase();
+        if !["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"].contains(&&*keyword) {
+            return Err(function.unexpected("COUNT or SUM"));
+        }
         words.symbol('(')?;
         let window = words.word("a duration such as 24h")?;
         let window: Span = window.text.parse().map_err(|_| window.unexpected("a duration such as 24h"))?;
         words.symbol(',')?;
         let event = words.name("the type of an event")?;
         words.symbol(',')?;
-        let aggregate = if sum {
-            let value = words.name("the field to add up")?;
+        let mut value = None;
+        if ["SUM", "AVG", "MIN", "MAX"].contains(&&*keyword) {
+            value = Some(words.name("the field to add up")?);
             words.symbol(',')?;
-            Aggregate::Sum { value }
-        } else {
-            Aggregate::Count
+        }
+        let subject = Key::Field(words.name("the field that names the subject")?);
+        let aggregate = match (&*keyword, value) {
+            ("SUM", Some(value)) => Aggregate::Sum { value },
+            ("AVG", Some(value)) => Aggregate::Avg { value },
+            ("MIN", Some(value)) => Aggregate::Min { value },
+            ("MAX", Some(value)) => Aggregate::Max { value },
+            ("COUNT", _) => Aggregate::Count,
+            (keyword, _) => {
+                words.symbol(',')?;
+                let counted = Key::Field(words.name("the field to count")?);
+                match keyword {
+                    "COUNT_DISTINCT" => Aggregate::CountDistinct { counted },
+                    _ => Aggregate::ApproxCountDistinct { counted },
+                }
+            }
         };
-        let subject = words.name("the field that names the subject")?;
         words.symbol(')')?;
         words.end()?;
-        Ok(Metric { aggregate, window, event, subject })
+        Ok(Metric { aggregate, window, event, subject, filter: None })
     }
 }
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Metric { aggregate, window, event, subject } = self;
+        let Metric { aggregate, window, event, subject, .. } = self;
         match aggregate {
             Aggregate::Count => write!(f, "COUNT({window}, {event}, {subject})"),
             Aggregate::Sum { value } => write!(f, "SUM({window}, {event}, {value}, {subject})"),
+            Aggregate::Avg { value } => write!(f, "AVG({window}, {event}, {value}, {subject})"),
+            Aggregate::Min { value } => write!(f, "MIN({window}, {event}, {value}, {subject})"),
+            Aggregate::Max { value } => write!(f, "MAX({window}, {event}, {value}, {subject})"),
+            Aggregate::CountDistinct { counted } => {
+                write!(f, "COUNT_DISTINCT({window}, {event}, {subject}, {counted})")
+            }
+            Aggregate::ApproxCountDistinct { counted } => {
+                write!(f, "APPROX_COUNT_DISTINCT({window}, {event}, {subject}, {counted})")
+            }
         }
     }
 }
@@ -206,7 +262,8 @@ mod tests {
         ) {
             let [event, value, subject] = names.map(String::into_boxed_str);
             let aggregate = if sum { Aggregate::Sum { value } } else { Aggregate::Count };
-            let metric = Metric { aggregate, window: window.parse().unwrap(), event, subject };
+            let subject = Key::Field(subject);
+            let metric = Metric { aggregate, window: window.parse().unwrap(), event, subject, filter: None };
             prop_assert_eq!(metric.to_string().parse::<Metric>(), Ok(metric));
         }
 

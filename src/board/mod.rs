@@ -6,21 +6,38 @@
 //! - [`BoardName`], [`Subject`], [`EventId`]: names, parsed once at the edge.
 //! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: all that stored data depends on;
 //!   [`Board`]: a definition, validated and given its generation.
+//! - [`Event`] and [`Fields`]: what happened; [`Key`] and [`Filter`]: what a metric reads of it; [`Change`]: what it
+//!   does to a subject.
+//! - [`Tally`]: what a subject has in a slot; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: about how many.
 
 mod amount;
 mod calendar;
+mod change;
 mod definition;
+mod event;
+mod filter;
+mod key;
 mod metric;
 mod name;
+mod sketch;
 mod span;
+mod tally;
 mod timestamp;
+mod value;
 mod window;
 
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use calendar::{Calendar, SlotError};
-pub use definition::{Board, Cover, Definition, DefinitionError, Generation, MAX_SLOTS, Order};
+pub use change::Change;
+pub use definition::{Board, Cover, Definition, DefinitionError, Generation, MAX_SLOTS, Mode, Order, Stamp};
+pub use event::{Event, Field, FieldFault, Fields};
+pub use filter::{Comparison, Filter, Literal};
+pub use key::Key;
 pub use metric::{Aggregate, Metric, MetricError};
-pub use name::{BoardName, EventId, NameError, Subject};
+pub use name::{BoardName, Counted, EventId, NameError, Subject};
+pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
+pub use tally::{Kind, Tally};
 pub use timestamp::{Timestamp, TimestampError};
+pub use value::{Shown, Value};
 pub use window::{Frame, Placement, Window};

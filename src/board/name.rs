@@ -104,6 +104,33 @@ impl EventId {
     }
 }
 
+/// A value that distinct metrics count: a user who logged in, an account. As long as a [`Subject`] may be.
+///
+/// Ordered by bytes, which decides between two last seen at the same time.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Counted(Box<str>);
+
+impl Counted {
+    /// The longest value, in bytes.
+    pub const MOST_BYTES: usize = Subject::MOST_BYTES;
+
+    /// Parses a value.
+    pub fn parse(text: &str) -> Result<Self, NameError> {
+        check("value", text, Self::MOST_BYTES)?;
+        Ok(Self(text.into()))
+    }
+
+    /// A value read back from a store, which holds only what was parsed before.
+    pub(crate) fn from_stored(text: impl Into<Box<str>>) -> Self {
+        Self(text.into())
+    }
+
+    /// The value as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
 macro_rules! as_text {
     ($name:ident) => {
         impl fmt::Display for $name {
@@ -135,6 +162,7 @@ macro_rules! as_text {
 as_text!(BoardName);
 as_text!(Subject);
 as_text!(EventId);
+as_text!(Counted);
 
 #[cfg(test)]
 mod tests {

@@ -59,6 +59,9 @@ impl Unit {
 }
 
 impl Span {
+    /// One calendar day.
+    pub const DAY: Span = Span { count: 1, unit: Unit::Day };
+
     /// `count` units; `count` must not be zero.
     pub const fn new(count: u32, unit: Unit) -> Option<Self> {
         if count == 0 { None } else { Some(Self { count, unit }) }

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::codes::Code;
 use super::openapi::time_schema;
 use super::problem::Problem;
-use crate::board::{Amount, Board, Frame, Score, Timestamp};
+use crate::board::{Board, Frame, Shown, Timestamp, Value};
 
 /// The exact bounds of a window: `from` is in it, `to` is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -34,9 +34,9 @@ impl WindowBounds {
     }
 }
 
-/// An amount as the board shows it.
-pub(super) fn score(board: &Arc<Board>, units: Amount) -> Score {
-    Score { units: units.0, decimals: board.decimals() }
+/// A value as the board shows it; null where its metric says nothing.
+pub(super) fn score(board: &Arc<Board>, value: impl Into<Option<Value>>) -> Option<Shown> {
+    value.into().map(|value| value.shown(board.decimals()))
 }
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");

@@ -13,7 +13,7 @@ use super::openapi::{board_example, board_schema, score_schema, subject_schema, 
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
-use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Score, Span, Subject, Timestamp};
+use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Shown, Span, Subject, Timestamp};
 use crate::service::About;
 
 /// A board as it is defined, with every default filled in.
@@ -245,7 +245,7 @@ pub(super) struct Audit {
     differences: u64,
     /// The largest of these differences.
     #[schema(schema_with = score_schema)]
-    worst: Score,
+    worst: Option<Shown>,
     /// The first few.
     examples: Vec<AuditDifference>,
     /// How many were set right.
@@ -261,10 +261,10 @@ pub(super) struct AuditDifference {
     subject: Subject,
     /// What the ranking says.
     #[schema(schema_with = score_schema)]
-    score: Score,
+    score: Option<Shown>,
     /// What its slots add up to.
     #[schema(schema_with = score_schema)]
-    slots: Score,
+    slots: Option<Shown>,
 }
 
 /// Audit a board
@@ -283,7 +283,6 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let name = address::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: report } = state.service.audit(&board, repair).await?;
-    let units = |units: u64| Score { units: i64::try_from(units).unwrap_or(i64::MAX), decimals: board.decimals() };
     let example = |difference: crate::store::Difference| AuditDifference {
         subject: difference.subject,
         score: answer::score(&board, difference.score),
@@ -292,7 +291,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     Ok(answer::json(&Audit {
         subjects_checked: report.subjects_checked,
         differences: report.differences,
-        worst: units(report.worst),
+        worst: answer::score(&board, report.worst),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         took_ms: answer::millis(report.took),

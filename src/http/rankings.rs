@@ -14,7 +14,7 @@ use super::openapi::{board_schema, score_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
-use crate::board::{Board, BoardName, Order, Score, Subject, Timestamp};
+use crate::board::{Board, BoardName, Order, Shown, Subject, Timestamp};
 use crate::service::About;
 use crate::store::{Lookup, Page};
 
@@ -57,7 +57,7 @@ pub(super) struct Line {
     #[schema(schema_with = subject_schema)]
     pub(super) subject: Subject,
     #[schema(schema_with = score_schema)]
-    pub(super) score: Score,
+    pub(super) score: Option<Shown>,
 }
 
 /// A page as it is answered.
@@ -139,7 +139,7 @@ pub(super) struct AmongLine {
     #[schema(schema_with = subject_schema)]
     subject: Subject,
     #[schema(schema_with = score_schema)]
-    score: Score,
+    score: Option<Shown>,
 }
 
 /// Rank chosen subjects
@@ -222,7 +222,7 @@ fn among(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<Among
         last = Some((rank, units));
         items.push(AmongLine { rank: Some(rank), subject, score: answer::score(board, units) });
     }
-    let zero = answer::score(board, Default::default());
-    items.extend(absent.into_iter().map(|subject| AmongLine { rank: None, subject, score: zero }));
+    let score = answer::score(board, board.kind().absent());
+    items.extend(absent.into_iter().map(|subject| AmongLine { rank: None, subject, score }));
     items
 }

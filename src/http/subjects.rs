@@ -12,7 +12,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::rankings::{self, Line};
 use super::{HttpState, address, answer};
-use crate::board::{Board, BoardName, Score, Span, Subject, Timestamp};
+use crate::board::{Board, BoardName, Shown, Span, Subject, Tally, Timestamp};
 use crate::service::About;
 use crate::store::Reach;
 
@@ -24,7 +24,7 @@ pub(super) struct Standing {
     #[schema(schema_with = subject_schema)]
     subject: Subject,
     #[schema(schema_with = score_schema)]
-    score: Score,
+    score: Option<Shown>,
     /// Competition rank; null for a subject that is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
@@ -53,7 +53,7 @@ pub(super) struct SlotCount {
     #[schema(schema_with = time_schema)]
     to: Timestamp,
     #[schema(schema_with = score_schema)]
-    count: Score,
+    count: Option<Shown>,
 }
 
 /// Get a subject's standing
@@ -83,8 +83,11 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
-    let slot =
-        |(from, amount)| SlotCount { from, to: board.calendar().next(from), count: answer::score(&board, amount) };
+    let slot = |(from, tally): (Timestamp, Tally)| SlotCount {
+        from,
+        to: board.calendar().next(from),
+        count: answer::score(&board, board.value([&tally])),
+    };
     Ok(answer::json(&Standing {
         score: answer::score(&board, standing.score),
         rank: standing.rank,
@@ -123,7 +126,7 @@ pub(super) struct WindowCount {
     window: WindowBounds,
     /// Its amount in these slots.
     #[schema(schema_with = score_schema)]
-    count: Score,
+    count: Option<Shown>,
     /// The store's time when it answered.
     #[schema(schema_with = time_schema)]
     as_of: Timestamp,
@@ -185,7 +188,7 @@ pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Resu
         last,
         from,
         window: WindowBounds { from: bounds.floor, to: bounds.end, slots: counted.slots },
-        count: answer::score(&board, counted.amount),
+        count: answer::score(&board, counted.value(&board)),
         as_of: counted.frame.as_of,
         retiring: counted.frame.retiring,
         board: name,
@@ -265,7 +268,7 @@ pub(super) struct RemovalReceipt {
     subject: Subject,
     /// The score it had.
     #[schema(schema_with = score_schema)]
-    score: Score,
+    score: Option<Shown>,
     /// Slots of the window in which it had an amount.
     live_slots: u64,
     /// Retiring slots in which it still had an amount.

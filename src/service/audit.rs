@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::board::{Board, Frame};
+use crate::board::{Amount, Board, Frame, Value};
 use crate::store::{self, AuditCursor, Difference, Store};
 
 /// How many differences are shown.
@@ -19,7 +19,7 @@ pub struct AuditReport {
     /// How many differed.
     pub differences: u64,
     /// The largest distance between a score and its slots, in units.
-    pub worst: u64,
+    pub worst: Value,
     /// The first few that differed.
     pub examples: Vec<Difference>,
     /// How many were set right.
@@ -32,7 +32,7 @@ pub struct AuditReport {
 pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
     let started = Instant::now();
     let mut cursor = AuditCursor::default();
-    let (mut checked, mut differences, mut worst, mut repaired) = (0, 0, 0, 0);
+    let (mut checked, mut differences, mut worst, mut repaired) = (0, 0, Value::ZERO, 0);
     let mut examples = Vec::new();
     loop {
         let step_started = Instant::now();
@@ -41,7 +41,7 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
         differences += step.differences.len() as u64;
         repaired += step.repaired;
         for difference in step.differences {
-            worst = worst.max(difference.score.0.abs_diff(difference.slots.0));
+            worst = worst.max(distance(&difference));
             if examples.len() < EXAMPLES {
                 examples.push(difference);
             }
@@ -61,5 +61,13 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
             }
         }
         tokio::time::sleep(step_started.elapsed()).await;
+    }
+}
+
+/// How far a score is from what its slots say.
+fn distance(difference: &Difference) -> Value {
+    match (difference.score.unwrap_or(Value::ZERO), difference.slots.unwrap_or(Value::ZERO)) {
+        (Value::Exact(score), Value::Exact(slots)) => Value::Exact(Amount((score.0 - slots.0).abs())),
+        (score, slots) => Value::Real((score.as_f64() - slots.as_f64()).abs()),
     }
 }

@@ -26,7 +26,7 @@ pub use scheduler::Scheduler;
 
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::{
-    self, Added, Batch, Defined, Lookup, Page, Reach, Removal, Standing, Status, Store, StoreError, WindowCount,
+    self, Added, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError,
 };
 use registry::Registry;
 use rollover::Rollover;
@@ -159,7 +159,7 @@ impl Service {
     }
 
     /// One subject's amount over a shorter window ending now.
-    pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<About<WindowCount>> {
+    pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<About<Reading>> {
         about_board!(self, board, |current| self.store.count(current, subject, reach))
     }
 

@@ -6,14 +6,20 @@
 
 use std::collections::HashMap;
 
-use crate::board::{Amount, Board, EXACT_MAX, EventId, Frame, Placement, Subject, Timestamp, Window};
+use crate::board::{
+    Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Value, Window,
+};
 
-/// An amount for one subject of one board.
+/// A change for one subject of one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
     pub subject: Subject,
-    pub amount: Amount,
-    /// When it happened; the store's now if absent.
+    /// One that the board's metric takes: see [`Board::takes`].
+    pub change: Change,
+    /// Undoes its twin, the change of the same subject and time. Refused by MIN, MAX and the approximate metric,
+    /// which cannot: callers see to that.
+    pub retract: bool,
+    /// When it happened; the store's now if absent. A retraction and a sample have one.
     pub at: Option<Timestamp>,
     /// Counts once per (board, subject, id) within the dedupe horizon.
     pub id: Option<EventId>,
@@ -42,12 +48,15 @@ pub enum Rejection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Counted; with the subject's score after the step that counted it, if asked for.
+    ///
+    /// A score that was asked for is `None` still where the metric says nothing of the subject: see
+    /// [`Kind::absent`].
     Counted {
-        score: Option<Amount>,
+        score: Option<Value>,
     },
     /// The id was counted before; with the score now, if asked for.
     Duplicate {
-        score: Option<Amount>,
+        score: Option<Value>,
     },
     Rejected(Rejection),
 }
@@ -61,13 +70,18 @@ pub struct Added {
     pub outcomes: Vec<Outcome>,
 }
 
-/// One update to make: an amount for a (slot, subject), on behalf of one or more items.
+/// One update to make: a change of a (slot, subject), on behalf of one or more items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     pub slot: Timestamp,
+    /// When it happened, never later than the store's now: what the last-seen scheme remembers.
+    pub at: Timestamp,
     pub subject: &'a Subject,
-    /// The sum of its items; beyond ±[`EXACT_MAX`] it stands for "refused, try them singly".
+    /// COUNT and SUM: the sum of its items, retractions subtracted; beyond ±[`EXACT_MAX`] it stands for "refused, try
+    /// them singly". 0 where [`sent`](Self::sent) says what to do.
     pub amount: Amount,
+    /// The item itself where it is not an amount to be added up: samples, and all that other metrics take.
+    pub sent: Option<&'a Increment>,
     /// Present where the entry is a single item with an id.
     pub id: Option<&'a EventId>,
     /// The items it stands for, by their index.
@@ -81,6 +95,8 @@ pub struct Plan<'a> {
     pub entries: Vec<Entry<'a>>,
     /// Items that no slot takes, by index.
     pub rejected: Vec<(usize, Rejection)>,
+    /// Retractions whose twin has left the window, by index: counted, and nothing is left to do.
+    pub moot: Vec<usize>,
 }
 
 impl<'a> Plan<'a> {
@@ -98,8 +114,12 @@ impl<'a> Plan<'a> {
         let is_alone = increments.size_hint().1 == Some(1);
         let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
         for (index, increment) in increments {
-            let slot = match board.place(increment.at, now, window, max_skew) {
+            let slot = match place(board, increment, now, window, max_skew) {
                 Placement::Slot(slot) => slot,
+                Placement::TooLate if increment.retract => {
+                    plan.moot.push(index);
+                    continue;
+                }
                 Placement::TooLate => {
                     plan.rejected.push((index, Rejection::TooLate));
                     continue;
@@ -109,11 +129,18 @@ impl<'a> Plan<'a> {
                     continue;
                 }
             };
-            if increment.id.is_none() && !is_alone {
+            let (amount, sent) = match &increment.change {
+                Change::Amount(amount) if board.kind() == Kind::Sum => {
+                    (Amount(if increment.retract { -amount.0 } else { amount.0 }), None)
+                }
+                _ => (Amount(0), Some(increment)),
+            };
+            let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;
+            if increment.id.is_none() && !is_alone && adds_up {
                 match open.entry((slot, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
                         let entry = &mut plan.entries[*found.get()];
-                        entry.amount = Amount(entry.amount.0.saturating_add(increment.amount.0));
+                        entry.amount = Amount(entry.amount.0.saturating_add(amount.0));
                         entry.items.push(index);
                         continue;
                     }
@@ -121,16 +148,39 @@ impl<'a> Plan<'a> {
                         place.insert(plan.entries.len());
                     }
                 }
+            } else if sent.is_some() {
+                // What comes after a sample adds to it.
+                open.remove(&(slot, increment.subject.as_str()));
             }
             plan.entries.push(Entry {
                 slot,
+                at: increment.at.map_or(now, |at| at.min(now)),
                 subject: &increment.subject,
-                amount: increment.amount,
+                amount,
+                sent,
                 id: increment.id.as_ref(),
                 items: vec![index],
             });
         }
         plan
+    }
+}
+
+/// Where an increment belongs. On a `from_first` board any time within the last window does: its own time is
+/// answered, for there are no slots.
+fn place(board: &Board, increment: &Increment, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
+    if board.definition().mode == Mode::FromFirst {
+        let at = increment.at.unwrap_or(now);
+        let life = board.definition().metric.window.approximate_millis();
+        return match at {
+            at if at > now.plus_millis(max_skew) => Placement::TooEarly,
+            at if at <= now.plus_millis(-life) => Placement::TooLate,
+            at => Placement::Slot(at.min(now)),
+        };
+    }
+    match increment.change {
+        Change::Set { .. } => board.place_sample(increment.at.unwrap_or(now), window),
+        _ => board.place(increment.at, now, window, max_skew),
     }
 }
 
@@ -149,7 +199,8 @@ mod tests {
     fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Increment {
         Increment {
             subject: Subject::parse(subject).unwrap(),
-            amount: Amount(amount),
+            change: Change::Amount(Amount(amount)),
+            retract: false,
             at: at.map(|at| Timestamp::parse(at).unwrap()),
             id: id.map(|id| EventId::parse(id).unwrap()),
         }

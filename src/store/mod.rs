@@ -36,7 +36,7 @@ pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
 pub use trust::ClockTrust;
 
-use crate::board::{Amount, Board, BoardName, Definition, Frame, Subject, Timestamp};
+use crate::board::{Board, BoardName, Counted, Definition, Frame, Subject, Tally, Timestamp, Value};
 
 /// What a call answers.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -80,8 +80,7 @@ pub struct Ranked {
     /// Competition rank, from 1.
     pub rank: u64,
     pub subject: Subject,
-    /// In the board's smallest unit.
-    pub score: Amount,
+    pub score: Value,
 }
 
 /// A part of a ranking.
@@ -98,14 +97,17 @@ pub struct Page {
 pub struct Standing {
     pub frame: Frame,
     pub total: u64,
-    /// 0 if it is not ranked.
-    pub score: Amount,
+    /// Its score in the ranking; what [`Kind::absent`](crate::board::Kind::absent) says if it is not ranked. On an
+    /// unranked board the value of its window.
+    pub score: Option<Value>,
     /// `None` if it is not ranked.
     pub rank: Option<u64>,
     /// How many ranked subjects have a strictly better score: percentile = 100 x (total − better) / total.
     pub better: u64,
-    /// Its live slots that hold an amount, oldest first, each by its start.
-    pub slots: Vec<(Timestamp, Amount)>,
+    /// Its live slots that hold anything, oldest first, each by its start.
+    pub slots: Vec<(Timestamp, Tally)>,
+    /// COUNT_DISTINCT: values of this window were dropped because there were more than the board remembers.
+    pub capped: bool,
 }
 
 /// The ranking among given subjects only.
@@ -114,7 +116,7 @@ pub struct Lookup {
     pub frame: Frame,
     pub total: u64,
     /// The score of each subject asked for, in the order asked; `None` if it is not ranked.
-    pub scores: Vec<Option<Amount>>,
+    pub scores: Vec<Option<Value>>,
 }
 
 /// Which of the newest slots to count.
@@ -126,22 +128,54 @@ pub enum Reach {
     From(Timestamp),
 }
 
-/// One subject's amount over a shorter window ending now.
+/// A question about one subject's slots.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    pub board: Arc<Board>,
+    pub subject: Subject,
+    pub reach: Reach,
+    /// Unranked boards but exact distinct and `from_first` ones: the window ending at this time instead of now.
+    pub as_of: Option<Timestamp>,
+}
+
+/// What one subject has in the slots asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WindowCount {
-    /// The frame's window is the shorter one: its floor is the oldest slot counted.
+pub struct Reading {
+    /// The frame's window is what was read: its floor is the oldest slot, and its end that of the newest.
     pub frame: Frame,
-    /// How many slots were counted.
+    /// How many slots were read.
     pub slots: u32,
-    pub amount: Amount,
+    /// Those that hold anything, oldest first, each by its start. Of COUNT_DISTINCT these are the values last seen in
+    /// each. On a `from_first` board one, by the time at which it began.
+    pub tallies: Vec<(Timestamp, Tally)>,
+    /// COUNT_DISTINCT: values of these slots were dropped because there were more than the board remembers.
+    pub capped: bool,
+}
+
+impl Reading {
+    /// What the slots say together.
+    pub fn value(&self, board: &Board) -> Option<Value> {
+        board.value(self.tallies.iter().map(|(_, tally)| tally))
+    }
+}
+
+/// A page of the values that one subject was seen with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    pub frame: Frame,
+    /// How many the window has in all.
+    pub total: u64,
+    /// By the time each was last seen, newest first; of the same time the greatest bytes first.
+    pub items: Vec<(Counted, Timestamp)>,
+    pub capped: bool,
 }
 
 /// What went when a subject was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub frame: Frame,
-    /// The score it had; 0 if it was not ranked.
-    pub score: Amount,
+    /// The score it had, as [`Standing::score`].
+    pub score: Option<Value>,
     /// Live slots that held an amount.
     pub live_slots: u64,
     /// Retiring slots that still held an amount.
@@ -187,9 +221,9 @@ pub struct AuditCursor(pub(crate) String);
 pub struct Difference {
     pub subject: Subject,
     /// What the ranking says.
-    pub score: Amount,
-    /// What its live and unsubtracted retiring slots add up to.
-    pub slots: Amount,
+    pub score: Option<Value>,
+    /// What its live and unsubtracted retiring slots say together.
+    pub slots: Option<Value>,
 }
 
 /// What one bounded step of an audit found.
@@ -235,6 +269,9 @@ pub trait Store: Send + Sync + 'static {
     /// changes nothing and the rest counts. See [`Plan`] for the order in which items take effect.
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added>;
 
+    /// As [`add`](Self::add), to several boards: each for itself, in one round trip where the store allows.
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>>;
+
     /// The ranking from place `offset` (from 0), `limit` lines at most. O(log n + limit).
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page>;
 
@@ -247,9 +284,20 @@ pub trait Store: Send + Sync + 'static {
     /// Score, rank and slots of one subject, all of one instant. O(log n + slots).
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing>;
 
-    /// One subject's amount over the newest slots. [`StoreError::BeyondWindow`] if `reach` starts below the floor
-    /// or has more slots than the window.
-    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount>;
+    /// What subjects have in some of their slots, each of one instant; all in one round trip where the store allows.
+    /// Per question O(slots asked for). [`StoreError::BeyondWindow`] if it starts below what the board keeps, has
+    /// more slots than the window, or looks back from a time that has not come.
+    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>>;
+
+    /// The values a subject was seen with in the window, on a COUNT_DISTINCT board. O(log values + limit).
+    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values>;
+
+    /// What one subject has in its newest slots: a [`read`](Self::read) of one question.
+    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<Reading> {
+        let ask = Ask { board: board.clone(), subject: subject.clone(), reach, as_of: None };
+        let mut readings = self.read(vec![ask]).await;
+        readings.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a question was not answered".to_owned() }))
+    }
 
     /// Takes a subject out of the ranking and of every slot, retiring ones included.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;

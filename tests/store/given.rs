@@ -21,7 +21,7 @@ pub fn definition(metric: &str, slot: &str) -> Definition {
 
 /// An increment that happens now and carries no id.
 pub fn plus(who: &str, amount: i64) -> Increment {
-    Increment { subject: subject(who), amount: Amount(amount), at: None, id: None }
+    Increment { subject: subject(who), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
 }
 
 pub trait With {

@@ -51,7 +51,7 @@ fn subject(text: &str) -> Subject {
 }
 
 fn item(name: &str, amount: i64) -> Increment {
-    Increment { subject: subject(name), amount: Amount(amount), at: None, id: None }
+    Increment { subject: subject(name), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
 }
 
 fn with_id(increment: Increment, id: &str) -> Increment {

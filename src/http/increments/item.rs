@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::board::{Amount, AmountError, Board, EventId, Subject, Timestamp};
+use crate::board::{Amount, AmountError, Board, Change, EventId, Subject, Timestamp};
 use crate::http::codes::ItemCode;
 use crate::store::Increment;
 
@@ -125,7 +125,8 @@ impl<'a> Item<'a> {
             Text::Is(text) => Some(EventId::parse(&text).map_err(|e| Flaw::value(ItemCode::InvalidId, "id", e))?),
             Text::IsNot => return Err(Flaw::shape(ItemCode::InvalidId, "id", "'id' must be a string")),
         };
-        Ok(Increment { subject, amount: amount(self.amount, board)?, at, id })
+        let change = Change::Amount(amount(self.amount, board)?);
+        Ok(Increment { subject, change, retract: false, at, id })
     }
 }
 

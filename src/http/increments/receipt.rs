@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::item::Flaw;
-use crate::board::{Amount, Board, Score, Subject};
+use crate::board::{Board, Score, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::openapi::{score_schema, subject_schema};
 use crate::store::{Increment, Outcome, Rejection};
@@ -71,7 +71,7 @@ pub(super) struct NewScore {
     #[schema(schema_with = subject_schema)]
     pub(super) subject: Subject,
     #[schema(schema_with = score_schema)]
-    pub(super) score: Score,
+    pub(super) score: Option<Shown>,
 }
 
 /// Where an item stood in its request.
@@ -139,7 +139,7 @@ impl Receipt {
         judged: Judged,
         outcomes: Vec<Outcome>,
         board: &Board,
-        mut scored: impl FnMut(usize, Amount),
+        mut scored: impl FnMut(usize, Value),
     ) {
         let Judged { place, added, flawed, .. } = judged;
         let mut flawed = flawed.into_iter().peekable();

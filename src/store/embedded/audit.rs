@@ -5,7 +5,7 @@
 
 use super::ranking::{Entry, Texts};
 use super::tables::{Holdings, Tables};
-use crate::board::{Amount, Subject};
+use crate::board::{Amount, Subject, Value};
 use crate::store::{AuditCursor, AuditStep, Difference};
 
 /// Subjects of one step: well below a millisecond.
@@ -71,8 +71,8 @@ fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditSte
         }
         step.differences.push(Difference {
             subject: Subject::from_stored(&*record.text),
-            score: Amount(if ranked { record.score } else { 0 }),
-            slots: Amount(sum),
+            score: Some(Value::Exact(Amount(if ranked { record.score } else { 0 }))),
+            slots: Some(Value::Exact(Amount(sum))),
         });
         if repair {
             holdings.ranking.remove(entry, &holdings.slab);
@@ -98,8 +98,8 @@ fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut Audit
         step.checked += 1;
         step.differences.push(Difference {
             subject: Subject::from_stored(record.map_or("(unknown)", |record| &record.text)),
-            score: Amount(entry.score),
-            slots: Amount(record.map_or(0, |record| record.sum())),
+            score: Some(Value::Exact(Amount(entry.score))),
+            slots: Some(Value::Exact(Amount(record.map_or(0, |record| record.sum())))),
         });
         if repair {
             step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.slab));

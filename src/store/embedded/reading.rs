@@ -2,8 +2,8 @@
 
 use super::ranking;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Frame, Order, Subject, Timestamp};
-use crate::store::{Lookup, Page, Ranked, Reach, Result, Standing, Status, StoreError, WindowCount};
+use crate::board::{Amount, Board, Frame, Order, Subject, Tally, Timestamp, Value};
+use crate::store::{Lookup, Page, Ranked, Reach, Reading, Result, Standing, Status, StoreError};
 
 /// A page from place `offset`. O(log n + limit).
 pub(super) fn page(board: &Board, tables: &Tables, offset: u64, limit: u32) -> Page {
@@ -37,13 +37,13 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     let mut items: Vec<Ranked> = Vec::with_capacity(room);
     let mut push = |(index, entry): (usize, ranking::Entry)| {
         let rank = match items.last() {
-            Some(last) if last.score.0 == entry.score => last.rank,
+            Some(last) if last.score == Value::Exact(Amount(entry.score)) => last.rank,
             Some(_) => (offset + index) as u64 + 1,
             // Only the first line may share its rank with lines before the page.
             None => better(board, tables, entry.score) + 1,
         };
         let subject = Subject::from_stored(ranking::Texts::text(slab, entry.id));
-        items.push(Ranked { rank, subject, score: Amount(entry.score) });
+        items.push(Ranked { rank, subject, score: Value::Exact(Amount(entry.score)) });
     };
     match board.order() {
         Order::Desc => ranking.descending(offset).take(room).enumerate().for_each(&mut push),
@@ -66,7 +66,7 @@ fn better(board: &Board, tables: &Tables, score: i64) -> u64 {
 pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
     let score = |subject: &Subject| match tables.holdings.score_of(subject.as_str()) {
         0 => None,
-        score => Some(Amount(score)),
+        score => Some(Value::Exact(Amount(score))),
     };
     Lookup {
         frame: tables.frame(),
@@ -86,19 +86,20 @@ pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Sta
     Standing {
         frame: tables.frame(),
         total: holdings.ranking.len() as u64,
-        score: Amount(score),
+        score: Some(Value::Exact(Amount(score))),
         rank: (score != 0).then_some(better + 1),
         better,
         slots: slices
             .iter()
             .filter(|slice| slice.slot >= floor)
-            .map(|slice| (Timestamp::from_millis(slice.slot), Amount(slice.amount)))
+            .map(|slice| (Timestamp::from_millis(slice.slot), Tally::Sum(Amount(slice.amount))))
             .collect(),
+        capped: false,
     }
 }
 
 /// One subject's amount over the newest slots. O(slots).
-pub(super) fn count(board: &Board, tables: &Tables, subject: &Subject, reach: Reach) -> Result<WindowCount> {
+pub(super) fn count(board: &Board, tables: &Tables, subject: &Subject, reach: Reach) -> Result<Reading> {
     let (window, starts) = board.window_and_starts(tables.now);
     let beyond = || StoreError::BeyondWindow { floor: window.floor };
     let from = match reach {
@@ -111,12 +112,13 @@ pub(super) fn count(board: &Board, tables: &Tables, subject: &Subject, reach: Re
     let holdings = &tables.holdings;
     let record = holdings.slab.id(subject.as_str()).and_then(|id| holdings.slab.get(id));
     let slices = record.map(|record| record.slices.as_slice()).unwrap_or_default();
-    let amount = slices.iter().filter(|slice| slice.slot >= from.millis()).map(|slice| slice.amount).sum();
+    let live = slices.iter().filter(|slice| slice.slot >= from.millis());
+    let tallies = live.map(|slice| (Timestamp::from_millis(slice.slot), Tally::Sum(Amount(slice.amount)))).collect();
     let mut frame: Frame = tables.frame();
     frame.window.floor = from;
     let slots = starts.len() - starts.partition_point(|start| *start < from);
     // A window has at most 2,001 slots.
-    Ok(WindowCount { frame, slots: slots as u32, amount: Amount(amount) })
+    Ok(Reading { frame, slots: slots as u32, tallies, capped: false })
 }
 
 /// The board as a whole. O(slots).

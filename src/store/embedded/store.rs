@@ -12,10 +12,10 @@ use super::codec::{BOARDS, CLOCK, REACHED, key, of_board};
 use super::journal::Sweep;
 use super::tables::Tables;
 use super::{Embedded, audit, reading, recovery, writing};
-use crate::board::{Amount, Board, BoardName, Definition, Generation, Subject, Timestamp};
+use crate::board::{Amount, Board, BoardName, Definition, Generation, Subject, Timestamp, Value};
 use crate::store::{
-    Added, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reach, Removal, Result, RetireStep, Standing,
-    Status, Store, StoreError, WindowCount,
+    Added, Ask, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reading, Removal, Result, RetireStep,
+    Standing, Status, Store, StoreError, Values,
 };
 
 /// What a step of retiring aims at.
@@ -136,15 +136,30 @@ impl Store for Embedded {
         self.look(board, |board, tables, _| reading::standing(board, tables, subject))
     }
 
-    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount> {
-        self.look(board, |board, tables, _| reading::count(board, tables, subject, reach))?
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+        let mut added = Vec::with_capacity(batches.len());
+        for (board, batch) in batches {
+            added.push(self.add(&board, batch).await);
+        }
+        added
+    }
+
+    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+        let read = |ask: Ask| {
+            self.look(&ask.board, |board, tables, _| reading::count(board, tables, &ask.subject, ask.reach))?
+        };
+        asks.into_iter().map(read).collect()
+    }
+
+    async fn values(&self, _board: &Arc<Board>, _subject: &Subject, _offset: u64, _limit: u32) -> Result<Values> {
+        Err(StoreError::Corrupt { detail: "not yet".to_owned() })
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         self.journal.admit()?;
         let (removal, ticket) = self.change(board, |tables, operations, _| {
             let floor = tables.window.floor.millis();
-            let score = Amount(tables.holdings.score_of(subject.as_str()));
+            let score = Some(Value::Exact(Amount(tables.holdings.score_of(subject.as_str()))));
             let slices = tables.holdings.remove(subject.as_str());
             if !slices.is_empty() {
                 operations.removed(subject.as_str());

@@ -99,7 +99,7 @@ fn subject(number: u8) -> Subject {
 
 fn increment(number: u8, amount: i64, at: Option<Timestamp>, id: Option<u8>) -> Increment {
     let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
-    Increment { subject: subject(number), amount: Amount(amount), at, id }
+    Increment { subject: subject(number), change: Change::Amount(Amount(amount)), retract: false, at, id }
 }
 
 async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -> Result<Vec<Outcome>> {
@@ -347,7 +347,15 @@ async fn a_step_of_retiring_is_bounded_and_everything_expired_goes_at_once() {
     let board = define(&store, "COUNT(3h, like, post)").await;
     let like = |i: i64| Subject::parse(&format!("post {i}")).unwrap();
     let likes = |range: std::ops::Range<i64>| {
-        range.map(|i| Increment { subject: like(i), amount: Amount(1), at: None, id: None }).collect::<Vec<_>>()
+        range
+            .map(|i| Increment {
+                subject: like(i),
+                change: Change::Amount(Amount(1)),
+                retract: false,
+                at: None,
+                id: None,
+            })
+            .collect::<Vec<_>>()
     };
     add(&store, &board, likes(0..10_000)).await.unwrap();
     store.set_clock(START.plus_millis(HOUR)).await.unwrap();

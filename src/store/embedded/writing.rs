@@ -3,7 +3,7 @@
 use super::codec::Operations;
 use super::ids::pair;
 use super::tables::Tables;
-use crate::board::{Amount, Board};
+use crate::board::{Amount, Board, Change, Value};
 use crate::store::{Added, Batch, Entry, Outcome, Plan, Rejection};
 
 /// Applies a batch to tables that have been advanced. O(items x log n).
@@ -48,7 +48,9 @@ pub(super) fn apply(
         } else if entry.is_beyond_exact() || !counts(tables, entry.amount) {
             // The sum is refused: each item for itself, in order.
             for &item in &entry.items {
-                if !counts(tables, increments[item].amount) {
+                let Change::Amount(amount) = increments[item].change else { continue };
+                let amount = Amount(if increments[item].retract { -amount.0 } else { amount.0 });
+                if !counts(tables, amount) {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                 }
             }
@@ -57,7 +59,7 @@ pub(super) fn apply(
     if batch.return_scores {
         for (outcome, increment) in outcomes.iter_mut().zip(increments) {
             if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                *score = Some(Amount(tables.holdings.score_of(increment.subject.as_str())));
+                *score = Some(Value::Exact(Amount(tables.holdings.score_of(increment.subject.as_str()))));
             }
         }
     }

@@ -146,7 +146,13 @@ mod tests {
     }
 
     fn waiting(board: &Arc<Board>, items: usize) -> Waiting {
-        let increment = Increment { subject: Subject::parse("s").unwrap(), amount: Amount(1), at: None, id: None };
+        let increment = Increment {
+            subject: Subject::parse("s").unwrap(),
+            change: Change::Amount(Amount(1)),
+            retract: false,
+            at: None,
+            id: None,
+        };
         let batch = Batch { increments: vec![increment; items], return_scores: false };
         Waiting { board: board.clone(), batch, answer: oneshot::channel().0 }
     }

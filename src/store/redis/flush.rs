@@ -4,7 +4,7 @@
 use super::combine::Waiting;
 use super::connection::Failure;
 use super::session::Preamble;
-use crate::board::{Amount, Board, Frame, Timestamp, Window};
+use crate::board::{Board, Frame, Timestamp, Value, Window};
 use crate::store::{Entry, Increment, Outcome, Plan, Rejection};
 
 /// The most entries of one script: about 2 ms of the server's time.
@@ -59,7 +59,7 @@ pub(super) struct Lane<'p, 'a> {
 pub(super) struct Unusual {
     pub entry: usize,
     pub outcome: String,
-    pub score: Option<Amount>,
+    pub score: Option<Value>,
 }
 
 impl Lane<'_, '_> {
@@ -243,7 +243,13 @@ mod tests {
     }
 
     fn item(subject: &str, amount: i64) -> Increment {
-        Increment { subject: Subject::parse(subject).unwrap(), amount: Amount(amount), at: None, id: None }
+        Increment {
+            subject: Subject::parse(subject).unwrap(),
+            change: Change::Amount(Amount(amount)),
+            retract: false,
+            at: None,
+            id: None,
+        }
     }
 
     fn call(board: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> Waiting {
@@ -301,7 +307,7 @@ mod tests {
         let unusual = |entry, outcome: &str, score: Option<i64>| Unusual {
             entry,
             outcome: outcome.to_owned(),
-            score: score.map(Amount),
+            score: score.map(|units| Value::Exact(Amount(units))),
         };
         let all = [
             unusual(0, "counted", Some(2)),
@@ -314,7 +320,8 @@ mod tests {
         assert_eq!(singly, [3, 5], "the sum for c is tried singly");
         flush.outcomes[3] = Some(Outcome::Rejected(Rejection::OutOfRange));
         let (results, outcomes) = flush.finish();
-        let counted = |score: Option<i64>| Some(Outcome::Counted { score: score.map(Amount) });
+        let counted =
+            |score: Option<i64>| Some(Outcome::Counted { score: score.map(|units| Value::Exact(Amount(units))) });
         let refused = Some(Outcome::Rejected(Rejection::OutOfRange));
         assert_eq!(outcomes[..5], [counted(None), counted(None), counted(Some(2)), refused, refused]);
         assert!(matches!(results[..], [Ok(_), Ok(_), Err(Failure::Corrupt(_)), Ok(_)]), "{results:?}");

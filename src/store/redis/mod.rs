@@ -50,8 +50,8 @@ use self::reply::Reply;
 use self::scripts::{Call, SET_CLOCK};
 use self::session::Session;
 use super::{
-    Added, AuditCursor, AuditStep, Batch, ClockMode, Defined, Limits, Lookup, Page, Reach, Removal, Result, RetireStep,
-    Standing, Status, Store, StoreError, WindowCount,
+    Added, Ask, AuditCursor, AuditStep, Batch, ClockMode, Defined, Limits, Lookup, Page, Reading, Removal, Result,
+    RetireStep, Standing, Status, Store, StoreError, Values,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -235,9 +235,20 @@ impl Store for RedisStore {
         reads::standing(&self.session, board, subject).await.map_err(|failure| self.error(failure))
     }
 
-    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount> {
-        let counted = reads::count(&self.session, board, subject, reach).await;
-        counted.map_err(|failure| self.error(failure))?
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+        futures_util::future::join_all(batches.iter().map(|(board, batch)| self.add(board, batch.clone()))).await
+    }
+
+    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+        futures_util::future::join_all(asks.iter().map(async |ask| {
+            let counted = reads::count(&self.session, &ask.board, &ask.subject, ask.reach).await;
+            counted.map_err(|failure| self.error(failure))?
+        }))
+        .await
+    }
+
+    async fn values(&self, _board: &Arc<Board>, _subject: &Subject, _offset: u64, _limit: u32) -> Result<Values> {
+        Err(StoreError::Corrupt { detail: "not yet".to_owned() })
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {

@@ -4,8 +4,8 @@ use super::connection::Failure;
 use super::reply::Reply;
 use super::scripts::{LOOKUP, NEIGHBORS, PAGE, STANDING, STATUS};
 use super::session::{Answer, Session};
-use crate::board::{Amount, Board, Order, Subject, Timestamp};
-use crate::store::{Lookup, Page, Ranked, Reach, Standing, Status, StoreError, WindowCount};
+use crate::board::{Board, Order, Subject, Tally, Timestamp, Value};
+use crate::store::{Lookup, Page, Ranked, Reach, Reading, Standing, Status, StoreError};
 
 /// Beyond any sorted set, and exact in Lua.
 const FARTHEST: u64 = 1 << 52;
@@ -22,7 +22,7 @@ fn lines(reply: &mut Reply, first: u64, better: u64) -> Result<Vec<Ranked>, Fail
     let mut items: Vec<Ranked> = Vec::new();
     let mut place = first;
     while !reply.is_empty() {
-        let (subject, score) = (reply.subject()?, reply.score()?);
+        let (subject, score) = (reply.subject()?, Value::Exact(reply.score()?));
         let rank = match items.last() {
             None => better + 1,
             Some(before) if before.score == score => before.rank,
@@ -66,7 +66,8 @@ pub(super) async fn lookup(session: &Session, board: &Board, subjects: &[Subject
     });
     let Answer { frame, mut reply, .. } = answer.await?;
     let total = reply.count()?;
-    let scores = subjects.iter().map(|_| reply.amount()).collect::<Result<_, _>>()?;
+    let scores =
+        subjects.iter().map(|_| reply.amount().map(|amount| amount.map(Value::Exact))).collect::<Result<_, _>>()?;
     Ok(Lookup { frame, total, scores })
 }
 
@@ -81,14 +82,22 @@ pub(super) async fn standing(session: &Session, board: &Board, subject: &Subject
     let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
     let (total, score, better) = (reply.count()?, reply.amount()?, reply.count()?);
     let slots = amounts(&mut reply, &starts)?;
-    Ok(Standing { frame, total, score: score.unwrap_or_default(), rank: score.map(|_| better + 1), better, slots })
+    Ok(Standing {
+        frame,
+        total,
+        score: Some(Value::Exact(score.unwrap_or_default())),
+        rank: score.map(|_| better + 1),
+        better,
+        slots,
+        capped: false,
+    })
 }
 
 /// The slots that hold an amount.
-fn amounts(reply: &mut Reply, starts: &[Timestamp]) -> Result<Vec<(Timestamp, Amount)>, Failure> {
+fn amounts(reply: &mut Reply, starts: &[Timestamp]) -> Result<Vec<(Timestamp, Tally)>, Failure> {
     let mut slots = Vec::new();
     for start in starts {
-        slots.extend(reply.amount()?.map(|amount| (*start, amount)));
+        slots.extend(reply.amount()?.map(|amount| (*start, Tally::Sum(amount))));
     }
     Ok(slots)
 }
@@ -99,7 +108,7 @@ pub(super) async fn count(
     board: &Board,
     subject: &Subject,
     reach: Reach,
-) -> Result<Result<WindowCount, StoreError>, Failure> {
+) -> Result<Result<Reading, StoreError>, Failure> {
     let answer = session.ask(board, &STANDING, |moment, call| {
         let starts: &[Timestamp] = &moment.starts;
         let from = match reach {
@@ -124,10 +133,10 @@ pub(super) async fn count(
         return Ok(Err(StoreError::BeyondWindow { floor }));
     }
     let (_total, _score, _better) = (reply.count()?, reply.amount()?, reply.count()?);
-    let amount = amounts(&mut reply, &starts)?.iter().map(|(_, amount)| amount.0).sum();
+    let tallies = amounts(&mut reply, &starts)?;
     frame.window.floor = starts.first().copied().unwrap_or(frame.window.head);
     let slots = u32::try_from(starts.len()).unwrap_or(u32::MAX);
-    Ok(Ok(WindowCount { frame, slots, amount: Amount(amount) }))
+    Ok(Ok(Reading { frame, slots, tallies, capped: false }))
 }
 
 pub(super) async fn status(session: &Session, board: &Board) -> Result<Status, Failure> {

@@ -6,7 +6,7 @@ use super::connection::Failure;
 use super::flush::bucket_width;
 use super::scripts::{AUDIT, REMOVE, RETIRE};
 use super::session::{Answer, Session};
-use crate::board::{Board, Subject, Timestamp};
+use crate::board::{Board, Subject, Timestamp, Value};
 use crate::store::{AuditCursor, AuditStep, Difference, Removal, RetireStep, StoreError};
 
 /// Two instances do not step one board more often than this, in milliseconds, so that together they leave the
@@ -23,7 +23,7 @@ pub(super) async fn remove(session: &Session, board: &Board, subject: &Subject) 
         }
     });
     let Answer { frame, mut reply, .. } = answer.await?;
-    let score = reply.amount()?.unwrap_or_default();
+    let score = Some(Value::Exact(reply.amount()?.unwrap_or_default()));
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
 }
 
@@ -148,7 +148,11 @@ async fn audit(
     let (cursor, checked, repaired) = (reply.text()?, reply.count()?, reply.count()?);
     let mut differences = Vec::new();
     while !reply.is_empty() {
-        differences.push(Difference { subject: reply.subject()?, score: reply.score()?, slots: reply.score()? });
+        differences.push(Difference {
+            subject: reply.subject()?,
+            score: Some(Value::Exact(reply.score()?)),
+            slots: Some(Value::Exact(reply.score()?)),
+        });
     }
     let next = match here {
         Some(here) if cursor != "0" => Some(print_cursor(&here, &cursor)),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use redis::{Cmd, Value};
+use redis::{Cmd, Value as Sent};
 use tokio::time::Instant;
 
 use super::combine::Waiting;
@@ -16,7 +16,7 @@ use super::reply::{Reply, Status};
 use super::scripts::WRITE;
 use super::session::{ATTEMPTS, Session};
 use super::view::View;
-use crate::board::{Board, EXACT_MAX, Frame, Timestamp};
+use crate::board::{Board, EXACT_MAX, Frame, Timestamp, Value};
 use crate::store::{Added, Entry, Outcome, StoreError};
 
 /// How long a write whose answer did not come is repeated. Repeating is safe for five minutes (`write.lua`).
@@ -143,7 +143,7 @@ impl Round<'_, '_> {
                 let mut unusual = Vec::new();
                 while !reply.is_empty() {
                     let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
-                    unusual.push(Unusual { entry, outcome: reply.text()?, score: reply.amount()? });
+                    unusual.push(Unusual { entry, outcome: reply.text()?, score: reply.amount()?.map(Value::Exact) });
                 }
                 let frame = Frame { window: self.hold.preamble.window, as_of: header.now, retiring: header.retiring };
                 Ok(Landed::Done { frame, unusual })
@@ -224,7 +224,7 @@ impl Round<'_, '_> {
 
 /// Sends a numbered write again while its outcome is unknown or the server is away. It is encoded anew each time,
 /// for what the clock may read moves on; all else is the same.
-async fn repeat(session: &Session, encode: impl Fn() -> Cmd) -> Result<Value, Failure> {
+async fn repeat(session: &Session, encode: impl Fn() -> Cmd) -> Result<Sent, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = PAUSES.0;
     let mut doubt: Option<Failure> = None;

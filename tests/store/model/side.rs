@@ -74,10 +74,11 @@ impl Side {
         let bound = board.slot_bound().0;
         let increment = |item: &Item| Increment {
             subject: who(item.who),
-            amount: Amount(match item.amount {
+            change: Change::Amount(Amount(match item.amount {
                 Size::Units(units) => units,
                 Size::Bound { sign, off } => sign * bound + off,
-            }),
+            })),
+            retract: false,
             at: item.at.map(|at| at.resolve(board, &window, now)),
             id: item.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
         };
