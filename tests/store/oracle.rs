@@ -9,11 +9,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Amount, Board, BoardName, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
+    Amount, Board, BoardName, Change, Definition, EventId, Frame, Generation, Order, Subject, Tally, Timestamp, Value,
+    Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, Batch, ClockMode, Defined, Increment, Limits, Lookup, Outcome, Page, Ranked, Reach,
-    Rejection, Removal, Result, RetireStep, Standing, Status, Store, StoreError, WindowCount,
+    Added, Ask, AuditCursor, AuditStep, Batch, ClockMode, Defined, Increment, Limits, Lookup, Outcome, Page, Ranked,
+    Reach, Reading, Rejection, Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
 };
 
 pub struct Oracle {
@@ -60,6 +61,33 @@ impl Oracle {
         let advanced = held.board.calendar().slots_between(held.head, window.head);
         held.head = window.head;
         Ok(answer(held, Frame { window, as_of: now, retiring: 0 }, advanced))
+    }
+
+    fn read_one(&self, board: &Board, subject: &Subject, reach: Reach) -> Result<Reading> {
+        self.with(board, |held, mut frame, _| {
+            let floor = frame.window.floor;
+            let calendar = held.board.calendar();
+            let mut starts = vec![frame.window.head];
+            while starts[starts.len() - 1] > floor {
+                starts.push(calendar.previous(starts[starts.len() - 1]));
+            }
+            let slots = match reach {
+                Reach::Slots(slots) if slots > held.board.slots() => return Err(StoreError::BeyondWindow { floor }),
+                // Near the epoch a window has fewer slots than its board.
+                Reach::Slots(slots) => starts.len().min(slots as usize),
+                Reach::From(from) if from < floor => return Err(StoreError::BeyondWindow { floor }),
+                Reach::From(from) => {
+                    let first = calendar.slot_of(from.min(frame.as_of));
+                    starts.iter().filter(|start| **start >= first).count()
+                }
+            };
+            let counted: BTreeSet<Timestamp> = starts.into_iter().take(slots).collect();
+            frame.window.floor = counted.first().copied().unwrap_or(frame.window.end);
+            let own = counted.iter().map(|slot| (*slot, held.slot_amount(*slot, subject)));
+            let tallies =
+                own.filter(|(_, units)| *units != 0).map(|(slot, units)| (slot, Tally::Sum(whole(units)))).collect();
+            Ok(Reading { frame, slots: slots as u32, tallies, capped: false })
+        })?
     }
 }
 
@@ -154,10 +182,10 @@ impl Held {
             };
             let together: Vec<(usize, &Increment)> =
                 batch.increments.iter().enumerate().skip(index).filter(alike).collect();
-            let sum: i128 = together.iter().map(|(_, item)| i128::from(item.amount.0)).sum();
+            let sum: i128 = together.iter().map(|(_, item)| units(item)).sum();
             let all = self.take(slot, &first.subject, sum);
             for (place, item) in together {
-                let counted = all || self.take(slot, &item.subject, i128::from(item.amount.0));
+                let counted = all || self.take(slot, &item.subject, units(item));
                 outcomes[place] = Some(counted_or_refused(counted));
             }
         }
@@ -189,7 +217,7 @@ impl Held {
         if self.ids.get(&key).is_some_and(|arrived| now.millis() < arrived.millis() + horizon) {
             return Outcome::Duplicate { score: None };
         }
-        let counted = self.take(slot, &item.subject, i128::from(item.amount.0));
+        let counted = self.take(slot, &item.subject, units(item));
         if counted {
             self.ids.insert(key, now);
         }
@@ -201,7 +229,18 @@ fn counted_or_refused(counted: bool) -> Outcome {
     if counted { Outcome::Counted { score: None } } else { Outcome::Rejected(Rejection::OutOfRange) }
 }
 
-fn amount(units: i128) -> Amount {
+fn units(item: &Increment) -> i128 {
+    match item.change {
+        Change::Amount(amount) => i128::from(amount.0),
+        _ => panic!("{item:?} is not an amount"),
+    }
+}
+
+fn amount(units: i128) -> Value {
+    Value::Exact(whole(units))
+}
+
+fn whole(units: i128) -> Amount {
     Amount(i64::try_from(units).expect("the slot bound keeps every sum within 2^53"))
 }
 
@@ -318,37 +357,29 @@ impl Store for Oracle {
             Standing {
                 frame,
                 total: ranking.len() as u64,
-                score,
+                score: Some(score),
                 rank: ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
                 better: better.count() as u64,
-                slots: own.map(|(slot, _, units)| (*slot, amount(*units))).collect(),
+                slots: own.map(|(slot, _, units)| (*slot, Tally::Sum(whole(*units)))).collect(),
+                capped: false,
             }
         })
     }
 
-    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<WindowCount> {
-        self.with(board, |held, mut frame, _| {
-            let floor = frame.window.floor;
-            let calendar = held.board.calendar();
-            let mut starts = vec![frame.window.head];
-            while starts[starts.len() - 1] > floor {
-                starts.push(calendar.previous(starts[starts.len() - 1]));
-            }
-            let slots = match reach {
-                Reach::Slots(slots) if slots > held.board.slots() => return Err(StoreError::BeyondWindow { floor }),
-                // Near the epoch a window has fewer slots than its board.
-                Reach::Slots(slots) => starts.len().min(slots as usize),
-                Reach::From(from) if from < floor => return Err(StoreError::BeyondWindow { floor }),
-                Reach::From(from) => {
-                    let first = calendar.slot_of(from.min(frame.as_of));
-                    starts.iter().filter(|start| **start >= first).count()
-                }
-            };
-            let counted: BTreeSet<Timestamp> = starts.into_iter().take(slots).collect();
-            frame.window.floor = counted.first().copied().unwrap_or(frame.window.end);
-            let sum = counted.iter().map(|slot| held.slot_amount(*slot, subject)).sum();
-            Ok(WindowCount { frame, slots: slots as u32, amount: amount(sum) })
-        })?
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+        let mut answers = Vec::new();
+        for (board, batch) in batches {
+            answers.push(self.add(&board, batch).await);
+        }
+        answers
+    }
+
+    async fn values(&self, _: &Arc<Board>, _: &Subject, _: u64, _: u32) -> Result<Values> {
+        Err(StoreError::BoardChanged)
+    }
+
+    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+        asks.into_iter().map(|ask| self.read_one(&ask.board, &ask.subject, ask.reach)).collect()
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
@@ -356,7 +387,7 @@ impl Store for Oracle {
             let score = amount(held.score(&frame.window, subject));
             let live_slots = held.live(&frame.window).iter().filter(|(_, who, _)| *who == subject).count() as u64;
             held.amounts.retain(|(_, who), _| who != subject);
-            Removal { frame, score, live_slots, retiring_slots: 0 }
+            Removal { frame, score: Some(score), live_slots, retiring_slots: 0 }
         })
     }
 
