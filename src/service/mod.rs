@@ -1,4 +1,4 @@
-//! What Rolltop does, without HTTP: boards, increments, rankings, rollover, audit. Usable as a library.
+//! What Rolltop does, without HTTP: boards, events, increments, rankings, rollover, audit. Usable as a library.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -12,7 +12,9 @@
 //! ```
 
 mod audit;
+mod catalog;
 mod error;
+mod events;
 mod registry;
 mod rollover;
 mod scheduler;
@@ -21,6 +23,7 @@ use std::sync::Arc;
 
 pub use audit::AuditReport;
 pub use error::ServiceError;
+pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use rollover::RolloverReport;
 pub use scheduler::Scheduler;
 
