@@ -8,12 +8,14 @@
 //!   [`Board`]: a definition, validated and given its generation.
 //! - [`Event`] and [`Fields`]: what happened; [`Key`] and [`Filter`]: what a metric reads of it; [`Change`]: what it
 //!   does to a subject.
+//! - [`Edge`]: how the oldest slot of a window counts.
 //! - [`Tally`]: what a subject has in a slot; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: about how many.
 
 mod amount;
 mod calendar;
 mod change;
 mod definition;
+mod edge;
 mod event;
 mod filter;
 mod key;
@@ -30,6 +32,7 @@ pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use calendar::{Calendar, SlotError};
 pub use change::Change;
 pub use definition::{Board, Cover, Definition, DefinitionError, Generation, MAX_SLOTS, Mode, Order, Stamp};
+pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::{Comparison, Filter, Literal};
 pub use key::Key;
