@@ -9,6 +9,7 @@
 //! - [`Event`] and [`Fields`]: what happened; [`Key`] and [`Filter`]: what a metric reads of it; [`Change`]: what it
 //!   does to a subject.
 //! - [`language`]: how metrics, filters and rules are written; [`Rule`]: a condition on what metrics say.
+//! - [`Edge`]: how the oldest slot of a window counts.
 //! - [`Tally`]: what a subject has in a slot; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: about how many.
 
 mod amount;
@@ -17,6 +18,7 @@ mod change;
 mod comparison;
 mod condition;
 mod definition;
+mod edge;
 mod event;
 mod filter;
 mod key;
@@ -37,6 +39,7 @@ pub use calendar::{Calendar, SlotError};
 pub use change::Change;
 pub use comparison::Comparison;
 pub use definition::{Board, Cover, Definition, DefinitionError, Generation, MAX_SLOTS, Mode, Order, Stamp};
+pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;
 pub use key::Key;

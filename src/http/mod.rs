@@ -20,7 +20,9 @@ mod rankings;
 mod rollover;
 mod routes;
 mod subjects;
+mod values;
 mod welcome;
+mod windows;
 
 use std::sync::Arc;
 use std::time::Duration;

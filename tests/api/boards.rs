@@ -12,7 +12,9 @@ async fn defining_says_whether_it_is_new_and_refuses_another_definition() {
     let created = site.client.put("/v1/boards/sellers", definition.clone()).await;
     assert_eq!((created.status, created.header("location")), (201, "/v1/boards/sellers"));
     let mut expected = json!({"board": "sellers", "metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h",
-        "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "slots_in_window": 169});
+        "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "ranked": true, "mode": "sliding",
+        "keep": null, "min_samples": 1, "max_values": null, "stamp": "start", "slots_in_window": 169,
+        "slots_kept": 169});
     expected["generation"] = created.body["generation"].clone();
     assert_eq!(created.body, expected);
     let again = site.client.put("/v1/boards/sellers", definition.clone()).await;
