@@ -10,7 +10,9 @@ mod body;
 mod clock;
 mod codes;
 mod cors;
+mod events;
 mod increments;
+mod intake;
 mod meters;
 mod openapi;
 mod operations;
@@ -19,6 +21,7 @@ mod problem;
 mod rankings;
 mod rollover;
 mod routes;
+mod samples;
 mod subjects;
 mod welcome;
 
@@ -29,7 +32,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 pub use codes::{Code, ItemCode};
 pub use cors::cors;
-pub use meters::{DURATION, IN_FLIGHT, INCREMENTS, REQUESTS};
+pub use meters::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
 pub use openapi::openapi;
 pub use problem::Problem;
 pub use routes::{configure, registered};
