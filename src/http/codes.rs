@@ -98,6 +98,22 @@ request_codes! {
     InvalidBoardName = "invalid_board_name", UNPROCESSABLE_ENTITY, "Not a board's name";
     /// More was asked for than the board's window holds.
     BeyondWindow = "beyond_window", UNPROCESSABLE_ENTITY, "Beyond the board's window";
+    /// The board is not ranked, so there is no ranking to ask it for.
+    NotRanked = "not_ranked", CONFLICT, "The board has no ranking";
+    /// The board does not remember the values it counted; COUNT_DISTINCT boards do.
+    NoValues = "no_values", CONFLICT, "The board remembers no values";
+    /// The board cannot be read as of a past time; the detail says why.
+    AsOfUnsupported = "as_of_unsupported", UNPROCESSABLE_ENTITY, "The board cannot be read as of a past time";
+    /// The board's oldest slot cannot be weighted; the detail says why.
+    EdgeUnsupported = "edge_unsupported", UNPROCESSABLE_ENTITY, "The board's oldest slot cannot be weighted";
+    /// No board serves a metric of a rule or question; `definition` is one that would.
+    NoBoard = "no_board", UNPROCESSABLE_ENTITY, "No board serves the metric";
+    /// The text is not a rule or metric; `column` says where it stops being one.
+    InvalidRule = "invalid_rule", UNPROCESSABLE_ENTITY, "Not a rule";
+    /// No rule of that name is configured.
+    UnknownRule = "unknown_rule", UNPROCESSABLE_ENTITY, "No such rule";
+    /// A metric or rule needs a field that the event does not have; `field` names it.
+    MissingField = "missing_field", UNPROCESSABLE_ENTITY, "A field of the event is missing";
     /// Something went wrong that no request should be able to cause; `error_id` finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong here";
     /// Too much is waiting for the store already. Nothing was counted; try again after `retry_after` seconds.

@@ -23,7 +23,9 @@ mod rollover;
 mod routes;
 mod samples;
 mod subjects;
+mod values;
 mod welcome;
+mod windows;
 
 use std::sync::Arc;
 use std::time::Duration;

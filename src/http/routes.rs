@@ -14,7 +14,8 @@ use super::meters::{self, EventTally, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
 use super::{
-    HttpState, boards, clock, events, increments, openapi, operations, rankings, rollover, samples, subjects, welcome,
+    HttpState, boards, clock, events, increments, openapi, operations, rankings, rollover, samples, subjects, values,
+    welcome, windows,
 };
 
 /// One operation.
@@ -55,12 +56,17 @@ pub(super) const OPERATIONS: &[Operation] = &[
         || web::to(samples::put),
         &[QUERY, BODY, BOARD, &[SamplesUnsupported], WRITE],
     ),
-    operation(Method::GET, "/v1/boards/{board}/rankings", || web::to(rankings::page), &[QUERY, BOARD, READ]),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/rankings",
+        || web::to(rankings::page),
+        &[QUERY, BOARD, &[NotRanked], READ],
+    ),
     operation(
         Method::POST,
         "/v1/boards/{board}/rankings/lookup",
         || web::to(rankings::lookup),
-        &[QUERY, BODY, BOARD, READ],
+        &[QUERY, BODY, BOARD, &[NotRanked], READ],
     ),
     operation(
         Method::GET,
@@ -77,14 +83,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/window",
-        || web::to(subjects::window),
-        &[QUERY, BOARD, SUBJECT, &[BeyondWindow], READ],
+        || web::to(windows::window),
+        &[QUERY, BOARD, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/subjects/{subject}/values",
+        || web::to(values::values),
+        &[QUERY, BOARD, SUBJECT, &[NoValues], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/neighbors",
         || web::to(subjects::neighbors),
-        &[QUERY, BOARD, SUBJECT, READ],
+        &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
     ),
     operation(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
     operation(

@@ -189,12 +189,14 @@ pub(in crate::http) struct ClockBody {
 #[schema(as = Definition)]
 #[expect(dead_code, reason = "only described; definitions are read key by key")]
 pub(in crate::http) struct DefinitionBody {
-    /// `COUNT(window, event, subject)` or `SUM(window, event, value, subject)`.
+    /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX(window, event, value, subject)`, or
+    /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`; before the closing parenthesis perhaps a
+    /// filter: `WHERE channel = 'app'`. Subject and counted: a field, `prefix(ip, 24)`, or several: `(ip, device_id)`.
     #[schema(example = "COUNT(24h, like, post_id)")]
     metric: String,
     /// The length of a slot: under an hour a divisor of an hour, up to a day a divisor of 24 h, else whole days,
-    /// `1w` or `1mo`. The window is a whole number of slots, at most 2,000.
-    #[schema(example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    /// `1w` or `1mo`. The window is a whole number of slots, at most 2,000. With `mode` `from_first` it may be left out.
+    #[schema(example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$", required = false)]
     slot: String,
     /// Digits after the point that scores keep; 0 if absent.
     #[schema(minimum = 0, maximum = 9, required = false)]
@@ -208,4 +210,24 @@ pub(in crate::http) struct DefinitionBody {
     /// `full` keeps one slot more, so that the window is never shorter than it says; `current` if absent.
     #[schema(schema_with = schemas::cover, required = false)]
     cover: String,
+    /// `false`: no ranking and nothing to roll over; subjects are read one by one (rule features). `true` if absent.
+    #[schema(required = false)]
+    ranked: bool,
+    /// Unranked boards: how long slots are kept for looking back with `as_of`; the window and one slot if absent. Not
+    /// with COUNT_DISTINCT.
+    #[schema(required = false, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    keep: String,
+    /// `sliding` if absent.
+    #[schema(schema_with = schemas::mode, required = false)]
+    mode: String,
+    /// AVG on ranked boards: subjects measured less often than this are not ranked; 1 if absent.
+    #[schema(minimum = 1, required = false)]
+    min_samples: u32,
+    /// COUNT_DISTINCT: the most values remembered per subject; past it the one seen longest ago goes, and answers say
+    /// `capped`. No limit if absent.
+    #[schema(minimum = 1, required = false, example = 1000)]
+    max_values: u32,
+    /// `start` if absent.
+    #[schema(schema_with = schemas::stamp, required = false)]
+    stamp: String,
 }

@@ -22,21 +22,25 @@ use utoipa::openapi::{
 use super::codes::Code;
 use super::problem::PROBLEM_JSON;
 use super::routes::{OPERATIONS, Operation};
-use super::{boards, clock, events, increments, operations, rankings, rollover, samples, subjects, welcome};
+use super::{
+    boards, clock, events, increments, operations, rankings, rollover, samples, subjects, values, welcome, windows,
+};
 
 pub(super) use bodies::{ClockBody, DefinitionBody, EventsBody, IncrementsBody, LookupBody, SamplesBody};
 pub(super) use examples::board as board_example;
 pub(super) use schemas::{
-    board as board_schema, cover as cover_schema, item_code as item_code_schema, order as order_schema,
-    rejected_counts as rejected_counts_schema, score as score_schema, subject as subject_schema, time as time_schema,
+    board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
+    mode as mode_schema, order as order_schema, rejected_counts as rejected_counts_schema, score as score_schema,
+    stamp as stamp_schema, standard_error as standard_error_schema, subject as subject_schema, time as time_schema,
+    value as value_schema,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
         events::add, increments::add, samples::put,
-        rankings::page, rankings::lookup, subjects::standing, subjects::window, subjects::neighbors,
-        subjects::remove, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
+        rankings::page, rankings::lookup, subjects::standing, windows::window, values::values,
+        subjects::neighbors, subjects::remove, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome,
     ),

@@ -35,9 +35,20 @@ pub(in crate::http) fn subject() -> Object {
         .build()
 }
 
+pub(in crate::http) fn value() -> Object {
+    text()
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some("What is counted: 1 to 512 bytes of UTF-8 without control characters."))
+        .build()
+}
+
 pub(in crate::http) fn score() -> Object {
-    let exact = "An exact number, an integer where the board has no decimals.";
-    ObjectBuilder::new().schema_type(Type::Number).description(Some(exact)).build()
+    let exact = "An exact number, an integer where the board has no decimals; of AVG the mean. Null where AVG, MIN and \
+                 MAX say nothing of a subject without data.";
+    let types = SchemaType::from_iter([Type::Number, Type::Null]);
+    ObjectBuilder::new().schema_type(types).description(Some(exact)).build()
 }
 
 pub(in crate::http) fn amount() -> Object {
@@ -53,6 +64,27 @@ pub(in crate::http) fn order() -> Object {
 pub(in crate::http) fn cover() -> Object {
     let what = "`full` keeps one slot more, so that the window is never shorter than it says.";
     text().enum_values(Some(["current", "full"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn mode() -> Object {
+    let what = "`sliding`: the last so many slots. `from_first`: a subject's window begins with its first event and \
+                ends a fixed time later; COUNT and SUM on unranked boards.";
+    text().enum_values(Some(["sliding", "from_first"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn stamp() -> Object {
+    let what = "Which end of its slot a sample is stamped with: with `end`, 06:02 belongs to 06:01–06:02.";
+    text().enum_values(Some(["start", "end"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn edge() -> Object {
+    let what = "How the oldest slot counts: whole, or by the share of it that the window still reaches.";
+    text().enum_values(Some(["slots", "weighted"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn standard_error() -> Object {
+    let what = "The relative standard error of an estimate; only on APPROX_COUNT_DISTINCT boards.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(what)).examples([0.023]).build()
 }
 
 pub(in crate::http) fn code() -> Object {
