@@ -1,5 +1,6 @@
 //! Schemas of values that occur all over the API.
 
+use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType,
@@ -51,7 +52,8 @@ pub(in crate::http) fn score() -> Object {
 }
 
 pub(in crate::http) fn amount() -> Object {
-    let what = "How much; 1 if absent. May be negative. At most as many decimals as the board keeps, read exactly.";
+    let what = "COUNT and SUM: how much; 1 if absent. May be negative. At most as many decimals as the board keeps, \
+                read exactly.";
     ObjectBuilder::new().schema_type(Type::Number).description(Some(what)).build()
 }
 
@@ -120,5 +122,26 @@ pub(super) fn id() -> Object {
         .pattern(Some(NO_CONTROL_CHARACTERS))
         .description(Some(once))
         .examples(["e-81"])
+        .build()
+}
+
+pub(super) fn value_to_count() -> Object {
+    let what = "AVG, MIN, MAX: the number measured, with at most as many decimals as the board keeps, read exactly. \
+                COUNT_DISTINCT, APPROX_COUNT_DISTINCT: the text seen, 1 to 512 bytes of UTF-8 without control \
+                characters; of a number or a truth value its own text.";
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    ObjectBuilder::new().schema_type(types).description(Some(what)).examples([json!("user-7"), json!(21.5)]).build()
+}
+
+pub(super) fn fields() -> Object {
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean, Type::Null]);
+    let value = ObjectBuilder::new().schema_type(types).build();
+    let what = "What metrics read, at most 256: texts, numbers (read exactly), truth values. Null is the same as absent; \
+                lists and objects may be sent, but no metric can read them.";
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
+        .description(Some(what))
+        .examples([json!({"device_id": "d-1", "user_id": "u-7", "amount": 166.6, "ok": true})])
         .build()
 }
