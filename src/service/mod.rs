@@ -1,4 +1,4 @@
-//! What Rolltop does, without HTTP: boards, increments, rankings, rollover, audit. Usable as a library.
+//! What Rolltop does, without HTTP: boards, events, increments, rankings, rollover, audit. Usable as a library.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -12,8 +12,11 @@
 //! ```
 
 mod audit;
+mod catalog;
 mod error;
+mod events;
 mod features;
+mod hop;
 mod registry;
 mod rollover;
 mod scheduler;
@@ -23,7 +26,9 @@ use std::sync::Arc;
 
 pub use audit::AuditReport;
 pub use error::ServiceError;
+pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use features::{Feature, Over, Question, WindowQuestion};
+pub use hop::{Hop, Hopped};
 pub use rollover::RolloverReport;
 pub use scheduler::Scheduler;
 
