@@ -14,7 +14,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
 use crate::board::{
-    Board, BoardName, Cover, Decimals, Definition, Metric, MetricError, Mode, Order, Shown, Span, Stamp, Subject,
+    Board, BoardName, Cover, Decimals, Definition, Metric, Mode, Order, Shown, Span, Stamp, Subject, SyntaxError,
     Timestamp,
 };
 use crate::service::About;
@@ -250,7 +250,7 @@ fn definition(body: &[u8]) -> Result<Definition, Problem> {
     let wrong = |key: &str, error: &dyn std::fmt::Display| Problem::field(key, format!("'{key}': {error}"));
     let metric: String = object.required("metric")?;
     let metric: Metric =
-        metric.parse().map_err(|error: MetricError| wrong("metric", &error).with("column", error.column))?;
+        metric.parse().map_err(|error: SyntaxError| wrong("metric", &error).with("column", error.column))?;
     let mode: Mode = given(&object, "mode")?.unwrap_or_default();
     // A window that begins with a subject's first event has no slots; what stands here is of no effect.
     let slot: Span = match mode {

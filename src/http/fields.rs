@@ -67,7 +67,8 @@ mod tests {
     #[test]
     fn numbers_keep_their_text_and_what_no_metric_reads_is_left_out() {
         let raw = RawValue::from_string(
-            r#"{"a":"x\u0041","n":166.60,"big":1e400,"t":true,"f":false,"null":null,"list":[1],"map":{},"n":-0}"#.into(),
+            r#"{"a":"x\u0041","n":166.60,"big":1e400,"t":true,"f":false,"null":null,"list":[1],"map":{},"n":-0}"#
+                .into(),
         );
         let fields = read(Some(&raw.unwrap())).unwrap();
         let seen: Vec<_> = fields.iter().map(|(name, field)| (name, field.clone())).collect();

@@ -13,7 +13,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::windows::{self, WindowValue};
 use super::{HttpState, answer, body, fields};
-use crate::board::{BoardName, Metric, MetricError, Subject, Timestamp};
+use crate::board::{BoardName, Metric, Subject, SyntaxError, Timestamp};
 use crate::service::{Hop, Hopped, Over, Question, ServiceError, WindowQuestion};
 
 /// The most questions of one request.
@@ -244,7 +244,7 @@ fn question(object: &Object<'_>) -> Result<Asked, Problem> {
         (false, true, false) => {
             object.only(&["metric", "fields"])?;
             let text: String = object.required("metric")?;
-            let metric: Metric = text.parse().map_err(|error: MetricError| {
+            let metric: Metric = text.parse().map_err(|error: SyntaxError| {
                 let problem = Problem::new(Code::InvalidRule, format!("'metric': {error}"));
                 problem.with("field", "metric").with("column", error.column)
             })?;

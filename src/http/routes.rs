@@ -14,7 +14,8 @@ use super::meters::{self, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
 use super::{
-    HttpState, boards, clock, increments, openapi, operations, rankings, rollover, subjects, values, welcome, windows,
+    HttpState, boards, clock, increments, openapi, operations, query, rankings, rollover, subjects, values, welcome,
+    windows,
 };
 
 /// One operation.
@@ -33,6 +34,9 @@ const BODY: &[Code] =
     &[MalformedJson, IncompleteBody, BodyTimeout, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 const SUBJECT: &[Code] = &[InvalidSubject];
+/// What a question by metric, or a rule, can get wrong.
+const FEATURE: &[Code] =
+    &[InvalidRule, MissingField, NoBoard, BeyondWindow, AsOfUnsupported, EdgeUnsupported, NoValues];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly];
 
@@ -90,6 +94,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         || web::to(subjects::neighbors),
         &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
     ),
+    operation(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, BOARD, READ]),
     operation(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
     operation(
         Method::PUT,

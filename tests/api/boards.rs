@@ -37,7 +37,12 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
         (json!({"metric": metric}), "invalid_field", "slot", "missing"),
         (json!({"metric": 5, "slot": "1h"}), "invalid_field", "metric", "expected a string"),
         (json!({"metric": "COUNT(24h, like)", "slot": "1h"}), "invalid_field", "metric", "column"),
-        (json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"}), "invalid_field", "metric", "COUNT or SUM"),
+        (
+            json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"}),
+            "invalid_field",
+            "metric",
+            "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT",
+        ),
         (json!({"metric": metric, "slot": "7m"}), "invalid_field", "slot", "divide an hour"),
         (json!({"metric": metric, "slot": "x"}), "invalid_field", "slot", "15m"),
         (json!({"metric": "COUNT(90m, a, b)", "slot": "1h"}), "invalid_field", "metric", "whole number"),

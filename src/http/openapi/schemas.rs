@@ -2,8 +2,8 @@
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
-    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType,
-    Type,
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Ref, Schema, SchemaFormat,
+    SchemaType, Type,
 };
 
 use crate::http::codes::{Code, ItemCode};
@@ -43,6 +43,20 @@ pub(in crate::http) fn value() -> Object {
         .build()
 }
 
+/// An event's fields.
+pub(in crate::http) fn fields() -> Object {
+    let what = "The fields of an event: texts, numbers (read exactly), true and false. Null, lists and objects are as \
+                good as absent. At most 256.";
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    let value = ObjectBuilder::new().schema_type(types).build();
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
+        .description(Some(what))
+        .examples([serde_json::json!({"device_id": "device-1", "user_id": "user-7", "amount": 166.6})])
+        .build()
+}
+
 pub(in crate::http) fn score() -> Object {
     let exact = "An exact number, an integer where the board has no decimals; of AVG the mean. Null where AVG, MIN and \
                  MAX say nothing of a subject without data.";
@@ -62,6 +76,11 @@ pub(in crate::http) fn order() -> Object {
 pub(in crate::http) fn cover() -> Object {
     let what = "`full` keeps one slot more, so that the window is never shorter than it says.";
     text().enum_values(Some(["current", "full"])).description(Some(what)).build()
+}
+
+/// A problem in the place of an answer.
+pub(in crate::http) fn problem() -> Ref {
+    Ref::from_schema_name("Problem")
 }
 
 pub(in crate::http) fn mode() -> Object {
