@@ -8,12 +8,13 @@ use utoipa::ToSchema;
 
 use super::body::Object;
 use super::codes::Code;
+use super::evaluate::not_a_rule;
 use super::openapi::{board_schema, problem_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::windows::{self, WindowValue};
 use super::{HttpState, answer, body, fields};
-use crate::board::{BoardName, Metric, Subject, SyntaxError, Timestamp};
+use crate::board::{BoardName, Metric, Subject, Timestamp};
 use crate::service::{Hop, Hopped, Over, Question, ServiceError, WindowQuestion};
 
 /// The most questions of one request.
@@ -244,10 +245,7 @@ fn question(object: &Object<'_>) -> Result<Asked, Problem> {
         (false, true, false) => {
             object.only(&["metric", "fields"])?;
             let text: String = object.required("metric")?;
-            let metric: Metric = text.parse().map_err(|error: SyntaxError| {
-                let problem = Problem::new(Code::InvalidRule, format!("'metric': {error}"));
-                problem.with("field", "metric").with("column", error.column)
-            })?;
+            let metric: Metric = text.parse().map_err(|error| not_a_rule("metric", &error))?;
             let fields = fields::read(object.optional("fields")?)?;
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
             Ok(Asked::Question(Question::Metric { metric, subject }))

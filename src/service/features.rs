@@ -137,7 +137,7 @@ impl Service {
 
     /// The board that serves a metric, and which of its slots. The list of boards may be a second old; where none in it
     /// serves the metric, another instance may just have defined one, so it is read again.
-    async fn serving(&self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
+    pub(super) async fn serving(&self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
         for age in [MOST_AGE, MOST_AGE_WHERE_UNKNOWN] {
             let catalog = self.registry.catalog(age).await?;
             if let Some(found) = serving::board_for(catalog.of(&metric.event), metric) {

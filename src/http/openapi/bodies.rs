@@ -244,3 +244,37 @@ pub(in crate::http) struct HopToBody {
     #[schema(schema_with = schemas::board)]
     board: String,
 }
+
+/// Rules to evaluate: exactly one of `rule`, `rules`, `name` and `names`.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Evaluation)]
+#[expect(dead_code, reason = "only described; read field by field")]
+pub(in crate::http) struct EvaluateBody {
+    /// A rule: comparisons (`>`, `>=`, `<`, `<=`, `=`, `!=`) of metrics, fields, numbers, 'texts' and arithmetic on
+    /// them, combined by AND, OR and NOT.
+    #[schema(required = false, example = "COUNT(30m, login, device_id) > 3", max_length = 4096)]
+    rule: String,
+    /// Several.
+    #[schema(required = false, min_items = 1, max_items = 100)]
+    rules: Vec<String>,
+    /// A rule of the configuration.
+    #[schema(required = false, example = "many-logins")]
+    name: String,
+    /// Several.
+    #[schema(required = false, min_items = 1, max_items = 100)]
+    names: Vec<String>,
+    #[schema(schema_with = schemas::fields, required = false)]
+    fields: String,
+    /// The type of the event, if it is to be counted.
+    #[schema(required = false, example = "login", min_length = 1, max_length = 128)]
+    r#type: String,
+    /// When it happened; the store's now if absent. Rules are about now in any case.
+    #[schema(schema_with = schemas::time, required = false)]
+    at: String,
+    #[schema(schema_with = schemas::id, required = false)]
+    id: String,
+    /// Count the event before the rules are evaluated, so that they see it included; false if absent.
+    #[schema(required = false)]
+    record: bool,
+}

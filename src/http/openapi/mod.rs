@@ -22,22 +22,25 @@ use utoipa::openapi::{
 use super::codes::Code;
 use super::problem::PROBLEM_JSON;
 use super::routes::{OPERATIONS, Operation};
-use super::{boards, clock, increments, operations, query, rankings, rollover, subjects, values, welcome, windows};
+use super::{
+    boards, clock, evaluate, increments, operations, query, rankings, rollover, rules, subjects, values, welcome,
+    windows,
+};
 
-pub(super) use bodies::{ClockBody, DefinitionBody, IncrementsBody, LookupBody, QueriesBody};
+pub(super) use bodies::{ClockBody, DefinitionBody, EvaluateBody, IncrementsBody, LookupBody, QueriesBody};
 pub(super) use examples::board as board_example;
 pub(super) use schemas::{
     board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
-    mode as mode_schema, order as order_schema, problem as problem_schema, rejected_counts as rejected_counts_schema,
-    score as score_schema, stamp as stamp_schema, standard_error as standard_error_schema, subject as subject_schema,
-    time as time_schema, value as value_schema,
+    mode as mode_schema, operand as operand_schema, order as order_schema, problem as problem_schema,
+    rejected_counts as rejected_counts_schema, score as score_schema, stamp as stamp_schema,
+    standard_error as standard_error_schema, subject as subject_schema, time as time_schema, value as value_schema,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
         increments::add, rankings::page, rankings::lookup, subjects::standing, windows::window, values::values,
-        subjects::neighbors, subjects::remove, query::query, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
+        subjects::neighbors, subjects::remove, query::query, evaluate::evaluate, rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome,
     ),

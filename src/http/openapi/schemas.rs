@@ -78,6 +78,13 @@ pub(in crate::http) fn cover() -> Object {
     text().enum_values(Some(["current", "full"])).description(Some(what)).build()
 }
 
+/// What a side of a comparison came to.
+pub(in crate::http) fn operand() -> Object {
+    let types = SchemaType::from_iter([Type::Number, Type::String, Type::Boolean, Type::Null]);
+    let what = "A number, a text, or a truth value; null where there is none: a mean of nothing, a quotient of zero.";
+    ObjectBuilder::new().schema_type(types).description(Some(what)).examples([4]).build()
+}
+
 /// A problem in the place of an answer.
 pub(in crate::http) fn problem() -> Ref {
     Ref::from_schema_name("Problem")
