@@ -17,7 +17,7 @@ use super::ranking::{Entry, Texts};
 use super::tables::Tables;
 use super::writer::Pace;
 use super::{Durability, Embedded, EmbeddedOptions, recovery};
-use crate::board::{Amount, Board, BoardName, Definition, EventId, Subject, Timestamp};
+use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp, Value};
 use crate::store::{AuditCursor, Batch, ClockMode, Defined, Increment, Limits, Outcome, Result, Store, StoreError};
 
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -251,7 +251,7 @@ async fn a_failed_write_turns_the_store_read_only() {
     disk.fails.store(false, Ordering::SeqCst);
     assert!(matches!(store.remove(&board, &subject(1)).await, Err(StoreError::ReadOnly { .. })));
     assert!(matches!(store.check().await, Err(StoreError::ReadOnly { .. })));
-    assert_eq!(store.standing(&board, &subject(1)).await.unwrap().score, Amount(5));
+    assert_eq!(store.standing(&board, &subject(1)).await.unwrap().score, Some(Value::Exact(Amount(5))));
     assert!(store.close().await.is_err());
     drop(store);
 
@@ -295,7 +295,8 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
     let board = define(&store, "COUNT(3h, like, post)").await;
     let likes = (0..2_500).map(|i| Increment {
         subject: Subject::parse(&format!("post {i}")).unwrap(),
-        amount: Amount(1 + i % 7),
+        change: Change::Amount(Amount(1 + i % 7)),
+        retract: false,
         at: None,
         id: None,
     });
@@ -330,9 +331,12 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
         holdings.slab.get_mut(1).unwrap().score = 9;
     }
     let (_, differences, repaired) = audit(false).await;
-    let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score.0, d.slots.0)).collect();
+    let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score, d.slots)).collect();
     seen.sort_unstable();
-    assert_eq!(seen, [("post 0", 0, 1), ("post 1", 9, 2), ("post 2499", 100, 1)]);
+    let units = |units| Some(Value::Exact(Amount(units)));
+    let expected =
+        [("post 0", units(0), units(1)), ("post 1", units(9), units(2)), ("post 2499", units(100), units(1))];
+    assert_eq!(seen, expected);
     assert_eq!(repaired, 0);
     assert_eq!(audit(true).await.2, 3);
     assert_eq!(audit(false).await, (2_500, vec![], 0));
