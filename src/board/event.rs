@@ -25,6 +25,17 @@ pub enum Field {
     Bool(bool),
 }
 
+impl Field {
+    /// What it is, for a message.
+    pub(super) fn described(&self) -> &'static str {
+        match self {
+            Field::Text(_) => "a text",
+            Field::Number(_) => "a number",
+            Field::Bool(_) => "a truth value",
+        }
+    }
+}
+
 /// Fields by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(Box<str>, Field)>);
@@ -42,6 +53,11 @@ impl Fields {
     /// A field's value. O(fields): events have few.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
+    }
+
+    /// A field's value, which there must be. O(fields).
+    pub(super) fn require(&self, name: &str) -> Result<&Field, FieldFault> {
+        self.get(name).ok_or_else(|| FieldFault::Missing { field: name.into() })
     }
 
     /// All fields, in the order sent.

@@ -1,15 +1,18 @@
 //! Which fields of an event name a subject, or the value that is counted.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 
-use super::{FieldFault, Fields};
+use super::{Field, FieldFault, Fields, NameError};
 
 /// What names a subject: a field, something derived from one, or several together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The field's own text.
     Field(Box<str>),
-    /// `prefix(ip, 24)`: the network of so many bits that an IP address is in, such as `203.0.113.0/24`.
+    /// `prefix(ip, 24)`: the network of so many bits that an IP address is in, such as `203.0.113.0/24`. The same
+    /// number of bits holds for IPv6 addresses; an IPv4 address has 32, so a longer prefix leaves it whole.
     Prefix { field: Box<str>, bits: u8 },
     /// `(ip, device_id)`: a compact JSON array of the parts, such as `["203.0.113.9","d-1"]`. Never nested.
     Tuple(Vec<Key>),
@@ -19,9 +22,64 @@ impl Key {
     /// The text that the fields give: of a text field the text, of a number the number as sent, of a truth value
     /// `true` or `false`; of several a compact JSON array, in which numbers and truth values stay what they are.
     pub fn text(&self, fields: &Fields) -> Result<String, FieldFault> {
-        let _ = fields;
-        unimplemented!("helper A")
+        self.read(fields).map(Cow::into_owned)
     }
+
+    /// The text as a subject or a counted value; a fault of its own names the key.
+    pub(super) fn name<T>(&self, fields: &Fields, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
+        let text = self.read(fields)?;
+        parse(&text).map_err(|error| FieldFault::Invalid { field: self.to_string().into(), detail: error.to_string() })
+    }
+
+    fn read<'a>(&self, fields: &'a Fields) -> Result<Cow<'a, str>, FieldFault> {
+        match self {
+            Key::Field(field) => Ok(Cow::Borrowed(match fields.require(field)? {
+                Field::Text(text) | Field::Number(text) => text,
+                Field::Bool(true) => "true",
+                Field::Bool(false) => "false",
+            })),
+            Key::Prefix { field, bits } => network(fields, field, *bits).map(Cow::Owned),
+            Key::Tuple(parts) => {
+                let mut array = String::from("[");
+                for (i, part) in parts.iter().enumerate() {
+                    array.push_str(if i > 0 { "," } else { "" });
+                    let text = part.read(fields)?;
+                    match part {
+                        Key::Field(field) if !matches!(fields.get(field), Some(Field::Text(_))) => {
+                            array.push_str(&text);
+                        }
+                        _ => array.push_str(&serde_json::Value::from(text).to_string()),
+                    }
+                }
+                array.push(']');
+                Ok(Cow::Owned(array))
+            }
+        }
+    }
+}
+
+/// The network of `bits` bits that the address in `field` is in. An IPv4 address in IPv6 clothes is the IPv4 address.
+fn network(fields: &Fields, field: &str, bits: u8) -> Result<String, FieldFault> {
+    let invalid = |detail| FieldFault::Invalid { field: field.into(), detail };
+    let address = match fields.require(field)? {
+        Field::Text(text) => text.parse::<IpAddr>().map_err(|_| {
+            let shown: String = text.chars().take(40).collect();
+            invalid(format!("'{shown}' is not an IP address"))
+        })?,
+        other => return Err(invalid(format!("expected an IP address, found {}", other.described()))),
+    };
+    Ok(match address.to_canonical() {
+        IpAddr::V4(address) => {
+            let bits = bits.min(32);
+            let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
+            format!("{}/{bits}", std::net::Ipv4Addr::from_bits(address.to_bits() & mask))
+        }
+        IpAddr::V6(address) => {
+            let bits = bits.min(128);
+            let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
+            format!("{}/{bits}", std::net::Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    })
 }
 
 impl fmt::Display for Key {
@@ -37,5 +95,74 @@ impl fmt::Display for Key {
                 f.write_str(")")
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod strategy {
+    use proptest::prelude::*;
+
+    use super::Key;
+
+    pub fn key() -> impl Strategy<Value = Key> {
+        let name = || "[A-Za-z_][A-Za-z0-9_.-]{0,8}".prop_map(String::into_boxed_str);
+        let part = prop_oneof![
+            3 => name().prop_map(Key::Field),
+            1 => (name(), 1u8..=128).prop_map(|(field, bits)| Key::Prefix { field, bits }),
+        ];
+        prop_oneof![3 => part.clone(), 1 => prop::collection::vec(part, 2..=8).prop_map(Key::Tuple)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(ip: &str) -> Fields {
+        let mut fields = Fields::default();
+        fields.set("ip", Field::Text(ip.into()));
+        fields.set("name", Field::Text("a \"b\"\n".into()));
+        fields.set("n", Field::Number("1.50e3".into()));
+        fields.set("ok", Field::Bool(true));
+        fields
+    }
+
+    fn prefix(bits: u8) -> Key {
+        Key::Prefix { field: "ip".into(), bits }
+    }
+
+    #[test]
+    fn networks_of_both_families() {
+        for (ip, bits, network) in [
+            ("203.0.113.9", 24, "203.0.113.0/24"),
+            ("203.0.113.9", 1, "128.0.0.0/1"),
+            ("203.0.113.9", 32, "203.0.113.9/32"),
+            ("203.0.113.9", 64, "203.0.113.9/32"),
+            ("::ffff:203.0.113.9", 24, "203.0.113.0/24"),
+            ("2001:db8:1:2:3::4", 64, "2001:db8:1:2::/64"),
+            ("2001:0DB8:ffff::4", 24, "2001:d00::/24"),
+            ("::1", 128, "::1/128"),
+        ] {
+            assert_eq!(prefix(bits).text(&fields(ip)).as_deref(), Ok(network), "{ip} {bits}");
+        }
+        for ip in ["", "203.0.113", "203.0.113.9:80", "203.0.113.9/24", "fe80::1%eth0", " 1.2.3.4", "host"] {
+            let fault = prefix(24).text(&fields(ip)).unwrap_err();
+            assert_eq!(fault.to_string(), format!("the field 'ip': '{ip}' is not an IP address"));
+        }
+        let number = Key::Prefix { field: "n".into(), bits: 24 };
+        let fault = number.text(&fields("")).unwrap_err().to_string();
+        assert_eq!(fault, "the field 'n': expected an IP address, found a number");
+    }
+
+    #[test]
+    fn composites_are_compact_json_arrays_of_what_was_sent() {
+        let field = |name: &str| Key::Field(name.into());
+        let key = Key::Tuple(vec![prefix(8), field("name"), field("n"), field("ok")]);
+        let text = key.text(&fields("10.1.2.3")).unwrap();
+        assert_eq!(text, r#"["10.0.0.0/8","a \"b\"\n",1.50e3,true]"#);
+        assert!(serde_json::from_str::<serde_json::Value>(&text).is_ok());
+        assert_eq!(field("n").text(&fields("")).as_deref(), Ok("1.50e3"));
+        let fault = Key::Tuple(vec![field("n"), field("gone")]).text(&fields("")).unwrap_err();
+        assert_eq!(fault.field(), "gone");
     }
 }

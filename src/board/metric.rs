@@ -1,16 +1,8 @@
-//! The metric language: what is counted, over which window, for which subject.
-//!
-//! ```text
-//! metric = "COUNT" "(" window "," event "," subject ")"
-//!        | "SUM"   "(" window "," event "," value "," subject ")"
-//! ```
-//!
-//! Keywords in any case; spaces anywhere. [`Metric`] prints the canonical form, which reads back as itself.
+//! A metric: what is counted, over which window, for which subject.
 
 use std::fmt;
-use std::str::FromStr;
 
-use super::{Change, Decimals, Event, FieldFault, Filter, Key, Kind, Span, Subject};
+use super::{Amount, Change, Counted, Decimals, Event, Field, FieldFault, Fields, Filter, Key, Kind, Span, Subject};
 
 /// What is done with the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +35,23 @@ impl Aggregate {
             Aggregate::ApproxCountDistinct { .. } => Kind::Sketch,
         }
     }
+
+    /// The function's name, as the canonical form has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Aggregate::Count => "COUNT",
+            Aggregate::Sum { .. } => "SUM",
+            Aggregate::Avg { .. } => "AVG",
+            Aggregate::Min { .. } => "MIN",
+            Aggregate::Max { .. } => "MAX",
+            Aggregate::CountDistinct { .. } => "COUNT_DISTINCT",
+            Aggregate::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
+        }
+    }
 }
 
-/// A metric: an aggregate over a window, of the events of one type, per subject.
+/// A metric: an aggregate over a window, of the events of one type, per subject. Reads and prints as
+/// [the language](super::language) has it: `COUNT(24h, like, post_id)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
     pub aggregate: Aggregate,
@@ -61,215 +67,196 @@ pub struct Metric {
 
 impl Metric {
     /// What an event does to a board of this metric: to whom, and what. `None` if it is not for this board (another
-    /// type, or filtered out). O(fields of the metric x fields of the event).
+    /// type, or filtered out); of such an event no other field is looked at. O(fields of the metric x fields of the
+    /// event).
     pub fn contribution(&self, event: &Event, decimals: Decimals) -> Result<Option<(Subject, Change)>, FieldFault> {
-        let _ = (event, decimals);
-        unimplemented!("helper A")
+        if event.kind != self.event {
+            return Ok(None);
+        }
+        let fields = &event.fields;
+        if let Some(filter) = &self.filter
+            && !filter.admits(fields)?
+        {
+            return Ok(None);
+        }
+        let subject = self.subject.name(fields, Subject::parse)?;
+        let change = match &self.aggregate {
+            Aggregate::Count => Change::Amount(Amount::one(decimals)),
+            Aggregate::Sum { value }
+            | Aggregate::Avg { value }
+            | Aggregate::Min { value }
+            | Aggregate::Max { value } => Change::Amount(amount(fields, value, decimals)?),
+            Aggregate::CountDistinct { counted } | Aggregate::ApproxCountDistinct { counted } => {
+                Change::Seen(counted.name(fields, Counted::parse)?)
+            }
+        };
+        Ok(Some((subject, change)))
+    }
+
+    /// Whether the two differ in their windows at most, so that one board may serve both.
+    pub fn same_but_window(&self, other: &Metric) -> bool {
+        let Metric { aggregate, window: _, event, subject, filter } = self;
+        *aggregate == other.aggregate && *event == other.event && *subject == other.subject && *filter == other.filter
     }
 }
 
-/// What was expected, what stood there instead, and at which column (from 1).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, found {found} at column {column}")]
-pub struct MetricError {
-    pub expected: String,
-    pub found: String,
-    pub column: usize,
-}
-
-/// The longest event type or field name, in bytes.
-const MOST_NAME_BYTES: usize = 64;
-
-impl FromStr for Metric {
-    type Err = MetricError;
-
-    fn from_str(text: &str) -> Result<Self, MetricError> {
-        let mut words = Words { text, at: 0 };
-        let function = words.word("COUNT or SUM")?;
-        let keyword = function.text.to_ascii_uppercase();
-        if !["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"].contains(&&*keyword) {
-            return Err(function.unexpected("COUNT or SUM"));
+fn amount(fields: &Fields, field: &str, decimals: Decimals) -> Result<Amount, FieldFault> {
+    match fields.require(field)? {
+        Field::Number(text) => {
+            Amount::parse(text, decimals).map_err(|source| FieldFault::Amount { field: field.into(), source })
         }
-        words.symbol('(')?;
-        let window = words.word("a duration such as 24h")?;
-        let window: Span = window.text.parse().map_err(|_| window.unexpected("a duration such as 24h"))?;
-        words.symbol(',')?;
-        let event = words.name("the type of an event")?;
-        words.symbol(',')?;
-        let mut value = None;
-        if ["SUM", "AVG", "MIN", "MAX"].contains(&&*keyword) {
-            value = Some(words.name("the field to add up")?);
-            words.symbol(',')?;
-        }
-        let subject = Key::Field(words.name("the field that names the subject")?);
-        let aggregate = match (&*keyword, value) {
-            ("SUM", Some(value)) => Aggregate::Sum { value },
-            ("AVG", Some(value)) => Aggregate::Avg { value },
-            ("MIN", Some(value)) => Aggregate::Min { value },
-            ("MAX", Some(value)) => Aggregate::Max { value },
-            ("COUNT", _) => Aggregate::Count,
-            (keyword, _) => {
-                words.symbol(',')?;
-                let counted = Key::Field(words.name("the field to count")?);
-                match keyword {
-                    "COUNT_DISTINCT" => Aggregate::CountDistinct { counted },
-                    _ => Aggregate::ApproxCountDistinct { counted },
-                }
-            }
-        };
-        words.symbol(')')?;
-        words.end()?;
-        Ok(Metric { aggregate, window, event, subject, filter: None })
+        other => Err(FieldFault::Invalid {
+            field: field.into(),
+            detail: format!("expected a number, found {}", other.described()),
+        }),
     }
 }
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Metric { aggregate, window, event, subject, .. } = self;
+        let Metric { aggregate, window, event, subject, filter } = self;
+        write!(f, "{}({window}, {event}", aggregate.name())?;
         match aggregate {
-            Aggregate::Count => write!(f, "COUNT({window}, {event}, {subject})"),
-            Aggregate::Sum { value } => write!(f, "SUM({window}, {event}, {value}, {subject})"),
-            Aggregate::Avg { value } => write!(f, "AVG({window}, {event}, {value}, {subject})"),
-            Aggregate::Min { value } => write!(f, "MIN({window}, {event}, {value}, {subject})"),
-            Aggregate::Max { value } => write!(f, "MAX({window}, {event}, {value}, {subject})"),
-            Aggregate::CountDistinct { counted } => {
-                write!(f, "COUNT_DISTINCT({window}, {event}, {subject}, {counted})")
+            Aggregate::Count => write!(f, ", {subject}")?,
+            Aggregate::Sum { value }
+            | Aggregate::Avg { value }
+            | Aggregate::Min { value }
+            | Aggregate::Max { value } => {
+                write!(f, ", {value}, {subject}")?;
             }
-            Aggregate::ApproxCountDistinct { counted } => {
-                write!(f, "APPROX_COUNT_DISTINCT({window}, {event}, {subject}, {counted})")
+            Aggregate::CountDistinct { counted } | Aggregate::ApproxCountDistinct { counted } => {
+                write!(f, ", {subject}, {counted}")?;
             }
         }
-    }
-}
-
-struct Words<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-/// A run of name characters, or one other character, or (empty) the end.
-struct Word<'a> {
-    text: &'a str,
-    column: usize,
-}
-
-impl Word<'_> {
-    fn unexpected(&self, expected: &str) -> MetricError {
-        let found = if self.text.is_empty() {
-            "the end".to_owned()
-        } else {
-            format!("'{}'", self.text.chars().take(40).collect::<String>())
-        };
-        MetricError { expected: expected.to_owned(), found, column: self.column }
-    }
-
-    fn is_name(&self) -> bool {
-        self.text.starts_with(is_name_character)
-    }
-}
-
-fn is_name_character(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')
-}
-
-impl<'a> Words<'a> {
-    fn next(&mut self) -> Word<'a> {
-        let rest = &self.text[self.at..];
-        let trimmed = rest.trim_start();
-        let start = self.at + rest.len() - trimmed.len();
-        let length = match trimmed.find(|c| !is_name_character(c)) {
-            Some(0) => trimmed.chars().next().map_or(0, char::len_utf8),
-            Some(end) => end,
-            None => trimmed.len(),
-        };
-        self.at = start + length;
-        Word { text: &trimmed[..length], column: self.text[..start].chars().count() + 1 }
-    }
-
-    fn word(&mut self, expected: &str) -> Result<Word<'a>, MetricError> {
-        let word = self.next();
-        if word.is_name() { Ok(word) } else { Err(word.unexpected(expected)) }
-    }
-
-    fn name(&mut self, expected: &str) -> Result<Box<str>, MetricError> {
-        let word = self.word(expected)?;
-        let sound =
-            word.text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && word.text.len() <= MOST_NAME_BYTES;
-        if sound {
-            Ok(word.text.into())
-        } else {
-            Err(word.unexpected(&format!(
-                "{expected} (a letter or '_', then letters, digits, '_', '-' or '.', {MOST_NAME_BYTES} at most)"
-            )))
+        if let Some(filter) = filter {
+            write!(f, " WHERE {filter}")?;
         }
+        f.write_str(")")
     }
+}
 
-    fn symbol(&mut self, symbol: char) -> Result<(), MetricError> {
-        let word = self.next();
-        if word.text.chars().eq([symbol]) { Ok(()) } else { Err(word.unexpected(&format!("'{symbol}'"))) }
-    }
+#[cfg(test)]
+pub(super) mod strategy {
+    use proptest::prelude::*;
 
-    fn end(&mut self) -> Result<(), MetricError> {
-        let word = self.next();
-        if word.text.is_empty() { Ok(()) } else { Err(word.unexpected("the end")) }
+    use super::*;
+    use crate::board::{filter, key};
+
+    /// Every metric there can be, its names short and its filters small.
+    pub fn metric() -> impl Strategy<Value = Metric> {
+        let name = || "[A-Za-z_][A-Za-z0-9_.-]{0,8}".prop_map(String::into_boxed_str);
+        let aggregate = prop_oneof![
+            Just(Aggregate::Count),
+            name().prop_map(|value| Aggregate::Sum { value }),
+            name().prop_map(|value| Aggregate::Avg { value }),
+            name().prop_map(|value| Aggregate::Min { value }),
+            name().prop_map(|value| Aggregate::Max { value }),
+            key::strategy::key().prop_map(|counted| Aggregate::CountDistinct { counted }),
+            key::strategy::key().prop_map(|counted| Aggregate::ApproxCountDistinct { counted }),
+        ];
+        let window = "[1-9][0-9]{0,3}(s|m|h|d|w|mo)".prop_map(|text| text.parse().unwrap());
+        (aggregate, window, name(), key::strategy::key(), prop::option::of(filter::strategy::filter())).prop_map(
+            |(aggregate, window, event, subject, filter)| Metric { aggregate, window, event, subject, filter },
+        )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    #[test]
-    fn reads_both_functions_and_prints_canonically() {
-        for (text, canonical) in [
-            ("COUNT(24h, like, post_id)", "COUNT(24h, like, post_id)"),
-            (" count ( 7d ,like,post_id ) ", "COUNT(7d, like, post_id)"),
-            ("Sum(7d, sale, amount, seller_id)", "SUM(7d, sale, amount, seller_id)"),
-            ("SUM(1mo,a.b-c,_v,x)", "SUM(1mo, a.b-c, _v, x)"),
-        ] {
-            assert_eq!(text.parse::<Metric>().unwrap().to_string(), canonical);
+    /// Fields such as `ip='203.0.113.9' amount=12.5 ok=true`.
+    fn event(kind: &str, fields: &str) -> Event {
+        let mut all = Fields::default();
+        for (name, value) in fields.split_whitespace().filter_map(|field| field.split_once('=')) {
+            let value = match value.strip_prefix('\'') {
+                Some(text) => Field::Text(text.trim_end_matches('\'').into()),
+                None if value == "true" || value == "false" => Field::Bool(value == "true"),
+                None => Field::Number(value.into()),
+            };
+            all.set(name, value);
+        }
+        Event { kind: kind.into(), fields: all, at: None, id: None, retract: false }
+    }
+
+    fn contribution(metric: &str, fields: &str) -> Result<Option<(String, Change)>, String> {
+        let metric: Metric = metric.parse().unwrap();
+        match metric.contribution(&event("e", fields), Decimals::new(2).unwrap()) {
+            Ok(found) => Ok(found.map(|(subject, change)| (subject.to_string(), change))),
+            Err(fault) => Err(fault.to_string()),
         }
     }
 
     #[test]
-    fn errors_say_what_where_and_what_instead() {
-        for (text, error) in [
-            ("", "expected COUNT or SUM, found the end at column 1"),
-            ("TOTAL(1h, a, b)", "expected COUNT or SUM, found 'TOTAL' at column 1"),
-            ("COUNT 24h", "expected '(', found '24h' at column 7"),
-            ("COUNT(likes, 24h, post)", "expected a duration such as 24h, found 'likes' at column 7"),
-            ("COUNT(24h like, post)", "expected ',', found 'like' at column 11"),
-            ("COUNT(24h, like)", "expected ',', found ')' at column 16"),
-            ("COUNT(24h, like, post", "expected ')', found the end at column 22"),
-            ("COUNT(24h, like, post) x", "expected the end, found 'x' at column 24"),
-            ("COUNT(24h, é, post)", "expected the type of an event, found 'é' at column 12"),
-            ("SUM(24h, like, post)", "expected ',', found ')' at column 20"),
+    fn each_function_changes_in_its_own_way() {
+        let seen = |text: &str| Change::Seen(Counted::parse(text).unwrap());
+        for (metric, fields, subject, change) in [
+            ("COUNT(1h, e, s)", "s='a'", "a", Change::Amount(Amount(100))),
+            ("COUNT(1h, e, s)", "s=1.50", "1.50", Change::Amount(Amount(100))),
+            ("SUM(1h, e, v, s)", "s=true v=-1.5", "true", Change::Amount(Amount(-150))),
+            ("AVG(1h, e, v, s)", "s='a' v=2", "a", Change::Amount(Amount(200))),
+            ("MIN(1h, e, v, s)", "s='a' v=0", "a", Change::Amount(Amount(0))),
+            ("MAX(1h, e, v, s)", "s='a' v=1e2", "a", Change::Amount(Amount(10_000))),
+            ("COUNT_DISTINCT(1h, e, s, u)", "s='a' u='x'", "a", seen("x")),
+            ("COUNT_DISTINCT(1h, e, s, (u, n))", "s='a' u='x\"' n=1.0", "a", seen(r#"["x\"",1.0]"#)),
+            ("APPROX_COUNT_DISTINCT(1h, e, (s, t), u)", "s='a' t=false u=7", r#"["a",false]"#, seen("7")),
         ] {
-            assert_eq!(text.parse::<Metric>().unwrap_err().to_string(), error, "{text}");
+            assert_eq!(contribution(metric, fields), Ok(Some((subject.to_owned(), change))), "{metric} of {fields}");
         }
-        assert!("COUNT(24h, 1like, post)".parse::<Metric>().is_err());
-        assert!(format!("COUNT(24h, {}, post)", "a".repeat(65)).parse::<Metric>().is_err());
     }
 
-    proptest! {
-        #[test]
-        fn canonical_form_reads_back(
-            sum in any::<bool>(),
-            window in "[1-9][0-9]{0,3}(s|m|h|d|w|mo)",
-            names in prop::array::uniform3("[A-Za-z_][A-Za-z0-9_.-]{0,20}"),
-        ) {
-            let [event, value, subject] = names.map(String::into_boxed_str);
-            let aggregate = if sum { Aggregate::Sum { value } } else { Aggregate::Count };
-            let subject = Key::Field(subject);
-            let metric = Metric { aggregate, window: window.parse().unwrap(), event, subject, filter: None };
-            prop_assert_eq!(metric.to_string().parse::<Metric>(), Ok(metric));
-        }
+    #[test]
+    fn what_is_not_for_the_board_needs_no_fields() {
+        let metric: Metric = "SUM(1h, other, v, s)".parse().unwrap();
+        assert_eq!(metric.contribution(&event("e", ""), Decimals::default()), Ok(None));
+        assert_eq!(contribution("SUM(1h, e, v, s WHERE c = 'app')", "c='web'"), Ok(None));
+        assert_eq!(
+            contribution("SUM(1h, e, v, s WHERE c = 'app')", "c='app'"),
+            Err("the field 's' is missing".to_owned())
+        );
+    }
 
-        #[test]
-        fn no_text_panics(text in "\\PC{0,60}") {
-            let _ = text.parse::<Metric>();
+    #[test]
+    fn faults_name_the_field() {
+        let long = format!("s='{}' t='{}'", "x".repeat(300), "y".repeat(300));
+        for (metric, fields, fault) in [
+            ("COUNT(1h, e, s)", "", "the field 's' is missing"),
+            ("COUNT(1h, e, s)", "s=''", "the field 's': subject must not be empty"),
+            ("COUNT_DISTINCT(1h, e, s, u)", "s='a' u=''", "the field 'u': value must not be empty"),
+            ("COUNT(1h, e, (s, t))", "s='a'", "the field 't' is missing"),
+            (
+                "COUNT(1h, e, (s, t))",
+                &long,
+                "the field '(s, t)': subject has 607 bytes of UTF-8; at most 512 are allowed",
+            ),
+            ("SUM(1h, e, v, s)", "s='a'", "the field 'v' is missing"),
+            ("SUM(1h, e, v, s)", "s='a' v='1'", "the field 'v': expected a number, found a text"),
+            ("MAX(1h, e, v, s)", "s='a' v=true", "the field 'v': expected a number, found a truth value"),
+            (
+                "AVG(1h, e, v, s)",
+                "s='a' v=0.001",
+                "the field 'v': '0.001' has more decimals than the 2 this board keeps",
+            ),
+            ("COUNT(1h, e, s WHERE c > 1)", "c='x'", "the field 'c': expected a number, found a text"),
+        ] {
+            assert_eq!(contribution(metric, fields), Err(fault.to_owned()), "{metric} of {fields}");
         }
+    }
+
+    #[test]
+    fn same_but_window_is_about_everything_else() {
+        let same = |a: &str, b: &str| a.parse::<Metric>().unwrap().same_but_window(&b.parse().unwrap());
+        assert!(same("COUNT(1h, e, s WHERE (a = 1.0))", "count(30m,e,s) where a=1"));
+        for other in [
+            "COUNT(1h, f, s)",
+            "COUNT(1h, e, t)",
+            "COUNT(1h, e, (s, t))",
+            "COUNT(1h, e, s WHERE a = 1)",
+            "SUM(1h, e, v, s)",
+            "COUNT_DISTINCT(1h, e, s, u)",
+        ] {
+            assert!(!same("COUNT(1h, e, s)", other), "{other}");
+        }
+        assert!(!same("SUM(1h, e, v, s)", "SUM(1h, e, w, s)"));
     }
 }

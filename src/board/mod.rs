@@ -8,17 +8,25 @@
 //!   [`Board`]: a definition, validated and given its generation.
 //! - [`Event`] and [`Fields`]: what happened; [`Key`] and [`Filter`]: what a metric reads of it; [`Change`]: what it
 //!   does to a subject.
+//! - [`language`]: how metrics, filters and rules are written; [`Rule`]: a condition on what metrics say.
+//! - [`Edge`]: how the oldest slot of a window counts.
 //! - [`Tally`]: what a subject has in a slot; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: about how many.
 
 mod amount;
 mod calendar;
 mod change;
+mod comparison;
+mod condition;
 mod definition;
+mod edge;
 mod event;
 mod filter;
 mod key;
+pub mod language;
 mod metric;
 mod name;
+mod number;
+mod rule;
 mod sketch;
 mod span;
 mod tally;
@@ -29,12 +37,16 @@ mod window;
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
 pub use calendar::{Calendar, SlotError};
 pub use change::Change;
+pub use comparison::Comparison;
 pub use definition::{Board, Cover, Definition, DefinitionError, Generation, MAX_SLOTS, Mode, Order, Stamp};
+pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use event::{Event, Field, FieldFault, Fields};
-pub use filter::{Comparison, Filter, Literal};
+pub use filter::Filter;
 pub use key::Key;
-pub use metric::{Aggregate, Metric, MetricError};
+pub use language::{MetricError, SyntaxError};
+pub use metric::{Aggregate, Metric};
 pub use name::{BoardName, Counted, EventId, NameError, Subject};
+pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
 pub use tally::{Kind, Tally};

@@ -140,7 +140,7 @@ mod tests {
             (
                 "[boards.b]\nmetric = \"COUNT(x, a, b)\"\nslot = \"1h\"\n",
                 2,
-                "expected a duration such as 24h, found 'x' at column 7",
+                "expected a duration, found 'x' at column 7",
             ),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"7m\"\n", 4, "slot"),
             ("[boards.b]\nmetric = \"COUNT(90m, a, b)\"\nslot = \"1h\"\n", 2, "metric"),

@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::answer::WindowBounds;
@@ -13,7 +13,10 @@ use super::openapi::{board_example, board_schema, score_schema, subject_schema, 
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer, body};
-use crate::board::{Board, BoardName, Cover, Decimals, Definition, Order, Shown, Span, Subject, Timestamp};
+use crate::board::{
+    Board, BoardName, Cover, Decimals, Definition, Metric, Mode, Order, Shown, Span, Stamp, Subject, SyntaxError,
+    Timestamp,
+};
 use crate::service::About;
 
 /// A board as it is defined, with every default filled in.
@@ -37,8 +40,27 @@ pub(super) struct DefinedBoard {
     /// `current` or `full`: whether the window has one slot more, so as never to be shorter than it says.
     #[schema(schema_with = super::openapi::cover_schema)]
     cover: Cover,
+    /// Whether there is a ranking; without one, subjects are read one by one.
+    ranked: bool,
+    /// `sliding`, or `from_first`: each subject's window begins with its first event.
+    #[schema(schema_with = super::openapi::mode_schema)]
+    mode: Mode,
+    /// How long an unranked board keeps slots for looking back with `as_of`; null for its window and one slot.
+    #[schema(value_type = Option<String>, required = true, example = "48h")]
+    keep: Option<Span>,
+    /// AVG: how often a subject must have been measured to be ranked.
+    #[schema(minimum = 1)]
+    min_samples: u32,
+    /// COUNT_DISTINCT: the most values remembered per subject; null for no limit.
+    #[schema(required = true, minimum = 1)]
+    max_values: Option<u32>,
+    /// `start` or `end`: which end of its slot a sample is stamped with.
+    #[schema(schema_with = super::openapi::stamp_schema)]
+    stamp: Stamp,
     /// How many slots the window has.
     slots_in_window: u32,
+    /// How many slots are kept.
+    slots_kept: u32,
     /// Sets the board apart from an earlier one of the same name.
     generation: String,
 }
@@ -54,7 +76,14 @@ impl DefinedBoard {
             timezone: definition.timezone.name().to_owned(),
             order: definition.order,
             cover: definition.cover,
+            ranked: definition.ranked,
+            mode: definition.mode,
+            keep: definition.keep,
+            min_samples: definition.min_samples,
+            max_values: definition.max_values,
+            stamp: definition.stamp,
             slots_in_window: board.slots(),
+            slots_kept: board.kept(),
             generation: board.generation().to_string(),
         }
     }
@@ -98,7 +127,7 @@ pub(super) struct BoardStatus {
     as_of: Timestamp,
     /// How many subjects are ranked.
     total: u64,
-    /// Slots of the window that somebody wrote to, oldest first.
+    /// Slots of the window that somebody wrote to, oldest first; of a ranked board only.
     slots: Vec<SlotStatus>,
     /// Expired slots not yet fully subtracted.
     retiring: u64,
@@ -126,7 +155,9 @@ pub(super) struct SlotStatus {
     get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
     responses((status = 200, description = "The board as it is now.", body = BoardStatus, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
-        "order": "desc", "cover": "current", "slots_in_window": 24, "generation": "5f1c2a9d04b7e386",
+        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+        "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+        "generation": "5f1c2a9d04b7e386",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412}],
@@ -155,7 +186,20 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
 }
 
 /// The keys of a definition.
-const KEYS: [&str; 6] = ["metric", "slot", "decimals", "timezone", "order", "cover"];
+const KEYS: [&str; 12] = [
+    "metric",
+    "slot",
+    "decimals",
+    "timezone",
+    "order",
+    "cover",
+    "ranked",
+    "mode",
+    "keep",
+    "min_samples",
+    "max_values",
+    "stamp",
+];
 
 /// Define a board
 ///
@@ -167,6 +211,15 @@ const KEYS: [&str; 6] = ["metric", "slot", "decimals", "timezone", "order", "cov
         ("likes in 24 h" = (value = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h"}))),
         ("sales in 7 days" = (value = json!({"metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h", "decimals": 2,
             "timezone": "Europe/Berlin"}))),
+        ("mean rating, ranked from 10 on" = (value = json!({"metric": "AVG(30d, rating, stars, film_id)",
+            "slot": "1d", "decimals": 1, "min_samples": 10}))),
+        ("users seen on a device" = (value = json!({
+            "metric": "COUNT_DISTINCT(30d, login, device_id, user_id)", "slot": "1d", "ranked": false,
+            "max_values": 1000}))),
+        ("logins, with a look back" = (value = json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m",
+            "ranked": false, "keep": "24h"}))),
+        ("an hour from the first transfer" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
+            "decimals": 2, "ranked": false, "mode": "from_first"}))),
     )),
     responses(
         (status = 200, description = "The board existed with just this definition.", body = DefinedBoard),
@@ -191,34 +244,56 @@ pub(super) async fn put(
     Ok(response)
 }
 
-/// Reads a definition key by key, so that an error names its key.
+/// Reads a definition key by key, so that an error names its key. `null` is as good as leaving a key out.
 fn definition(body: &[u8]) -> Result<Definition, Problem> {
     let object = Object::parse(body, &KEYS)?;
     let wrong = |key: &str, error: &dyn std::fmt::Display| Problem::field(key, format!("'{key}': {error}"));
     let metric: String = object.required("metric")?;
-    let metric = metric.parse().map_err(|error| wrong("metric", &error))?;
-    let slot: Span = object.required("slot")?;
+    let metric: Metric =
+        metric.parse().map_err(|error: SyntaxError| wrong("metric", &error).with("column", error.column))?;
+    let mode: Mode = given(&object, "mode")?.unwrap_or_default();
+    // A window that begins with a subject's first event has no slots; what stands here is of no effect.
+    let slot: Span = match mode {
+        Mode::FromFirst => given(&object, "slot")?.unwrap_or(Span::DAY),
+        Mode::Sliding => object.required("slot")?,
+    };
     let mut definition = Definition::new(metric, slot);
-    if let Some(digits) = object.optional::<serde_json::Value>("decimals")? {
-        // As JSON has it: 2.0 is a whole number too.
-        let whole = digits.as_f64().filter(|digits| digits.fract() == 0.0 && *digits >= 0.0);
-        definition.decimals = whole.and_then(|digits| Decimals::new(digits as u8)).ok_or_else(|| {
-            wrong("decimals", &format_args!("{digits} is not a whole number from 0 to {}", Decimals::MOST))
-        })?;
+    definition.mode = mode;
+    if let Some(digits) = whole(&object, "decimals", 0, u32::from(Decimals::MOST))? {
+        definition.decimals = u8::try_from(digits).ok().and_then(Decimals::new).unwrap_or_default();
     }
-    if let Some(zone) = object.optional::<String>("timezone")? {
+    if let Some(zone) = given::<String>(&object, "timezone")? {
         definition.timezone = zone.parse().map_err(|_| {
             let zone: String = zone.chars().take(64).collect();
             wrong("timezone", &format_args!("'{zone}' is not a zone of the IANA database, such as Europe/Berlin"))
         })?;
     }
-    if let Some(order) = object.optional("order")? {
-        definition.order = order;
-    }
-    if let Some(cover) = object.optional("cover")? {
-        definition.cover = cover;
-    }
+    definition.order = given(&object, "order")?.unwrap_or_default();
+    definition.cover = given(&object, "cover")?.unwrap_or_default();
+    definition.ranked = given(&object, "ranked")?.unwrap_or(true);
+    definition.keep = given(&object, "keep")?;
+    definition.min_samples = whole(&object, "min_samples", 1, u32::MAX)?.unwrap_or(1);
+    definition.max_values = whole(&object, "max_values", 1, u32::MAX)?;
+    definition.stamp = given(&object, "stamp")?.unwrap_or_default();
     Ok(definition)
+}
+
+/// A key that may be left out or null.
+fn given<'a, T: Deserialize<'a>>(object: &Object<'a>, key: &str) -> Result<Option<T>, Problem> {
+    Ok(object.optional::<Option<T>>(key)?.flatten())
+}
+
+/// A whole number as JSON has it, for which 2.0 is one too.
+fn whole(object: &Object<'_>, key: &str, least: u32, most: u32) -> Result<Option<u32>, Problem> {
+    let Some(number) = given::<serde_json::Value>(object, key)? else { return Ok(None) };
+    let within = |n: &f64| n.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(n);
+    match number.as_f64().filter(within) {
+        Some(number) => Ok(Some(number as u32)),
+        None => {
+            let detail = format!("'{key}': {number} is not a whole number from {least} to {most}");
+            Err(Problem::field(key, detail).with("minimum", least).with("maximum", most))
+        }
+    }
 }
 
 /// Remove a board

@@ -10,7 +10,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json};
 
 use super::codes::Code;
-use crate::board::Timestamp;
+use crate::board::{FieldFault, Timestamp};
 use crate::service::ServiceError;
 use crate::store::StoreError;
 
@@ -92,6 +92,17 @@ impl Serialize for Problem {
 }
 
 impl Problem {
+    /// What a client is told instead of an internal failure: where to find it in the log, in which it is written here,
+    /// once, where it leaves the house. `None` for all that a client may know.
+    pub(super) fn concealed(&self) -> Option<Problem> {
+        (self.0.code == Code::Internal).then(|| {
+            let id = format!("{:016x}", rand::random::<u64>());
+            tracing::error!(error_id = %id, detail = %self.0.detail, "a request failed for no fault of its own");
+            let detail = format!("the log of this instance says more under error_id {id}");
+            Problem::new(Code::Internal, detail).with("error_id", id)
+        })
+    }
+
     /// Whether it says when to try again.
     pub(super) fn asks_to_retry(&self) -> bool {
         self.0.retry_after.is_some()
@@ -130,14 +141,10 @@ impl ResponseError for Problem {
         if let Some(methods) = &self.0.allow {
             response.insert_header((ALLOW, methods.as_str()));
         }
-        if self.0.code == Code::Internal {
-            // Logged here, once, where it leaves the house; the client gets the id but not the insides.
-            let id = format!("{:016x}", rand::random::<u64>());
-            tracing::error!(error_id = %id, detail = %self.0.detail, "a request failed for no fault of its own");
-            let detail = format!("the log of this instance says more under error_id {id}");
-            return response.body(Problem::new(Code::Internal, detail).with("error_id", id).text());
+        match self.concealed() {
+            Some(concealed) => response.body(concealed.text()),
+            None => response.body(self.text()),
         }
-        response.body(self.text())
     }
 }
 
@@ -151,6 +158,33 @@ impl From<ServiceError> for Problem {
                 .with("keys", keys)
                 .with("existing", json!(existing.definition())),
             ServiceError::Definition(error) => Problem::field(error.field(), detail),
+            ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
+            ServiceError::NoValues(name) => Problem::new(Code::NoValues, detail).with("board", name.as_str()),
+            ServiceError::AsOfUnsupported { board, .. } => {
+                Problem::new(Code::AsOfUnsupported, detail).with("board", board.as_str())
+            }
+            ServiceError::EdgeUnsupported { board, .. } => {
+                Problem::new(Code::EdgeUnsupported, detail).with("board", board.as_str())
+            }
+            ServiceError::TooLong { window, .. } => {
+                Problem::new(Code::BeyondWindow, detail).with("field", "last").with("maximum", window.to_string())
+            }
+            ServiceError::Misasked { field, .. } => Problem::field(field, detail),
+            ServiceError::NoBoard { metric, suggestion } => {
+                let problem = Problem::new(Code::NoBoard, detail).with("metric", metric.to_string());
+                match suggestion {
+                    Some((name, definition)) => problem.with("board", name).with("definition", json!(definition)),
+                    None => problem,
+                }
+            }
+            ServiceError::UnknownRule(name) => Problem::new(Code::UnknownRule, detail).with("rule", name),
+            ServiceError::Field(fault) => {
+                let code = match fault {
+                    FieldFault::Missing { .. } => Code::MissingField,
+                    FieldFault::Invalid { .. } | FieldFault::Amount { .. } => Code::InvalidField,
+                };
+                Problem::new(code, detail).with("field", format!("fields.{}", fault.field()))
+            }
             ServiceError::Store(error) => error.into(),
         }
     }

@@ -10,10 +10,13 @@ use actix_web::{HttpRequest, HttpResponse, Route, guard};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::codes::Code::{self, *};
-use super::meters::{self, RouteMeters, Tally};
+use super::meters::{self, EventTally, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
-use super::{HttpState, boards, clock, increments, openapi, operations, rankings, rollover, subjects, welcome};
+use super::{
+    HttpState, boards, clock, events, increments, openapi, operations, rankings, rollover, samples, subjects, values,
+    welcome, windows,
+};
 
 /// One operation.
 pub(super) struct Operation {
@@ -46,12 +49,24 @@ const fn operation(
 /// In the order in which paths are matched: the one that is called most comes first.
 pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::POST, "/v1/boards/{board}/increments", || web::to(increments::add), &[QUERY, BODY, BOARD, WRITE]),
-    operation(Method::GET, "/v1/boards/{board}/rankings", || web::to(rankings::page), &[QUERY, BOARD, READ]),
+    operation(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged], WRITE]),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/samples",
+        || web::to(samples::put),
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported], WRITE],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/rankings",
+        || web::to(rankings::page),
+        &[QUERY, BOARD, &[NotRanked], READ],
+    ),
     operation(
         Method::POST,
         "/v1/boards/{board}/rankings/lookup",
         || web::to(rankings::lookup),
-        &[QUERY, BODY, BOARD, READ],
+        &[QUERY, BODY, BOARD, &[NotRanked], READ],
     ),
     operation(
         Method::GET,
@@ -68,14 +83,20 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/window",
-        || web::to(subjects::window),
-        &[QUERY, BOARD, SUBJECT, &[BeyondWindow], READ],
+        || web::to(windows::window),
+        &[QUERY, BOARD, SUBJECT, &[BeyondWindow, AsOfUnsupported, EdgeUnsupported], READ],
+    ),
+    operation(
+        Method::GET,
+        "/v1/boards/{board}/subjects/{subject}/values",
+        || web::to(values::values),
+        &[QUERY, BOARD, SUBJECT, &[NoValues], READ],
     ),
     operation(
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/neighbors",
         || web::to(subjects::neighbors),
-        &[QUERY, BOARD, SUBJECT, READ],
+        &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
     ),
     operation(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
     operation(
@@ -138,6 +159,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
         app.app_data(state)
             .app_data(document)
             .app_data(Data::new(Tally::new()))
+            .app_data(Data::new(EventTally::new()))
             .route("/swagger-ui", web::get().to(to_explorer))
             .service(
                 SwaggerUi::new("/swagger-ui/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true)),

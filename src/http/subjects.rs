@@ -1,4 +1,4 @@
-//! One subject: where it stands, what it has in a shorter window, who is around it, and taking it out.
+//! One subject: where it stands, who is around it, and taking it out.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -6,15 +6,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::WindowBounds;
-use super::codes::Code;
-use super::openapi::{board_schema, score_schema, subject_schema, time_schema};
+use super::openapi::{board_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::rankings::{self, Line};
 use super::{HttpState, address, answer};
-use crate::board::{Board, BoardName, Shown, Span, Subject, Tally, Timestamp};
+use crate::board::{Amount, Board, BoardName, Decimals, Kind, Shown, Sketch, Subject, Tally, Timestamp, Value};
 use crate::service::About;
-use crate::store::Reach;
 
 /// Where a subject stands.
 #[derive(Debug, Serialize, ToSchema)]
@@ -39,27 +37,65 @@ pub(super) struct Standing {
     as_of: Timestamp,
     /// Expired slots not yet fully subtracted; while there are any, the score may include part of them.
     retiring: u64,
-    /// The slots of the window in which it has an amount, oldest first; slots without one are left out.
-    slots: Vec<SlotCount>,
+    /// COUNT_DISTINCT only: values of this window were dropped because there were more than the board remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    capped: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = standard_error_schema, required = false)]
+    standard_error: Option<f64>,
+    /// The slots of the window in which it has anything, oldest first; slots without are left out.
+    slots: Vec<SlotTally>,
 }
 
-/// What a subject has in one slot.
+/// What a subject has in one slot: `count` of COUNT, SUM and COUNT_DISTINCT (the values *last* seen in the slot, so that
+/// slots add up); `sum`, `count` (of measurements) and `value` (their mean) of AVG; `value` of MIN, MAX (the slot's
+/// own extreme) and APPROX_COUNT_DISTINCT (the slot's own estimate, which do not add up).
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SlotCount {
+pub(super) struct SlotTally {
     /// Start of the slot.
     #[schema(schema_with = time_schema)]
     from: Timestamp,
     /// End of the slot, which is no part of it.
     #[schema(schema_with = time_schema)]
     to: Timestamp,
-    #[schema(schema_with = score_schema)]
+    /// All but MIN, MAX and APPROX_COUNT_DISTINCT.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = f64, required = false)]
     count: Option<Shown>,
+    /// AVG only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = f64, required = false)]
+    sum: Option<Shown>,
+    /// All but COUNT, SUM and COUNT_DISTINCT.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = f64, required = false)]
+    value: Option<Shown>,
+}
+
+impl SlotTally {
+    fn of(board: &Board, (from, tally): (Timestamp, Tally)) -> Self {
+        let shown = |value: Value| value.shown(board.decimals());
+        let (mut count, mut sum) = (None, None);
+        // A slot shows its own mean, however few measurements it is of.
+        let mut value = board.kind().value([&tally], 1);
+        match &tally {
+            Tally::Sum(_) => count = value.take().map(shown),
+            Tally::Mean { sum: units, count: times } => {
+                sum = Some(shown(Value::Exact(*units)));
+                count = Some(Value::Exact(Amount(*times)).shown(Decimals::default()));
+            }
+            Tally::Extreme(_) | Tally::Sketch(_) => {}
+        }
+        Self { from, to: board.calendar().next(from), count, sum, value: value.map(shown) }
+    }
 }
 
 /// Get a subject's standing
 ///
-/// Score, rank, percentile and the count in each slot, all of one instant. A subject that nobody has counted
-/// answers score 0 and rank null.
+/// Score, rank, percentile and what each slot holds, all of one instant. A subject that nobody has counted answers
+/// score 0 (null of AVG, MIN and MAX) and rank null. On an unranked board the score is the value of its window, and
+/// there is no rank.
 ///
 /// Percent-encode the subject as one part of the path: `a/b` is `a%2Fb`. (Browsers and many clients resolve a part
 /// that is just `.` or `..`, encoded or not, before sending; look such a subject up with
@@ -76,6 +112,17 @@ pub(super) struct SlotCount {
             "percentile": null, "total": 1234,
             "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
             "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "slots": []}))),
+        ("AVG" = (value = json!({"board": "film-ratings", "subject": "film-1", "score": 4.25, "rank": 3,
+            "percentile": 98.2, "total": 110,
+            "window": {"from": "2025-12-04T00:00:00Z", "to": "2026-01-03T00:00:00Z", "slots": 30},
+            "as_of": "2026-01-02T10:07:00Z", "retiring": 0,
+            "slots": [{"from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z", "count": 4, "sum": 17,
+                "value": 4.25}]}))),
+        ("COUNT_DISTINCT, not ranked" = (value = json!({"board": "users-per-device", "subject": "device-1",
+            "score": 2, "rank": null, "percentile": null, "total": 0,
+            "window": {"from": "2025-12-04T00:00:00Z", "to": "2026-01-03T00:00:00Z", "slots": 30},
+            "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "capped": false,
+            "slots": [{"from": "2026-01-02T00:00:00Z", "to": "2026-01-03T00:00:00Z", "count": 2}]}))),
     ))),
 )]
 pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
@@ -83,11 +130,6 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
-    let slot = |(from, tally): (Timestamp, Tally)| SlotCount {
-        from,
-        to: board.calendar().next(from),
-        count: answer::score(&board, board.value([&tally])),
-    };
     Ok(answer::json(&Standing {
         score: answer::score(&board, standing.score),
         rank: standing.rank,
@@ -96,7 +138,9 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         window: WindowBounds::of(&board, &standing.frame),
         as_of: standing.frame.as_of,
         retiring: standing.frame.retiring,
-        slots: standing.slots.into_iter().map(slot).collect(),
+        capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
+        standard_error: (board.kind() == Kind::Sketch).then_some(Sketch::STANDARD_ERROR),
+        slots: standing.slots.into_iter().map(|slot| SlotTally::of(&board, slot)).collect(),
         board: name,
         subject,
     }))
@@ -106,107 +150,6 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
 fn percentile(total: u64, better: u64) -> f64 {
     let share = u128::from(total.saturating_sub(better)) * 1_000_000 / u128::from(total.max(1));
     share as f64 / 10_000.0
-}
-
-/// What a subject has in a shorter window.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct WindowCount {
-    #[schema(schema_with = board_schema)]
-    board: BoardName,
-    #[schema(schema_with = subject_schema)]
-    subject: Subject,
-    /// The duration asked for, if it was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, required = false, nullable = false, example = "6h")]
-    last: Option<Span>,
-    /// The time asked for, if it was one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = time_schema, required = false)]
-    from: Option<Timestamp>,
-    window: WindowBounds,
-    /// Its amount in these slots.
-    #[schema(schema_with = score_schema)]
-    count: Option<Shown>,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
-    as_of: Timestamp,
-    /// Expired slots of the board not yet fully subtracted. They are never part of this count.
-    retiring: u64,
-}
-
-/// Count a subject over a shorter window
-///
-/// The amount over the newest slots: `last` is rounded up to whole slots, the one containing now included; `from`
-/// starts at the slot that contains it. Give exactly one of them. `window` says what was counted.
-#[utoipa::path(
-    get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "countSubject", tag = "subjects",
-    params(
-        ("last" = String, Query, example = "6h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
-            description = "A duration such as 90s, 15m, 6h or 7d, at most the board's window."),
-        ("from" = String, Query, format = DateTime,
-            description = "An instant within the board's window, such as 2026-01-02T05:00:00Z. Instead of `last`."),
-    ),
-    responses((status = 200, description = "The count and the slots it is over.", body = WindowCount, example = json!({
-        "board": "hot-posts", "subject": "post-1", "last": "6h",
-        "window": {"from": "2026-01-02T05:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 6},
-        "count": 9, "as_of": "2026-01-02T10:07:00Z", "retiring": 0}))),
-)]
-pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::read(&request, &["last", "from"])?;
-    let (last, from) = match (parameters.text("last"), parameters.text("from")) {
-        (Some(last), None) => {
-            let last: Span = last.parse().map_err(|error| Problem::field("last", format!("'last': {error}")))?;
-            (Some(last), None)
-        }
-        (None, Some(from)) => {
-            let from = Timestamp::parse(from).map_err(|error| Problem::field("from", format!("'from': {error}")))?;
-            (None, Some(from))
-        }
-        _ => return Err(Problem::field("last", "give exactly one of 'last' and 'from'")),
-    };
-    let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
-    let mut asked = state.service.board(&name).await?;
-    let (board, counted) = loop {
-        let reach = match (last, from) {
-            (_, Some(from)) => Reach::From(from),
-            (Some(last), None) => Reach::Slots(slots_covering(&asked, last)?),
-            (None, None) => Reach::Slots(asked.slots()),
-        };
-        let About { board, answer: counted } = state.service.count(&asked, &subject, reach).await?;
-        if board.generation() == asked.generation() {
-            break (board, counted);
-        }
-        // Defined anew meanwhile: the same duration may be another number of its slots.
-        asked = board;
-    };
-    if let Some(from) = from.filter(|from| *from > counted.frame.as_of) {
-        let detail = format!("'from' is {from}, but the store's clock reads {}", counted.frame.as_of);
-        return Err(Problem::field("from", detail));
-    }
-    let bounds = counted.frame.window;
-    Ok(answer::json(&WindowCount {
-        last,
-        from,
-        window: WindowBounds { from: bounds.floor, to: bounds.end, slots: counted.slots },
-        count: answer::score(&board, counted.value(&board)),
-        as_of: counted.frame.as_of,
-        retiring: counted.frame.retiring,
-        board: name,
-        subject,
-    }))
-}
-
-fn slots_covering(board: &Board, last: Span) -> Result<u32, Problem> {
-    let slot = board.definition().slot;
-    let Some(slots) = board.calendar().slots_covering(last) else {
-        let detail = format!("'last' is {last} and the board's slots are {slot}: months and shorter units do not mix");
-        return Err(Problem::field("last", detail));
-    };
-    u32::try_from(slots).ok().filter(|slots| *slots <= board.slots()).ok_or_else(|| {
-        let (has, window) = (board.slots(), board.definition().metric.window);
-        let detail = format!("{last} is {slots} slots of {slot}; the board keeps {has} ({window})");
-        Problem::new(Code::BeyondWindow, detail).with("field", "last").with("maximum", window.to_string())
-    })
 }
 
 /// The ranking around a subject.

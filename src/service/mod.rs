@@ -1,4 +1,4 @@
-//! What Rolltop does, without HTTP: boards, increments, rankings, rollover, audit. Usable as a library.
+//! What Rolltop does, without HTTP: boards, events, increments, rankings, rollover, audit. Usable as a library.
 //!
 //! ```no_run
 //! # use std::sync::Arc;
@@ -12,21 +12,27 @@
 //! ```
 
 mod audit;
+mod catalog;
 mod error;
+mod events;
+mod features;
 mod registry;
 mod rollover;
 mod scheduler;
+mod serving;
 
 use std::sync::Arc;
 
 pub use audit::AuditReport;
 pub use error::ServiceError;
+pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
+pub use features::{Feature, Over, Question, WindowQuestion};
 pub use rollover::RolloverReport;
 pub use scheduler::Scheduler;
 
-use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
+use crate::board::{Board, BoardName, Definition, Kind, Subject, Timestamp};
 use crate::store::{
-    self, Added, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError,
+    self, Added, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError, Values,
 };
 use registry::Registry;
 use rollover::Rollover;
@@ -66,13 +72,20 @@ pub struct About<T> {
     pub answer: T,
 }
 
-/// Calls the store about a board; where the board turns out to be defined anew, once more about the new one.
+/// Calls the store about a board; where the board turns out to be defined anew, once more about the new one. A check
+/// before each call may refuse it.
 macro_rules! about_board {
-    ($self:ident, $board:ident, |$current:ident| $call:expr) => {{
+    ($self:ident, $board:ident, |$current:ident| $call:expr) => {
+        about_board!($self, $board, |_current| Ok(()), |$current| $call)
+    };
+    ($self:ident, $board:ident, $check:expr, |$current:ident| $call:expr) => {{
+        let check: fn(&Board) -> Result<()> = $check;
+        check($board)?;
         let $current = $board;
         match $call.await {
             Err(StoreError::BoardChanged) => {
                 let fresh = $self.refreshed($board).await?;
+                check(&fresh)?;
                 let $current = &fresh;
                 let answer = $call.await?;
                 Ok(About { board: fresh, answer })
@@ -80,6 +93,16 @@ macro_rules! about_board {
             other => Ok(About { board: $board.clone(), answer: other? }),
         }
     }};
+}
+
+/// Refuses what only a ranking can answer.
+fn ranked(board: &Board) -> Result<()> {
+    if board.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(board.name().clone())) }
+}
+
+/// Refuses what only a board that remembers its values can answer.
+fn remembers_values(board: &Board) -> Result<()> {
+    if board.kind() == Kind::Distinct { Ok(()) } else { Err(ServiceError::NoValues(board.name().clone())) }
 }
 
 impl Service {
@@ -138,19 +161,20 @@ impl Service {
         Ok(added?)
     }
 
-    /// The ranking from place `offset`, `limit` lines at most.
+    /// The ranking from place `offset`, `limit` lines at most. This and the next two: [`ServiceError::NotRanked`] on an
+    /// unranked board.
     pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<About<Page>> {
-        about_board!(self, board, |current| self.store.page(current, offset, limit))
+        about_board!(self, board, ranked, |current| self.store.page(current, offset, limit))
     }
 
     /// The lines around a subject.
     pub async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<About<Page>> {
-        about_board!(self, board, |current| self.store.neighbors(current, subject, radius))
+        about_board!(self, board, ranked, |current| self.store.neighbors(current, subject, radius))
     }
 
     /// The scores of the given subjects.
     pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<About<Lookup>> {
-        about_board!(self, board, |current| self.store.lookup(current, subjects))
+        about_board!(self, board, ranked, |current| self.store.lookup(current, subjects))
     }
 
     /// Score, rank and slots of one subject.
@@ -161,6 +185,17 @@ impl Service {
     /// One subject's amount over a shorter window ending now.
     pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<About<Reading>> {
         about_board!(self, board, |current| self.store.count(current, subject, reach))
+    }
+
+    /// The values a subject was seen with, newest first. [`ServiceError::NoValues`] unless the board is COUNT_DISTINCT.
+    pub async fn values(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        offset: u64,
+        limit: u32,
+    ) -> Result<About<Values>> {
+        about_board!(self, board, remembers_values, |current| self.store.values(current, subject, offset, limit))
     }
 
     /// Takes a subject out everywhere.

@@ -9,11 +9,26 @@
 //!   floor only move forward, and `as_of` is never before the head.
 //! - **Advance.** Every call about a board first advances head and floor to the store's now. Nothing is written
 //!   below the floor, and a read just after a boundary is about the new window.
-//! - **Exact.** Score = sum of the live slots + what is not yet subtracted of the retiring ones. A subject whose
-//!   score is 0 is absent from the ranking. When every slot has expired at once the ranking is empty at once.
+//! - **Exact.** A subject's score is what its [`Kind`](crate::board::Kind) says of all its slots, live ones and what is
+//!   not yet subtracted of the retiring ones: of COUNT, SUM and COUNT_DISTINCT their sum, of AVG the quotient of two
+//!   sums (ranked from [`Board::min_samples`] on), of MIN and MAX the best extreme, of the approximate metric the
+//!   estimate of the merged sketches. Where that is [`Kind::absent`](crate::board::Kind::absent) the subject is absent from the ranking. When
+//!   every slot has expired at once the ranking is empty at once.
 //! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` one.
 //!   Ranks are competition ranks (1, 2, 2, 4).
-//! - **Absence.** An unknown subject has score 0 and no rank; that is an answer, not an error.
+//! - **Last seen.** COUNT_DISTINCT remembers of each value when it was last seen, and counts it in that slot only; so
+//!   the slots of any window ending now add up to its distinct values. A sighting not newer than what is remembered
+//!   changes nothing; a retraction wins ties and leaves a tombstone until its slot expires. Past
+//!   [`Definition::max_values`] the value seen longest ago goes (of several the smallest bytes), and answers over its
+//!   slot are `capped` for as long as that slot is in them.
+//! - **Samples** *set* what a (subject, slot) has, whatever it had; sending one again changes nothing.
+//! - **Retraction.** It takes its twin's amount out of the twin's own slot. Of a twin below the floor nothing is left
+//!   to take: that is counted, and changes nothing.
+//! - **Unranked boards** keep a subject's slots and no ranking: nothing is retired, no slot of the window is missing
+//!   from an answer, and the newest [`Board::kept`] slots can be looked back at. With `mode = from_first` a subject has
+//!   one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window) later.
+//! - **Absence.** An unknown subject has the score that [`Kind::absent`](crate::board::Kind::absent) says and no rank; that is an answer, not an
+//!   error.
 //! - **Once.** A (slot, subject) is subtracted exactly once, whoever steps, crashes or repeats. An increment's
 //!   id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) says that the store has it, as durably as it
@@ -97,7 +112,7 @@ pub struct Page {
 pub struct Standing {
     pub frame: Frame,
     pub total: u64,
-    /// Its score in the ranking; what [`Kind::absent`](crate::board::Kind::absent) says if it is not ranked. On an
+    /// Its score in the ranking; what [`Kind::absent`](crate::board::Kind::absent)(crate::board::Kind::absent) says if it is not ranked. On an
     /// unranked board the value of its window.
     pub score: Option<Value>,
     /// `None` if it is not ranked.

@@ -12,7 +12,9 @@ async fn defining_says_whether_it_is_new_and_refuses_another_definition() {
     let created = site.client.put("/v1/boards/sellers", definition.clone()).await;
     assert_eq!((created.status, created.header("location")), (201, "/v1/boards/sellers"));
     let mut expected = json!({"board": "sellers", "metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h",
-        "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "slots_in_window": 169});
+        "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "ranked": true, "mode": "sliding",
+        "keep": null, "min_samples": 1, "max_values": null, "stamp": "start", "slots_in_window": 169,
+        "slots_kept": 169});
     expected["generation"] = created.body["generation"].clone();
     assert_eq!(created.body, expected);
     let again = site.client.put("/v1/boards/sellers", definition.clone()).await;
@@ -35,7 +37,12 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
         (json!({"metric": metric}), "invalid_field", "slot", "missing"),
         (json!({"metric": 5, "slot": "1h"}), "invalid_field", "metric", "expected a string"),
         (json!({"metric": "COUNT(24h, like)", "slot": "1h"}), "invalid_field", "metric", "column"),
-        (json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"}), "invalid_field", "metric", "COUNT or SUM"),
+        (
+            json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"}),
+            "invalid_field",
+            "metric",
+            "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT",
+        ),
         (json!({"metric": metric, "slot": "7m"}), "invalid_field", "slot", "divide an hour"),
         (json!({"metric": metric, "slot": "x"}), "invalid_field", "slot", "15m"),
         (json!({"metric": "COUNT(90m, a, b)", "slot": "1h"}), "invalid_field", "metric", "whole number"),

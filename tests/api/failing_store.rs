@@ -75,6 +75,25 @@ macro_rules! reads {
                 self.inner.add(board, batch).await
             }
 
+            async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+                let mut answers = Vec::with_capacity(batches.len());
+                for (board, batch) in batches {
+                    answers.push(self.add(&board, batch).await);
+                }
+                answers
+            }
+
+            async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+                let mut answers = Vec::with_capacity(asks.len());
+                for ask in asks {
+                    match self.switch.check(false) {
+                        Ok(()) => answers.extend(self.inner.read(vec![ask]).await),
+                        Err(error) => answers.push(Err(error)),
+                    }
+                }
+                answers
+            }
+
             $(async fn $name(&self, $($argument: $kind),*) -> Result<$answer> {
                 self.switch.check(false)?;
                 self.inner.$name($($argument),*).await
@@ -94,7 +113,7 @@ reads! {
     neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
     lookup(board: &Arc<Board>, subjects: &[Subject]) -> Lookup;
     standing(board: &Arc<Board>, subject: &Subject) -> Standing;
-    count(board: &Arc<Board>, subject: &Subject, reach: Reach) -> WindowCount;
+    values(board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
     status(board: &Arc<Board>) -> Status;
     retire_step(board: &Arc<Board>) -> RetireStep;

@@ -4,11 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, BoardName, Definition, EventId, Subject, Timestamp};
+use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
 use rolltop::store::{
     Batch, ClockMode, Defined, Increment, Limits, Outcome, Reach, Rejection, Result, Store, StoreError,
 };
+
+use crate::given::Units;
 
 const START: &str = "2026-01-01T00:30:00Z";
 
@@ -221,7 +223,7 @@ async fn a_removed_board_stays_removed_and_a_new_one_of_its_name_is_empty() {
     let store = open(folder.path()).await.unwrap();
     let board = store.board(&name("b")).await.unwrap().unwrap();
     assert_eq!(board.generation(), new.generation());
-    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(24)).await.unwrap().amount, Amount(1));
+    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(24)).await.unwrap().units(), 1);
 }
 
 /// Opens a damaged copy. Sound means: everything acknowledged is there. `None` stands for a clear error.
@@ -296,11 +298,11 @@ async fn a_loss_can_be_accepted_by_deleting_the_watermark() {
     assert!(detail.contains("reached 22") && detail.contains("watermark"), "{detail}");
     fs::remove_file(folder.path().join("watermark")).unwrap();
     let store = open(folder.path()).await.unwrap();
-    let count = store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().amount;
-    assert!((Amount(1)..Amount(20)).contains(&count), "{count:?}");
+    let count = store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units();
+    assert!((1..20).contains(&count), "{count:?}");
     add(&store, &board, vec![increment("a", 1, None, None)]).await;
     store.close().await.unwrap();
     drop(store);
     let store = open(folder.path()).await.unwrap();
-    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().amount, Amount(count.0 + 1));
+    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units(), count + 1);
 }

@@ -1,7 +1,7 @@
 //! Short forms for what a test is given.
 
-use rolltop::board::{Amount, BoardName, Definition, EventId, Subject, Timestamp};
-use rolltop::store::Increment;
+use rolltop::board::{Amount, BoardName, Change, Definition, EventId, Subject, Tally, Timestamp, Value};
+use rolltop::store::{Increment, Reading};
 
 pub fn t(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap_or_else(|error| panic!("{error}"))
@@ -22,6 +22,51 @@ pub fn definition(metric: &str, slot: &str) -> Definition {
 /// An increment that happens now and carries no id.
 pub fn plus(who: &str, amount: i64) -> Increment {
     Increment { subject: subject(who), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
+}
+
+/// A whole score.
+pub fn exact(units: i64) -> Option<Value> {
+    Some(Value::Exact(Amount(units)))
+}
+
+/// What slots hold, where that is a sum.
+pub fn sums(slots: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> {
+    slots.iter().map(|(slot, tally)| (*slot, tally.units())).collect()
+}
+
+/// The whole number in an answer; a panic if there is none.
+pub trait Units {
+    fn units(&self) -> i64;
+}
+
+impl Units for Value {
+    fn units(&self) -> i64 {
+        match self {
+            Value::Exact(amount) => amount.0,
+            Value::Real(real) => panic!("{real} is not exact"),
+        }
+    }
+}
+
+impl Units for Option<Value> {
+    fn units(&self) -> i64 {
+        self.expect("a score").units()
+    }
+}
+
+impl Units for Tally {
+    fn units(&self) -> i64 {
+        match self {
+            Tally::Sum(amount) | Tally::Extreme(amount) => amount.0,
+            other => panic!("{other:?} is not one number"),
+        }
+    }
+}
+
+impl Units for Reading {
+    fn units(&self) -> i64 {
+        self.tallies.iter().map(|(_, tally)| tally.units()).sum()
+    }
 }
 
 pub trait With {

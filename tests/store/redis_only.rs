@@ -9,13 +9,14 @@ mod proxy;
 use std::sync::Arc;
 
 use redis::{FromRedisValue, cmd};
-use rolltop::board::{Amount, Board, BoardName, Definition, EventId, Subject, Timestamp};
+use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
     Added, AuditCursor, Batch, ClockMode, Defined, Increment, Limits, Outcome, Reach, Rejection, RetireStep, Store,
     StoreError,
 };
 
+use crate::given::{Units, exact, sums};
 use crate::redis_server::{Engine, RedisServer};
 
 const START: &str = "2026-01-01T00:30:00Z";
@@ -67,7 +68,7 @@ async fn add(store: &RedisStore, board: &Arc<Board>, increments: impl IntoIterat
 }
 
 fn counted(score: i64) -> Outcome {
-    Outcome::Counted { score: Some(Amount(score)) }
+    Outcome::Counted { score: exact(score) }
 }
 
 /// Runs a command on the server behind the store's back.
@@ -86,7 +87,7 @@ fn keys(server: &RedisServer, pattern: &str) -> Vec<String> {
 
 async fn scores(store: &RedisStore, board: &Arc<Board>) -> Vec<(String, i64)> {
     let page = store.page(board, 0, 10_000).await.unwrap();
-    page.items.iter().map(|line| (line.subject.as_str().to_owned(), line.score.0)).collect()
+    page.items.iter().map(|line| (line.subject.as_str().to_owned(), line.score.units())).collect()
 }
 
 /// Steps until nothing below the floor remains; answers the sum of all steps.
@@ -123,7 +124,8 @@ async fn audit(store: &RedisStore, board: &Arc<Board>, repair: bool) -> (u64, Ve
         let step = store.audit_step(board, cursor, repair).await.unwrap();
         checked += step.checked;
         repaired += step.repaired;
-        differences.extend(step.differences.iter().map(|d| (d.subject.as_str().to_owned(), d.score.0, d.slots.0)));
+        differences
+            .extend(step.differences.iter().map(|d| (d.subject.as_str().to_owned(), d.score.units(), d.slots.units())));
         match step.next {
             Some(next) => cursor = next,
             None => return (checked, differences, repaired),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rolltop::board::{Amount, Board, Definition, Timestamp};
+use rolltop::board::{Board, Definition, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
@@ -13,7 +13,7 @@ use rolltop::store::{
 };
 use tempfile::TempDir;
 
-use crate::given::{definition, name, t};
+use crate::given::{Units, definition, exact, name, t};
 use crate::oracle::Oracle;
 use crate::redis_server::{Engine, RedisServer};
 
@@ -224,15 +224,15 @@ pub const COUNTED: Outcome = Outcome::Counted { score: None };
 pub const DUPLICATE: Outcome = Outcome::Duplicate { score: None };
 
 pub fn counted(score: i64) -> Outcome {
-    Outcome::Counted { score: Some(Amount(score)) }
+    Outcome::Counted { score: exact(score) }
 }
 
 pub fn duplicate(score: i64) -> Outcome {
-    Outcome::Duplicate { score: Some(Amount(score)) }
+    Outcome::Duplicate { score: exact(score) }
 }
 
 pub fn plain(line: Ranked) -> (u64, String, i64) {
-    (line.rank, line.subject.as_str().to_owned(), line.score.0)
+    (line.rank, line.subject.as_str().to_owned(), line.score.units())
 }
 
 impl Retired {

@@ -6,6 +6,9 @@
 //! it.
 
 mod baseline;
+mod expire;
+mod fanout;
+mod feature;
 mod ingest;
 mod load;
 mod page;
@@ -38,6 +41,12 @@ enum Scenario {
     Page(Setting),
     /// Latency of other requests while ten boards and one ten times as large retire a slot at once.
     Retire(Setting),
+    /// One event a request: one that feeds ten boards against one that feeds one.
+    Fanout(Setting),
+    /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
+    Feature(Setting),
+    /// How long a slot of 200,000 subjects takes to retire, by metric.
+    Expire(Setting),
     /// All of them.
     All(Setting),
     /// The baseline that echoes JSON.
@@ -106,6 +115,9 @@ async fn measure(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Ingest(setting) => ingest::run(&setting).await,
         Scenario::Page(setting) => page::run(&setting).await,
         Scenario::Retire(setting) => retire::run(&setting).await,
+        Scenario::Fanout(setting) => fanout::run(&setting).await,
+        Scenario::Feature(setting) => feature::run(&setting).await,
+        Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::All(setting) => {
             if setting.store.contains("://") {
                 bail!("each scenario needs an empty store: with a URL run them one by one");
@@ -113,7 +125,10 @@ async fn measure(scenario: Scenario) -> anyhow::Result<()> {
             single::run(&setting).await?;
             ingest::run(&setting).await?;
             page::run(&setting).await?;
-            retire::run(&setting).await
+            retire::run(&setting).await?;
+            fanout::run(&setting).await?;
+            feature::run(&setting).await?;
+            expire::run(&setting).await
         }
         Scenario::ServeEcho { .. } | Scenario::ServePlain { .. } => Ok(()),
     }

@@ -94,9 +94,14 @@ impl Server {
         serde_json::from_slice(answer).with_context(|| format!("the answer to {method} {path}"))
     }
 
-    /// Defines a board.
+    /// Defines a ranked board.
     pub async fn define(&self, board: &str, metric: &str, slot: &str) -> anyhow::Result<()> {
-        let definition = serde_json::json!({"metric": metric, "slot": slot});
+        self.define_as(board, metric, slot, true).await
+    }
+
+    /// Defines a board.
+    pub async fn define_as(&self, board: &str, metric: &str, slot: &str, ranked: bool) -> anyhow::Result<()> {
+        let definition = serde_json::json!({"metric": metric, "slot": slot, "ranked": ranked});
         self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
 }

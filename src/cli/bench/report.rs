@@ -108,7 +108,7 @@ pub fn show(result: impl fmt::Display) -> anyhow::Result<()> {
 }
 
 /// The middle value; the mean of the two in the middle where there are two; 0 of none.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     match values.len() {

@@ -31,6 +31,11 @@ pub(super) fn problem(code: Code) -> Problem {
         .with("keys", vec!["slot"])
         .with("existing", board()),
         Code::BoardChanged => says("the board was removed or defined anew meanwhile"),
+        Code::SamplesUnsupported => says(
+            "board 'users-per-device' counts the values of COUNT_DISTINCT(30d, login, device_id, user_id), which no \
+             number can set; send increments",
+        )
+        .with("board", "users-per-device"),
         Code::ClockBackward => {
             says("the clock reads 2026-01-02T00:00:00Z; it moves forward only").with("now", "2026-01-02T00:00:00Z")
         }
@@ -45,6 +50,38 @@ pub(super) fn problem(code: Code) -> Problem {
         Code::BeyondWindow => {
             says("48h is 48 slots of 1h; the board keeps 24 (24h)").with("field", "last").with("maximum", "24h")
         }
+        Code::NotRanked => says(
+            "board 'users-per-device' is not ranked: it has no rankings, look-ups or neighbours, only its subjects \
+             one by one",
+        )
+        .with("board", "users-per-device"),
+        Code::NoValues => says("board 'hot-posts' does not remember which values it counted: only COUNT_DISTINCT does")
+            .with("board", "hot-posts"),
+        Code::AsOfUnsupported => says(
+            "board 'hot-posts' cannot be read as of a past time: the slots of a ranked board go when they leave the \
+             window",
+        )
+        .with("board", "hot-posts"),
+        Code::EdgeUnsupported => says(
+            "the oldest slot of board 'hot-posts' cannot be weighted: it keeps no slot beyond its window; define one \
+             with cover = \"full\"",
+        )
+        .with("board", "hot-posts"),
+        Code::NoBoard => says(
+            "no board serves COUNT(30m, login, device_id); this would: [boards.\"login-per-device_id\"] metric = \
+             \"COUNT(30m, login, device_id)\", slot = \"1m\", ranked = false",
+        )
+        .with("metric", "COUNT(30m, login, device_id)")
+        .with("board", "login-per-device_id")
+        .with("definition", json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m", "ranked": false})),
+        Code::InvalidRule => {
+            says("'rule': expected a duration, found 'likes' at column 7").with("field", "rule").with("column", 7)
+        }
+        Code::UnknownRule => {
+            says("there is no rule 'many-login' in the configuration; GET /v1/rules lists those there are")
+                .with("rule", "many-login")
+        }
+        Code::MissingField => says("the field 'device_id' is missing").with("field", "fields.device_id"),
         Code::Internal => says("the log of this instance says more under error_id 5f1c2a9d04b7e386")
             .with("error_id", "5f1c2a9d04b7e386"),
         Code::Overloaded => says("too many writes are waiting for the store; try again shortly").retry_after(second),
@@ -67,6 +104,8 @@ pub(super) fn problem(code: Code) -> Problem {
 pub(in crate::http) fn board() -> Value {
     json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
-        "order": "desc", "cover": "current", "slots_in_window": 24, "generation": "5f1c2a9d04b7e386",
+        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+        "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+        "generation": "5f1c2a9d04b7e386",
     })
 }

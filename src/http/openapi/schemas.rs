@@ -1,8 +1,10 @@
 //! Schemas of values that occur all over the API.
 
+use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
-    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type,
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType,
+    Type,
 };
 
 use crate::http::codes::{Code, ItemCode};
@@ -33,13 +35,25 @@ pub(in crate::http) fn subject() -> Object {
         .build()
 }
 
+pub(in crate::http) fn value() -> Object {
+    text()
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some("What is counted: 1 to 512 bytes of UTF-8 without control characters."))
+        .build()
+}
+
 pub(in crate::http) fn score() -> Object {
-    let exact = "An exact number, an integer where the board has no decimals.";
-    ObjectBuilder::new().schema_type(Type::Number).description(Some(exact)).build()
+    let exact = "An exact number, an integer where the board has no decimals; of AVG the mean. Null where AVG, MIN and \
+                 MAX say nothing of a subject without data.";
+    let types = SchemaType::from_iter([Type::Number, Type::Null]);
+    ObjectBuilder::new().schema_type(types).description(Some(exact)).build()
 }
 
 pub(in crate::http) fn amount() -> Object {
-    let what = "How much; 1 if absent. May be negative. At most as many decimals as the board keeps, read exactly.";
+    let what = "COUNT and SUM: how much; 1 if absent. May be negative. At most as many decimals as the board keeps, \
+                read exactly.";
     ObjectBuilder::new().schema_type(Type::Number).description(Some(what)).build()
 }
 
@@ -50,6 +64,27 @@ pub(in crate::http) fn order() -> Object {
 pub(in crate::http) fn cover() -> Object {
     let what = "`full` keeps one slot more, so that the window is never shorter than it says.";
     text().enum_values(Some(["current", "full"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn mode() -> Object {
+    let what = "`sliding`: the last so many slots. `from_first`: a subject's window begins with its first event and \
+                ends a fixed time later; COUNT and SUM on unranked boards.";
+    text().enum_values(Some(["sliding", "from_first"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn stamp() -> Object {
+    let what = "Which end of its slot a sample is stamped with: with `end`, 06:02 belongs to 06:01–06:02.";
+    text().enum_values(Some(["start", "end"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn edge() -> Object {
+    let what = "How the oldest slot counts: whole, or by the share of it that the window still reaches.";
+    text().enum_values(Some(["slots", "weighted"])).description(Some(what)).build()
+}
+
+pub(in crate::http) fn standard_error() -> Object {
+    let what = "The relative standard error of an estimate; only on APPROX_COUNT_DISTINCT boards.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(what)).examples([0.023]).build()
 }
 
 pub(in crate::http) fn code() -> Object {
@@ -87,5 +122,26 @@ pub(super) fn id() -> Object {
         .pattern(Some(NO_CONTROL_CHARACTERS))
         .description(Some(once))
         .examples(["e-81"])
+        .build()
+}
+
+pub(super) fn value_to_count() -> Object {
+    let what = "AVG, MIN, MAX: the number measured, with at most as many decimals as the board keeps, read exactly. \
+                COUNT_DISTINCT, APPROX_COUNT_DISTINCT: the text seen, 1 to 512 bytes of UTF-8 without control \
+                characters; of a number or a truth value its own text.";
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    ObjectBuilder::new().schema_type(types).description(Some(what)).examples([json!("user-7"), json!(21.5)]).build()
+}
+
+pub(super) fn fields() -> Object {
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean, Type::Null]);
+    let value = ObjectBuilder::new().schema_type(types).build();
+    let what = "What metrics read, at most 256: texts, numbers (read exactly), truth values. Null is the same as absent; \
+                lists and objects may be sent, but no metric can read them.";
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
+        .description(Some(what))
+        .examples([json!({"device_id": "d-1", "user_id": "u-7", "amount": 166.6, "ok": true})])
         .build()
 }

@@ -352,10 +352,12 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
         holdings.slab.get_mut(1).unwrap().key = 9;
     }
     let (_, differences, repaired) = audit(false).await;
-    let units = |value: Option<Value>| value.unwrap().as_f64() as i64;
-    let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), units(d.score), units(d.slots))).collect();
+    let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score, d.slots)).collect();
     seen.sort_unstable();
-    assert_eq!(seen, [("post 0", 0, 1), ("post 1", 9, 2), ("post 2499", 100, 1)]);
+    let units = |units| Some(Value::Exact(Amount(units)));
+    let expected =
+        [("post 0", units(0), units(1)), ("post 1", units(9), units(2)), ("post 2499", units(100), units(1))];
+    assert_eq!(seen, expected);
     assert_eq!(repaired, 0);
     assert_eq!(audit(true).await.2, 3);
     assert_eq!(audit(false).await, (2_500, vec![], 0));

@@ -137,7 +137,7 @@ fn by_board(calls: Vec<Waiting>) -> Vec<(Arc<Board>, Vec<Waiting>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::{Amount, BoardName, Definition, Subject};
+    use crate::board::{Amount, BoardName, Change, Definition, Subject};
     use crate::store::Increment;
 
     fn board(name: &str, generation: u64) -> Arc<Board> {

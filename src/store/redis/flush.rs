@@ -228,7 +228,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::board::{BoardName, Definition, EventId, Generation, Subject};
+    use crate::board::{Amount, BoardName, Change, Definition, EventId, Generation, Subject};
     use crate::store::Batch;
 
     const SKEW: i64 = 5_000;

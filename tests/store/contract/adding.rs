@@ -3,7 +3,7 @@
 use rolltop::board::Decimals;
 use rolltop::store::{Batch, Outcome, Rejection};
 
-use crate::given::{With, definition, plus, subject, t};
+use crate::given::{Units, With, definition, plus, subject, sums, t};
 use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
 
 const LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
@@ -34,9 +34,10 @@ pub async fn adds_up_items_of_one_subject(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 5), plus("b", 1), plus("a", -2), plus("a", 1).at("2026-01-01T08:10:00Z")]).await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    let slots: Vec<(String, i64)> = standing.slots.iter().map(|(slot, amount)| (slot.to_string(), amount.0)).collect();
+    let slots: Vec<(String, i64)> =
+        sums(&standing.slots).into_iter().map(|(slot, sum)| (slot.to_string(), sum)).collect();
     assert_eq!(slots, [("2026-01-01T08:00:00Z".to_owned(), 1), ("2026-01-01T09:00:00Z".to_owned(), 3)]);
-    assert_eq!(standing.score.0, 4);
+    assert_eq!(standing.score.units(), 4);
 }
 
 pub async fn scores_come_from_the_same_step(site: Site) {
@@ -95,7 +96,7 @@ pub async fn a_little_early_counts_as_now(site: Site) {
     assert_eq!(outcomes, [COUNTED, COUNTED, COUNTED, EARLY, EARLY]);
     // There are no future slots: all of it is in the slot of nine o'clock, and leaves with it.
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!(standing.slots, [(t("2026-01-01T09:00:00Z"), rolltop::board::Amount(7))]);
+    assert_eq!(sums(&standing.slots), [(t("2026-01-01T09:00:00Z"), 7)]);
     site.clock("2026-01-01T12:00:00Z").await;
     assert_eq!(site.ranking(&board).await, []);
 }
@@ -113,7 +114,7 @@ pub async fn boundaries_are_exact_to_the_millisecond(site: Site) {
     )
     .await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!(standing.slots.iter().map(|(_, amount)| amount.0).collect::<Vec<_>>(), [1, 6, 8]);
+    assert_eq!(standing.slots.iter().map(|(_, tally)| tally.units()).collect::<Vec<_>>(), [1, 6, 8]);
 }
 
 pub async fn decimals_are_just_units(site: Site) {

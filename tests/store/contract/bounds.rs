@@ -2,7 +2,7 @@
 
 use rolltop::store::{Outcome, Rejection};
 
-use crate::given::{With, plus, subject};
+use crate::given::{Units, With, plus, subject};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
 
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
@@ -73,7 +73,7 @@ pub async fn full_slots_of_either_sign_stay_exact(site: Site) {
     for (hour, amount) in hours.into_iter().zip([-bound, bound, bound]) {
         site.count(&board, vec![plus("a", amount).at(hour), plus("b", -amount).at(hour), plus("c", 1).at(hour)]).await;
     }
-    assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().score.0, bound);
+    assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().score.units(), bound);
     // The negative slot leaves while the newest fills up: the score is at its highest.
     site.clock("2026-01-01T10:00:00Z").await;
     site.count(&board, vec![plus("a", bound), plus("b", -bound), plus("c", 1)]).await;

@@ -6,7 +6,7 @@ use rolltop::board::Board;
 use rolltop::store::{Added, Batch, Defined, Increment, Outcome, Store, StoreError};
 use tokio::task::JoinSet;
 
-use crate::given::{With, definition, name, plus, subject, t};
+use crate::given::{Units, With, definition, name, plus, subject, t};
 use crate::site::{COUNTED, Site, retire_through};
 
 fn either(site: &Site, nth: usize) -> Arc<dyn Store> {
@@ -126,7 +126,7 @@ pub async fn rolling_over_while_writing_stays_exact(site: Site) {
     let ranking = site.ranking(&board).await;
     for (_, who, score) in &ranking {
         let standing = site.store.standing(&board, &subject(who)).await.unwrap();
-        assert_eq!(standing.slots.iter().map(|(_, amount)| amount.0).sum::<i64>(), *score, "{who}");
+        assert_eq!(standing.slots.iter().map(|(_, tally)| tally.units()).sum::<i64>(), *score, "{who}");
     }
     // One window later it has all gone, and nothing is left over.
     site.clock_at(start.plus_millis(17_000)).await;
@@ -151,7 +151,7 @@ pub async fn removing_while_writing_stays_exact(site: Site) {
         tasks.spawn(async move {
             let mut taken = 0;
             for _ in 0..40 {
-                taken += store.remove(&board, &subject("a")).await.unwrap().score.0;
+                taken += store.remove(&board, &subject("a")).await.unwrap().score.units();
             }
             taken
         });
@@ -159,9 +159,9 @@ pub async fn removing_while_writing_stays_exact(site: Site) {
     let taken: i64 = tasks.join_all().await.into_iter().sum();
     site.audit(&board).await;
     // What was taken out and what is left is what was put in.
-    let left = site.store.standing(&board, &subject("a")).await.unwrap().score.0;
+    let left = site.store.standing(&board, &subject("a")).await.unwrap().score.units();
     assert_eq!(taken + left, 4 * 40 * 3);
-    assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().score.0, 4 * 40);
+    assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().score.units(), 4 * 40);
 }
 
 pub async fn redefining_while_writing_stays_exact(site: Site) {

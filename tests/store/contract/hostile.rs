@@ -3,7 +3,7 @@
 use rolltop::board::{EventId, Subject};
 use rolltop::store::Increment;
 
-use crate::given::{definition, plus, subject};
+use crate::given::{Units, definition, exact, plus, subject};
 use crate::site::{DUPLICATE, Site};
 
 /// Texts that somebody's parser, separator, pattern, number or script would trip over.
@@ -119,7 +119,7 @@ pub async fn subjects_come_back_as_they_went_in(site: Site) {
     assert_eq!(lines, texts.iter().rev().cloned().collect::<Vec<_>>());
     let asked: Vec<Subject> = texts.iter().map(|who| subject(who)).collect();
     let lookup = site.store.lookup(&board, &asked).await.unwrap();
-    assert!(lookup.scores.iter().all(|score| score.is_some_and(|score| score.0 == 1)));
+    assert!(lookup.scores.iter().all(|score| *score == exact(1)));
     assert_eq!(site.audit(&board).await, texts.len() as u64);
 }
 
@@ -130,12 +130,12 @@ pub async fn subjects_do_not_touch_each_other(site: Site) {
     site.count(&board, texts.iter().enumerate().map(|(i, who)| plus(who, amount(i))).collect()).await;
     for (i, who) in texts.iter().enumerate() {
         let standing = site.store.standing(&board, &subject(who)).await.unwrap();
-        assert_eq!((standing.score.0, standing.slots.len()), (amount(i), 1), "{who:?}");
+        assert_eq!((standing.score.units(), standing.slots.len()), (amount(i), 1), "{who:?}");
         let around = site.store.neighbors(&board, &subject(who), 0).await.unwrap();
         assert_eq!(around.items[0].subject.as_str(), who);
     }
     for (i, who) in texts.iter().enumerate().step_by(3) {
-        assert_eq!(site.store.remove(&board, &subject(who)).await.unwrap().score.0, amount(i), "{who:?}");
+        assert_eq!(site.store.remove(&board, &subject(who)).await.unwrap().score.units(), amount(i), "{who:?}");
     }
     let left = texts.len() - texts.len().div_ceil(3);
     assert_eq!(site.store.status(&board).await.unwrap().total, left as u64);

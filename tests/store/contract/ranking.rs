@@ -1,8 +1,8 @@
 //! Order, ranks, pages, neighbours and standings.
 
-use rolltop::board::{Amount, Order};
+use rolltop::board::Order;
 
-use crate::given::{definition, plus, subject};
+use crate::given::{Units, definition, exact, plus, subject};
 use crate::site::{Site, plain};
 
 /// Subjects whose order by bytes, by UTF-16 and by any language's rules differ.
@@ -105,7 +105,7 @@ pub async fn thousands_of_lines_page_in_order(site: Site) {
         let page = site.store.page(&board, place as u64, 3).await.unwrap();
         assert_eq!(page.items.into_iter().map(plain).collect::<Vec<_>>(), ranking[place..ranking.len().min(place + 3)]);
         let standing = site.store.standing(&board, &subject(&ranking[place].1)).await.unwrap();
-        assert_eq!((standing.rank, standing.score.0), (Some(ranking[place].0), ranking[place].2));
+        assert_eq!((standing.rank, standing.score.units()), (Some(ranking[place].0), ranking[place].2));
     }
 }
 
@@ -116,7 +116,7 @@ pub async fn zeros_vanish_and_negatives_rank_below(site: Site) {
     let expected = [(1, "c".to_owned(), 1), (2, "b".to_owned(), -1), (3, "d".to_owned(), -7)];
     assert_eq!(site.ranking(&board).await, expected);
     let gone = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!((gone.score, gone.rank, gone.total), (Amount(0), None, 3));
+    assert_eq!((gone.score, gone.rank, gone.total), (exact(0), None, 3));
     site.count(&board, vec![plus("a", 1), plus("b", 1), plus("d", 8)]).await;
     let expected = [(1, "d".to_owned(), 1), (1, "c".to_owned(), 1), (1, "a".to_owned(), 1)];
     assert_eq!(site.ranking(&board).await, expected);
@@ -152,7 +152,7 @@ pub async fn lookup_answers_in_the_order_asked(site: Site) {
     site.count(&board, vec![plus("a", 1), plus("b", -2), plus("c", 0), plus("日本", 4)]).await;
     let asked = ["nobody", "日本", "b", "c", "a", "b"].map(subject);
     let lookup = site.store.lookup(&board, &asked).await.unwrap();
-    let scores: Vec<Option<i64>> = lookup.scores.iter().map(|score| score.map(|score| score.0)).collect();
+    let scores: Vec<Option<i64>> = lookup.scores.iter().map(|score| score.map(|score| score.units())).collect();
     assert_eq!(scores, [None, Some(4), Some(-2), None, Some(1), Some(-2)]);
     assert_eq!(lookup.total, 3);
     assert_eq!(site.store.lookup(&board, &[]).await.unwrap().scores, []);
@@ -167,7 +167,7 @@ pub async fn standing_says_rank_and_who_is_better(site: Site) {
     for (who, score, rank, better) in [("a", 9, 1, 0), ("b", 7, 2, 1), ("c", 7, 2, 1), ("d", 1, 4, 3), ("e", -1, 5, 4)]
     {
         let standing = site.store.standing(&board, &subject(who)).await.unwrap();
-        assert_eq!((standing.score, standing.rank, standing.better), (Amount(score), Some(rank), better), "{who}");
+        assert_eq!((standing.score, standing.rank, standing.better), (exact(score), Some(rank), better), "{who}");
         assert_eq!(standing.total, 5);
     }
 }
@@ -176,7 +176,7 @@ pub async fn an_unknown_subject_is_an_answer(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     for _ in 0..2 {
         let standing = site.store.standing(&board, &subject("nobody")).await.unwrap();
-        assert_eq!((standing.score, standing.rank, standing.slots), (Amount(0), None, Vec::new()));
+        assert_eq!((standing.score, standing.rank, standing.slots), (exact(0), None, Vec::new()));
         site.count(&board, vec![plus("a", 9), plus("b", -7)]).await;
     }
 }

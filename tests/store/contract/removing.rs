@@ -1,9 +1,8 @@
 //! Taking a subject out.
 
-use rolltop::board::Amount;
 use rolltop::store::{Reach, Removal};
 
-use crate::given::{With, plus, subject, t};
+use crate::given::{Units, With, exact, plus, subject, t};
 use crate::site::Site;
 
 pub async fn takes_a_subject_out_of_every_slot(site: Site) {
@@ -11,12 +10,12 @@ pub async fn takes_a_subject_out_of_every_slot(site: Site) {
     let (seven, nine) = ("2026-01-01T07:00:00Z", "2026-01-01T09:00:00Z");
     site.count(&board, vec![plus("a", 1).at(seven), plus("a", 4).at(nine), plus("b", 2).at(seven), plus("c", 3)]).await;
     let Removal { score, live_slots, retiring_slots, frame } = site.store.remove(&board, &subject("a")).await.unwrap();
-    assert_eq!((score, live_slots, retiring_slots), (Amount(5), 2, 0));
+    assert_eq!((score, live_slots, retiring_slots), (exact(5), 2, 0));
     assert_eq!((frame.window.head, frame.as_of), (t(nine), t("2026-01-01T09:30:00Z")));
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 3), (2, "b".to_owned(), 2)]);
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!((standing.score, standing.rank, standing.slots), (Amount(0), None, Vec::new()));
-    assert_eq!(site.store.count(&board, &subject("a"), Reach::Slots(3)).await.unwrap().amount, Amount(0));
+    assert_eq!((standing.score, standing.rank, standing.slots), (exact(0), None, Vec::new()));
+    assert_eq!(site.store.count(&board, &subject("a"), Reach::Slots(3)).await.unwrap().units(), 0);
     let status = site.store.status(&board).await.unwrap();
     assert_eq!((status.total, status.slots), (2, vec![(t(seven), 1), (t(nine), 1)]));
 }
@@ -26,12 +25,12 @@ pub async fn nobody_is_removed_without_effect(site: Site) {
     site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
     for _ in 0..2 {
         let removal = site.store.remove(&board, &subject("nobody")).await.unwrap();
-        assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (Amount(0), 0, 0));
+        assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(0), 0, 0));
     }
     // A subject whose slots cancel out has no score, and still something to remove.
     site.count(&board, vec![plus("c", 1), plus("c", -1).at("2026-01-01T08:00:00Z")]).await;
     let removal = site.store.remove(&board, &subject("c")).await.unwrap();
-    assert_eq!((removal.score, removal.live_slots), (Amount(0), 2));
+    assert_eq!((removal.score, removal.live_slots), (exact(0), 2));
     assert_eq!(site.ranking(&board).await.len(), 2);
 }
 
@@ -43,7 +42,7 @@ pub async fn what_comes_back_starts_from_nothing(site: Site) {
     site.count(&board, vec![plus("a", bound), plus("b", 1)]).await;
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), bound), (2, "b".to_owned(), 3)]);
     let removal = site.store.remove(&board, &subject("a")).await.unwrap();
-    assert_eq!((removal.score, removal.live_slots), (Amount(bound), 1));
+    assert_eq!((removal.score, removal.live_slots), (exact(bound), 1));
 }
 
 pub async fn what_was_removed_does_not_expire_again(site: Site) {

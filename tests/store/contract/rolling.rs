@@ -1,9 +1,8 @@
 //! Windows that move: what has expired is gone, exactly, and nothing else is.
 
-use rolltop::board::Amount;
 use rolltop::store::{Outcome, Reach, Rejection};
 
-use crate::given::{With, plus, subject, t};
+use crate::given::{Units, With, exact, plus, subject, t};
 use crate::site::Site;
 
 pub async fn a_slot_leaves_at_the_boundary(site: Site) {
@@ -14,7 +13,7 @@ pub async fn a_slot_leaves_at_the_boundary(site: Site) {
     site.clock("2026-01-01T11:00:00Z").await;
     // A read just after the boundary is about the new window, before anything has retired.
     assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().slots, []);
-    assert_eq!(site.store.count(&board, &subject("b"), Reach::Slots(3)).await.unwrap().amount, Amount(0));
+    assert_eq!(site.store.count(&board, &subject("b"), Reach::Slots(3)).await.unwrap().units(), 0);
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 4), (2, "a".to_owned(), 1)]);
     site.clock("2026-01-01T11:59:59.999Z").await;
     assert_eq!(site.ranking(&board).await.len(), 2);
@@ -81,7 +80,7 @@ pub async fn all_expired_is_empty_at_once(site: Site) {
     assert_eq!((page.total, page.items.len(), page.frame.retiring), (0, 0, 0));
     let status = site.store.status(&board).await.unwrap();
     assert_eq!((status.total, status.slots, status.retiring), (0, Vec::new(), Vec::new()));
-    assert_eq!(site.store.standing(&board, &subject("s1")).await.unwrap().score, Amount(0));
+    assert_eq!(site.store.standing(&board, &subject("s1")).await.unwrap().score, exact(0));
     assert_eq!(site.retire(&board).await.touched, 0);
 }
 
@@ -148,9 +147,9 @@ pub async fn two_thousand_slots(site: Site) {
     site.count(&board, items).await;
     site.count(&board, vec![plus("b", 5).at_time(start.plus_millis(-1_999_000)), plus("c", 1)]).await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!((standing.score.0, standing.slots.len()), (2_000 * 2_001 / 2, 2_000));
+    assert_eq!((standing.score.units(), standing.slots.len()), (2_000 * 2_001 / 2, 2_000));
     let count = site.store.count(&board, &subject("a"), Reach::Slots(1_000)).await.unwrap();
-    assert_eq!(count.amount.0, 1_000 * 1_001 / 2);
+    assert_eq!(count.units(), 1_000 * 1_001 / 2);
     // A thousand and one seconds later, the older half and one more are gone.
     site.clock_at(start.plus_millis(1_001_000)).await;
     let expected = [(1, "a".to_owned(), 999 * 1_000 / 2), (2, "c".to_owned(), 1)];

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board};
+use rolltop::board::Board;
 use rolltop::store::Status;
 
-use crate::given::{With, plus, subject, t};
+use crate::given::{Units, With, exact, plus, subject, sums, t};
 use crate::site::{Retired, Site, retire_through};
 
 const OLD: &str = "2026-01-01T07:10:00Z";
@@ -45,8 +45,8 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
     assert_eq!(status.slots, [(t("2026-01-01T09:00:00Z"), 500)]);
     // The ranking still includes it and says so; the slots do not.
     let standing = site.store.standing(&board, &subject("s00010")).await.unwrap();
-    assert_eq!((standing.score, standing.frame.retiring), (Amount(7), 1));
-    assert_eq!(standing.slots, [(t("2026-01-01T09:00:00Z"), Amount(5))]);
+    assert_eq!((standing.score, standing.frame.retiring), (exact(7), 1));
+    assert_eq!(sums(&standing.slots), [(t("2026-01-01T09:00:00Z"), 5)]);
     let mut left = 5_000;
     loop {
         let step = site.store.retire_step(&board).await.unwrap();
@@ -66,7 +66,7 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
 /// Subjects that are both live and not yet subtracted: they are one line of the ranking, with 7.
 async fn ranked_twice(site: &Site, board: &Arc<Board>) -> u64 {
     let page = site.store.page(board, 0, 600).await.unwrap();
-    page.items.iter().filter(|line| line.score == Amount(7)).count() as u64
+    page.items.iter().filter(|line| line.score.units() == 7).count() as u64
 }
 
 pub async fn a_step_is_bounded(site: Site) {
@@ -131,9 +131,9 @@ pub async fn removal_reaches_retiring_slots(site: Site) {
     let board = crowd(&site, 5_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     let removal = site.store.remove(&board, &subject("s00010")).await.unwrap();
-    assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (Amount(7), 1, 1));
+    assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(7), 1, 1));
     let removal = site.store.remove(&board, &subject("s00011")).await.unwrap();
-    assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (Amount(2), 0, 1));
+    assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(2), 0, 1));
     // They come back before the slot has gone, and are not subtracted from again.
     site.count(&board, vec![plus("s00010", 1), plus("s00011", 3)]).await;
     let retired = site.retire(&board).await;

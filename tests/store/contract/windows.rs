@@ -1,9 +1,9 @@
 //! Shorter windows, the slots of a subject and of a board, and the frame of every answer.
 
-use rolltop::board::{Amount, Cover, Frame, Window};
+use rolltop::board::{Cover, Frame, Window};
 use rolltop::store::{AuditCursor, Batch, Reach, StoreError};
 
-use crate::given::{With, definition, plus, subject, t};
+use crate::given::{Units, With, definition, exact, plus, subject, sums, t};
 use crate::site::Site;
 
 pub async fn counts_over_the_newest_slots(site: Site) {
@@ -14,12 +14,12 @@ pub async fn counts_over_the_newest_slots(site: Site) {
         [(1, 8, hours[3]), (2, 12, "2026-01-01T08:00:00Z"), (3, 14, hours[1]), (4, 15, hours[0])]
     {
         let count = site.store.count(&board, &subject("a"), Reach::Slots(slots)).await.unwrap();
-        assert_eq!((count.amount, count.slots), (Amount(amount), slots));
+        assert_eq!((count.units(), count.slots), (amount, slots));
         let window = Window { floor: t(floor), head: t("2026-01-01T09:00:00Z"), end: t("2026-01-01T10:00:00Z") };
         assert_eq!(count.frame, Frame { window, as_of: t("2026-01-01T09:30:00Z"), retiring: 0 });
     }
     let nobody = site.store.count(&board, &subject("nobody"), Reach::Slots(2)).await.unwrap();
-    assert_eq!((nobody.amount, nobody.slots), (Amount(0), 2));
+    assert_eq!((nobody.units(), nobody.slots), (0, 2));
 }
 
 pub async fn counts_from_a_time(site: Site) {
@@ -38,7 +38,7 @@ pub async fn counts_from_a_time(site: Site) {
         ("9999-12-31T23:59:59.999Z", 8, 1),
     ] {
         let count = site.store.count(&board, &subject("a"), Reach::From(t(from))).await.unwrap();
-        assert_eq!((count.amount, count.slots), (Amount(amount), slots), "{from}");
+        assert_eq!((count.units(), count.slots), (amount, slots), "{from}");
         assert_eq!(count.frame.window.floor, board.calendar().slot_of(t(from)).min(count.frame.window.head));
     }
 }
@@ -60,12 +60,12 @@ pub async fn slots_of_a_standing_are_oldest_first(site: Site) {
     let (six, eight, nine) = ("2026-01-01T06:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z");
     site.count(&board, vec![plus("a", 1).at(nine), plus("a", -2).at(six), plus("a", 3).at(eight), plus("b", 9)]).await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!(standing.slots, [(t(six), Amount(-2)), (t(eight), Amount(3)), (t(nine), Amount(1))]);
-    assert_eq!(standing.score, Amount(2));
+    assert_eq!(sums(&standing.slots), [(t(six), -2), (t(eight), 3), (t(nine), 1)]);
+    assert_eq!(standing.score, exact(2));
     // A slot whose amount came back to nothing holds none; one that has expired is not live.
     site.count(&board, vec![plus("a", -3).at(eight), plus("b", 1)]).await;
     site.clock("2026-01-01T10:00:00Z").await;
-    assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().slots, [(t(nine), Amount(1))]);
+    assert_eq!(sums(&site.store.standing(&board, &subject("a")).await.unwrap().slots), [(t(nine), 1)]);
 }
 
 pub async fn full_cover_keeps_one_slot_more(site: Site) {
@@ -74,7 +74,7 @@ pub async fn full_cover_keeps_one_slot_more(site: Site) {
     let board = site.define("full", &full).await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T06:00:00Z"), plus("b", 1)]).await;
     let count = site.store.count(&board, &subject("a"), Reach::Slots(4)).await.unwrap();
-    assert_eq!((count.amount, count.frame.window.floor), (Amount(1), t("2026-01-01T06:00:00Z")));
+    assert_eq!((count.units(), count.frame.window.floor), (1, t("2026-01-01T06:00:00Z")));
     site.clock("2026-01-01T09:59:59.999Z").await;
     assert_eq!(site.ranking(&board).await.len(), 2);
     site.clock("2026-01-01T10:00:00Z").await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rolltop::board::{Board, Timestamp};
 use rolltop::store::{ClockMode, Reach};
 
-use crate::given::{definition, plus, subject, t};
+use crate::given::{Units, definition, plus, subject, sums, t};
 use crate::site::Site;
 
 async fn begin(site: Site, now: &str, metric: &str, slot: &str, zone: &str) -> (Site, Arc<Board>) {
@@ -25,8 +25,8 @@ async fn post(site: &Site, board: &Arc<Board>, times: &[&str]) -> Vec<(Timestamp
     site.retire(board).await;
     site.audit(board).await;
     let standing = site.store.standing(board, &subject("a")).await.unwrap();
-    assert_eq!(standing.score.0, standing.slots.iter().map(|(_, amount)| amount.0).sum::<i64>());
-    standing.slots.into_iter().map(|(slot, amount)| (slot, amount.0)).collect()
+    assert_eq!(standing.score.units(), standing.slots.iter().map(|(_, tally)| tally.units()).sum::<i64>());
+    sums(&standing.slots)
 }
 
 pub async fn hours_over_the_spring_gap(site: Site) {
@@ -69,7 +69,7 @@ pub async fn days_and_months_are_local(site: Site) {
     let slots = post(&site, &months, &times).await;
     assert_eq!(slots, [("2025-12-31T23:00:00Z", 2), ("2026-02-28T23:00:00Z", 1)].map(|(s, n)| (t(s), n)));
     let count = site.store.count(&months, &subject("a"), Reach::Slots(2)).await.unwrap();
-    assert_eq!((count.amount.0, count.frame.window.floor), (1, t("2026-01-31T23:00:00Z")));
+    assert_eq!((count.units(), count.frame.window.floor), (1, t("2026-01-31T23:00:00Z")));
 }
 
 pub async fn weeks_start_on_monday(site: Site) {

@@ -1,8 +1,8 @@
 //! What an operation answered, in a form that can be compared.
 
-use rolltop::board::{Amount, Frame, Timestamp};
+use rolltop::board::{Frame, Timestamp, Value};
 use rolltop::store::{
-    Added, Lookup, Outcome, Page, Rejection, Removal, Result, Standing, Status, Store, StoreError, WindowCount,
+    Added, Lookup, Outcome, Page, Reading, Rejection, Removal, Result, Standing, Status, Store, StoreError,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub enum Seen {
     Page(Page),
     Lookup(Lookup),
     Standing(Standing),
-    Count(WindowCount),
+    Reading(Reading),
     Removal(Removal),
     Status(Status),
     Clock(Timestamp),
@@ -41,7 +41,7 @@ impl Seen {
             Seen::Page(page) => Some(&page.frame),
             Seen::Lookup(lookup) => Some(&lookup.frame),
             Seen::Standing(standing) => Some(&standing.frame),
-            Seen::Count(count) => Some(&count.frame),
+            Seen::Reading(reading) => Some(&reading.frame),
             Seen::Removal(removal) => Some(&removal.frame),
             Seen::Status(status) => Some(&status.frame),
             Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
@@ -68,7 +68,7 @@ impl Seen {
                 frame.retiring = 0;
                 for outcome in outcomes {
                     if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                        *score = score.map(|_| Amount(0));
+                        *score = score.map(|_| Value::ZERO);
                     }
                 }
             }
@@ -82,11 +82,11 @@ impl Seen {
             }
             Seen::Standing(standing) => {
                 (standing.frame.retiring, standing.total, standing.better) = (0, 0, 0);
-                (standing.score, standing.rank) = (Amount(0), None);
+                (standing.score, standing.rank) = (None, None);
             }
-            Seen::Count(count) => count.frame.retiring = 0,
+            Seen::Reading(reading) => reading.frame.retiring = 0,
             Seen::Removal(removal) => {
-                (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, Amount(0), 0);
+                (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, None, 0);
             }
             Seen::Status(status) => {
                 (status.frame.retiring, status.total) = (0, 0);
@@ -119,4 +119,4 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Page: Page, Lookup: Lookup, Standing: Standing, Count: WindowCount, Removal: Removal, Status: Status);
+seen_as!(Page: Page, Lookup: Lookup, Standing: Standing, Reading: Reading, Removal: Removal, Status: Status);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, BoardName, Definition, EventId, Timestamp};
+use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Timestamp};
 use rolltop::store::{Batch, ClockMode, Defined, Increment, Reach, Store};
 
 use super::seen::{Seen, seen};

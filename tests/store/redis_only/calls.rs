@@ -15,27 +15,27 @@ async fn every_call_works_and_works_after_script_flush() {
         // Scores are those after the whole step.
         assert_eq!(added.outcomes, [counted(4), counted(4), counted(4), counted(4)]);
         let again = add(&store, &board, [with_id(item("b", 1), "x"), item("c", 0)]).await;
-        assert_eq!(again.outcomes, [Outcome::Duplicate { score: Some(Amount(4)) }, counted(0)]);
+        assert_eq!(again.outcomes, [Outcome::Duplicate { score: exact(4) }, counted(0)]);
         flush();
         let page = store.page(&board, 0, 10).await.unwrap();
-        let lines: Vec<_> = page.items.iter().map(|l| (l.rank, l.subject.as_str(), l.score.0)).collect();
+        let lines: Vec<_> = page.items.iter().map(|l| (l.rank, l.subject.as_str(), l.score.units())).collect();
         assert_eq!((page.total, lines), (2, vec![(1, "b", 4), (1, "a", 4)]));
         assert_eq!(page.frame.as_of, t(START));
         flush();
         assert_eq!(store.neighbors(&board, &subject("a"), 1).await.unwrap().items.len(), 2);
         flush();
         let lookup = store.lookup(&board, &[subject("x"), subject("a")]).await.unwrap();
-        assert_eq!(lookup.scores, [None, Some(Amount(4))]);
+        assert_eq!(lookup.scores, [None, exact(4)]);
         flush();
         let standing = store.standing(&board, &subject("a")).await.unwrap();
-        assert_eq!((standing.rank, standing.score.0, standing.better), (Some(1), 4, 0));
-        assert_eq!(standing.slots, [(t("2026-01-01T00:00:00Z"), Amount(4))]);
+        assert_eq!((standing.rank, standing.score.units(), standing.better), (Some(1), 4, 0));
+        assert_eq!(sums(&standing.slots), [(t("2026-01-01T00:00:00Z"), 4)]);
         flush();
         assert_eq!(store.set_clock(t("2026-01-01T01:30:00Z")).await.unwrap(), t("2026-01-01T01:30:00Z"));
         flush();
         let count = store.count(&board, &subject("a"), Reach::Slots(2)).await.unwrap();
-        assert_eq!((count.slots, count.amount.0), (2, 4));
-        assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().amount.0, 0);
+        assert_eq!((count.slots, count.units()), (2, 4));
+        assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units(), 0);
         add(&store, &board, [item("a", 10)]).await;
         flush();
         let status = store.status(&board).await.unwrap();
@@ -52,7 +52,7 @@ async fn every_call_works_and_works_after_script_flush() {
         assert_eq!(audit(&store, &board, false).await, (1, vec![], 0));
         flush();
         let removal = store.remove(&board, &subject("a")).await.unwrap();
-        assert_eq!((removal.score.0, removal.live_slots, removal.retiring_slots), (10, 1, 0));
+        assert_eq!((removal.score.units(), removal.live_slots, removal.retiring_slots), (10, 1, 0));
         store.check().await.unwrap();
         assert_eq!(store.boards().await.unwrap().len(), 1);
         flush();
@@ -100,7 +100,7 @@ async fn an_id_counts_once_within_the_horizon_and_its_bucket_goes_later() {
         let last = t(START).plus_millis(board.dedupe_horizon() - 1);
         store.set_clock(last).await.unwrap();
         // What was counted has left the window, for slots are aligned; the id is still known.
-        let duplicate = Outcome::Duplicate { score: Some(Amount(0)) };
+        let duplicate = Outcome::Duplicate { score: exact(0) };
         assert_eq!(add(&store, &board, once()).await.outcomes, [duplicate, duplicate]);
         store.set_clock(last.plus_millis(1)).await.unwrap();
         assert_eq!(add(&store, &board, once()).await.outcomes, [counted(1), counted(1)]);

@@ -65,7 +65,7 @@ async fn an_audit_finds_and_repairs_what_was_changed_behind_our_back() {
         assert_eq!((found, repaired), (expected, 3));
         assert_eq!(audit(&store, &board, false).await, (1_500, vec![], 0));
         let standing = store.standing(&board, &subject("s9")).await.unwrap();
-        assert_eq!(standing.score, Amount(5));
+        assert_eq!(standing.score, exact(5));
     }
 }
 

@@ -34,7 +34,8 @@ async fn instances_that_add_and_retire_at_once_agree_exactly() {
                         for (item, outcome) in items.iter().zip(&added.outcomes) {
                             assert!(matches!(outcome, Outcome::Counted { .. }), "{outcome:?}");
                             let key = (added.frame.window.head, item.subject.as_str().to_owned());
-                            *oracle.entry(key).or_default() += item.amount.0;
+                            let Change::Amount(amount) = item.change else { panic!("{item:?} is not an amount") };
+                            *oracle.entry(key).or_default() += amount.0;
                         }
                     } else {
                         store.retire_step(&board).await.unwrap();

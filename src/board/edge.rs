@@ -1,0 +1,135 @@
+//! The oldest edge of a window: by whole slots, or weighted as sliding-window rate limiters do.
+//!
+//! A window of N slots ends within its newest slot, so N slots cover between N−1 and N slots of time. With one slot
+//! more at the old end, weighted by the share of it that the window still reaches, the value is that of *exactly* so
+//! much time, if what happened in that slot was spread evenly over it.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Tally, Timestamp, Value, Window};
+
+/// How the oldest slot of a window counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Edge {
+    /// Like every other: whole.
+    #[default]
+    Slots,
+    /// By the share of it that the window still reaches.
+    Weighted,
+}
+
+/// How much of the oldest slot a window that ends at `now` still reaches, when it is as long as all slots but that
+/// one: 1 as the head begins, towards 0 as it ends.
+pub fn remaining_share(window: &Window, now: Timestamp) -> f64 {
+    let length = window.end.millis() - window.head.millis();
+    let passed = (now.millis() - window.head.millis()).clamp(0, length);
+    // A slot has a length, but a division by zero must not depend on it.
+    1.0 - passed as f64 / length.max(1) as f64
+}
+
+/// How much of what has passed of the slot from `start` to `end` lies at or after `from`: what a window that begins then
+/// reaches of its oldest slot. The newest slot has passed until `now` only.
+pub fn share_after(start: Timestamp, end: Timestamp, now: Timestamp, from: Timestamp) -> f64 {
+    let end = end.min(now).max(start);
+    let passed = end.millis() - start.millis();
+    let reached = (end.millis() - from.millis()).clamp(0, passed);
+    if passed == 0 { 1.0 } else { reached as f64 / passed as f64 }
+}
+
+/// What the tallies say together when the slot that starts at `oldest` counts by `share` only (0 to 1). `None` where
+/// there is nothing to say, of a mean also where fewer than `min_samples` were measured, and for the kinds that have no
+/// parts: extremes and sketches.
+pub fn weighted_value(
+    kind: Kind,
+    tallies: &[(Timestamp, Tally)],
+    oldest: Timestamp,
+    share: f64,
+    min_samples: i64,
+) -> Option<Value> {
+    // Amounts stay within ±(2^53 − 1), so sums of integers are exact here and only the oldest slot's part is rounded.
+    let (mut sum, mut count, mut samples) = (0.0, 0.0, 0i64);
+    let (mut edge_sum, mut edge_count) = (0.0, 0.0);
+    for (start, tally) in tallies {
+        let (slot_sum, slot_count) = match tally {
+            Tally::Sum(amount) => (amount.0 as f64, 0),
+            Tally::Mean { sum, count } => (sum.0 as f64, *count),
+            Tally::Extreme(_) | Tally::Sketch(_) => return None,
+        };
+        samples += slot_count;
+        if *start == oldest {
+            edge_sum += slot_sum;
+            edge_count += slot_count as f64;
+        } else {
+            sum += slot_sum;
+            count += slot_count as f64;
+        }
+    }
+    let sum = sum + share * edge_sum;
+    let count = count + share * edge_count;
+    // Adding 0.0 turns −0 into 0.
+    match kind {
+        Kind::Sum | Kind::Distinct => Some(Value::Real(sum + 0.0)),
+        Kind::Mean if count > 0.0 && samples >= min_samples => Some(Value::Real(sum / count + 0.0)),
+        Kind::Mean | Kind::Min | Kind::Max | Kind::Sketch => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Amount;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn hour(index: i64) -> Timestamp {
+        Timestamp::from_millis(index * HOUR)
+    }
+
+    fn sum(index: i64, amount: i64) -> (Timestamp, Tally) {
+        (hour(index), Tally::Sum(Amount(amount)))
+    }
+
+    #[test]
+    fn the_oldest_slot_counts_for_what_the_window_still_reaches() {
+        let window = Window { floor: hour(10), head: hour(12), end: hour(13) };
+        for (minutes, share) in [(0, 1.0), (15, 0.75), (30, 0.5), (60, 0.0), (90, 0.0), (-5, 1.0)] {
+            assert_eq!(remaining_share(&window, hour(12).plus_millis(minutes * 60_000)), share, "{minutes}");
+        }
+        let tallies = [sum(10, 8), sum(11, 3), sum(12, 1)];
+        let value = |share| weighted_value(Kind::Sum, &tallies, hour(10), share, 1);
+        assert_eq!(value(1.0), Some(Value::Real(12.0)));
+        assert_eq!(value(0.25), Some(Value::Real(6.0)));
+        assert_eq!(value(0.0), Some(Value::Real(4.0)));
+        // Nothing in the oldest slot: nothing to weight.
+        assert_eq!(weighted_value(Kind::Distinct, &tallies[1..], hour(10), 0.25, 1), Some(Value::Real(4.0)));
+        assert_eq!(weighted_value(Kind::Sum, &[], hour(10), 0.5, 1), Some(Value::Real(0.0)));
+    }
+
+    #[test]
+    fn a_window_from_a_time_on_reaches_the_rest_of_its_slot() {
+        let quarter = |n: i64| hour(10).plus_millis(n * 15 * 60_000);
+        for (now, from, share) in [(8, 0, 1.0), (8, 1, 0.75), (8, 4, 0.0), (2, 1, 0.5), (2, 2, 0.0), (0, 0, 1.0)] {
+            assert_eq!(share_after(hour(10), hour(11), quarter(now), quarter(from)), share, "{now} {from}");
+        }
+    }
+
+    #[test]
+    fn a_mean_weights_sums_and_counts_alike() {
+        let mean = |index, sum, count| (hour(index), Tally::Mean { sum: Amount(sum), count });
+        let tallies = [mean(10, 100, 4), mean(12, 30, 1)];
+        assert_eq!(
+            weighted_value(Kind::Mean, &tallies, hour(10), 0.5, 1),
+            Some(Value::Real((50.0 + 30.0) / (2.0 + 1.0)))
+        );
+        assert_eq!(weighted_value(Kind::Mean, &tallies, hour(10), 0.5, 6), None);
+        assert_eq!(weighted_value(Kind::Mean, &tallies[..1], hour(10), 0.0, 1), None);
+        assert_eq!(weighted_value(Kind::Mean, &[], hour(10), 0.5, 1), None);
+    }
+
+    #[test]
+    fn extremes_and_sketches_have_no_parts() {
+        assert_eq!(weighted_value(Kind::Max, &[(hour(10), Tally::Extreme(Amount(1)))], hour(10), 0.5, 1), None);
+        assert_eq!(weighted_value(Kind::Max, &[], hour(10), 0.5, 1), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! AND, OR, NOT: the same in filters and in rules.
+
+use super::SyntaxError;
+use super::words::Words;
+use crate::board::condition::Condition;
+
+/// Reads what stands between AND, OR and NOT.
+pub(super) type Primary<T> = fn(&mut Words<'_>) -> Result<Condition<T>, SyntaxError>;
+
+/// Conditions, of which any must hold. `first` is the first of them where the caller had to read it already.
+pub(super) fn any<T>(
+    words: &mut Words<'_>,
+    primary: Primary<T>,
+    first: Option<Condition<T>>,
+) -> Result<Condition<T>, SyntaxError> {
+    let mut conditions = vec![all(words, primary, first)?];
+    while words.take("OR") {
+        conditions.push(all(words, primary, None)?);
+    }
+    Ok(Condition::any(conditions))
+}
+
+fn all<T>(
+    words: &mut Words<'_>,
+    primary: Primary<T>,
+    first: Option<Condition<T>>,
+) -> Result<Condition<T>, SyntaxError> {
+    let first = match first {
+        Some(first) => first,
+        None => negation(words, primary)?,
+    };
+    let mut conditions = vec![first];
+    while words.take("AND") {
+        conditions.push(negation(words, primary)?);
+    }
+    Ok(Condition::all(conditions))
+}
+
+fn negation<T>(words: &mut Words<'_>, primary: Primary<T>) -> Result<Condition<T>, SyntaxError> {
+    if !words.peek().is("NOT") {
+        return primary(words);
+    }
+    words.enter()?;
+    let negated = negation(words, primary)?;
+    words.leave();
+    Ok(Condition::Not(Box::new(negated)))
+}

@@ -1,0 +1,45 @@
+//! What names a subject: a field, `prefix(ip, 24)`, or several of them in parentheses.
+
+use super::SyntaxError;
+use super::words::Words;
+use crate::board::Key;
+
+/// The most parts of a composite: more would hardly fit into a subject.
+const MOST_PARTS: usize = 8;
+
+/// A key; `what` says of what.
+pub(super) fn key(words: &mut Words<'_>, what: &str) -> Result<Key, SyntaxError> {
+    if !words.take("(") {
+        return part(words, what);
+    }
+    let mut parts = vec![part(words, "a field or prefix(…)")?];
+    words.symbol(',')?;
+    loop {
+        parts.push(part(words, "a field or prefix(…)")?);
+        let word = words.next();
+        if word.is(")") {
+            return Ok(Key::Tuple(parts));
+        }
+        if !word.is(",") {
+            return Err(words.wrong(&word, "',' or ')'"));
+        }
+        if parts.len() == MOST_PARTS {
+            return Err(words.wrong(&word, &format!("')', for a subject has at most {MOST_PARTS} parts")));
+        }
+    }
+}
+
+fn part(words: &mut Words<'_>, what: &str) -> Result<Key, SyntaxError> {
+    let is_prefix = words.peek().is("prefix");
+    let field = words.name(what)?;
+    if !(is_prefix && words.take("(")) {
+        return Ok(Key::Field(field));
+    }
+    let field = words.name("the field with an IP address")?;
+    words.symbol(',')?;
+    let word = words.next();
+    let bits = word.text.parse().ok().filter(|bits| (1..=128).contains(bits));
+    let bits = bits.ok_or_else(|| words.wrong(&word, "a number of bits from 1 to 128"))?;
+    words.symbol(')')?;
+    Ok(Key::Prefix { field, bits })
+}

@@ -1,0 +1,209 @@
+//! `COUNT(24h, like, post_id WHERE channel = 'app')`.
+
+use std::str::FromStr;
+
+use super::words::Words;
+use super::{SyntaxError, filter, key};
+use crate::board::{Aggregate, Metric};
+
+/// The functions by their canonical names.
+const FUNCTIONS: [&str; 7] = ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"];
+
+/// The functions, for an error.
+pub(super) const A_FUNCTION: &str = "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
+
+impl FromStr for Metric {
+    type Err = SyntaxError;
+
+    /// Reads a metric that stands alone: its filter may follow the parentheses. O(length); see
+    /// [the grammar](super) for what is read.
+    fn from_str(text: &str) -> Result<Self, SyntaxError> {
+        super::read(text, |words| {
+            let mut metric = metric(words)?;
+            if metric.filter.is_some() {
+                words.end("the end")?;
+            } else if words.take("WHERE") {
+                metric.filter = Some(filter::filter(words)?);
+                words.end("AND, OR or the end")?;
+            } else {
+                words.end("WHERE or the end")?;
+            }
+            Ok(metric)
+        })
+    }
+}
+
+/// A metric up to its closing parenthesis.
+pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
+    let word = words.next();
+    let function = FUNCTIONS.into_iter().find(|name| word.is(name)).ok_or_else(|| words.wrong(&word, A_FUNCTION))?;
+    words.symbol('(')?;
+    let window = words.next();
+    let window = window.text.parse().map_err(|_| words.wrong(&window, "a duration"))?;
+    words.symbol(',')?;
+    let event = words.name("the type of an event")?;
+    words.symbol(',')?;
+    let value = match function {
+        "SUM" => Some("the field to add up"),
+        "AVG" | "MIN" | "MAX" => Some("the field to measure"),
+        _ => None,
+    };
+    let value = match value {
+        Some(what) => {
+            let value = words.name(what)?;
+            words.symbol(',')?;
+            value
+        }
+        None => Box::default(),
+    };
+    let subject = key::key(words, "the field that names the subject")?;
+    let aggregate = match function {
+        "SUM" => Aggregate::Sum { value },
+        "AVG" => Aggregate::Avg { value },
+        "MIN" => Aggregate::Min { value },
+        "MAX" => Aggregate::Max { value },
+        "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" => {
+            words.symbol(',')?;
+            let counted = key::key(words, "the field to count")?;
+            match function {
+                "COUNT_DISTINCT" => Aggregate::CountDistinct { counted },
+                _ => Aggregate::ApproxCountDistinct { counted },
+            }
+        }
+        _ => Aggregate::Count,
+    };
+    let filter = if words.take("WHERE") { Some(filter::filter(words)?) } else { None };
+    words.require(")", if filter.is_some() { "AND, OR or ')'" } else { "WHERE or ')'" })?;
+    Ok(Metric { aggregate, window, event, subject, filter })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::board::metric::strategy;
+
+    #[test]
+    fn reads_every_function_and_prints_canonically() {
+        for (text, canonical) in [
+            ("COUNT(24h, like, post_id)", "COUNT(24h, like, post_id)"),
+            (" count ( 7d ,like,post_id ) ", "COUNT(7d, like, post_id)"),
+            ("Sum(7d, sale, amount, seller_id)", "SUM(7d, sale, amount, seller_id)"),
+            ("SUM(1mo,a.b-c,_v,x)", "SUM(1mo, a.b-c, _v, x)"),
+            ("avg(1h,e,v,s)", "AVG(1h, e, v, s)"),
+            ("min(1h,e,v,s)", "MIN(1h, e, v, s)"),
+            ("max(1h,e,v,s)", "MAX(1h, e, v, s)"),
+            ("count_distinct(1h,e,s,u)", "COUNT_DISTINCT(1h, e, s, u)"),
+            ("Approx_Count_Distinct(1h,e,s,u)", "APPROX_COUNT_DISTINCT(1h, e, s, u)"),
+            ("COUNT(1h,login,(ip,device_id))", "COUNT(1h, login, (ip, device_id))"),
+            ("COUNT(1h,login,PREFIX(ip,024))", "COUNT(1h, login, prefix(ip, 24))"),
+            (
+                "COUNT_DISTINCT(1h,login,(prefix(ip,24),d),(u,v))",
+                "COUNT_DISTINCT(1h, login, (prefix(ip, 24), d), (u, v))",
+            ),
+            ("COUNT(1h,e,s) where channel='app'", "COUNT(1h, e, s WHERE channel = 'app')"),
+            (
+                "COUNT(1h,e,s where((a<>1.0))and b in('x',-2,TRUE))",
+                "COUNT(1h, e, s WHERE a != 1 AND b IN ('x', -2, true))",
+            ),
+            (
+                "COUNT(1h,e,s) WHERE (a=1 OR b='it''s') AND NOT(c>=1e3 AND d not  in (1))",
+                "COUNT(1h, e, s WHERE (a = 1 OR b = 'it''s') AND NOT (c >= 1000 AND d NOT IN (1)))",
+            ),
+            // Keywords are names where only names can stand.
+            ("COUNT(1h, where, in)", "COUNT(1h, where, in)"),
+            ("SUM(1h, and, prefix, not) WHERE count = 1", "SUM(1h, and, prefix, not WHERE count = 1)"),
+        ] {
+            let metric: Metric = text.parse().unwrap();
+            assert_eq!(metric.to_string(), canonical);
+            assert_eq!(canonical.parse(), Ok(metric), "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_say_what_where_and_what_instead() {
+        let functions = "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
+        let name = "(a letter or '_', then letters, digits, '_', '-' or '.', 64 at most)";
+        for (text, error) in [
+            ("", format!("{functions}, found the end at column 1")),
+            ("TOTAL(1h, a, b)", format!("{functions}, found 'TOTAL' at column 1")),
+            ("COUNT 24h", "'(', found '24h' at column 7".into()),
+            ("COUNT(likes, 24h, post)", "a duration, found 'likes' at column 7".into()),
+            ("COUNT(24, like, post)", "a duration, found '24' at column 7".into()),
+            ("COUNT(24h like, post)", "',', found 'like' at column 11".into()),
+            ("COUNT(24h, like)", "',', found ')' at column 16".into()),
+            ("COUNT(24h, like, post", "WHERE or ')', found the end at column 22".into()),
+            ("COUNT(24h, like, a, b)", "WHERE or ')', found ',' at column 19".into()),
+            ("COUNT(24h, like, post) x", "WHERE or the end, found 'x' at column 24".into()),
+            ("COUNT(24h, é, post)", "the type of an event, found 'é' at column 12".into()),
+            ("COUNT(24h, 1like, post)", format!("the type of an event {name}, found '1like' at column 12")),
+            ("SUM(24h, like, post)", "',', found ')' at column 20".into()),
+            ("COUNT_DISTINCT(24h, like, post)", "',', found ')' at column 31".into()),
+            ("MAX(24h, lap, , driver)", "the field to measure, found ',' at column 15".into()),
+            ("COUNT(1h, e, (a))", "',', found ')' at column 16".into()),
+            ("COUNT(1h, e, (a, (b, c)))", "a field or prefix(…), found '(' at column 18".into()),
+            ("COUNT(1h, e, (a, b c))", "',' or ')', found 'c' at column 20".into()),
+            (
+                "COUNT(1h, e, (a,b,c,d,e,f,g,h,i))",
+                "')', for a subject has at most 8 parts, found ',' at column 30".into(),
+            ),
+            ("COUNT(1h, e, prefix(ip))", "',', found ')' at column 23".into()),
+            ("COUNT(1h, e, prefix(ip, 129))", "a number of bits from 1 to 128, found '129' at column 25".into()),
+            ("COUNT(1h, e, s WHERE)", "a field to test, found ')' at column 21".into()),
+            ("COUNT(1h, e, s WHERE 'a' = x)", "a field to test, found 'a' at column 22".into()),
+            ("COUNT(1h, e, s WHERE not = 1)", "a field to test, found '=' at column 26".into()),
+            ("COUNT(1h, e, s WHERE a AND b)", "=, !=, <, <=, >, >=, IN or NOT IN, found 'AND' at column 24".into()),
+            ("COUNT(1h, e, s WHERE a = b)", "a 'text', a number, true or false, found 'b' at column 26".into()),
+            ("COUNT(1h, e, s WHERE a = 1x)", "a 'text', a number, true or false, found '1x' at column 26".into()),
+            ("COUNT(1h, e, s WHERE a = 1e999)", "a 'text', a number, true or false, found '1e999' at column 26".into()),
+            ("COUNT(1h, e, s WHERE a = -'x')", "a number, found 'x' at column 27".into()),
+            ("COUNT(1h, e, s WHERE a = 'x)", "a closing ', found the end at column 29".into()),
+            (
+                "COUNT(1h, e, s WHERE a < true)",
+                "a 'text' or a number, which have an order, found 'true' at column 26".into(),
+            ),
+            ("COUNT(1h, e, s WHERE a NOT 1)", "IN, found '1' at column 28".into()),
+            ("COUNT(1h, e, s WHERE a IN ())", "a 'text', a number, true or false, found ')' at column 28".into()),
+            ("COUNT(1h, e, s WHERE a IN (1 2))", "',' or ')', found '2' at column 30".into()),
+            ("COUNT(1h, e, s WHERE (a = 1", "AND, OR or ')', found the end at column 28".into()),
+            ("COUNT(1h, e, s WHERE a = 1 b", "AND, OR or ')', found 'b' at column 28".into()),
+            ("COUNT(1h, e, s) WHERE a = 1)", "AND, OR or the end, found ')' at column 28".into()),
+            ("COUNT(1h, e, s WHERE a = 1) WHERE b = 1", "the end, found 'WHERE' at column 29".into()),
+        ] {
+            assert_eq!(text.parse::<Metric>().unwrap_err().to_string(), format!("expected {error}"), "{text}");
+        }
+        assert!(format!("COUNT(24h, {}, post)", "a".repeat(65)).parse::<Metric>().is_err());
+    }
+
+    #[test]
+    fn length_and_nesting_are_bounded() {
+        let nested = |open: &str, levels: usize, close: &str| {
+            format!("COUNT(1h, e, s WHERE {}a = 1{})", open.repeat(levels), close.repeat(levels)).parse::<Metric>()
+        };
+        assert!(nested("(", 32, ")").is_ok() && nested("NOT ", 32, "").is_ok());
+        let error = nested("(", 33, ")").unwrap_err().to_string();
+        assert_eq!(error, "expected at most 32 levels of nesting, found '(' at column 54");
+        assert!(nested("NOT (", 17, ")").is_err() && nested("(", 1_000, ")").is_err());
+
+        let listed = |literals: usize| format!("COUNT(1h, e, s WHERE a IN (1{}))", ",1".repeat(literals));
+        assert!(listed(1_000).parse::<Metric>().is_ok());
+        let error = listed(3_000).parse::<Metric>().unwrap_err().to_string();
+        assert_eq!(error, "expected at most 4096 bytes, found 6030 at column 4097");
+        // Written out it would be too long to be read back.
+        let error = listed(2_000).parse::<Metric>().unwrap_err().to_string();
+        assert_eq!(error, "expected at most 4096 bytes, found 6030 at column 1");
+    }
+
+    proptest! {
+        #[test]
+        fn canonical_form_reads_back(metric in strategy::metric()) {
+            prop_assert_eq!(metric.to_string().parse::<Metric>(), Ok(metric));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,60}") {
+            let _ = text.parse::<Metric>();
+        }
+    }
+}

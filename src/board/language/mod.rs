@@ -1,0 +1,85 @@
+//! The metric language: what is counted, over which window, for which subject; and rules about what was.
+//!
+//! ```text
+//! metric     = alone [ "WHERE" filter ] ;                 (* the filter after it only where it has none inside *)
+//! alone      = "COUNT" "(" window "," event "," key [ "WHERE" filter ] ")"
+//!            | ( "SUM" | "AVG" | "MIN" | "MAX" ) "(" window "," event "," field "," key [ "WHERE" filter ] ")"
+//!            | ( "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" )
+//!              "(" window "," event "," key "," key [ "WHERE" filter ] ")" ;
+//! key        = part | "(" part "," part { "," part } ")" ;                               (* 8 parts at most *)
+//! part       = field | "prefix" "(" field "," bits ")" ;                                 (* 1 to 128 bits *)
+//!
+//! filter     = both { "OR" both } ;
+//! both       = test { "AND" test } ;
+//! test       = "NOT" test | "(" filter ")" | field comparison literal
+//!            | field [ "NOT" ] "IN" "(" literal { "," literal } ")" ;
+//! comparison = "=" | "!=" | "<>" | "<" | "<=" | ">" | ">=" ;
+//! literal    = [ "-" ] number | text | "true" | "false" ;                                (* the latter: = and != *)
+//!
+//! rule       = all { "OR" all } ;
+//! all        = condition { "AND" condition } ;
+//! condition  = "NOT" condition | "(" rule ")" | side comparison side ;
+//! side       = term { ( "+" | "-" ) term } ;
+//! term       = factor { ( "*" | "/" ) factor } ;
+//! factor     = "-" factor | "(" side ")" | alone | field | literal ;                     (* no sums of texts *)
+//!
+//! window     = whole number from 1, then "s" | "m" | "h" | "d" | "w" | "mo" ;
+//! event, field = letter or "_", then letters, digits, "_", "-", "." ;                    (* 64 at most *)
+//! number     = digits [ "." digits ] [ "e" [ "+" | "-" ] digits ] ;
+//! text       = "'" { any character, a quote as "''" } "'" ;
+//! ```
+//!
+//! Keywords and functions in any case; spaces anywhere. Inside conditions the keywords `AND`, `OR`, `NOT`, `IN`,
+//! `WHERE`, `TRUE` and `FALSE` name no field. A name may contain `-`, so a minus after one needs a space before it.
+//! A text has 4,096 bytes and 32 levels of nesting at most.
+//!
+//! What is read prints its canonical form: keywords in capitals, the filter inside the parentheses, one space where
+//! any may stand, no parentheses that change nothing, `!=` for `<>`, the shortest form of a number. It reads back as
+//! the same.
+
+mod condition;
+mod filter;
+#[cfg(test)]
+mod fuzz;
+mod key;
+mod metric;
+mod rule;
+mod words;
+
+use std::fmt;
+
+use self::words::Words;
+
+/// The longest text, in bytes.
+const MOST_BYTES: usize = 4_096;
+
+/// What was expected, what stood there instead, and at which column (characters, from 1).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}, found {found} at column {column}")]
+pub struct SyntaxError {
+    pub expected: String,
+    pub found: String,
+    pub column: usize,
+}
+
+/// Why a text is not a metric.
+pub type MetricError = SyntaxError;
+
+/// Reads a whole text. The canonical form is as bounded as what was sent, so that it reads back.
+fn read<T: fmt::Display>(
+    text: &str,
+    parse: impl FnOnce(&mut Words<'_>) -> Result<T, SyntaxError>,
+) -> Result<T, SyntaxError> {
+    let too_long = |bytes: usize, column: usize| SyntaxError {
+        expected: format!("at most {MOST_BYTES} bytes"),
+        found: format!("{bytes}"),
+        column,
+    };
+    if text.len() > MOST_BYTES {
+        let whole = text.char_indices().take_while(|(start, c)| start + c.len_utf8() <= MOST_BYTES).count();
+        return Err(too_long(text.len(), whole + 1));
+    }
+    let parsed = parse(&mut Words::new(text))?;
+    let canonical = parsed.to_string().len();
+    if canonical > MOST_BYTES { Err(too_long(canonical, 1)) } else { Ok(parsed) }
+}

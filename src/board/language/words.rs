@@ -1,0 +1,238 @@
+//! A text of the metric language, cut into words.
+
+use super::SyntaxError;
+
+/// The longest event type or field name, in bytes.
+const MOST_NAME_BYTES: usize = 64;
+
+/// How deep parentheses, NOT and signs may stand inside one another: deeper ones would eat the stack.
+const MOST_NESTING: u32 = 32;
+
+/// Words that mean something inside conditions, and so name no field there.
+const RESERVED: [&str; 7] = ["AND", "OR", "NOT", "IN", "WHERE", "TRUE", "FALSE"];
+
+/// What a word begins like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shape {
+    /// A letter or `_`, then letters, digits, `_`, `-`, `.`.
+    Name,
+    /// A digit: a number or a duration, if it is either.
+    Number,
+    /// `'text'`, its quotes included.
+    Text,
+    /// A text whose closing quote is missing.
+    Unclosed,
+    /// Anything else: a character, or a comparison of two.
+    Symbol,
+    /// There is no more.
+    End,
+}
+
+/// One word and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Word<'a> {
+    pub text: &'a str,
+    pub shape: Shape,
+    /// The byte it starts at.
+    start: usize,
+}
+
+impl Word<'_> {
+    /// Whether it is this symbol or, in any case, this keyword.
+    pub fn is(&self, text: &str) -> bool {
+        matches!(self.shape, Shape::Name | Shape::Symbol) && self.text.eq_ignore_ascii_case(text)
+    }
+
+    /// Whether it is a keyword, which names no field inside conditions.
+    pub fn is_reserved(&self) -> bool {
+        RESERVED.iter().any(|keyword| self.is(keyword))
+    }
+}
+
+/// Reads words one after the other.
+pub(super) struct Words<'a> {
+    text: &'a str,
+    at: usize,
+    nesting: u32,
+}
+
+impl<'a> Words<'a> {
+    pub fn new(text: &'a str) -> Self {
+        Self { text, at: 0, nesting: 0 }
+    }
+
+    /// The next word, without taking it.
+    pub fn peek(&self) -> Word<'a> {
+        let rest = &self.text[self.at..];
+        let rest = rest.trim_start();
+        let start = self.text.len() - rest.len();
+        let (shape, length) = cut(rest);
+        Word { text: &rest[..length], shape, start }
+    }
+
+    /// Takes the next word.
+    pub fn next(&mut self) -> Word<'a> {
+        let word = self.peek();
+        self.at = word.start + word.text.len();
+        word
+    }
+
+    /// Whether a parenthesis opens right behind the next word.
+    pub fn is_call(&self) -> bool {
+        let word = self.peek();
+        let behind = &self.text[word.start + word.text.len()..];
+        behind.trim_start().starts_with('(')
+    }
+
+    /// Takes the next word if it is this symbol or keyword.
+    pub fn take(&mut self, text: &str) -> bool {
+        let found = self.peek().is(text);
+        if found {
+            self.next();
+        }
+        found
+    }
+
+    /// Takes a symbol or keyword that must stand here; the error says that `expected` could have.
+    pub fn require(&mut self, text: &str, expected: &str) -> Result<(), SyntaxError> {
+        let word = self.next();
+        if word.is(text) { Ok(()) } else { Err(self.wrong(&word, expected)) }
+    }
+
+    /// Takes a symbol where nothing else could stand.
+    pub fn symbol(&mut self, symbol: char) -> Result<(), SyntaxError> {
+        let mut buffer = [0; 4];
+        self.require(symbol.encode_utf8(&mut buffer), &format!("'{symbol}'"))
+    }
+
+    /// Takes a name; `what` says of what.
+    pub fn name(&mut self, what: &str) -> Result<Box<str>, SyntaxError> {
+        let word = self.next();
+        match word.shape {
+            Shape::Name if word.text.len() <= MOST_NAME_BYTES => Ok(word.text.into()),
+            Shape::Name | Shape::Number => Err(self.wrong(
+                &word,
+                &format!("{what} (a letter or '_', then letters, digits, '_', '-' or '.', {MOST_NAME_BYTES} at most)"),
+            )),
+            _ => Err(self.wrong(&word, what)),
+        }
+    }
+
+    /// Takes a field's name inside a condition, where keywords are none.
+    pub fn field(&mut self, what: &str) -> Result<Box<str>, SyntaxError> {
+        let word = self.peek();
+        if word.is_reserved() { Err(self.wrong(&word, what)) } else { self.name(what) }
+    }
+
+    /// The end of the text, where `expected` could have stood.
+    pub fn end(&mut self, expected: &str) -> Result<(), SyntaxError> {
+        let word = self.next();
+        if word.shape == Shape::End { Ok(()) } else { Err(self.wrong(&word, expected)) }
+    }
+
+    /// Takes `word`, which opens a level of nesting; [`leave`](Self::leave) closes it.
+    pub fn enter(&mut self) -> Result<(), SyntaxError> {
+        let word = self.next();
+        if self.nesting == MOST_NESTING {
+            return Err(self.wrong(&word, &format!("at most {MOST_NESTING} levels of nesting")));
+        }
+        self.nesting += 1;
+        Ok(())
+    }
+
+    /// Closes a level of nesting.
+    pub fn leave(&mut self) {
+        self.nesting -= 1;
+    }
+
+    /// That `expected` should stand where `word` does.
+    pub fn wrong(&self, word: &Word<'_>, expected: &str) -> SyntaxError {
+        let cut = || word.text.chars().take(40).collect::<String>();
+        let (start, expected, found) = match word.shape {
+            Shape::End => (word.start, expected, "the end".to_owned()),
+            Shape::Unclosed => (self.text.len(), "a closing '", "the end".to_owned()),
+            Shape::Text => (word.start, expected, cut()),
+            _ => (word.start, expected, format!("'{}'", cut())),
+        };
+        let column = self.text[..start].chars().count() + 1;
+        SyntaxError { expected: expected.to_owned(), found, column }
+    }
+}
+
+/// The shape and length in bytes of the word that `rest` begins with.
+fn cut(rest: &str) -> (Shape, usize) {
+    let Some(first) = rest.chars().next() else { return (Shape::End, 0) };
+    match first {
+        'a'..='z' | 'A'..='Z' | '_' => {
+            let more = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+            (Shape::Name, rest.bytes().take_while(|b| more(*b)).count())
+        }
+        '0'..='9' => (Shape::Number, number_length(rest.as_bytes())),
+        '\'' => match text_length(rest) {
+            Some(length) => (Shape::Text, length),
+            None => (Shape::Unclosed, rest.len()),
+        },
+        '<' | '>' | '!' if matches!(rest.get(..2), Some("<=" | ">=" | "!=" | "<>")) => (Shape::Symbol, 2),
+        other => (Shape::Symbol, other.len_utf8()),
+    }
+}
+
+/// A sign belongs to a number only in its exponent: `3-1` is a subtraction, `1e-5` is not.
+fn number_length(rest: &[u8]) -> usize {
+    let mut length = 0;
+    while let Some(byte) = rest.get(length) {
+        let in_exponent = || {
+            let mantissa = |b: &u8| b.is_ascii_digit() || *b == b'.';
+            let (before, after) = (&rest[..length], rest.get(length + 1));
+            matches!(before.split_last(), Some((b'e' | b'E', before)) if before.iter().all(mantissa))
+                && after.is_some_and(u8::is_ascii_digit)
+        };
+        match byte {
+            b'_' | b'.' => {}
+            b'+' | b'-' if in_exponent() => {}
+            byte if byte.is_ascii_alphanumeric() => {}
+            _ => break,
+        }
+        length += 1;
+    }
+    length
+}
+
+/// Up to the quote that closes a text, which is one that no other follows.
+fn text_length(rest: &str) -> Option<usize> {
+    let mut at = 1;
+    loop {
+        at += rest[at..].find('\'')? + 1;
+        if !rest[at..].starts_with('\'') {
+            return Some(at);
+        }
+        at += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> Vec<(&str, Shape)> {
+        let mut words = Words::new(text);
+        std::iter::from_fn(|| {
+            let word = words.next();
+            (word.shape != Shape::End).then_some((word.text, word.shape))
+        })
+        .collect()
+    }
+
+    #[test]
+    fn cuts_names_numbers_texts_and_symbols() {
+        use Shape::{Name, Number, Symbol, Text, Unclosed};
+        assert_eq!(all(" a-b.c_1 - 2 "), [("a-b.c_1", Name), ("-", Symbol), ("2", Number)]);
+        assert_eq!(
+            all("3-1e-5+2e+"),
+            [("3", Number), ("-", Symbol), ("1e-5", Number), ("+", Symbol), ("2e", Number), ("+", Symbol)]
+        );
+        assert_eq!(all("'it''s'''x''"), [("'it''s'''", Text), ("x", Name), ("''", Text)]);
+        assert_eq!(all("<>=<=!=="), [("<>", Symbol), ("=", Symbol), ("<=", Symbol), ("!=", Symbol), ("=", Symbol)]);
+        assert_eq!(all("é<é 'é"), [("é", Symbol), ("<", Symbol), ("é", Symbol), ("'é", Unclosed)]);
+    }
+}

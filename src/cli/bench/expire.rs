@@ -1,0 +1,89 @@
+//! How long a slot takes to retire, by metric.
+//!
+//! The board holds its subjects in one slot and half of them in a newer one, too, so that its ranking cannot simply be
+//! dropped; the simulated clock moves past the slot, and the board is rolled over by hand.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::ensure;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::load::Load;
+use super::process::{Redis, Server};
+use super::wire::{self, Protocol};
+use super::{Setting, report, subjects};
+
+/// The metrics compared, the first with the others, and what an increment of each says besides its subject.
+const METRICS: [(&str, &str, &str); 6] = [
+    ("count", "COUNT(24h, hit, post)", "\"amount\":1"),
+    ("max", "MAX(24h, hit, amount, post)", "\"value\":7"),
+    ("min", "MIN(24h, hit, amount, post)", "\"value\":7"),
+    ("avg", "AVG(24h, hit, amount, post)", "\"value\":7"),
+    ("distinct", "COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
+    ("approx", "APPROX_COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
+];
+/// Lines in one request.
+const LINES: usize = 5_000;
+/// How many subjects each board has.
+const SUBJECTS: u32 = 200_000;
+
+/// Measures each metric's slot once a round, in turns.
+pub async fn run(setting: &Setting) -> anyhow::Result<()> {
+    ensure!(!setting.store.contains("://"), "each round needs an empty store: it cannot be a URL");
+    let subjects = setting.subjects.min(SUBJECTS);
+    let mut took = vec![Vec::new(); METRICS.len()];
+    for _ in 0..setting.rounds {
+        for ((board, metric, says), took) in METRICS.iter().zip(&mut took) {
+            took.push(retire(setting, board, metric, says, subjects).await?);
+        }
+    }
+    let title = format!("\na slot of {subjects} subjects retires, half of whom stay, {}\n", setting.store);
+    let header = format!("  {:<14}{:>10}{:>16}{:>18}\n", "", "seconds", "µs a subject", "ratio to count");
+    let base = &took[0];
+    let row = |((board, ..), took): (&(&str, &str, &str), &Vec<f64>)| {
+        let seconds = report::median(took.iter().copied());
+        // Turns of the same round are compared with each other.
+        let ratio = report::median(took.iter().zip(base).map(|(seconds, base)| seconds / base));
+        format!("  {board:<14}{seconds:>10.3}{:>16.2}{ratio:>18.2}\n", seconds * 1e6 / f64::from(subjects))
+    };
+    let rows: String = METRICS.iter().zip(&took).map(row).collect();
+    report::show(title + &header + &rows)
+}
+
+/// How long the slot of one board takes, in seconds. The board is alone on a server of its own, for the scheduler
+/// retires whatever else is due.
+async fn retire(setting: &Setting, board: &str, metric: &str, says: &str, subjects: u32) -> anyhow::Result<f64> {
+    let redis = Redis::of_store(&setting.store).await?;
+    let url = redis.as_ref().map(|redis| redis.url.as_str());
+    let rolltop = Server::rolltop(url, Some("2026-01-01T00:00:00Z")).await?;
+    rolltop.define(board, metric, "1h").await?;
+    seed(&rolltop, board, says, subjects).await?;
+    set_clock(&rolltop, "2026-01-01T12:00:00Z").await?;
+    seed(&rolltop, board, says, subjects / 2).await?;
+    set_clock(&rolltop, "2026-01-02T00:00:00Z").await?;
+    let begun = Instant::now();
+    let done: Value = rolltop.call("POST", &format!("/v1/boards/{board}/rollover"), json!({})).await?;
+    ensure!(done["floor"].is_string(), "the rollover of {board} answered {done}");
+    Ok(begun.elapsed().as_secs_f64())
+}
+
+async fn set_clock(server: &Server, now: &str) -> anyhow::Result<()> {
+    server.call::<Value>("PUT", "/v1/clock", json!({"now": now})).await.map(drop)
+}
+
+/// Sends one increment for each of so many subjects.
+async fn seed(server: &Server, board: &str, says: &str, subjects: u32) -> anyhow::Result<()> {
+    let path = format!("/v1/boards/{board}/increments");
+    let numbers: Vec<u32> = (0..subjects).collect();
+    let request = |chunk: &[u32]| {
+        let line = |number: &u32| format!("{{\"subject\":\"{}\",{says}}}\n", subjects::name(*number));
+        wire::request("POST", &path, "application/x-ndjson", chunk.iter().map(line).collect::<String>().as_bytes())
+    };
+    let requests: Arc<[Bytes]> = numbers.chunks(LINES).map(request).collect();
+    let address = server.address.clone();
+    let load = Load { address, protocol: Protocol::Http, requests, connections: 4, pause: Duration::ZERO };
+    load.check("\"rejected\":[]").await?;
+    load.run_once().await
+}

@@ -1,0 +1,65 @@
+//! One event a request, which feeds one board or ten.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Setting;
+use super::load::Load;
+use super::process::{Redis, Server};
+use super::report::{self, Side, Table};
+use super::subjects::{self, Skew};
+use super::wire::{self, Protocol};
+
+/// What the event with many boards feeds: every metric, ranked and not.
+const MANY: [(&str, bool); 10] = [
+    ("COUNT(24h, many, user)", true),
+    ("COUNT(24h, many, device)", true),
+    ("SUM(24h, many, amount, user)", true),
+    ("AVG(24h, many, amount, user)", true),
+    ("MAX(24h, many, amount, user)", true),
+    ("COUNT_DISTINCT(24h, many, device, user)", true),
+    ("COUNT(24h, many, user)", false),
+    ("SUM(24h, many, amount, device)", false),
+    ("MIN(24h, many, amount, device)", false),
+    ("COUNT_DISTINCT(24h, many, user, device)", false),
+];
+/// Requests prepared in advance.
+const PREPARED: usize = 1 << 14;
+
+/// Measures with one connection, so that the time of a request is what is compared, and with as many as asked for.
+pub async fn run(setting: &Setting) -> anyhow::Result<()> {
+    let mut redis = Redis::of_store(&setting.store).await?;
+    let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
+    rolltop.define("one", "COUNT(24h, one, user)", "1h").await?;
+    for (number, (metric, ranked)) in MANY.into_iter().enumerate() {
+        rolltop.define_as(&format!("many-{number}"), metric, "1h", ranked).await?;
+    }
+    for connections in [1, setting.connections] {
+        let one = load(&rolltop, "one", setting.subjects, connections);
+        one.check("\"rejected\":[]").await?;
+        let many = load(&rolltop, "many", setting.subjects, connections);
+        many.check("\"rejected\":[]").await?;
+        let sides =
+            vec![Side::new("an event that feeds 1 board", 1, one), Side::new("an event that feeds 10", 1, many)];
+        let title = format!("events, {}, {connections} connections", setting.store);
+        let mut table = Table { title, unit: "events", sides };
+        table.measure(setting, &mut redis).await?;
+        report::show(&table)?;
+    }
+    Ok(())
+}
+
+fn load(server: &Server, kind: &str, subjects: u32, connections: u16) -> Load {
+    let requests: Arc<[_]> = subjects::draw(Skew::Zipf, subjects, PREPARED)
+        .into_iter()
+        .map(|number| {
+            let (user, device) = (subjects::name(number), number % 10_000);
+            let fields =
+                format!("{{\"user\":\"{user}\",\"device\":\"device-{device}\",\"amount\":{}}}", number % 1_000);
+            let body = format!("{{\"type\":\"{kind}\",\"fields\":{fields}}}");
+            wire::request("POST", "/v1/events", "application/json", body.as_bytes())
+        })
+        .collect();
+    let address = server.address.clone();
+    Load { address, protocol: Protocol::Http, requests, connections, pause: Duration::ZERO }
+}

@@ -1,0 +1,31 @@
+//! All boards by the type of event that their metrics name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::board::Board;
+
+/// A list of boards at one moment, by the type of event that each counts.
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    by_event: HashMap<Box<str>, Vec<Arc<Board>>, rapidhash::fast::RandomState>,
+}
+
+impl Catalog {
+    /// Of these boards; those of one type stand in the order of their names, which is the order of answers.
+    pub(super) fn new(boards: impl IntoIterator<Item = Arc<Board>>) -> Self {
+        let mut catalog = Self::default();
+        for board in boards {
+            catalog.by_event.entry(board.definition().metric.event.clone()).or_default().push(board);
+        }
+        for boards in catalog.by_event.values_mut() {
+            boards.sort_unstable_by(|a, b| a.name().cmp(b.name()));
+        }
+        catalog
+    }
+
+    /// The boards whose metric names this type.
+    pub(super) fn of(&self, event: &str) -> &[Arc<Board>] {
+        self.by_event.get(event).map_or(&[], Vec::as_slice)
+    }
+}

@@ -1,0 +1,285 @@
+//! Features: what one subject has over a window, many questions at once, each answered for itself.
+//!
+//! All questions of one call go to the store together, in one round trip where the store allows. Where a board turns
+//! out to be defined anew meanwhile, the questions about it are asked once more, of the new one.
+
+use std::sync::Arc;
+
+use super::{Result, Service, ServiceError, serving};
+use crate::board::{
+    Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Sketch, Span, Subject, Tally, Timestamp, Value,
+    remaining_share, share_after, weighted_value,
+};
+use crate::store::{Ask, Reach, Reading, StoreError};
+
+/// A question about one subject.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// Over a window of a board.
+    Window(WindowQuestion),
+    /// By a metric, on whichever board serves it.
+    Metric { metric: Metric, subject: Subject },
+}
+
+/// What one subject has over a window of a board.
+#[derive(Clone, Debug)]
+pub struct WindowQuestion {
+    pub board: BoardName,
+    pub subject: Subject,
+    pub over: Over,
+    /// The window that ended then instead of now: on unranked boards, but COUNT_DISTINCT and `from_first` ones.
+    pub as_of: Option<Timestamp>,
+    /// [`Edge::Weighted`] needs a board with `cover = "full"` of a metric that adds up.
+    pub edge: Edge,
+}
+
+/// Which part of a board's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Over {
+    /// All of it; on a `from_first` board the subject's own window.
+    Whole,
+    /// The newest slots, as many as cover this.
+    Last(Span),
+    /// From the slot that contains this time.
+    From(Timestamp),
+}
+
+/// The answer to a [`Question`].
+#[derive(Clone, Debug)]
+pub struct Feature {
+    /// The board that answered.
+    pub board: Arc<Board>,
+    pub subject: Subject,
+    pub reading: Reading,
+    /// How the oldest slot counted.
+    pub edge: Edge,
+    /// What the slots say together; `None` where the metric says nothing of a subject without data.
+    pub value: Option<Value>,
+}
+
+impl Feature {
+    /// The value in whole units: of a board with 2 decimals, 150 units are 1.5.
+    pub fn number(&self) -> Option<f64> {
+        let whole = Amount::one(self.board.decimals()).0 as f64;
+        self.value.map(|value| value.as_f64() / whole)
+    }
+
+    /// AVG: what was measured, added up, and how often.
+    pub fn measured(&self) -> Option<(Amount, i64)> {
+        (self.board.kind() == Kind::Mean).then(|| {
+            let tallies = self.reading.tallies.iter();
+            tallies.fold((Amount(0), 0), |(sum, count), (_, tally)| match tally {
+                Tally::Mean { sum: more, count: times } => (Amount(sum.0 + more.0), count + times),
+                _ => (sum, count),
+            })
+        })
+    }
+
+    /// The relative standard error of the value, where it is an estimate.
+    pub fn standard_error(&self) -> Option<f64> {
+        (self.board.kind() == Kind::Sketch).then_some(Sketch::STANDARD_ERROR)
+    }
+}
+
+/// A question that fits its board, and what to ask of the store for it.
+struct Planned {
+    ask: Ask,
+    over: Over,
+    edge: Edge,
+}
+
+impl Service {
+    /// Answers one question. One store call.
+    pub async fn feature(&self, question: Question) -> Result<Feature> {
+        let mut answers = self.features(vec![question]).await;
+        answers.pop().unwrap_or_else(|| Err(unanswered().into()))
+    }
+
+    /// Answers each question, in the order given; one that cannot be answered does not hold up the others. One store
+    /// call for all, O(slots) a question.
+    pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
+        let mut plans = Vec::with_capacity(questions.len());
+        let mut boards = Boards { service: self, known: None };
+        for question in &questions {
+            plans.push(self.plan(question, &mut boards).await);
+        }
+        let mut answers = self.ask(plans).await;
+        let changed = |answer: &Result<Feature>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
+        let again: Vec<usize> = (0..answers.len()).filter(|&index| changed(&answers[index])).collect();
+        if !again.is_empty() {
+            // Boards come and go rarely: all of them are looked up again, in one call.
+            let mut boards = match self.boards().await {
+                Ok(fresh) => Boards { service: self, known: Some(fresh) },
+                Err(_) => return answers,
+            };
+            let mut plans = Vec::with_capacity(again.len());
+            for &index in &again {
+                plans.push(self.plan(&questions[index], &mut boards).await);
+            }
+            for (index, answer) in again.into_iter().zip(self.ask(plans).await) {
+                answers[index] = answer;
+            }
+        }
+        answers
+    }
+
+    async fn plan(&self, question: &Question, boards: &mut Boards<'_>) -> Result<Planned> {
+        match question {
+            Question::Window(question) => {
+                let board = self.board(&question.board).await?;
+                let reach = reach(&board, question)?;
+                let ask = Ask { board, subject: question.subject.clone(), reach, as_of: question.as_of };
+                Ok(Planned { ask, over: question.over, edge: question.edge })
+            }
+            Question::Metric { metric, subject } => {
+                let (board, reach) = boards.serving(metric).await?;
+                let ask = Ask { board, subject: subject.clone(), reach, as_of: None };
+                Ok(Planned { ask, over: Over::Whole, edge: Edge::Slots })
+            }
+        }
+    }
+
+    /// Asks the store all that could be planned.
+    async fn ask(&self, plans: Vec<Result<Planned>>) -> Vec<Result<Feature>> {
+        let asks: Vec<Ask> = plans.iter().flatten().map(|planned| planned.ask.clone()).collect();
+        let mut readings = if asks.is_empty() { Vec::new() } else { self.store.read(asks).await }.into_iter();
+        let answer = |plan: Result<Planned>| {
+            let planned = plan?;
+            let reading = readings.next().unwrap_or_else(|| Err(unanswered()))?;
+            finish(planned, reading)
+        };
+        plans.into_iter().map(answer).collect()
+    }
+}
+
+fn unanswered() -> StoreError {
+    StoreError::Corrupt { detail: "a question was not answered".to_owned() }
+}
+
+/// The boards there are, as far as questions by metric need them.
+pub(super) struct Boards<'a> {
+    service: &'a Service,
+    /// As the store has them; `None` until those known here were not enough.
+    known: Option<Vec<Arc<Board>>>,
+}
+
+impl<'a> Boards<'a> {
+    pub(super) fn new(service: &'a Service) -> Self {
+        Self { service, known: None }
+    }
+
+    /// The board that serves the metric. The store is asked only if no board known here does: another instance may have
+    /// defined one.
+    pub(super) async fn serving(&mut self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
+        let found = match &self.known {
+            Some(boards) => serving::board_for(boards, metric),
+            None => match serving::board_for(&self.service.registry.known(), metric) {
+                Some(found) => Some(found),
+                None => serving::board_for(self.known.insert(self.service.boards().await?), metric),
+            },
+        };
+        found.ok_or_else(|| ServiceError::NoBoard {
+            metric: Box::new(metric.clone()),
+            suggestion: serving::suggestion(metric).map(|board| (serving::suggested_name(metric), Box::new(board))),
+        })
+    }
+}
+
+/// Which slots a question is about; an error if it does not fit the board.
+fn reach(board: &Board, question: &WindowQuestion) -> Result<Reach> {
+    let definition = board.definition();
+    check_as_of(board, question)?;
+    check_edge(board, question)?;
+    if definition.mode == Mode::FromFirst {
+        let window = definition.metric.window;
+        let misasked = |field| {
+            let detail = format!("a window that begins with the subject's first event is just {window} long");
+            Err(ServiceError::Misasked { field, detail })
+        };
+        return match question.over {
+            Over::Last(last) if last != window => misasked("last"),
+            Over::From(_) => misasked("from"),
+            _ => Ok(Reach::Slots(1)),
+        };
+    }
+    match question.over {
+        Over::Whole => Ok(Reach::Slots(board.slots())),
+        Over::From(from) => Ok(Reach::From(from)),
+        Over::Last(last) => {
+            let slot = definition.slot;
+            let Some(slots) = board.calendar().slots_covering(last) else {
+                let detail = format!("{last} and the board's slots of {slot}: months and shorter units do not mix");
+                return Err(ServiceError::Misasked { field: "last", detail });
+            };
+            let more = u64::from(question.edge == Edge::Weighted);
+            let within = u32::try_from(slots.saturating_add(more)).ok().filter(|slots| *slots <= board.slots());
+            let too_long = || ServiceError::TooLong {
+                last,
+                slots,
+                slot,
+                most: u64::from(board.slots()) - more,
+                window: definition.metric.window,
+            };
+            within.map(Reach::Slots).ok_or_else(too_long)
+        }
+    }
+}
+
+fn check_as_of(board: &Board, question: &WindowQuestion) -> Result<()> {
+    let definition = board.definition();
+    let Some(as_of) = question.as_of else { return Ok(()) };
+    let why = match board.kind() {
+        _ if definition.ranked => "the slots of a ranked board go when they leave the window",
+        _ if definition.mode == Mode::FromFirst => "a window that begins with the first event leaves nothing behind",
+        Kind::Distinct => "exact distinct counting remembers when a value was last seen, and forgets earlier sightings",
+        _ => {
+            return match question.over {
+                Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
+                _ => Ok(()),
+            };
+        }
+    };
+    Err(ServiceError::AsOfUnsupported { board: board.name().clone(), why })
+}
+
+fn check_edge(board: &Board, question: &WindowQuestion) -> Result<()> {
+    let definition = board.definition();
+    let why = match board.kind() {
+        _ if question.edge == Edge::Slots => return Ok(()),
+        _ if definition.mode == Mode::FromFirst => "a window that begins with the first event has no slots",
+        Kind::Min | Kind::Max => "an extreme has no parts",
+        Kind::Sketch => "a sketch has no parts",
+        _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
+        _ if question.as_of.is_some() => "only the window that ends now begins within a slot",
+        _ => return Ok(()),
+    };
+    Err(ServiceError::EdgeUnsupported { board: board.name().clone(), why })
+}
+
+fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
+    ServiceError::Misasked { field: "from", detail: format!("is {from}, but {of} is {end}") }
+}
+
+/// What the reading says.
+fn finish(planned: Planned, reading: Reading) -> Result<Feature> {
+    let Planned { ask: Ask { board, subject, as_of, .. }, over, edge } = planned;
+    let frame = reading.frame;
+    if let Over::From(from) = over
+        && as_of.is_none()
+        && from > frame.as_of
+    {
+        return Err(ahead(from, "the store's clock", frame.as_of));
+    }
+    let value = match edge {
+        Edge::Slots => reading.value(&board),
+        Edge::Weighted => {
+            let oldest = frame.window.floor;
+            let share = match over {
+                Over::From(from) => share_after(oldest, board.calendar().next(oldest), frame.as_of, from),
+                Over::Whole | Over::Last(_) => remaining_share(&frame.window, frame.as_of),
+            };
+            weighted_value(board.kind(), &reading.tallies, oldest, share, board.min_samples())
+        }
+    };
+    Ok(Feature { board, subject, reading, edge, value })
+}

@@ -1,0 +1,204 @@
+//! Which board serves a metric, and which would where none does.
+//!
+//! A board serves every metric that differs from its own in nothing but a shorter window: from its newest slots, as
+//! many as cover that window. A `from_first` board has no slots, so it serves just its own window, and only where no
+//! sliding board does, for its answer is another: the subject's own window, not the last so many minutes.
+
+use std::sync::Arc;
+
+use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit};
+use crate::store::Reach;
+
+/// The board that serves a metric, and which of its slots: of several the one with the finest slots, then an unranked
+/// one, then the first by name. O(boards).
+pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, Reach)> {
+    let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), Reach::Slots(slots)));
+    boards.iter().filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
+}
+
+/// What comes first serves.
+fn preference(board: &Board) -> (bool, i64, bool, &str) {
+    let definition = board.definition();
+    let from_first = definition.mode == Mode::FromFirst;
+    (from_first, definition.slot.approximate_millis(), definition.ranked, board.name().as_str())
+}
+
+/// How many of the board's newest slots say what the metric asks; `None` if it cannot serve it.
+fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
+    let definition = board.definition();
+    let own = &definition.metric;
+    if !same_but_window(own, metric) {
+        return None;
+    }
+    if definition.mode == Mode::FromFirst {
+        return same_length(own.window, metric.window).then_some(1);
+    }
+    let asked = u32::try_from(board.calendar().slots_covering(metric.window)?).ok()?;
+    // A board that covers its window in full covers a shorter one in full as well: the same metric then is its score.
+    let more = u32::from(definition.cover == Cover::Full);
+    asked.checked_add(more).filter(|slots| *slots <= board.slots())
+}
+
+fn same_but_window(a: &Metric, b: &Metric) -> bool {
+    a.aggregate == b.aggregate && a.event == b.event && a.subject == b.subject && a.filter == b.filter
+}
+
+/// Whether two spans are as long, however they are written: `60m` and `1h`.
+fn same_length(a: Span, b: Span) -> bool {
+    match (a.seconds(), b.seconds()) {
+        (Some(a), Some(b)) => a == b,
+        (None, None) => a.count() == b.count(),
+        _ => false,
+    }
+}
+
+/// Slots that people use, finest first.
+const USUAL_SLOTS: [(u32, Unit); 14] = [
+    (1, Unit::Second),
+    (5, Unit::Second),
+    (10, Unit::Second),
+    (30, Unit::Second),
+    (1, Unit::Minute),
+    (5, Unit::Minute),
+    (15, Unit::Minute),
+    (30, Unit::Minute),
+    (1, Unit::Hour),
+    (6, Unit::Hour),
+    (12, Unit::Hour),
+    (1, Unit::Day),
+    (1, Unit::Week),
+    (1, Unit::Month),
+];
+
+/// Slots that a suggested window has at most, where a usual slot allows it: an error of some 3 % of the window.
+const SUGGESTED_SLOTS: u32 = 32;
+
+/// A board that would serve the metric: unranked, with the finest usual slot that cuts its window into a few dozen
+/// slots. `None` where no usual slot divides the window.
+pub(super) fn suggestion(metric: &Metric) -> Option<Definition> {
+    let define = |(count, unit)| {
+        let mut definition = Definition::new(metric.clone(), Span::new(count, unit)?);
+        definition.ranked = false;
+        let (_, slots) = definition.layout().ok().filter(|(_, slots)| u64::from(*slots) <= MAX_SLOTS)?;
+        Some((definition, slots))
+    };
+    let mut coarsest = None;
+    for (definition, slots) in USUAL_SLOTS.into_iter().filter_map(define) {
+        if slots <= SUGGESTED_SLOTS {
+            return Some(definition);
+        }
+        coarsest = Some(definition);
+    }
+    coarsest
+}
+
+/// A name for the suggested board, made of what it counts: `login-per-device_id`.
+pub(super) fn suggested_name(metric: &Metric) -> String {
+    let text = format!("{}-per-{}", metric.event, metric.subject).to_ascii_lowercase();
+    let mut name = String::with_capacity(text.len());
+    for c in text.chars().map(|c| if matches!(c, 'a'..='z' | '0'..='9' | '_' | '.') { c } else { '-' }) {
+        // A run of what a name cannot have becomes one dash.
+        if !(c == '-' && name.ends_with('-')) {
+            name.push(c);
+        }
+    }
+    let name = name.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+    name.chars().take(63).collect::<String>().trim_end_matches('-').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Generation};
+
+    fn board(name: &str, metric: &str, slot: &str, change: impl FnOnce(&mut Definition)) -> Arc<Board> {
+        let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+        change(&mut definition);
+        Arc::new(Board::new(BoardName::parse(name).unwrap(), Generation(1), definition).unwrap())
+    }
+
+    fn served(boards: &[Arc<Board>], metric: &str) -> Option<(String, Reach)> {
+        board_for(boards, &metric.parse().unwrap()).map(|(board, reach)| (board.name().to_string(), reach))
+    }
+
+    #[test]
+    fn a_shorter_window_is_served_from_the_newest_slots() {
+        let boards = [board("day", "COUNT(24h, login, device_id)", "1h", |_| ())];
+        for (metric, slots) in [
+            ("COUNT(24h, login, device_id)", Some(24)),
+            ("COUNT(1d, login, device_id)", Some(24)),
+            ("COUNT(61m, login, device_id)", Some(2)),
+            ("COUNT(1s, login, device_id)", Some(1)),
+            ("COUNT(25h, login, device_id)", None),
+            ("COUNT(1mo, login, device_id)", None),
+            ("COUNT(1h, logout, device_id)", None),
+            ("COUNT(1h, login, user_id)", None),
+            ("SUM(1h, login, device_id, device_id)", None),
+        ] {
+            assert_eq!(served(&boards, metric), slots.map(|n| ("day".to_owned(), Reach::Slots(n))), "{metric}");
+        }
+        let full = [board("full", "COUNT(24h, login, device_id)", "1h", |d| d.cover = Cover::Full)];
+        for (metric, slots) in [("COUNT(24h, login, device_id)", Some(25)), ("COUNT(2h, login, device_id)", Some(3))] {
+            assert_eq!(served(&full, metric), slots.map(|n| ("full".to_owned(), Reach::Slots(n))), "{metric}");
+        }
+        assert_eq!(served(&full, "COUNT(25h, login, device_id)"), None);
+    }
+
+    #[test]
+    fn the_finest_then_the_unranked_then_the_first_by_name() {
+        let metric = "COUNT(24h, login, device_id)";
+        let unranked = |d: &mut Definition| d.ranked = false;
+        let from_first = |d: &mut Definition| (d.ranked, d.mode) = (false, Mode::FromFirst);
+        let all = [
+            board("f", metric, "1s", from_first),
+            board("e", metric, "1h", |_| ()),
+            board("d", metric, "15m", |_| ()),
+            board("c", metric, "15m", unranked),
+            board("b", metric, "15m", unranked),
+        ];
+        let winner = |from: usize, to: usize| served(&all[from..to], metric).map(|(name, _)| name);
+        assert_eq!(winner(0, 5).as_deref(), Some("b"));
+        assert_eq!(winner(0, 4).as_deref(), Some("c"));
+        assert_eq!(winner(0, 3).as_deref(), Some("d"));
+        assert_eq!(winner(0, 2).as_deref(), Some("e"));
+        // The subject's own window is another answer: only for just that window, and only where there is no other.
+        assert_eq!(served(&all[..1], "COUNT(1d, login, device_id)"), Some(("f".to_owned(), Reach::Slots(1))));
+        assert_eq!(served(&all[..1], "COUNT(1h, login, device_id)"), None);
+    }
+
+    #[test]
+    fn a_suggestion_is_a_definition_that_would_serve() {
+        for (window, slot) in [
+            ("30m", "1m"),
+            ("1h", "5m"),
+            ("24h", "1h"),
+            ("7d", "6h"),
+            ("30d", "1d"),
+            ("47m", "1m"),
+            ("1s", "1s"),
+            ("61s", "1s"),
+            ("3mo", "1mo"),
+            ("2000w", "1w"),
+        ] {
+            let metric: Metric = format!("COUNT({window}, login, device_id)").parse().unwrap();
+            let definition = suggestion(&metric).unwrap_or_else(|| panic!("{window}"));
+            assert_eq!((definition.slot.to_string().as_str(), definition.ranked), (slot, false), "{window}");
+            let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+            assert!(slots_for(&board, &metric).is_some(), "{window}");
+        }
+        assert_eq!(suggestion(&"COUNT(4001s, a, b)".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_suggested_name_is_a_name() {
+        for (metric, name) in [
+            ("COUNT(1h, login, device_id)", "login-per-device_id"),
+            ("COUNT(1h, _Log.In, user)", "log.in-per-user"),
+            ("COUNT(1h, LOGIN, user)", "login-per-user"),
+        ] {
+            assert_eq!(suggested_name(&metric.parse().unwrap()), name);
+        }
+        let long: Metric = format!("COUNT(1h, {}, {})", "_a".repeat(32), "b-".repeat(32)).parse().unwrap();
+        assert!(BoardName::parse(&suggested_name(&long)).is_ok(), "{}", suggested_name(&long));
+    }
+}

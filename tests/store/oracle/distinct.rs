@@ -1,0 +1,111 @@
+//! The last-seen scheme, replayed from the beginning each time it is asked for.
+
+use std::collections::BTreeMap;
+
+use rolltop::board::{Amount, Board, Change, Counted, Tally, Timestamp};
+
+use super::history::Taken;
+
+/// What is known of each value of one subject.
+#[derive(Default)]
+pub struct LastSeen {
+    values: BTreeMap<Counted, State>,
+    capped: Option<Timestamp>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Seen(Timestamp),
+    /// Retracted: a tombstone.
+    Gone(Timestamp),
+}
+
+impl LastSeen {
+    /// After all of the past, as seen from a window with this floor.
+    pub fn after(board: &Board, past: &[Taken], floor: Timestamp) -> LastSeen {
+        let mut all = LastSeen::default();
+        for taken in past {
+            let Change::Seen(value) = &taken.change else { panic!("{taken:?} is not a value that was seen") };
+            all.forget_before(taken.floor);
+            match taken.retract {
+                false => all.see(value, taken.at),
+                true => all.retract(value, taken.at),
+            }
+            all.cap(board, taken.retract);
+        }
+        all.forget_before(floor);
+        all
+    }
+
+    fn forget_before(&mut self, floor: Timestamp) {
+        self.values.retain(|_, state| match state {
+            State::Seen(at) | State::Gone(at) => *at >= floor,
+        });
+    }
+
+    fn see(&mut self, value: &Counted, at: Timestamp) {
+        match self.values.get(value) {
+            Some(State::Seen(known) | State::Gone(known)) if at <= *known => {}
+            _ => {
+                self.values.insert(value.clone(), State::Seen(at));
+            }
+        }
+    }
+
+    fn retract(&mut self, value: &Counted, at: Timestamp) {
+        match self.values.get(value) {
+            Some(State::Seen(known) | State::Gone(known)) if at < *known => {}
+            _ => {
+                self.values.insert(value.clone(), State::Gone(at));
+            }
+        }
+    }
+
+    /// Drops what is seen or gone longest ago while there is more of it than the board remembers.
+    fn cap(&mut self, board: &Board, gone: bool) {
+        let Some(most) = board.definition().max_values else { return };
+        loop {
+            let mut alike: Vec<(Timestamp, Counted)> = Vec::new();
+            for (value, state) in &self.values {
+                match (state, gone) {
+                    (State::Seen(at), false) | (State::Gone(at), true) => alike.push((*at, value.clone())),
+                    _ => {}
+                }
+            }
+            if alike.len() <= most as usize {
+                return;
+            }
+            let Some((at, value)) = alike.into_iter().min() else { return };
+            self.values.remove(&value);
+            if !gone {
+                self.capped = self.capped.max(Some(at));
+            }
+        }
+    }
+
+    /// How many values were last seen in each slot.
+    pub fn tallies(&self, board: &Board) -> BTreeMap<Timestamp, Tally> {
+        let mut counts: BTreeMap<Timestamp, i64> = BTreeMap::new();
+        for (_, at) in self.newest_first() {
+            *counts.entry(board.calendar().slot_of(at)).or_default() += 1;
+        }
+        counts.into_iter().map(|(slot, count)| (slot, Tally::Sum(Amount(count)))).collect()
+    }
+
+    /// The values, newest first; of the same time the greatest bytes first.
+    pub fn newest_first(&self) -> Vec<(Counted, Timestamp)> {
+        let mut seen: Vec<(Timestamp, Counted)> = Vec::new();
+        for (value, state) in &self.values {
+            if let State::Seen(at) = state {
+                seen.push((*at, value.clone()));
+            }
+        }
+        seen.sort();
+        seen.into_iter().rev().map(|(at, value)| (value, at)).collect()
+    }
+
+    /// Whether values of slots from this one on were dropped.
+    pub fn is_capped_from(&self, slot: Timestamp) -> bool {
+        self.capped.is_some_and(|at| at >= slot)
+    }
+}

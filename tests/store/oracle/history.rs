@@ -1,0 +1,146 @@
+//! What was counted, item by item, and what that says of each slot.
+
+use std::collections::BTreeMap;
+
+use rolltop::board::{Amount, Board, Change, Kind, Mark, Sketch, Tally, Timestamp};
+
+use super::distinct::LastSeen;
+
+/// An item that was counted.
+#[derive(Clone, Debug)]
+pub struct Taken {
+    /// The slot it belongs to; on a `from_first` board its own time.
+    pub slot: Timestamp,
+    /// When it happened, never later than it arrived.
+    pub at: Timestamp,
+    /// When it arrived.
+    pub now: Timestamp,
+    /// The window's floor when it arrived.
+    pub floor: Timestamp,
+    pub change: Change,
+    pub retract: bool,
+}
+
+impl Taken {
+    /// What it adds, where it is an amount.
+    pub fn units(&self) -> i128 {
+        match &self.change {
+            Change::Amount(amount) if self.retract => -i128::from(amount.0),
+            Change::Amount(amount) => i128::from(amount.0),
+            other => panic!("{other:?} is not an amount"),
+        }
+    }
+}
+
+/// All that items can do to one slot; each metric looks at its own part.
+#[derive(Default)]
+struct Cell {
+    sum: i128,
+    count: i128,
+    extreme: Option<i64>,
+    sketch: Sketch,
+}
+
+impl Cell {
+    fn take(&mut self, kind: Kind, taken: &Taken) {
+        match &taken.change {
+            Change::Amount(_) => {
+                self.sum += taken.units();
+                self.count += if taken.retract { -1 } else { 1 };
+                if let (Kind::Min | Kind::Max, Ok(units)) = (kind, i64::try_from(taken.units())) {
+                    let better = |held: i64| if kind == Kind::Min { held.min(units) } else { held.max(units) };
+                    self.extreme = Some(self.extreme.map_or(units, better));
+                }
+            }
+            Change::Seen(value) => {
+                self.sketch.mark(Mark::of(value.as_str()));
+            }
+            Change::Set { sum, count } => {
+                (self.sum, self.count) = (i128::from(sum.0), i128::from(*count));
+                self.extreme = Some(sum.0);
+            }
+        }
+    }
+
+    fn fits(&self, board: &Board) -> bool {
+        let within = |units: i128| units.abs() <= i128::from(board.slot_bound().0);
+        match board.kind() {
+            Kind::Sum => within(self.sum),
+            Kind::Mean => within(self.sum) && within(self.count),
+            Kind::Min | Kind::Max | Kind::Distinct | Kind::Sketch => true,
+        }
+    }
+
+    fn tally(self, kind: Kind) -> Option<Tally> {
+        let tally = match kind {
+            Kind::Sum => Tally::Sum(whole(self.sum)),
+            Kind::Mean => Tally::Mean { sum: whole(self.sum), count: whole(self.count).0 },
+            Kind::Min | Kind::Max => Tally::Extreme(Amount(self.extreme?)),
+            Kind::Sketch => Tally::Sketch(self.sketch),
+            Kind::Distinct => panic!("the last-seen scheme says what its slots hold"),
+        };
+        (!tally.is_empty()).then_some(tally)
+    }
+}
+
+pub fn whole(units: i128) -> Amount {
+    Amount(i64::try_from(units).expect("the slot bound keeps every sum within 2^53"))
+}
+
+/// What a subject has in each slot from `floor` on that holds anything.
+pub fn tallies(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Tally> {
+    if board.kind() == Kind::Distinct {
+        return LastSeen::after(board, past, floor).tallies(board);
+    }
+    let mut cells: BTreeMap<Timestamp, Cell> = BTreeMap::new();
+    for taken in past.iter().filter(|taken| taken.slot >= floor) {
+        cells.entry(taken.slot).or_default().take(board.kind(), taken);
+    }
+    cells.into_iter().filter_map(|(slot, cell)| Some((slot, cell.tally(board.kind())?))).collect()
+}
+
+/// Whether a slot holds no more than it may.
+pub fn fits(board: &Board, past: &[Taken], slot: Timestamp) -> bool {
+    let mut cell = Cell::default();
+    for taken in past.iter().filter(|taken| taken.slot == slot) {
+        cell.take(board.kind(), taken);
+    }
+    cell.fits(board)
+}
+
+/// The count of a `from_first` board whose life began with a subject's event.
+pub struct Counter {
+    pub start: Timestamp,
+    pub end: Timestamp,
+    pub units: i128,
+}
+
+impl Counter {
+    /// The last that was begun.
+    pub fn after(board: &Board, past: &[Taken]) -> Option<Counter> {
+        let life = board.definition().metric.window.approximate_millis();
+        let mut counter: Option<Counter> = None;
+        for taken in past {
+            match &mut counter {
+                Some(counter) if taken.at < counter.end && taken.now < counter.end => counter.units += taken.units(),
+                _ if taken.retract => {}
+                _ => {
+                    let (start, end) = (taken.at, taken.at.plus_millis(life));
+                    counter = Some(Counter { start, end, units: taken.units() });
+                }
+            }
+        }
+        counter
+    }
+
+    /// The one that lives now.
+    pub fn at(board: &Board, past: &[Taken], now: Timestamp) -> Option<Counter> {
+        Counter::after(board, past).filter(|counter| counter.start <= now && now < counter.end)
+    }
+
+    /// Whether the last that was begun holds no more than it may.
+    pub fn fits(board: &Board, past: &[Taken]) -> bool {
+        let bound = i128::from(board.slot_bound().0);
+        Counter::after(board, past).is_none_or(|counter| counter.units.abs() <= bound)
+    }
+}

@@ -1,0 +1,286 @@
+//! The plainest store there could be: it remembers every item that was counted, and every answer is computed from
+//! them, by the definitions, each time it is asked for. It keeps no sums and no ranking, so nothing in it can drift; it
+//! retires at once, because what is below the floor is simply not looked at. Slow, and obviously right.
+
+mod distinct;
+mod history;
+mod reading;
+mod writing;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use rolltop::board::{
+    Board, BoardName, Calendar, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
+};
+use rolltop::store::{
+    Added, Ask, AuditCursor, AuditStep, Batch, ClockMode, Defined, Limits, Lookup, Page, Ranked, Reading, Removal,
+    Result, RetireStep, Standing, Status, Store, StoreError, Values,
+};
+
+use self::distinct::LastSeen;
+use self::history::Taken;
+
+pub struct Oracle {
+    mode: ClockMode,
+    limits: Limits,
+    state: Mutex<State>,
+}
+
+struct State {
+    now: Timestamp,
+    boards: BTreeMap<BoardName, Held>,
+    generations: u64,
+}
+
+struct Held {
+    board: Arc<Board>,
+    head: Timestamp,
+    /// All that was ever counted of each subject, in the order it was; expired slots included.
+    past: BTreeMap<Subject, Vec<Taken>>,
+    /// When each id arrived.
+    ids: BTreeMap<(Subject, EventId), Timestamp>,
+}
+
+impl Oracle {
+    pub fn new(mode: ClockMode) -> Self {
+        let now = match mode {
+            ClockMode::System => Timestamp::EPOCH,
+            ClockMode::Simulated(start) => start,
+        };
+        let state = State { now, boards: BTreeMap::new(), generations: 0 };
+        Self { mode, limits: Limits::default(), state: Mutex::new(state) }
+    }
+
+    /// Runs `answer` on the board, advanced to now; tells it how many slots that was.
+    fn with<T>(&self, board: &Board, answer: impl FnOnce(&mut Held, Frame, u64) -> T) -> Result<T> {
+        let mut state = self.state.lock();
+        state.tick(self.mode);
+        let now = state.now;
+        let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
+        if held.board.generation() != board.generation() {
+            return Err(StoreError::BoardChanged);
+        }
+        let window = window_at(&held.board, now);
+        let advanced = held.board.calendar().slots_between(held.head, window.head);
+        held.head = window.head;
+        Ok(answer(held, Frame { window, as_of: now, retiring: 0 }, advanced))
+    }
+}
+
+impl State {
+    fn tick(&mut self, mode: ClockMode) {
+        if mode == ClockMode::System {
+            let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+            self.now = self.now.max(Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap()));
+        }
+    }
+}
+
+/// The definition of a window, walked slot by slot.
+fn window_at(board: &Board, now: Timestamp) -> Window {
+    let calendar = board.calendar();
+    let head = calendar.slot_of(now);
+    Window { floor: walk_back(calendar, head, board.slots()), head, end: calendar.next(head) }
+}
+
+/// The oldest of so many slots of which this is the newest.
+fn walk_back(calendar: &Calendar, newest: Timestamp, slots: u32) -> Timestamp {
+    (1..slots).fold(newest, |slot, _| calendar.previous(slot))
+}
+
+#[async_trait]
+impl Store for Oracle {
+    fn kind(&self) -> &'static str {
+        "oracle"
+    }
+
+    async fn now(&self) -> Result<Timestamp> {
+        let mut state = self.state.lock();
+        state.tick(self.mode);
+        Ok(state.now)
+    }
+
+    async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
+        let mut state = self.state.lock();
+        if self.mode == ClockMode::System {
+            return Err(StoreError::ClockNotSimulated);
+        }
+        if to < state.now {
+            return Err(StoreError::ClockBackward { now: state.now });
+        }
+        state.now = to;
+        Ok(to)
+    }
+
+    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
+        let mut state = self.state.lock();
+        state.tick(self.mode);
+        if let Some(held) = state.boards.get(name) {
+            let same = held.board.definition() == definition;
+            let board = held.board.clone();
+            return Ok(if same { Defined::Unchanged(board) } else { Defined::Conflict(board) });
+        }
+        state.generations += 1;
+        let board = Board::new(name.clone(), Generation(state.generations), definition.clone())
+            .map_err(|error| StoreError::Setup { detail: error.to_string() })?;
+        let board = Arc::new(board);
+        let head = window_at(&board, state.now).head;
+        let held = Held { board: board.clone(), head, past: BTreeMap::new(), ids: BTreeMap::new() };
+        state.boards.insert(name.clone(), held);
+        Ok(Defined::Created(board))
+    }
+
+    async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>> {
+        Ok(self.state.lock().boards.get(name).map(|held| held.board.clone()))
+    }
+
+    async fn boards(&self) -> Result<Vec<Arc<Board>>> {
+        Ok(self.state.lock().boards.values().map(|held| held.board.clone()).collect())
+    }
+
+    async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
+        let mut state = self.state.lock();
+        match state.boards.get(board.name()) {
+            Some(held) if held.board.generation() == board.generation() => {
+                state.boards.remove(board.name());
+                Ok(true)
+            }
+            Some(_) => Err(StoreError::BoardChanged),
+            None => Ok(false),
+        }
+    }
+
+    async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
+        let max_skew = self.limits.max_skew;
+        self.with(board, |held, frame, _| Added { frame, outcomes: held.add(&frame, max_skew, &batch) })
+    }
+
+    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
+        self.with(board, |held, frame, _| {
+            let ranking = held.ranking(&frame);
+            let total = ranking.len() as u64;
+            let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
+            Page { frame, total, items: ranking.into_iter().skip(skipped).take(limit as usize).collect() }
+        })
+    }
+
+    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
+        self.with(board, |held, frame, _| {
+            let ranking = held.ranking(&frame);
+            let total = ranking.len() as u64;
+            let radius = radius as usize;
+            let items = match ranking.iter().position(|line| line.subject == *subject) {
+                Some(place) => {
+                    let last = (place + radius).min(ranking.len() - 1);
+                    ranking[place.saturating_sub(radius)..=last].to_vec()
+                }
+                None => Vec::new(),
+            };
+            Page { frame, total, items }
+        })
+    }
+
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
+        self.with(board, |held, frame, _| {
+            let ranking = held.ranking(&frame);
+            let score = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject).map(|line| line.score);
+            Lookup { frame, total: ranking.len() as u64, scores: subjects.iter().map(score).collect() }
+        })
+    }
+
+    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
+        self.with(board, |held, frame, _| {
+            let ranking = held.ranking(&frame);
+            let score = held.score(&frame, subject);
+            let is_better = |line: &&Ranked| match held.board.order() {
+                Order::Desc => Some(line.score) > score,
+                Order::Asc => Some(line.score) < score,
+            };
+            let better = if score.is_some() { ranking.iter().filter(is_better).count() as u64 } else { 0 };
+            Standing {
+                frame,
+                total: ranking.len() as u64,
+                score,
+                rank: ranking.iter().find(|line| line.subject == *subject).map(|line| line.rank),
+                better: if held.board.is_ranked() { better } else { 0 },
+                slots: held.live(&frame, subject).into_iter().collect(),
+                capped: held.is_capped(&frame, subject, frame.window.floor),
+            }
+        })
+    }
+
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+        let mut answers = Vec::with_capacity(batches.len());
+        for (board, batch) in batches {
+            answers.push(self.add(&board, batch).await);
+        }
+        answers
+    }
+
+    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+        asks.iter().map(|ask| self.with(&ask.board, |held, frame, _| held.read(frame, ask))?).collect()
+    }
+
+    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+        self.with(board, |held, frame, _| {
+            let floor = frame.window.floor;
+            let all = LastSeen::after(&held.board, held.past(subject), floor).newest_first();
+            let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
+            let total = all.len() as u64;
+            let items = all.into_iter().skip(skipped).take(limit as usize).collect();
+            Values { frame, total, items, capped: held.is_capped(&frame, subject, floor) }
+        })
+    }
+
+    async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        self.with(board, |held, frame, _| {
+            let score = held.score(&frame, subject);
+            let live_slots = held.live(&frame, subject).len() as u64;
+            held.past.remove(subject);
+            Removal { frame, score, live_slots, retiring_slots: 0 }
+        })
+    }
+
+    async fn status(&self, board: &Arc<Board>) -> Result<Status> {
+        self.with(board, |held, frame, _| {
+            let mut slots: BTreeMap<Timestamp, u64> = BTreeMap::new();
+            for subject in held.past.keys().filter(|_| held.board.is_ranked()) {
+                for slot in held.live(&frame, subject).into_keys() {
+                    *slots.entry(slot).or_default() += 1;
+                }
+            }
+            let total = held.ranking(&frame).len() as u64;
+            Status { frame, total, slots: slots.into_iter().collect(), retiring: Vec::new() }
+        })
+    }
+
+    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
+        self.with(board, |_, frame, slots_advanced| RetireStep {
+            frame,
+            slots_advanced,
+            slots_retired: 0,
+            subjects_touched: 0,
+            subjects_removed: 0,
+            done: true,
+            skipped: false,
+        })
+    }
+
+    async fn audit_step(&self, board: &Arc<Board>, _cursor: AuditCursor, _repair: bool) -> Result<AuditStep> {
+        self.with(board, |held, frame, _| {
+            let checked = held.ranking(&frame).len() as u64;
+            AuditStep { frame, checked, differences: Vec::new(), repaired: 0, next: None }
+        })
+    }
+
+    async fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn close(&self) -> Result<()> {
+        Ok(())
+    }
+}

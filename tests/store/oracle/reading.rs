@@ -1,0 +1,115 @@
+//! What can be read, computed from the past of each subject.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use rolltop::board::{Frame, Mode, Order, Subject, Tally, Timestamp, Value, Window};
+use rolltop::store::{Ask, Ranked, Reach, Reading, Result, StoreError};
+
+use super::distinct::LastSeen;
+use super::history::{Counter, Taken, tallies, whole};
+use super::{Held, walk_back};
+
+impl Held {
+    pub fn past(&self, subject: &Subject) -> &[Taken] {
+        self.past.get(subject).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a subject has in each slot of the window that holds anything.
+    pub fn live(&self, frame: &Frame, subject: &Subject) -> BTreeMap<Timestamp, Tally> {
+        let past = self.past(subject);
+        match self.board.definition().mode {
+            Mode::Sliding => tallies(&self.board, past, frame.window.floor),
+            Mode::FromFirst => {
+                let counter = Counter::at(&self.board, past, frame.as_of);
+                counter.map(|counter| (counter.start, Tally::Sum(whole(counter.units)))).into_iter().collect()
+            }
+        }
+    }
+
+    pub fn score(&self, frame: &Frame, subject: &Subject) -> Option<Value> {
+        self.board.value(self.live(frame, subject).values())
+    }
+
+    /// Whether values of this window were dropped because there were more than the board remembers.
+    pub fn is_capped(&self, frame: &Frame, subject: &Subject, from: Timestamp) -> bool {
+        self.board.definition().max_values.is_some()
+            && LastSeen::after(&self.board, self.past(subject), frame.window.floor).is_capped_from(from)
+    }
+
+    pub fn ranking(&self, frame: &Frame) -> Vec<Ranked> {
+        let mut lines: Vec<(Value, &Subject)> = Vec::new();
+        if self.board.is_ranked() {
+            for subject in self.past.keys() {
+                let score = self.score(frame, subject);
+                lines.extend(score.filter(|_| self.board.kind().ranks(score)).map(|score| (score, subject)));
+            }
+        }
+        match self.board.order() {
+            Order::Desc => lines.sort_by_key(|line| Reverse(*line)),
+            Order::Asc => lines.sort(),
+        }
+        let mut ranking: Vec<Ranked> = Vec::with_capacity(lines.len());
+        for (place, (score, subject)) in lines.into_iter().enumerate() {
+            let rank = match ranking.last() {
+                Some(before) if before.score == score => before.rank,
+                _ => place as u64 + 1,
+            };
+            ranking.push(Ranked { rank, subject: subject.clone(), score });
+        }
+        ranking
+    }
+
+    pub fn read(&self, frame: Frame, ask: &Ask) -> Result<Reading> {
+        match self.board.definition().mode {
+            Mode::Sliding => self.read_slots(frame, ask),
+            Mode::FromFirst => Ok(self.read_counter(frame, &ask.subject)),
+        }
+    }
+
+    fn read_slots(&self, mut frame: Frame, ask: &Ask) -> Result<Reading> {
+        let board = &self.board;
+        let calendar = board.calendar();
+        let kept = walk_back(calendar, frame.window.head, board.kept());
+        let lowest = match ask.as_of {
+            None => frame.window.floor,
+            Some(_) => kept,
+        };
+        let beyond = Err(StoreError::BeyondWindow { floor: lowest });
+        let upto = ask.as_of.unwrap_or(frame.as_of);
+        let newest = calendar.slot_of(upto);
+        if upto > frame.as_of || newest < lowest {
+            return beyond;
+        }
+        let oldest = match ask.reach {
+            Reach::Slots(slots) if slots > board.slots() => return beyond,
+            Reach::Slots(slots) => walk_back(calendar, newest, slots),
+            Reach::From(from) => calendar.slot_of(from.min(upto)),
+        };
+        if oldest < lowest || oldest < walk_back(calendar, newest, board.slots()) {
+            return beyond;
+        }
+        let mut slots = 1;
+        let mut at = oldest;
+        while at < newest {
+            at = calendar.next(at);
+            slots += 1;
+        }
+        let tallies: Vec<(Timestamp, Tally)> = match board.is_ranked() {
+            true => self.live(&frame, &ask.subject).into_iter().collect(),
+            false => tallies(board, self.past(&ask.subject), kept).into_iter().collect(),
+        };
+        let capped = self.is_capped(&frame, &ask.subject, oldest);
+        frame.window = Window { floor: oldest, head: newest, end: calendar.next(newest) };
+        let within = |(slot, _): &(Timestamp, Tally)| oldest <= *slot && *slot <= newest;
+        Ok(Reading { frame, slots, tallies: tallies.into_iter().filter(within).collect(), capped })
+    }
+
+    fn read_counter(&self, mut frame: Frame, subject: &Subject) -> Reading {
+        let life = self.board.definition().metric.window.approximate_millis();
+        let tallies: Vec<(Timestamp, Tally)> = self.live(&frame, subject).into_iter().collect();
+        let start = tallies.first().map_or(frame.as_of, |(start, _)| *start);
+        frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };
+        Reading { frame, slots: 1, tallies, capped: false }
+    }
+}

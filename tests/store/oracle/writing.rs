@@ -1,0 +1,151 @@
+//! What becomes of each item of a batch: the rules of writing, spelled out without any plan.
+
+use rolltop::board::{Change, EventId, Frame, Kind, Mode, Stamp, Timestamp};
+use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
+
+use super::Held;
+use super::history::{Counter, Taken, fits};
+
+const COUNTED: Outcome = Outcome::Counted { score: None };
+const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
+
+impl Held {
+    pub fn add(&mut self, frame: &Frame, max_skew: i64, batch: &Batch) -> Vec<Outcome> {
+        let mut outcomes = vec![None; batch.increments.len()];
+        for (index, first) in batch.increments.iter().enumerate() {
+            if outcomes[index].is_some() {
+                continue; // added up with an earlier one
+            }
+            let slot = match self.slot_for(frame, max_skew, first) {
+                Ok(slot) => slot,
+                // Its twin has left the window, so there is nothing to undo.
+                Err(Rejection::TooLate) if first.retract => {
+                    outcomes[index] = Some(COUNTED);
+                    continue;
+                }
+                Err(rejection) => {
+                    outcomes[index] = Some(Outcome::Rejected(rejection));
+                    continue;
+                }
+            };
+            if let Some(id) = &first.id {
+                outcomes[index] = Some(self.take_with_id(frame, slot, first, id));
+                continue;
+            }
+            let together = self.added_up_with(frame, max_skew, &batch.increments, index, slot);
+            let items: Vec<&Increment> = together.iter().map(|index| &batch.increments[*index]).collect();
+            let all = self.take(frame, slot, &items);
+            for index in together {
+                let counted = all || self.take(frame, slot, &[&batch.increments[index]]);
+                outcomes[index] = Some(if counted { COUNTED } else { REFUSED });
+            }
+        }
+        let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
+        if batch.return_scores {
+            for (outcome, item) in outcomes.iter_mut().zip(&batch.increments) {
+                if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
+                    *score = self.score(frame, &item.subject);
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// The items that take effect together with this one, itself first: amounts without ids of one subject and slot,
+    /// up to the next sample of them.
+    fn added_up_with(
+        &self,
+        frame: &Frame,
+        max_skew: i64,
+        items: &[Increment],
+        index: usize,
+        slot: Timestamp,
+    ) -> Vec<usize> {
+        let adds_up = |item: &Increment| matches!(item.change, Change::Amount(_));
+        let mut together = vec![index];
+        let sums = self.board.kind() == Kind::Sum && self.board.definition().mode == Mode::Sliding;
+        if !sums || !adds_up(&items[index]) {
+            return together;
+        }
+        for (later, item) in items.iter().enumerate().skip(index + 1) {
+            if item.subject != items[index].subject || self.slot_for(frame, max_skew, item) != Ok(slot) {
+                continue;
+            }
+            if !adds_up(item) {
+                break;
+            }
+            if item.id.is_none() {
+                together.push(later);
+            }
+        }
+        together
+    }
+
+    /// The slot it belongs to; on a `from_first` board its own time.
+    fn slot_for(&self, frame: &Frame, max_skew: i64, item: &Increment) -> Result<Timestamp, Rejection> {
+        let now = frame.as_of;
+        let at = item.at.unwrap_or(now);
+        let calendar = self.board.calendar();
+        let definition = self.board.definition();
+        if matches!(item.change, Change::Set { .. }) {
+            let at = if definition.stamp == Stamp::End { at.plus_millis(-1) } else { at };
+            return if at < frame.window.floor {
+                Err(Rejection::TooLate)
+            } else if at >= frame.window.end {
+                Err(Rejection::TooEarly)
+            } else {
+                Ok(calendar.slot_of(at))
+            };
+        }
+        let from_first = definition.mode == Mode::FromFirst;
+        let is_late = match from_first {
+            true => at.millis() <= now.millis() - definition.metric.window.approximate_millis(),
+            false => at < frame.window.floor,
+        };
+        if is_late {
+            Err(Rejection::TooLate)
+        } else if at.millis() > now.millis() + max_skew {
+            Err(Rejection::TooEarly)
+        } else if from_first {
+            Ok(at.min(now))
+        } else {
+            Ok(calendar.slot_of(at.min(now)))
+        }
+    }
+
+    /// Takes all of these items of one subject and slot, or none of them if the slot cannot hold that much.
+    fn take(&mut self, frame: &Frame, slot: Timestamp, items: &[&Increment]) -> bool {
+        let Some(first) = items.first() else { return true };
+        let past = self.past.entry(first.subject.clone()).or_default();
+        let before = past.len();
+        past.extend(items.iter().map(|item| Taken {
+            slot,
+            at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
+            now: frame.as_of,
+            floor: frame.window.floor,
+            change: item.change.clone(),
+            retract: item.retract,
+        }));
+        let fits = match self.board.definition().mode {
+            Mode::Sliding => fits(&self.board, past, slot),
+            Mode::FromFirst => Counter::fits(&self.board, past),
+        };
+        if !fits {
+            past.truncate(before);
+        }
+        fits
+    }
+
+    fn take_with_id(&mut self, frame: &Frame, slot: Timestamp, item: &Increment, id: &EventId) -> Outcome {
+        let key = (item.subject.clone(), id.clone());
+        let (now, horizon) = (frame.as_of, self.board.dedupe_horizon());
+        if self.ids.get(&key).is_some_and(|arrived| now.millis() < arrived.millis() + horizon) {
+            return Outcome::Duplicate { score: None };
+        }
+        if !self.take(frame, slot, &[item]) {
+            return REFUSED;
+        }
+        self.ids.insert(key, now);
+        COUNTED
+    }
+}
