@@ -10,11 +10,12 @@ use actix_web::{HttpRequest, HttpResponse, Route, guard};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::codes::Code::{self, *};
-use super::meters::{self, RouteMeters, Tally};
+use super::meters::{self, EventTally, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
 use super::{
-    HttpState, boards, clock, increments, openapi, operations, rankings, rollover, subjects, values, welcome, windows,
+    HttpState, boards, clock, evaluate, events, increments, openapi, operations, query, rankings, rollover, rules,
+    samples, subjects, values, welcome, windows,
 };
 
 /// One operation.
@@ -33,6 +34,10 @@ const BODY: &[Code] =
     &[MalformedJson, IncompleteBody, BodyTimeout, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 const SUBJECT: &[Code] = &[InvalidSubject];
+/// What a question by metric, or a rule, can get wrong.
+const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
+/// What else a single question can get wrong.
+const UNANSWERED: &[Code] = &[UnknownBoard];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly];
 
@@ -48,6 +53,13 @@ const fn operation(
 /// In the order in which paths are matched: the one that is called most comes first.
 pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::POST, "/v1/boards/{board}/increments", || web::to(increments::add), &[QUERY, BODY, BOARD, WRITE]),
+    operation(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged], WRITE]),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/samples",
+        || web::to(samples::put),
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported], WRITE],
+    ),
     operation(
         Method::GET,
         "/v1/boards/{board}/rankings",
@@ -90,6 +102,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         || web::to(subjects::neighbors),
         &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
     ),
+    operation(
+        Method::POST,
+        "/v1/evaluate",
+        || web::to(evaluate::evaluate),
+        &[QUERY, BODY, FEATURE, &[UnknownRule, BoardChanged], WRITE],
+    ),
+    operation(Method::GET, "/v1/rules", || web::to(rules::list), &[QUERY, READ]),
+    operation(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, UNANSWERED, READ]),
     operation(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
     operation(
         Method::PUT,
@@ -151,6 +171,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
         app.app_data(state)
             .app_data(document)
             .app_data(Data::new(Tally::new()))
+            .app_data(Data::new(EventTally::new()))
             .route("/swagger-ui", web::get().to(to_explorer))
             .service(
                 SwaggerUi::new("/swagger-ui/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true)),
