@@ -6,6 +6,7 @@ mod site;
 
 mod boards;
 mod document;
+mod events;
 mod failures;
 mod hostile;
 mod increments;
