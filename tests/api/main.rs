@@ -14,5 +14,6 @@ mod operations;
 mod rankings;
 mod refusals;
 mod rolling;
+mod samples;
 mod streams;
 mod subjects;
