@@ -39,8 +39,11 @@
 
 mod condition;
 mod filter;
+#[cfg(test)]
+mod fuzz;
 mod key;
 mod metric;
+mod rule;
 mod words;
 
 use std::fmt;
@@ -58,6 +61,9 @@ pub struct SyntaxError {
     pub found: String,
     pub column: usize,
 }
+
+/// Why a text is not a metric.
+pub type MetricError = SyntaxError;
 
 /// Reads a whole text. The canonical form is as bounded as what was sent, so that it reads back.
 fn read<T: fmt::Display>(

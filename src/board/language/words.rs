@@ -43,7 +43,8 @@ impl Word<'_> {
         matches!(self.shape, Shape::Name | Shape::Symbol) && self.text.eq_ignore_ascii_case(text)
     }
 
-    fn is_reserved(&self) -> bool {
+    /// Whether it is a keyword, which names no field inside conditions.
+    pub fn is_reserved(&self) -> bool {
         RESERVED.iter().any(|keyword| self.is(keyword))
     }
 }
@@ -74,6 +75,13 @@ impl<'a> Words<'a> {
         let word = self.peek();
         self.at = word.start + word.text.len();
         word
+    }
+
+    /// Whether a parenthesis opens right behind the next word.
+    pub fn is_call(&self) -> bool {
+        let word = self.peek();
+        let behind = &self.text[word.start + word.text.len()..];
+        behind.trim_start().starts_with('(')
     }
 
     /// Takes the next word if it is this symbol or keyword.

@@ -1,0 +1,305 @@
+//! What a rule comes to.
+
+use std::cmp::Ordering;
+
+use super::{Arithmetic, Compare, Compared, Expression, Operand, Verdict};
+use crate::board::condition::Condition;
+use crate::board::{Field, FieldFault, Fields, Metric, number};
+
+/// Makes every comparison, then asks which of them decide.
+pub(super) fn verdict(
+    rule: &Condition<Compare>,
+    fields: &Fields,
+    value_of: &dyn Fn(&Metric) -> Option<f64>,
+) -> Result<Verdict, FieldFault> {
+    let given = Given { fields, value_of };
+    let mut comparisons = Vec::new();
+    let hit = given.hit(rule, &mut comparisons)?;
+    Ok(Verdict { hit, comparisons })
+}
+
+/// What a rule is evaluated with.
+struct Given<'a> {
+    fields: &'a Fields,
+    value_of: &'a dyn Fn(&Metric) -> Option<f64>,
+}
+
+impl Given<'_> {
+    /// Unlike [`Condition::holds`] this leaves nothing out.
+    fn hit(&self, rule: &Condition<Compare>, made: &mut Vec<Compared>) -> Result<bool, FieldFault> {
+        match rule {
+            Condition::One(compare) => {
+                let compared = self.compared(compare)?;
+                let hit = compared.hit;
+                made.push(compared);
+                Ok(hit)
+            }
+            Condition::Not(inner) => Ok(!self.hit(inner, made)?),
+            Condition::All(conditions) => {
+                conditions.iter().try_fold(true, |all, condition| Ok(self.hit(condition, made)? && all))
+            }
+            Condition::Any(conditions) => {
+                conditions.iter().try_fold(false, |any, condition| Ok(self.hit(condition, made)? || any))
+            }
+        }
+    }
+
+    fn compared(&self, compare: &Compare) -> Result<Compared, FieldFault> {
+        let Compare { left, comparison, right } = compare;
+        let (left_value, right_value) = (self.value(left)?, self.value(right)?);
+        let order = match (&left_value, &right_value) {
+            (Some(Operand::Number(a)), Some(Operand::Number(b))) => {
+                self.exactly(left, right).or_else(|| a.partial_cmp(b))
+            }
+            (Some(Operand::Text(a)), Some(Operand::Text(b))) => Some(a.cmp(b)),
+            (Some(Operand::Bool(a)), Some(Operand::Bool(b))) => {
+                if comparison.needs_order() {
+                    return Err(fault(left, right, "a truth value has no order".to_owned()));
+                }
+                Some(a.cmp(b))
+            }
+            (Some(a), Some(b)) => {
+                // The field is what does not fit; where both sides are fields, the right one.
+                return Err(match right.field() {
+                    Some(_) => fault(right, left, mismatch(a, b)),
+                    None => fault(left, right, mismatch(b, a)),
+                });
+            }
+            _ => None,
+        };
+        Ok(Compared {
+            left: left.to_string(),
+            left_value,
+            comparison: *comparison,
+            right: right.to_string(),
+            right_value,
+            hit: order.is_some_and(|order| comparison.holds(order)),
+        })
+    }
+
+    /// How two sides compare that are numbers as they were written: without a float in between.
+    fn exactly(&self, left: &Expression, right: &Expression) -> Option<Ordering> {
+        number::compare(self.written(left)?, self.written(right)?)
+    }
+
+    fn written<'a>(&'a self, side: &'a Expression) -> Option<&'a str> {
+        match side {
+            Expression::Number(number) => Some(number),
+            Expression::Field(field) => match self.fields.get(field) {
+                Some(Field::Number(number)) => Some(number),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn value(&self, side: &Expression) -> Result<Option<Operand>, FieldFault> {
+        Ok(match side {
+            Expression::Text(text) => Some(Operand::Text(text.clone())),
+            Expression::Bool(truth) => Some(Operand::Bool(*truth)),
+            Expression::Field(name) => Some(match self.fields.require(name)? {
+                Field::Text(text) => Operand::Text(text.clone()),
+                Field::Bool(truth) => Operand::Bool(*truth),
+                Field::Number(number) => Operand::Number(float(name, number)?),
+            }),
+            Expression::Metric(_) | Expression::Number(_) | Expression::Negated(_) | Expression::Chain { .. } => {
+                self.number(side)?.map(Operand::Number)
+            }
+        })
+    }
+
+    /// The value of what must be a number; `None` where there is none, or none that is finite.
+    fn number(&self, side: &Expression) -> Result<Option<f64>, FieldFault> {
+        let number = match side {
+            Expression::Metric(metric) => (self.value_of)(metric),
+            Expression::Number(number) => number.parse().ok(),
+            Expression::Negated(inner) => self.number(inner)?.map(|number| -number),
+            Expression::Chain { first, rest } => {
+                let mut total = self.number(first)?;
+                for (operator, operand) in rest {
+                    // Asked for even where there is no total any more: a missing field is a fault all the same.
+                    let operand = self.number(operand)?;
+                    total = total.zip(operand).map(|(a, b)| match operator {
+                        Arithmetic::Plus => a + b,
+                        Arithmetic::Minus => a - b,
+                        Arithmetic::Times => a * b,
+                        Arithmetic::Over => a / b,
+                    });
+                }
+                total
+            }
+            Expression::Field(name) => match self.fields.require(name)? {
+                Field::Number(number) => Some(float(name, number)?),
+                other => {
+                    let detail = format!("expected a number, found {}", other.described());
+                    return Err(FieldFault::Invalid { field: name.clone(), detail });
+                }
+            },
+            // The language lets neither into arithmetic.
+            Expression::Text(_) | Expression::Bool(_) => None,
+        };
+        // Adding 0.0 turns −0 into 0.
+        Ok(number.filter(|number| number.is_finite()).map(|number| number + 0.0))
+    }
+}
+
+/// A field's number as a float.
+fn float(field: &str, number: &str) -> Result<f64, FieldFault> {
+    match number.parse::<f64>() {
+        Ok(float) if float.is_finite() => Ok(float),
+        _ => {
+            let shown: String = number.chars().take(40).collect();
+            Err(FieldFault::Invalid {
+                field: field.into(),
+                detail: format!("'{shown}' is beyond what a rule compares"),
+            })
+        }
+    }
+}
+
+fn mismatch(expected: &Operand, found: &Operand) -> String {
+    let described = |operand: &Operand| match operand {
+        Operand::Number(_) => "a number",
+        Operand::Text(_) => "a text",
+        Operand::Bool(_) => "a truth value",
+    };
+    format!("expected {}, found {}", described(expected), described(found))
+}
+
+/// A fault of the first side that is a field. One is: the language compares no others of different types.
+fn fault(side: &Expression, other: &Expression, detail: String) -> FieldFault {
+    let field = side.field().or(other.field()).unwrap_or_default();
+    FieldFault::Invalid { field: field.into(), detail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Rule;
+
+    fn fields() -> Fields {
+        let mut fields = Fields::default();
+        fields.set("amount", Field::Number("12.50".into()));
+        fields.set("big", Field::Number("9007199254740993".into()));
+        fields.set("huge", Field::Number("1e999".into()));
+        fields.set("channel", Field::Text("app".into()));
+        fields.set("ok", Field::Bool(true));
+        fields
+    }
+
+    /// COUNT says 4, SUM 10.5, and everything else nothing.
+    fn value_of(metric: &Metric) -> Option<f64> {
+        match metric.aggregate.name() {
+            "COUNT" => Some(4.0),
+            "SUM" => Some(10.5),
+            _ => None,
+        }
+    }
+
+    fn verdict(rule: &str) -> Result<Verdict, String> {
+        let rule: Rule = rule.parse().unwrap();
+        rule.evaluate(&fields(), &value_of).map_err(|fault| fault.to_string())
+    }
+
+    fn hit(rule: &str) -> bool {
+        verdict(rule).unwrap().hit
+    }
+
+    #[test]
+    fn sides_are_metrics_fields_literals_and_arithmetic() {
+        for (rule, expected) in [
+            ("COUNT(1h, e, s) > 3", true),
+            ("COUNT(1h, e, s) > 4", false),
+            ("COUNT(1h, e, s) >= 4", true),
+            ("3 < COUNT(1h, e, s)", true),
+            ("SUM(1d, e, v, s) > 3 * COUNT(1d, e, s)", false),
+            ("SUM(1d, e, v, s) / 2 - 0.25 = 5", true),
+            ("1 - 2 - 3 = -4", true),
+            ("1 - (2 - 3) = 2", true),
+            ("2 + 3 * 4 = 14", true),
+            ("(2 + 3) * 4 = 20", true),
+            ("12 / 4 / 3 = 1", true),
+            ("-amount = -12.5", true),
+            ("-(amount + 1) < --1", true),
+            ("amount = 12.5", true),
+            ("big = 9007199254740992", false),
+            ("big + 0 = 9007199254740992", true),
+            ("channel = 'app'", true),
+            ("channel != 'web'", true),
+            ("channel > 'apo'", true),
+            ("ok = true", true),
+            ("ok != ok", false),
+            ("false = true", false),
+        ] {
+            assert_eq!(hit(rule), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn and_or_not_and_parentheses_of_either_kind() {
+        for (rule, expected) in [
+            ("1 = 1 OR 1 = 1 AND 1 = 2", true),
+            ("(1 = 1 OR 1 = 1) AND 1 = 2", false),
+            ("NOT 1 = 2 AND 1 = 1", true),
+            ("NOT (1 = 1 OR 1 = 2)", false),
+            ("((1 + 1) * 2 = 4 AND (((3)) > 2))", true),
+            ("(1) = (1)", true),
+        ] {
+            assert_eq!(hit(rule), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn a_side_without_value_makes_its_comparison_false() {
+        for rule in ["AVG(1h, e, v, s) > 0", "AVG(1h, e, v, s) <= 0", "1 / 0 > 0", "0 / 0 != 1", "1e308 * 10 > 1"] {
+            assert!(!hit(rule), "{rule}");
+        }
+        let verdict = verdict("AVG(1h, e, v, s) + 1 != 3 OR NOT 1 / (2 - 2) > 0").unwrap();
+        assert!(verdict.hit);
+        assert_eq!((&verdict.comparisons[0].left_value, &verdict.comparisons[1].left_value), (&None, &None));
+    }
+
+    #[test]
+    fn every_comparison_is_reported_with_its_values() {
+        let verdict = verdict("count(1h,e,s)>5 and channel<>'web' or not ok=true").unwrap();
+        let compared = |left: &str, left_value, comparison, right: &str, right_value, hit| Compared {
+            left: left.into(),
+            left_value: Some(left_value),
+            comparison,
+            right: right.into(),
+            right_value: Some(right_value),
+            hit,
+        };
+        use crate::board::Comparison::{Equal, Greater, NotEqual};
+        use Operand::{Bool, Number, Text};
+        assert_eq!(
+            verdict.comparisons,
+            [
+                compared("COUNT(1h, e, s)", Number(4.0), Greater, "5", Number(5.0), false),
+                compared("channel", Text("app".into()), NotEqual, "'web'", Text("web".into()), true),
+                compared("ok", Bool(true), Equal, "true", Bool(true), true),
+            ]
+        );
+        assert!(!verdict.hit);
+        let shown = serde_json::to_string(&[Number(4.0), Number(0.5), Text("a".into()), Bool(true)]).unwrap();
+        assert_eq!(shown, r#"[4,0.5,"a",true]"#);
+    }
+
+    #[test]
+    fn faults_name_the_field() {
+        for (rule, fault) in [
+            ("gone > 1", "the field 'gone' is missing"),
+            ("1 = 1 OR 1 / 0 + gone > 1", "the field 'gone' is missing"),
+            ("channel > 1", "the field 'channel': expected a number, found a text"),
+            ("'app' = amount", "the field 'amount': expected a text, found a number"),
+            ("amount = ok", "the field 'ok': expected a number, found a truth value"),
+            ("COUNT(1h, e, s) > channel", "the field 'channel': expected a number, found a text"),
+            ("channel * 2 > 1", "the field 'channel': expected a number, found a text"),
+            ("-ok > 1", "the field 'ok': expected a number, found a truth value"),
+            ("ok < ok", "the field 'ok': a truth value has no order"),
+            ("huge > 1", "the field 'huge': '1e999' is beyond what a rule compares"),
+        ] {
+            assert_eq!(verdict(rule), Err(fault.to_owned()), "{rule}");
+        }
+    }
+}
