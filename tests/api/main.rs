@@ -6,12 +6,15 @@ mod site;
 
 mod boards;
 mod document;
+mod evaluate;
 mod failures;
 mod hostile;
 mod increments;
 mod operations;
+mod query;
 mod rankings;
 mod refusals;
 mod rolling;
 mod streams;
 mod subjects;
+mod windows;
