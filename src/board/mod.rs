@@ -8,8 +8,8 @@
 //!   [`Board`]: a definition, validated and given its generation.
 //! - [`Event`] and [`Fields`]: what happened; [`Key`] and [`Filter`]: what a metric reads of it; [`Change`]: what it
 //!   does to a subject.
-//! - [`Edge`]: how the oldest slot of a window counts.
 //! - [`language`]: how metrics, filters and rules are written; [`Rule`]: a condition on what metrics say.
+//! - [`Edge`]: how the oldest slot of a window counts.
 //! - [`Tally`]: what a subject has in a slot; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: about how many.
 
 mod amount;

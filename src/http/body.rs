@@ -39,7 +39,7 @@ pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
         _ if essence.eq_ignore_ascii_case("application/json") => Ok(Format::Json),
         _ if essence.eq_ignore_ascii_case("application/x-ndjson") => Ok(Format::Ndjson),
         _ => Err(unsupported(format!(
-            "a body of type '{}' is not read; send application/json or, for increments, application/x-ndjson",
+            "a body of type '{}' is not read; send application/json or, for events, increments and samples, application/x-ndjson",
             essence.chars().take(64).collect::<String>()
         ))),
     }
@@ -55,7 +55,7 @@ pub(super) async fn read_json(
         Format::Json => read(payload, options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
-            "only increments can be sent as NDJSON; send application/json here",
+            "only events, increments and samples can be sent as NDJSON; send application/json here",
         )),
     }
 }

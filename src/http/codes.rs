@@ -40,7 +40,7 @@ macro_rules! request_codes {
 
 macro_rules! item_codes {
     ($($(#[doc = $doc:literal])+ $name:ident = $code:literal;)+) => {
-        /// Why one increment of a request was not counted, while the rest was.
+        /// Why one item of a request (an increment, a sample, an event) was not counted, while the rest was.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ItemCode {
             $($(#[doc = $doc])+ $name,)+
@@ -82,6 +82,8 @@ request_codes! {
     BoardConflict = "board_conflict", CONFLICT, "The board exists with another definition";
     /// The board was removed or defined anew while the request was under way.
     BoardChanged = "board_changed", CONFLICT, "The board changed meanwhile";
+    /// The board takes no samples, because its metric counts values or its windows have no slots to set.
+    SamplesUnsupported = "samples_unsupported", CONFLICT, "The board takes no samples";
     /// A simulated clock moves forward only; `now` is what it reads.
     ClockBackward = "clock_backward", CONFLICT, "The clock moves forward only";
     /// The body, or the number of its items, is beyond what one request may have; `limit` says how much that is.
@@ -135,7 +137,7 @@ item_codes! {
     AmountOutOfRange = "amount_out_of_range";
     /// The amount has more decimals than the board keeps.
     AmountPrecision = "amount_precision";
-    /// The amount is not a JSON number.
+    /// The amount, or the value of AVG, MIN or MAX, is not a JSON number.
     InvalidAmount = "invalid_amount";
     /// The subject is missing, not a string, empty, longer than 512 bytes, or has control characters.
     InvalidSubject = "invalid_subject";
@@ -143,7 +145,7 @@ item_codes! {
     InvalidId = "invalid_id";
     /// The time is not RFC 3339.
     InvalidAt = "invalid_at";
-    /// The increment has a field that does not exist.
+    /// The item has a field that does not exist, or that the board's metric does not take.
     UnknownField = "unknown_field";
     /// The item of the batch is not an increment at all, or names a field twice.
     InvalidIncrement = "invalid_increment";
@@ -151,6 +153,22 @@ item_codes! {
     MalformedLine = "malformed_line";
     /// The line of the stream is longer than allowed.
     LineTooLong = "line_too_long";
+    /// The value is missing, or not one that the board's metric counts.
+    InvalidValue = "invalid_value";
+    /// A retraction, or a sample, does not say when.
+    MissingAt = "missing_at";
+    /// The metric cannot undo what it has counted: MIN, MAX and APPROX_COUNT_DISTINCT cannot.
+    RetractionUnsupported = "retraction_unsupported";
+    /// The item of the batch is not a sample at all, or names a field twice.
+    InvalidSample = "invalid_sample";
+    /// The item of the batch is not an event at all, names a field twice, or has too many.
+    InvalidEvent = "invalid_event";
+    /// The type of the event is missing, not a string, empty, longer than 128 bytes, or has control characters.
+    InvalidType = "invalid_type";
+    /// The event lacks a field that the board's metric needs; `field` names it.
+    MissingField = "missing_field";
+    /// A field of the event is not what the board's metric takes; `field` names it.
+    InvalidField = "invalid_field";
 }
 
 impl Serialize for Code {

@@ -13,6 +13,7 @@ use metrics::{
 };
 
 use super::codes::ItemCode;
+use super::events::EventCounts;
 use super::increments::Counts;
 
 /// Requests answered, by `route`, `method` and `status` (`2xx`, …).
@@ -21,8 +22,11 @@ pub const REQUESTS: &str = "rolltop_http_requests_total";
 pub const DURATION: &str = "rolltop_http_request_duration_seconds";
 /// Requests being answered now.
 pub const IN_FLIGHT: &str = "rolltop_http_requests_in_flight";
-/// Increments by `outcome`: `accepted`, `duplicate`, or the code of the rejection.
+/// Increments by `outcome`: `accepted`, `duplicate`, or the code of the rejection. What an event does to each board is
+/// one, and so is a sample.
 pub const INCREMENTS: &str = "rolltop_increments_total";
+/// Events by `outcome`: `accepted` (by one board at least), `duplicate`, `unmatched`, `unknown`, or `rejected` by all.
+pub const EVENTS: &str = "rolltop_events_total";
 
 /// Tells the recorder what each of them is.
 pub(super) fn describe() {
@@ -30,6 +34,7 @@ pub(super) fn describe() {
     describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from a request's head to its answer's head");
     describe_gauge!(IN_FLIGHT, "Requests being answered now");
     describe_counter!(INCREMENTS, "Increments by outcome: accepted, duplicate, or the code of the rejection");
+    describe_counter!(EVENTS, "Events by outcome: accepted, duplicate, unmatched, unknown, rejected");
 }
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
@@ -124,15 +129,50 @@ impl Tally {
 
     /// Adds what a receipt's numbers have grown by.
     pub(super) fn record(&self, before: Counts, now: Counts) {
-        let grown = |counter: &Counter, before: u64, now: u64| {
-            if now > before {
-                counter.increment(now - before);
-            }
-        };
         grown(&self.accepted, before.accepted, now.accepted);
         grown(&self.duplicates, before.duplicates, now.duplicates);
         for (counter, code) in self.rejected.iter().zip(ItemCode::ALL) {
-            grown(counter, before.rejected(*code), now.rejected(*code));
+            grown(counter, before.rejected.of(*code), now.rejected.of(*code));
         }
+    }
+}
+
+/// Counts events by what became of them, and what they did to boards.
+pub(super) struct EventTally {
+    accepted: Counter,
+    duplicates: Counter,
+    unmatched: Counter,
+    unknown: Counter,
+    rejected: Counter,
+    increments: Tally,
+}
+
+impl EventTally {
+    pub(super) fn new() -> Self {
+        let outcome = |outcome: &'static str| counter!(EVENTS, "outcome" => outcome);
+        Self {
+            accepted: outcome("accepted"),
+            duplicates: outcome("duplicate"),
+            unmatched: outcome("unmatched"),
+            unknown: outcome("unknown"),
+            rejected: outcome("rejected"),
+            increments: Tally::new(),
+        }
+    }
+
+    /// Adds what a receipt's numbers have grown by.
+    pub(super) fn record(&self, before: EventCounts, now: EventCounts) {
+        grown(&self.accepted, before.accepted, now.accepted);
+        grown(&self.duplicates, before.duplicates, now.duplicates);
+        grown(&self.unmatched, before.unmatched, now.unmatched);
+        grown(&self.unknown, before.unknown, now.unknown);
+        grown(&self.rejected, before.refused, now.refused);
+        self.increments.record(before.on_boards, now.on_boards);
+    }
+}
+
+fn grown(counter: &Counter, before: u64, now: u64) {
+    if now > before {
+        counter.increment(now - before);
     }
 }

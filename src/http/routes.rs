@@ -10,12 +10,12 @@ use actix_web::{HttpRequest, HttpResponse, Route, guard};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::codes::Code::{self, *};
-use super::meters::{self, RouteMeters, Tally};
+use super::meters::{self, EventTally, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
 use super::{
-    HttpState, boards, clock, evaluate, increments, openapi, operations, query, rankings, rollover, rules, subjects,
-    values, welcome, windows,
+    HttpState, boards, clock, evaluate, events, increments, openapi, operations, query, rankings, rollover, rules,
+    samples, subjects, values, welcome, windows,
 };
 
 /// One operation.
@@ -53,6 +53,13 @@ const fn operation(
 /// In the order in which paths are matched: the one that is called most comes first.
 pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::POST, "/v1/boards/{board}/increments", || web::to(increments::add), &[QUERY, BODY, BOARD, WRITE]),
+    operation(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged], WRITE]),
+    operation(
+        Method::PUT,
+        "/v1/boards/{board}/samples",
+        || web::to(samples::put),
+        &[QUERY, BODY, BOARD, &[SamplesUnsupported], WRITE],
+    ),
     operation(
         Method::GET,
         "/v1/boards/{board}/rankings",
@@ -164,6 +171,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
         app.app_data(state)
             .app_data(document)
             .app_data(Data::new(Tally::new()))
+            .app_data(Data::new(EventTally::new()))
             .route("/swagger-ui", web::get().to(to_explorer))
             .service(
                 SwaggerUi::new("/swagger-ui/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true)),

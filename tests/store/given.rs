@@ -1,6 +1,6 @@
 //! Short forms for what a test is given.
 
-use rolltop::board::{Amount, BoardName, Change, Definition, EventId, Subject, Tally, Timestamp, Value};
+use rolltop::board::{Amount, BoardName, Change, Counted, Definition, EventId, Subject, Tally, Timestamp, Value};
 use rolltop::store::{Increment, Reading};
 
 pub fn t(text: &str) -> Timestamp {
@@ -22,6 +22,35 @@ pub fn definition(metric: &str, slot: &str) -> Definition {
 /// An increment that happens now and carries no id.
 pub fn plus(who: &str, amount: i64) -> Increment {
     Increment { subject: subject(who), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
+}
+
+/// The definition of a board without a ranking.
+pub fn unranked(metric: &str, slot: &str) -> Definition {
+    Definition { ranked: false, ..definition(metric, slot) }
+}
+
+pub fn value(text: &str) -> Counted {
+    Counted::parse(text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A value that was seen now.
+pub fn seen(who: &str, what: &str) -> Increment {
+    Increment { change: Change::Seen(value(what)), ..plus(who, 0) }
+}
+
+/// A sample of a sum or an extreme.
+pub fn sample(who: &str, sum: i64, at: &str) -> Increment {
+    sample_of(who, sum, 1, at)
+}
+
+/// A sample of so many measurements.
+pub fn sample_of(who: &str, sum: i64, count: i64, at: &str) -> Increment {
+    Increment { change: Change::Set { sum: Amount(sum), count }, ..plus(who, 0).at(at) }
+}
+
+/// A mean as a score.
+pub fn mean(sum: i64, count: i64) -> Option<Value> {
+    Some(Value::Real(sum as f64 / count as f64))
 }
 
 /// A whole score.
@@ -73,6 +102,8 @@ pub trait With {
     fn at(self, time: &str) -> Self;
     fn at_time(self, time: Timestamp) -> Self;
     fn id(self, id: &str) -> Self;
+    /// What undoes it.
+    fn undone(self) -> Self;
 }
 
 impl With for Increment {
@@ -86,5 +117,9 @@ impl With for Increment {
 
     fn id(self, id: &str) -> Self {
         Increment { id: Some(EventId::parse(id).unwrap_or_else(|error| panic!("{error}"))), ..self }
+    }
+
+    fn undone(self) -> Self {
+        Increment { retract: true, ..self }
     }
 }

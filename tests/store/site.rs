@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rolltop::board::{Board, Definition, Timestamp};
+use rolltop::board::{Board, Definition, Tally, Timestamp, Value};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
-    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, RetireStep, Store,
+    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, Reach, RetireStep, Store,
 };
 use tempfile::TempDir;
 
-use crate::given::{Units, definition, exact, name, t};
+use crate::given::{Units, definition, exact, name, subject, t, unranked};
 use crate::oracle::Oracle;
 use crate::redis_server::{Engine, RedisServer};
 
@@ -158,6 +158,12 @@ impl Site {
         self.define("board", &definition(metric, slot)).await
     }
 
+    /// Defines the same with a ranking and without.
+    pub async fn both(&self, metric: &str, slot: &str) -> [Arc<Board>; 2] {
+        let unranked = self.define("unranked", &unranked(metric, slot)).await;
+        [self.board(metric, slot).await, unranked]
+    }
+
     pub async fn define(&self, board: &str, definition: &Definition) -> Arc<Board> {
         match self.store.define(&name(board), definition).await.unwrap() {
             Defined::Created(board) => board,
@@ -210,6 +216,55 @@ impl Site {
                 return lines;
             }
         }
+    }
+
+    /// What a board says of one subject once nothing is retiring, having seen that every way of asking says the same.
+    pub async fn value(&self, board: &Arc<Board>, who: &str) -> Option<Value> {
+        self.retire(board).await;
+        let who = subject(who);
+        let standing = self.other.standing(board, &who).await.unwrap();
+        let reading = self.store.count(board, &who, Reach::Slots(board.slots())).await.unwrap();
+        assert_eq!(reading.value(board), standing.score, "{who}: {reading:?}");
+        assert_eq!((reading.tallies, reading.capped), (standing.slots, standing.capped), "{who}");
+        if board.is_ranked() {
+            let lookup = self.other.lookup(board, std::slice::from_ref(&who)).await.unwrap();
+            assert_eq!(standing.rank.is_some(), board.kind().ranks(standing.score), "{who}");
+            assert_eq!(lookup.scores, [standing.score.filter(|_| standing.rank.is_some())], "{who}");
+        } else {
+            assert_eq!((standing.rank, standing.total, standing.better), (None, 0, 0), "{who}");
+        }
+        standing.score
+    }
+
+    /// The value of a subject's newest slots.
+    pub async fn newest(&self, board: &Arc<Board>, who: &str, slots: u32) -> Option<Value> {
+        self.store.count(board, &subject(who), Reach::Slots(slots)).await.unwrap().value(board)
+    }
+
+    /// What a subject has in each slot.
+    pub async fn slots(&self, board: &Arc<Board>, who: &str) -> Vec<(String, Tally)> {
+        let standing = self.store.standing(board, &subject(who)).await.unwrap();
+        standing.slots.into_iter().map(|(slot, tally)| (slot.to_string(), tally)).collect()
+    }
+
+    /// The ranking with its scores as floats, once nothing is retiring.
+    pub async fn means(&self, board: &Arc<Board>) -> Vec<(u64, String, f64)> {
+        self.retire(board).await;
+        let page = self.store.page(board, 0, 100).await.unwrap();
+        page.items.into_iter().map(|line| (line.rank, line.subject.as_str().to_owned(), line.score.as_f64())).collect()
+    }
+
+    /// How many subjects are ranked, once nothing is retiring.
+    pub async fn ranking_size(&self, board: &Arc<Board>) -> u64 {
+        self.retire(board).await;
+        self.store.page(board, 0, 1).await.unwrap().total
+    }
+
+    /// The values a subject was seen with, newest first.
+    pub async fn values(&self, board: &Arc<Board>, who: &str) -> Vec<(String, String)> {
+        let values = self.store.values(board, &subject(who), 0, 1_000).await.unwrap();
+        assert_eq!(values.total, values.items.len() as u64);
+        values.items.into_iter().map(|(value, at)| (value.as_str().to_owned(), at.to_string())).collect()
     }
 
     /// Audits everything through both instances in turn; answers how many subjects were compared.

@@ -46,7 +46,7 @@ pub(in crate::http) struct BatchBody {
     increments: Vec<IncrementBody>,
 }
 
-/// An amount for one subject.
+/// An amount for one subject, or a value.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Increment)]
@@ -54,15 +54,112 @@ pub(in crate::http) struct BatchBody {
 pub(in crate::http) struct IncrementBody {
     #[schema(schema_with = schemas::subject)]
     subject: String,
-    /// How much; 1 if absent. May be negative. At most as many decimals as the board keeps, read exactly.
+    /// COUNT and SUM: how much; 1 if absent. May be negative. At most as many decimals as the board keeps, read
+    /// exactly.
     #[schema(schema_with = schemas::amount, required = false)]
     amount: f64,
+    /// The other metrics: the number measured (AVG, MIN, MAX), or the text seen (the distinct ones).
+    #[schema(schema_with = schemas::value_to_count, required = false)]
+    value: String,
     /// When it happened; the store's now if absent.
     #[schema(schema_with = schemas::time, required = false)]
     at: String,
     /// Counts once per board and subject, for as long as the window, at most a day, after it arrived.
     #[schema(schema_with = schemas::id, required = false)]
     id: String,
+    /// Undoes its twin, which happened at `at`.
+    #[schema(required = false)]
+    retract: bool,
+}
+
+/// One sample, or a batch.
+#[derive(ToSchema)]
+#[schema(as = Samples)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+#[serde(untagged)]
+pub(in crate::http) enum SamplesBody {
+    One(SampleBody),
+    Many(SampleBatchBody),
+}
+
+/// A batch of samples.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SampleBatch)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+pub(in crate::http) struct SampleBatchBody {
+    /// Each stands for itself: one that cannot be set does not hold up the others.
+    #[schema(max_items = 100000)]
+    samples: Vec<SampleBody>,
+}
+
+/// What a subject has in one slot.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Sample)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+pub(in crate::http) struct SampleBody {
+    #[schema(schema_with = schemas::subject)]
+    subject: String,
+    /// Which slot: the one that contains this time or, with `stamp = "end"`, the one that ends with it or contains it.
+    #[schema(schema_with = schemas::time)]
+    at: String,
+    /// COUNT and SUM: what the slot holds. Read exactly.
+    #[schema(required = false)]
+    amount: f64,
+    /// AVG: the measurements added up, with `count`. Read exactly.
+    #[schema(required = false)]
+    sum: f64,
+    /// AVG: how many measurements, with `sum`.
+    #[schema(minimum = 0, required = false)]
+    count: i64,
+    /// MIN and MAX: the slot's extreme. Read exactly.
+    #[schema(required = false)]
+    value: f64,
+}
+
+/// One event, or a batch.
+#[derive(ToSchema)]
+#[schema(as = Events)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+#[serde(untagged)]
+pub(in crate::http) enum EventsBody {
+    One(EventBody),
+    Many(EventBatchBody),
+}
+
+/// A batch of events.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = EventBatch)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+pub(in crate::http) struct EventBatchBody {
+    /// Each stands for itself: one that cannot be counted does not hold up the others.
+    #[schema(max_items = 100000)]
+    events: Vec<EventBody>,
+}
+
+/// Something that happened.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Event)]
+#[expect(dead_code, reason = "only described; bodies are read without copying")]
+pub(in crate::http) struct EventBody {
+    /// Boards whose metric names this type take it.
+    #[schema(min_length = 1, max_length = 128, example = "login")]
+    r#type: String,
+    /// What metrics read: texts, numbers, truth values. Null is the same as absent.
+    #[schema(schema_with = schemas::fields, required = false)]
+    fields: String,
+    /// When it happened; the store's now if absent.
+    #[schema(schema_with = schemas::time, required = false)]
+    at: String,
+    /// Counts once per board and subject, for as long as the board's window, at most a day, after it arrived.
+    #[schema(schema_with = schemas::id, required = false)]
+    id: String,
+    /// Undoes its twin, which happened at `at`.
+    #[schema(required = false)]
+    retract: bool,
 }
 
 /// Subjects to look up.

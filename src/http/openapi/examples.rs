@@ -31,6 +31,11 @@ pub(super) fn problem(code: Code) -> Problem {
         .with("keys", vec!["slot"])
         .with("existing", board()),
         Code::BoardChanged => says("the board was removed or defined anew meanwhile"),
+        Code::SamplesUnsupported => says(
+            "board 'users-per-device' counts the values of COUNT_DISTINCT(30d, login, device_id, user_id), which no \
+             number can set; send increments",
+        )
+        .with("board", "users-per-device"),
         Code::ClockBackward => {
             says("the clock reads 2026-01-02T00:00:00Z; it moves forward only").with("now", "2026-01-02T00:00:00Z")
         }

@@ -23,11 +23,13 @@ use super::codes::Code;
 use super::problem::PROBLEM_JSON;
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    boards, clock, evaluate, increments, operations, query, rankings, rollover, rules, subjects, values, welcome,
-    windows,
+    boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples, subjects,
+    values, welcome, windows,
 };
 
-pub(super) use bodies::{ClockBody, DefinitionBody, EvaluateBody, IncrementsBody, LookupBody, QueriesBody};
+pub(super) use bodies::{
+    ClockBody, DefinitionBody, EvaluateBody, EventsBody, IncrementsBody, LookupBody, QueriesBody, SamplesBody,
+};
 pub(super) use examples::board as board_example;
 pub(super) use schemas::{
     board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
@@ -39,14 +41,16 @@ pub(super) use schemas::{
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
-        increments::add, rankings::page, rankings::lookup, subjects::standing, windows::window, values::values,
-        subjects::neighbors, subjects::remove, query::query, evaluate::evaluate, rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
+        events::add, increments::add, samples::put, rankings::page, rankings::lookup, subjects::standing,
+        windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
+        rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome,
     ),
     components(schemas(bodies::ProblemBody)),
     tags(
-        (name = "increments", description = "Counting: one, a batch, or a stream."),
+        (name = "events", description = "What happened: one, a batch, or a stream, for every board that counts it."),
+        (name = "increments", description = "Counting on one board: one, a batch, or a stream; samples."),
         (name = "rankings", description = "What is on top."),
         (name = "subjects", description = "One subject: its standing, shorter windows, neighbours, removal."),
         (name = "features", description = "What rules ask: many questions at once, and whether rules hit."),

@@ -1,5 +1,6 @@
 //! Schemas of values that occur all over the API.
 
+use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
     AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Ref, Schema, SchemaFormat,
@@ -65,7 +66,8 @@ pub(in crate::http) fn score() -> Object {
 }
 
 pub(in crate::http) fn amount() -> Object {
-    let what = "How much; 1 if absent. May be negative. At most as many decimals as the board keeps, read exactly.";
+    let what = "COUNT and SUM: how much; 1 if absent. May be negative. At most as many decimals as the board keeps, \
+                read exactly.";
     ObjectBuilder::new().schema_type(Type::Number).description(Some(what)).build()
 }
 
@@ -147,4 +149,12 @@ pub(super) fn id() -> Object {
         .description(Some(once))
         .examples(["e-81"])
         .build()
+}
+
+pub(super) fn value_to_count() -> Object {
+    let what = "AVG, MIN, MAX: the number measured, with at most as many decimals as the board keeps, read exactly. \
+                COUNT_DISTINCT, APPROX_COUNT_DISTINCT: the text seen, 1 to 512 bytes of UTF-8 without control \
+                characters; of a number or a truth value its own text.";
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    ObjectBuilder::new().schema_type(types).description(Some(what)).examples([json!("user-7"), json!(21.5)]).build()
 }

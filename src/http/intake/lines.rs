@@ -2,7 +2,7 @@
 
 /// What one line turned out to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(in crate::http) enum Line<'a> {
     /// A line that is not blank, without its end.
     Text(&'a [u8]),
     /// A line of more bytes than allowed; its content is dropped as it arrives.

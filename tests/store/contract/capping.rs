@@ -1,0 +1,140 @@
+//! COUNT_DISTINCT with `max_values`: what was seen longest ago is dropped, and answers say so.
+
+use std::sync::Arc;
+
+use rolltop::board::{Board, Definition};
+use rolltop::store::Reach;
+
+use crate::given::{With, definition, exact, seen, subject};
+use crate::site::{Site, counted};
+
+const SEVEN: &str = "2026-01-01T07:10:00Z";
+const EIGHT: &str = "2026-01-01T08:10:00Z";
+const NINE: &str = "2026-01-01T09:10:00Z";
+
+async fn boards(site: &Site, most: u32) -> [Arc<Board>; 2] {
+    let ranked = Definition { max_values: Some(most), ..definition("COUNT_DISTINCT(3h, login, device, user)", "1h") };
+    let unranked = Definition { ranked: false, ..ranked.clone() };
+    [site.define("ranked", &ranked).await, site.define("unranked", &unranked).await]
+}
+
+async fn left(site: &Site, board: &Arc<Board>) -> Vec<String> {
+    site.values(board, "d").await.into_iter().map(|(value, _)| value).collect()
+}
+
+async fn is_capped(site: &Site, board: &Arc<Board>, slots: u32) -> bool {
+    let (who, reach) = (subject("d"), Reach::Slots(slots));
+    let reading = site.store.count(board, &who, reach).await.unwrap();
+    if slots == board.slots() {
+        let standing = site.store.standing(board, &who).await.unwrap();
+        let values = site.store.values(board, &who, 0, 1).await.unwrap();
+        assert_eq!((standing.capped, values.capped), (reading.capped, reading.capped));
+    }
+    reading.capped
+}
+
+pub async fn the_value_seen_longest_ago_is_dropped(site: Site) {
+    let boards = boards(&site, 3).await;
+    for board in &boards {
+        let items = [("u1", SEVEN), ("u2", EIGHT), ("u3", NINE)].map(|(what, at)| seen("d", what).at(at));
+        site.count(board, items.to_vec()).await;
+        assert!(!is_capped(&site, board, 3).await);
+        assert_eq!(site.score(board, vec![seen("d", "u4")]).await, [counted(3)]);
+        assert_eq!(left(&site, board).await, ["u4", "u3", "u2"]);
+        assert_eq!(site.value(board, "d").await, exact(3));
+        assert!(is_capped(&site, board, 3).await);
+        // Another subject has as many of its own.
+        site.count(board, vec![seen("e", "u1"), seen("e", "u2"), seen("e", "u3")]).await;
+        assert!(!site.store.standing(board, &subject("e")).await.unwrap().capped);
+    }
+    site.audit(&boards[0]).await;
+}
+
+pub async fn of_values_seen_at_once_the_smallest_bytes_are_dropped(site: Site) {
+    for board in boards(&site, 2).await {
+        let items = ["b", "é", "B", "日"].map(|what| seen("d", what).at(NINE));
+        site.count(&board, items.to_vec()).await;
+        assert_eq!(left(&site, &board).await, ["日", "é"]);
+        site.count(&board, vec![seen("d", "a").at(NINE)]).await;
+        // The one just added goes itself.
+        assert_eq!(left(&site, &board).await, ["日", "é"]);
+        assert_eq!(site.value(&board, "d").await, exact(2));
+    }
+}
+
+pub async fn a_late_value_may_be_dropped_at_once(site: Site) {
+    for board in boards(&site, 2).await {
+        site.count(&board, vec![seen("d", "u1").at(NINE), seen("d", "u2").at(NINE)]).await;
+        assert_eq!(site.score(&board, vec![seen("d", "u3").at(SEVEN)]).await, [counted(2)]);
+        assert_eq!(left(&site, &board).await, ["u2", "u1"]);
+        // Capped are the windows that reach back to it.
+        assert!(is_capped(&site, &board, 3).await);
+        assert!(!is_capped(&site, &board, 2).await);
+        assert!(!is_capped(&site, &board, 1).await);
+        // Seen once more, a value that is known drops none.
+        site.count(&board, vec![seen("d", "u1")]).await;
+        assert_eq!(left(&site, &board).await, ["u1", "u2"]);
+        assert!(!is_capped(&site, &board, 2).await);
+    }
+}
+
+pub async fn capped_ends_when_what_was_dropped_has_left(site: Site) {
+    let boards = boards(&site, 2).await;
+    for board in &boards {
+        site.count(board, vec![seen("d", "u1").at(EIGHT), seen("d", "u2"), seen("d", "u3"), seen("d", "u4").at(SEVEN)])
+            .await;
+        assert!(is_capped(&site, board, 2).await);
+        assert!(!is_capped(&site, board, 1).await);
+    }
+    for (now, capped) in [
+        ("2026-01-01T10:00:00Z", true),
+        ("2026-01-01T10:59:59.999Z", true),
+        ("2026-01-01T11:00:00Z", false),
+        ("2026-01-01T12:00:00Z", false),
+    ] {
+        site.clock(now).await;
+        for board in &boards {
+            assert_eq!(is_capped(&site, board, 3).await, capped, "{now}");
+        }
+        site.retire(&boards[0]).await;
+        assert_eq!(is_capped(&site, &boards[0], 3).await, capped, "{now}");
+    }
+}
+
+pub async fn values_that_expired_make_room(site: Site) {
+    let boards = boards(&site, 2).await;
+    for board in &boards {
+        site.count(board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(NINE)]).await;
+    }
+    site.clock("2026-01-01T10:00:00Z").await;
+    for board in &boards {
+        // u1 is remembered no longer, though its slot may still be retiring.
+        site.count(board, vec![seen("d", "u3")]).await;
+        assert!(!is_capped(&site, board, 3).await);
+        assert_eq!(left(&site, board).await, ["u3", "u2"]);
+        assert_eq!(site.value(board, "d").await, exact(2));
+    }
+    site.audit(&boards[0]).await;
+}
+
+pub async fn retracted_values_make_room(site: Site) {
+    for board in boards(&site, 2).await {
+        site.count(&board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(EIGHT)]).await;
+        site.count(&board, vec![seen("d", "u1").at(EIGHT).undone(), seen("d", "u3").at(EIGHT)]).await;
+        assert_eq!(left(&site, &board).await, ["u3", "u2"]);
+        assert!(!is_capped(&site, &board, 3).await);
+        assert_eq!(site.value(&board, "d").await, exact(2));
+    }
+}
+
+pub async fn no_more_tombstones_than_values_are_kept(site: Site) {
+    for board in boards(&site, 2).await {
+        let gone = |what, at| seen("d", what).at(at).undone();
+        site.count(&board, vec![gone("u1", SEVEN), gone("u2", EIGHT), gone("u3", NINE)]).await;
+        assert!(!is_capped(&site, &board, 3).await);
+        // Of u1 nothing is known any longer, so its late twin counts; those of the others do not.
+        let twins = vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(SEVEN), seen("d", "u3").at(SEVEN)];
+        assert_eq!(site.score(&board, twins).await, [counted(1); 3]);
+        assert_eq!(left(&site, &board).await, ["u1"]);
+    }
+}

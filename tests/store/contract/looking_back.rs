@@ -1,0 +1,167 @@
+//! Unranked boards read as of a time that has passed.
+
+use std::sync::Arc;
+
+use rolltop::board::{Board, Definition, Frame, Value, Window};
+use rolltop::store::{Ask, Reach, Reading, Result, StoreError};
+
+use crate::given::{With, exact, mean, plus, seen, subject, t, unranked};
+use crate::site::Site;
+
+async fn read(site: &Site, board: &Arc<Board>, reach: Reach, as_of: &str) -> Result<Reading> {
+    let ask = Ask { board: board.clone(), subject: subject("a"), reach, as_of: Some(t(as_of)) };
+    site.store.read(vec![ask]).await.pop().unwrap()
+}
+
+async fn value_at(site: &Site, board: &Arc<Board>, slots: u32, as_of: &str) -> Option<Value> {
+    let reading = read(site, board, Reach::Slots(slots), as_of).await.unwrap();
+    assert_eq!(reading.slots, slots);
+    reading.value(board)
+}
+
+async fn beyond(site: &Site, board: &Arc<Board>, reach: Reach, as_of: &str, floor: &str) {
+    let answer = read(site, board, reach, as_of).await;
+    let right = matches!(answer, Err(StoreError::BeyondWindow { floor: found }) if found == t(floor));
+    assert!(right, "{reach:?} as of {as_of}: {answer:?}");
+}
+
+/// An hourly board on which `a` was counted 1, 2, 4, … in the hours from 09 to 16.
+async fn kept(site: &Site, metric: &str, keep: Option<&str>) -> Arc<Board> {
+    let keep = keep.map(|keep| keep.parse().unwrap());
+    let board = site.define("kept", &Definition { keep, ..unranked(metric, "1h") }).await;
+    for hour in 9..=16 {
+        site.clock(&format!("2026-01-01T{hour:02}:30:00Z")).await;
+        site.count(&board, vec![plus("a", 1 << (hour - 9)), plus("b", 1)]).await;
+    }
+    board
+}
+
+pub async fn a_window_inside_keep_is_read_as_it_was(site: Site) {
+    let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
+    // Kept are the hours from 11 to 16; now is 16:30.
+    for (as_of, slots, sum) in [
+        ("2026-01-01T16:30:00Z", 3, 32 + 64 + 128),
+        ("2026-01-01T16:00:00Z", 3, 32 + 64 + 128),
+        ("2026-01-01T15:59:59.999Z", 3, 16 + 32 + 64),
+        ("2026-01-01T15:00:00Z", 2, 32 + 64),
+        ("2026-01-01T13:00:00Z", 3, 4 + 8 + 16),
+        ("2026-01-01T11:59:00Z", 1, 4),
+    ] {
+        assert_eq!(value_at(&site, &board, slots, as_of).await, exact(sum), "{as_of}");
+    }
+    let reading = read(&site, &board, Reach::Slots(2), "2026-01-01T13:20:00Z").await.unwrap();
+    let window =
+        Window { floor: t("2026-01-01T12:00:00Z"), head: t("2026-01-01T13:00:00Z"), end: t("2026-01-01T14:00:00Z") };
+    assert_eq!(reading.frame, Frame { window, as_of: t("2026-01-01T16:30:00Z"), retiring: 0 });
+    assert_eq!((reading.tallies.len(), reading.capped), (2, false));
+}
+
+pub async fn beyond_keep_is_an_error(site: Site) {
+    let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
+    let kept_from = "2026-01-01T11:00:00Z";
+    for (slots, as_of) in [
+        (3, "2026-01-01T12:59:59.999Z"),
+        (2, "2026-01-01T11:30:00Z"),
+        (1, "2026-01-01T10:59:59.999Z"),
+        (1, "1970-01-01T00:00:00Z"),
+        (4, "2026-01-01T16:00:00Z"),
+        // It has not come yet.
+        (1, "2026-01-01T16:30:00.001Z"),
+        (1, "2026-01-01T17:00:00Z"),
+    ] {
+        beyond(&site, &board, Reach::Slots(slots), as_of, kept_from).await;
+    }
+    for (from, as_of) in [
+        ("2026-01-01T10:59:59.999Z", "2026-01-01T12:00:00Z"),
+        // More slots than the window has.
+        ("2026-01-01T12:00:00Z", "2026-01-01T15:00:00Z"),
+    ] {
+        beyond(&site, &board, Reach::From(t(from)), as_of, kept_from).await;
+    }
+    // What was kept goes as time goes on.
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T11:30:00Z").await, exact(4));
+    site.clock("2026-01-01T17:00:00Z").await;
+    beyond(&site, &board, Reach::Slots(1), "2026-01-01T11:30:00Z", "2026-01-01T12:00:00Z").await;
+    // And a subject that was written to after that still has what is kept.
+    site.count(&board, vec![plus("a", 1_000)]).await;
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T12:00:00Z").await, exact(8));
+    assert_eq!(value_at(&site, &board, 3, "2026-01-01T17:00:00Z").await, exact(64 + 128 + 1_000));
+}
+
+pub async fn one_slot_beyond_the_window_is_kept_unless_told(site: Site) {
+    let board = kept(&site, "COUNT(3h, login, device)", None).await;
+    assert_eq!(value_at(&site, &board, 3, "2026-01-01T15:00:00Z").await, exact(16 + 32 + 64));
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T13:59:00Z").await, exact(16));
+    beyond(&site, &board, Reach::Slots(2), "2026-01-01T13:59:00Z", "2026-01-01T13:00:00Z").await;
+    beyond(&site, &board, Reach::Slots(3), "2026-01-01T14:59:59.999Z", "2026-01-01T13:00:00Z").await;
+}
+
+pub async fn a_past_window_may_begin_at_a_time(site: Site) {
+    let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
+    for (from, as_of, sum, slots) in [
+        ("2026-01-01T12:00:00Z", "2026-01-01T14:00:00Z", 8 + 16 + 32, 3),
+        ("2026-01-01T12:59:59.999Z", "2026-01-01T13:00:00Z", 8 + 16, 2),
+        ("2026-01-01T13:10:00Z", "2026-01-01T13:05:00Z", 16, 1),
+        ("2026-01-01T15:00:00Z", "2026-01-01T13:00:00Z", 16, 1),
+    ] {
+        let reading = read(&site, &board, Reach::From(t(from)), as_of).await.unwrap();
+        assert_eq!((reading.value(&board), reading.slots), (exact(sum), slots), "{from}");
+    }
+}
+
+pub async fn every_metric_that_can_looks_back(site: Site) {
+    for (metric, past) in [
+        ("AVG(3h, pay, amount, user)", mean(4 + 8 + 16, 3)),
+        ("MIN(3h, pay, amount, user)", exact(4)),
+        ("MAX(3h, pay, amount, user)", exact(16)),
+        ("SUM(3h, pay, amount, user)", exact(4 + 8 + 16)),
+    ] {
+        let site = Site::new(site.kind.clone()).await;
+        let board = kept(&site, metric, Some("6h")).await;
+        assert_eq!(value_at(&site, &board, 3, "2026-01-01T13:00:00Z").await, past, "{metric}");
+        assert_eq!(site.value(&board, "a").await, site.newest(&board, "a", 3).await);
+    }
+    let sketches = unranked("APPROX_COUNT_DISTINCT(3h, login, device, user)", "1h");
+    let board = site.define("sketches", &Definition { keep: Some("8h".parse().unwrap()), ..sketches }).await;
+    for hour in 9..=14 {
+        site.clock(&format!("2026-01-01T{hour:02}:30:00Z")).await;
+        site.count(&board, vec![seen("a", &format!("u{hour}")), seen("a", "every hour")]).await;
+    }
+    assert_eq!(value_at(&site, &board, 3, "2026-01-01T11:00:00Z").await, exact(4));
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T09:00:00Z").await, exact(2));
+}
+
+pub async fn looking_back_counts_local_days(site: Site) {
+    let mut days = unranked("COUNT(1d, login, device)", "1d");
+    (days.timezone, days.keep) = ("Europe/Berlin".parse().unwrap(), Some("7d".parse().unwrap()));
+    let board = site.define("days", &days).await;
+    // Berlin's clocks spring forward on the 29th.
+    for (nth, now) in ["2026-03-27T12:00:00Z", "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z", "2026-03-30T12:00:00Z"]
+        .iter()
+        .enumerate()
+    {
+        site.clock(now).await;
+        site.count(&board, vec![plus("a", 1 << nth)]).await;
+    }
+    for (as_of, sum) in [
+        ("2026-03-28T22:59:59.999Z", 2),
+        ("2026-03-28T23:00:00Z", 4),
+        ("2026-03-29T21:59:59.999Z", 4),
+        ("2026-03-29T22:00:00Z", 8),
+        ("2026-03-26T23:00:00Z", 1),
+        ("2026-03-26T22:59:59.999Z", 0),
+    ] {
+        assert_eq!(value_at(&site, &board, 1, as_of).await, exact(sum), "{as_of}");
+    }
+}
+
+pub async fn late_items_count_in_the_past_they_belong_to(site: Site) {
+    let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T14:30:00Z").await, exact(32));
+    site.count(&board, vec![plus("a", 1_000).at("2026-01-01T14:00:00Z")]).await;
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T14:30:00Z").await, exact(1_032));
+    assert_eq!(value_at(&site, &board, 3, "2026-01-01T15:30:00Z").await, exact(16 + 1_032 + 64));
+    let removal = site.store.remove(&board, &subject("a")).await.unwrap();
+    assert_eq!((removal.score, removal.live_slots), (exact(1_032 + 64 + 128), 3));
+    assert_eq!(value_at(&site, &board, 1, "2026-01-01T12:30:00Z").await, exact(0));
+}

@@ -1,0 +1,167 @@
+//! Taking back what was counted.
+
+use rolltop::board::{Amount, Tally};
+use rolltop::store::{Outcome, Rejection};
+
+use crate::given::{With, exact, plus, seen, t};
+use crate::site::{COUNTED, DUPLICATE, Site, counted};
+
+const SUM: &str = "SUM(3h, sale, amount, seller)";
+const LIKES: &str = "COUNT_DISTINCT(3h, like, post, user)";
+const SEVEN: &str = "2026-01-01T07:10:00Z";
+const EIGHT: &str = "2026-01-01T08:10:00Z";
+const NINE: &str = "2026-01-01T09:10:00Z";
+
+pub async fn a_sum_is_retracted_in_the_slot_of_its_twin(site: Site) {
+    let boards = site.both(SUM, "1h").await;
+    for board in &boards {
+        site.count(board, vec![plus("a", 5).at(SEVEN), plus("a", 2).at(SEVEN), plus("a", 1), plus("b", 3).at(EIGHT)])
+            .await;
+        let scores = site.score(board, vec![plus("a", 5).at(SEVEN).undone(), plus("b", 3).at(EIGHT).undone()]).await;
+        assert_eq!(scores, [counted(3), counted(0)]);
+        assert_eq!(site.value(board, "a").await, exact(3));
+        assert_eq!(site.slots(board, "b").await, []);
+    }
+    // Subtracted now it would have left −5 behind when the twin's slot leaves.
+    site.clock("2026-01-01T10:00:00Z").await;
+    for board in &boards {
+        assert_eq!(site.value(board, "a").await, exact(1));
+    }
+    assert_eq!(site.ranking(&boards[0]).await, [(1, "a".to_owned(), 1)]);
+    site.audit(&boards[0]).await;
+}
+
+pub async fn retractions_add_up_with_the_rest(site: Site) {
+    for board in site.both("COUNT(3h, like, post)", "1h").await {
+        let bound = board.slot_bound().0;
+        let items =
+            vec![plus("a", 1), plus("a", 1).at(NINE).undone(), plus("a", 7).at(NINE), plus("b", 2).at(EIGHT).undone()];
+        assert_eq!(site.score(&board, items).await, [counted(7), counted(7), counted(7), counted(-2)]);
+        assert_eq!(site.slots(&board, "b").await, [("2026-01-01T08:00:00Z".to_owned(), Tally::Sum(Amount(-2)))]);
+        let refused = Outcome::Rejected(Rejection::OutOfRange);
+        assert_eq!(site.add(&board, vec![plus("b", bound).at(EIGHT).undone(), plus("a", 1)]).await, [refused, COUNTED]);
+        assert_eq!(site.value(&board, "b").await, exact(-2));
+    }
+}
+
+pub async fn a_retraction_below_the_floor_does_nothing(site: Site) {
+    for metric in [SUM, "COUNT(3h, like, post)", LIKES, "AVG(3h, pay, amount, user)"] {
+        for board in site.both(metric, "1h").await {
+            let distinct = metric == LIKES;
+            let item = |who: &str| if distinct { seen(who, "u1") } else { plus(who, 4) };
+            site.count(&board, vec![item("a"), item("b")]).await;
+            let before = (site.value(&board, "a").await, site.value(&board, "b").await);
+            let gone = || item("a").at("2026-01-01T06:59:59.999Z").undone();
+            let scores = site.score(&board, vec![gone(), gone().id("x"), gone().id("x")]).await;
+            assert_eq!(scores, [Outcome::Counted { score: before.0 }; 3], "{metric}");
+            assert_eq!((site.value(&board, "a").await, site.value(&board, "b").await), before);
+            // Its id is not remembered: nothing was counted under it.
+            assert_eq!(site.add(&board, vec![item("a").id("x"), item("a").id("x")]).await, [COUNTED, DUPLICATE]);
+            let early = Outcome::Rejected(Rejection::TooEarly);
+            assert_eq!(site.add(&board, vec![item("a").at("2026-01-01T09:31:00Z").undone()]).await, [early]);
+            assert!(site.store.undefine(&board).await.unwrap());
+        }
+    }
+}
+
+pub async fn a_retraction_with_an_id_counts_once(site: Site) {
+    for board in site.both(SUM, "1h").await {
+        site.count(&board, vec![plus("a", 5).at(EIGHT).id("like"), plus("a", 5).at(EIGHT)]).await;
+        // Under its twin's id it is a duplicate of it.
+        let undo = || plus("a", 5).at(EIGHT).undone();
+        assert_eq!(site.add(&board, vec![undo().id("like")]).await, [DUPLICATE]);
+        assert_eq!(site.add(&board, vec![undo().id("undo"), undo().id("undo")]).await, [COUNTED, DUPLICATE]);
+        assert_eq!(site.add(&board, vec![undo().id("undo")]).await, [DUPLICATE]);
+        assert_eq!(site.value(&board, "a").await, exact(5));
+    }
+}
+
+pub async fn one_person_one_like(site: Site) {
+    let boards = site.both(LIKES, "1h").await;
+    for board in &boards {
+        let like = |who: &str, at: &str| seen("post", who).at(at);
+        // However often they click.
+        site.count(board, vec![like("ann", SEVEN), like("ann", EIGHT), like("ann", NINE), like("bob", SEVEN)]).await;
+        assert_eq!(site.value(board, "post").await, exact(2));
+        site.count(board, vec![like("ann", "2026-01-01T09:11:00Z").undone()]).await;
+        assert_eq!(site.value(board, "post").await, exact(1));
+        site.count(
+            board,
+            vec![like("ann", "2026-01-01T09:11:00Z").undone(), like("ann", "2026-01-01T09:12:00Z").undone()],
+        )
+        .await;
+        assert_eq!(site.value(board, "post").await, exact(1));
+        assert_eq!(site.score(board, vec![like("ann", "2026-01-01T09:13:00Z")]).await, [counted(2)]);
+        assert_eq!(site.score(board, vec![like("bob", SEVEN).undone()]).await, [counted(1)]);
+        assert_eq!(site.values(board, "post").await, [("ann".to_owned(), "2026-01-01T09:13:00Z".to_owned())]);
+    }
+    site.audit(&boards[0]).await;
+    assert_eq!(site.ranking(&boards[0]).await, [(1, "post".to_owned(), 1)]);
+}
+
+pub async fn a_retraction_wins_ties(site: Site) {
+    for board in site.both(LIKES, "1h").await {
+        site.count(&board, vec![seen("a", "u").at(EIGHT), seen("a", "u").at(EIGHT).undone()]).await;
+        site.count(&board, vec![seen("b", "u").at(EIGHT).undone(), seen("b", "u").at(EIGHT)]).await;
+        // A twin of another time is another sighting.
+        site.count(&board, vec![seen("c", "u").at(EIGHT), seen("c", "u").at("2026-01-01T08:09:59.999Z").undone()])
+            .await;
+        site.count(&board, vec![seen("e", "u").at(EIGHT), seen("e", "u").at("2026-01-01T08:10:00.001Z").undone()])
+            .await;
+        for (who, count) in [("a", 0), ("b", 0), ("c", 1), ("e", 0)] {
+            assert_eq!(site.value(&board, who).await, exact(count), "{who}");
+        }
+    }
+}
+
+pub async fn a_late_twin_is_not_brought_back(site: Site) {
+    for board in site.both(LIKES, "1h").await {
+        site.count(&board, vec![seen("a", "u").at(NINE).undone()]).await;
+        for late in [SEVEN, EIGHT, NINE] {
+            assert_eq!(site.score(&board, vec![seen("a", "u").at(late)]).await, [counted(0)], "{late}");
+        }
+        // An older retraction does not move the tombstone back, a later one moves it on.
+        site.count(&board, vec![seen("a", "u").at(SEVEN).undone(), seen("a", "u").at(EIGHT)]).await;
+        site.count(&board, vec![seen("a", "u").at("2026-01-01T09:20:00Z").undone()]).await;
+        assert_eq!(site.score(&board, vec![seen("a", "u").at("2026-01-01T09:15:00Z")]).await, [counted(0)]);
+        assert_eq!(site.score(&board, vec![seen("a", "u").at("2026-01-01T09:20:00.001Z")]).await, [counted(1)]);
+        assert_eq!(site.slots(&board, "a").await.len(), 1);
+    }
+}
+
+pub async fn a_tombstone_goes_with_its_slot(site: Site) {
+    let boards = site.both("COUNT_DISTINCT(3h, like, post, user)", "1h").await;
+    for board in &boards {
+        site.count(board, vec![seen("a", "u").at(EIGHT), seen("a", "u").at(EIGHT).undone(), seen("b", "u")]).await;
+    }
+    site.clock("2026-01-01T10:59:59.999Z").await;
+    for board in &boards {
+        assert_eq!(site.score(board, vec![seen("a", "u").at("2026-01-01T08:05:00Z")]).await, [counted(0)]);
+    }
+    site.clock("2026-01-01T11:00:00Z").await;
+    for board in &boards {
+        // All that could be late is too late by now; what is new counts.
+        assert_eq!(site.score(board, vec![seen("a", "u").at("2026-01-01T09:00:00Z")]).await, [counted(1)]);
+        assert_eq!(site.store.now().await.unwrap(), t("2026-01-01T11:00:00Z"));
+        assert_eq!(site.value(board, "a").await, exact(1));
+    }
+    site.audit(&boards[0]).await;
+}
+
+pub async fn a_retracted_value_leaves_its_slot_for_good(site: Site) {
+    let boards = site.both(LIKES, "1h").await;
+    for board in &boards {
+        site.count(board, vec![seen("a", "u1").at(SEVEN), seen("a", "u2").at(SEVEN), seen("a", "u3").at(NINE)]).await;
+        // Retracted later than it was seen: it leaves the slot it is in, not the one of the retraction.
+        site.count(board, vec![seen("a", "u1").at(NINE).undone()]).await;
+        let slots: Vec<Tally> = site.slots(board, "a").await.into_iter().map(|(_, tally)| tally).collect();
+        assert_eq!(slots, [Tally::Sum(Amount(1)), Tally::Sum(Amount(1))]);
+    }
+    site.clock("2026-01-01T10:00:00Z").await;
+    for board in &boards {
+        // While its old slot retires: that one still holds u2 alone.
+        site.count(board, vec![seen("a", "u2").at("2026-01-01T09:59:00Z").undone()]).await;
+        assert_eq!(site.value(board, "a").await, exact(1));
+    }
+    site.audit(&boards[0]).await;
+}

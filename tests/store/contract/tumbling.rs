@@ -1,0 +1,72 @@
+//! Calendar windows: today, this week, this month, over as soon as it is midnight where the board is.
+
+use std::sync::Arc;
+
+use rolltop::board::{Board, Definition};
+
+use crate::given::{With, definition, exact, plus, seen};
+use crate::site::Site;
+
+/// One ranked and one unranked board of each metric, in one zone.
+async fn boards(site: &Site, window: &str, zone: &str) -> Vec<Arc<Board>> {
+    let metrics = ["COUNT({w}, a, b)", "AVG({w}, a, v, b)", "MAX({w}, a, v, b)", "COUNT_DISTINCT({w}, a, b, c)"];
+    let mut boards = Vec::new();
+    for (nth, metric) in metrics.iter().enumerate() {
+        for ranked in [true, false] {
+            let metric = metric.replace("{w}", window);
+            let definition = Definition { timezone: zone.parse().unwrap(), ranked, ..definition(&metric, window) };
+            boards.push(site.define(&format!("{window}{nth}{ranked}"), &definition).await);
+        }
+    }
+    boards
+}
+
+/// Counts at one moment, sees it there until the last millisecond, and gone with the next.
+async fn lasts_until(site: &Site, window: &str, zone: &str, counted: &str, last: &str) {
+    let site = Site::new(site.kind.clone()).await;
+    let boards = boards(&site, window, zone).await;
+    let item = |board: &Board, who: &str| match board.takes(&plus(who, 5).change) {
+        true => plus(who, 5),
+        false => seen(who, "u"),
+    };
+    site.clock(counted).await;
+    for board in &boards {
+        site.count(board, vec![item(board, "a")]).await;
+    }
+    site.clock(last).await;
+    for board in &boards {
+        let value = site.value(board, "a").await;
+        assert!(value.is_some() && value != exact(0), "{window} in {zone} at {last}: {value:?}");
+    }
+    let over = rolltop::board::Timestamp::parse(last).unwrap().plus_millis(1);
+    site.clock_at(over).await;
+    for board in &boards {
+        assert_eq!(site.value(board, "a").await, board.kind().absent(), "{window} in {zone} after {last}");
+        site.count(board, vec![item(board, "a").at_time(over)]).await;
+        assert_ne!(site.value(board, "a").await, board.kind().absent());
+    }
+}
+
+pub async fn a_day_ends_at_local_midnight(site: Site) {
+    for (zone, counted, last) in [
+        ("UTC", "2026-03-29T00:00:00Z", "2026-03-29T23:59:59.999Z"),
+        // The day of 23 hours, and that of 25.
+        ("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T21:59:59.999Z"),
+        ("Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T22:59:59.999Z"),
+        ("America/New_York", "2026-11-01T04:00:00Z", "2026-11-02T04:59:59.999Z"),
+        // There midnight itself is skipped, and the day begins at one.
+        ("America/Havana", "2026-03-08T05:00:00Z", "2026-03-09T03:59:59.999Z"),
+    ] {
+        lasts_until(&site, "1d", zone, counted, last).await;
+    }
+}
+
+pub async fn a_week_ends_with_sunday_where_the_board_is(site: Site) {
+    lasts_until(&site, "1w", "UTC", "2026-01-05T00:00:00Z", "2026-01-11T23:59:59.999Z").await;
+    lasts_until(&site, "1w", "Europe/Berlin", "2026-03-22T23:00:00Z", "2026-03-29T21:59:59.999Z").await;
+}
+
+pub async fn a_month_ends_with_its_last_day(site: Site) {
+    lasts_until(&site, "1mo", "UTC", "2026-02-01T00:00:00Z", "2026-02-28T23:59:59.999Z").await;
+    lasts_until(&site, "1mo", "Europe/Berlin", "2026-02-28T23:00:00Z", "2026-03-31T21:59:59.999Z").await;
+}
