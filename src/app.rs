@@ -11,7 +11,7 @@ use tokio::net::TcpSocket;
 
 use crate::config::{Config, StoreChoice};
 use crate::http::{self, HttpOptions, HttpState};
-use crate::service::{Scheduler, Service, ServiceError};
+use crate::service::{NamedRules, Scheduler, Service, ServiceError};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::redis::{RedisOptions, RedisStore};
 use crate::store::{ClockMode, Limits, Store, StoreError};
@@ -63,7 +63,8 @@ impl Application {
         let address = listener.local_addr().map_err(listen)?;
         let metrics = telemetry::collect_metrics();
 
-        let service = Service::new(open_store(config).await?);
+        let rules = NamedRules::new(config.rules.iter().cloned());
+        let service = Service::with_rules(open_store(config).await?, rules);
         for (name, definition) in &config.boards {
             service.define(name, definition).await.map_err(|source| match source {
                 ServiceError::Store(error) => StartError::Store(error),

@@ -93,6 +93,12 @@ impl Metric {
         Ok(Some((subject, change)))
     }
 
+    /// Whom the metric is about, given an event's fields. Its filter is not looked at: it says which events count, not
+    /// about whom can be asked.
+    pub fn subject_of(&self, fields: &Fields) -> Result<Subject, FieldFault> {
+        self.subject.name(fields, Subject::parse)
+    }
+
     /// Whether the two differ in their windows at most, so that one board may serve both.
     pub fn same_but_window(&self, other: &Metric) -> bool {
         let Metric { aggregate, window: _, event, subject, filter } = self;

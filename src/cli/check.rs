@@ -23,5 +23,8 @@ pub(super) fn run(args: CheckArgs) -> Result<(), Failure> {
     for (name, definition) in &config.boards {
         println!("  {name}: {}, slot {}, {}", definition.metric, definition.slot, definition.timezone);
     }
+    for (name, rule) in &config.rules {
+        println!("  {name}: {rule}");
+    }
     Ok(())
 }

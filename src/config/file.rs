@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::Settings;
-use crate::board::{BoardName, Definition};
+use crate::board::{BoardName, Definition, Rule};
+use crate::service::RuleName;
 
 /// Why there is no configuration.
 #[derive(Debug, thiserror::Error)]
@@ -40,12 +41,28 @@ impl fmt::Display for Problem {
 pub(super) struct Parsed {
     pub(super) settings: Settings,
     pub(super) boards: Vec<(BoardName, Definition)>,
+    pub(super) rules: Vec<(RuleName, Rule)>,
 }
 
 #[derive(Deserialize)]
-struct Boards {
+struct Tables {
     #[serde(default)]
     boards: BTreeMap<Spanned<String>, Spanned<Definition>>,
+    #[serde(default)]
+    rules: BTreeMap<Spanned<String>, RuleTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RuleTable {
+    #[serde(deserialize_with = "when")]
+    when: Rule,
+}
+
+/// The error stands at the line of the rule, and names the column within it.
+fn when<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    text.parse().map_err(|error| serde::de::Error::custom(format!("when: {error}")))
 }
 
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
@@ -57,11 +74,14 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
     let from_toml = |error: toml::de::Error| wrong(vec![locate(text, &error)]);
 
     let mut table: toml::Table = toml::from_str(text).map_err(from_toml)?;
-    let Boards { boards } = toml::from_str(text).map_err(from_toml)?;
+    let Tables { boards, rules } = toml::from_str(text).map_err(from_toml)?;
     table.remove("boards");
+    table.remove("rules");
     if let Some(key) = table.keys().find(|key| !Settings::KEYS.contains(&key.as_str())) {
-        let message =
-            format!("{key}: there is no such setting; there are {} and [boards.<name>]", Settings::KEYS.join(", "));
+        let message = format!(
+            "{key}: there is no such setting; there are {}, [boards.<name>] and [rules.<name>]",
+            Settings::KEYS.join(", ")
+        );
         return Err(wrong(vec![Problem { line: line_of_key(text, 0..text.len(), key), message }]));
     }
     let settings: Settings = toml::from_str(text).map_err(from_toml)?;
@@ -87,8 +107,18 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
             problems.push(Problem { line, message: format!("boards.{}.{}: {error}", name.get_ref(), error.field()) });
         }
     }
+    let mut named = Vec::new();
+    for (name, RuleTable { when }) in rules {
+        match RuleName::parse(name.get_ref()) {
+            Ok(rule) => named.push((rule, when)),
+            Err(error) => problems.push(Problem {
+                line: line_at(text, name.span().start),
+                message: format!("rules.{}: {error}", name.get_ref()),
+            }),
+        }
+    }
     problems.sort_by_key(|problem| problem.line);
-    if problems.is_empty() { Ok(Parsed { settings, boards: sound }) } else { Err(wrong(problems)) }
+    if problems.is_empty() { Ok(Parsed { settings, boards: sound, rules: named }) } else { Err(wrong(problems)) }
 }
 
 fn line_at(text: &str, position: usize) -> usize {

@@ -12,7 +12,8 @@ use std::time::Duration;
 pub use file::{ConfigError, Problem};
 pub use settings::{LogFormat, Settings, StoreChoice};
 
-use crate::board::{BoardName, Definition};
+use crate::board::{BoardName, Definition, Rule};
+use crate::service::RuleName;
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 
@@ -46,6 +47,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// The boards declared in the file.
     pub boards: Vec<(BoardName, Definition)>,
+    /// The rules that the file names.
+    pub rules: Vec<(RuleName, Rule)>,
     /// Where the file came from, for messages.
     pub source: String,
 }
@@ -64,7 +67,7 @@ impl Config {
 
     /// The same for a file already read; `source` names it in messages.
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
-        let file::Parsed { settings, boards } = file::parse(source, text)?;
+        let file::Parsed { settings, boards, rules } = file::parse(source, text)?;
         let s = given.or(settings);
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
@@ -85,6 +88,7 @@ impl Config {
             }),
             log_format: s.log_format.unwrap_or(LogFormat::Text),
             boards,
+            rules,
             source: source.to_owned(),
         })
     }
@@ -98,26 +102,27 @@ mod tests {
         Config::from_text("test.toml", text, Settings::default())
     }
 
+    /// With every commented-out line switched on that sets a key or begins a table.
+    fn switched_on(text: &str) -> String {
+        let is_key = |key: &str| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        let sets = |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key));
+        let line = |line: &str| format!("{}\n", line.strip_prefix("# ").filter(|line| sets(line)).unwrap_or(line));
+        text.split_inclusive('\n').map(|text| line(text.trim_end_matches('\n'))).collect()
+    }
+
     #[test]
     fn the_built_in_file_is_sound_and_shows_the_defaults() {
         let config = load(DEFAULT_FILE).unwrap();
-        assert_eq!(config.boards.len(), 4);
+        assert_eq!((config.boards.len(), config.rules.len()), (5, 0));
         // Every commented-out setting, switched on, is the default it claims to be.
-        let switched_on: String = DEFAULT_FILE
-            .lines()
-            .map(|line| match line.strip_prefix("# ") {
-                Some(setting)
-                    if setting
-                        .split_once(" = ")
-                        .is_some_and(|(key, _)| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')) =>
-                {
-                    format!("{setting}\n")
-                }
-                _ => format!("{line}\n"),
-            })
-            .collect();
-        assert!(switched_on.contains("\nmax_skew = \"5s\"\n"));
-        assert_eq!(format!("{:?}", load(&switched_on).unwrap()), format!("{config:?}"));
+        let (settings, boards) = DEFAULT_FILE.split_once("# --- Boards").unwrap();
+        let settings = switched_on(settings);
+        assert!(settings.contains("\nmax_skew = \"5s\"\n"));
+        let same = load(&format!("{settings}# --- Boards{boards}")).unwrap();
+        assert_eq!(format!("{same:?}"), format!("{config:?}"));
+        // And every commented-out board and rule is one.
+        let examples = load(&switched_on(boards)).unwrap();
+        assert_eq!((examples.boards.len(), examples.rules.len()), (11, 1));
     }
 
     #[test]
@@ -149,12 +154,27 @@ mod tests {
             ("[boards.Upper]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\n", 1, "Upper"),
             ("[boards.b]\nslot = \"1h\"\n", 1, "metric"),
             ("boards = [\n", 1, "unclosed array"),
+            ("[rules.r]\n\nwhen = \"COUNT(likes, a, b) > 3\"\n", 3, "expected a duration, found 'likes' at column 7"),
+            ("[rules.r]\nwhen = \"amount >\"\n", 2, "found the end at column 9"),
+            ("[rules.r]\nif = \"amount > 3\"\n", 2, "unknown field `if`"),
+            ("[rules.r]\n", 1, "when"),
+            ("\n[rules.Upper]\nwhen = \"amount > 3\"\n", 2, "rules.Upper: a rule's name"),
+            ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nkeep = \"2h\"\n", 4, "ranked = false"),
+            ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nmin_samples = 5\n", 4, "AVG"),
         ] {
             let error = load(text).unwrap_err();
             let ConfigError::Wrong { problems, .. } = &error else { panic!("{text}: {error}") };
             assert_eq!(problems[0].line, line, "{text}: {error}");
             assert!(error.to_string().contains(says), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn rules_have_names_and_are_read_as_they_are_written() {
+        let config = load("[rules.many-logins]\nwhen = \"count(30m,login,device_id)>3\"\n").unwrap();
+        let rules: Vec<_> = config.rules.iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
+        assert_eq!(rules, ["many-logins: COUNT(30m, login, device_id) > 3"]);
+        assert_eq!(load("").unwrap().rules, []);
     }
 
     #[test]

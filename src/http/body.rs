@@ -136,17 +136,30 @@ impl<'a> Object<'a> {
                 malformed(&error)
             }
         })?;
+        object.only(known)?;
         for (at, (name, _)) in object.fields.iter().enumerate() {
-            if !known.contains(&name.as_str()) {
-                let name: String = name.chars().take(64).collect();
-                let detail = format!("there is no field '{name}' here; there is {}", known.join(", "));
-                return Err(Problem::new(Code::UnknownField, detail).with("field", name));
-            }
             if object.fields[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(name, format!("the field '{name}' is given twice")));
             }
         }
         Ok(object)
+    }
+
+    /// Refuses every field but these.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Problem> {
+        match self.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            Some((name, _)) => {
+                let name: String = name.chars().take(64).collect();
+                let detail = format!("there is no field '{name}' here; there is {}", known.join(", "));
+                Err(Problem::new(Code::UnknownField, detail).with("field", name))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a field is given.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.fields.iter().any(|(given, _)| given == name)
     }
 
     /// A field, if it is given.

@@ -14,8 +14,8 @@ use super::meters::{self, EventTally, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
 use super::{
-    HttpState, boards, clock, events, increments, openapi, operations, rankings, rollover, samples, subjects, values,
-    welcome, windows,
+    HttpState, boards, clock, evaluate, events, increments, openapi, operations, query, rankings, rollover, rules,
+    samples, subjects, values, welcome, windows,
 };
 
 /// One operation.
@@ -34,6 +34,10 @@ const BODY: &[Code] =
     &[MalformedJson, IncompleteBody, BodyTimeout, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 const SUBJECT: &[Code] = &[InvalidSubject];
+/// What a question by metric, or a rule, can get wrong.
+const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
+/// What else a single question can get wrong.
+const UNANSWERED: &[Code] = &[UnknownBoard];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly];
 
@@ -98,6 +102,14 @@ pub(super) const OPERATIONS: &[Operation] = &[
         || web::to(subjects::neighbors),
         &[QUERY, BOARD, SUBJECT, &[NotRanked], READ],
     ),
+    operation(
+        Method::POST,
+        "/v1/evaluate",
+        || web::to(evaluate::evaluate),
+        &[QUERY, BODY, FEATURE, &[UnknownRule, BoardChanged], WRITE],
+    ),
+    operation(Method::GET, "/v1/rules", || web::to(rules::list), &[QUERY, READ]),
+    operation(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, UNANSWERED, READ]),
     operation(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
     operation(
         Method::PUT,

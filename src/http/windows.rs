@@ -10,7 +10,7 @@ use super::openapi::{board_schema, edge_schema, score_schema, standard_error_sch
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, address, answer};
-use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Shown, Span, Subject, Timestamp, Value};
+use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
 use crate::service::{Feature, Over, Question, WindowQuestion};
 
 /// What a subject has over a window.
@@ -20,6 +20,10 @@ pub(super) struct WindowValue {
     board: BoardName,
     #[schema(schema_with = subject_schema)]
     subject: Subject,
+    /// The metric asked for, if it was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, nullable = false, example = "COUNT(6h, like, post_id)")]
+    metric: Option<String>,
     /// The duration asked for, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, nullable = false, example = "6h")]
@@ -64,8 +68,8 @@ pub(super) struct WindowValue {
 
 impl WindowValue {
     /// The answer to a question that was put so.
-    pub(super) fn of(feature: Feature, over: Over, as_of: Option<Timestamp>) -> Self {
-        let Feature { board, subject, reading, edge, value } = &feature;
+    pub(super) fn of(feature: &Feature, over: Over, as_of: Option<Timestamp>) -> Self {
+        let Feature { board, subject, reading, edge, value } = feature;
         let shown = |value: Value| value.shown(board.decimals());
         let value = value.map(shown);
         let measured = feature.measured();
@@ -78,6 +82,7 @@ impl WindowValue {
         Self {
             board: board.name().clone(),
             subject: subject.clone(),
+            metric: None,
             last: if let Over::Last(last) = over { Some(last) } else { None },
             from: if let Over::From(from) = over { Some(from) } else { None },
             looking_back_to: as_of,
@@ -91,6 +96,14 @@ impl WindowValue {
             as_of: frame.as_of,
             retiring: frame.retiring,
         }
+    }
+}
+
+impl WindowValue {
+    /// The same, to a question by metric.
+    pub(super) fn with_metric(mut self, metric: &Metric) -> Self {
+        self.metric = Some(metric.to_string());
+        self
     }
 }
 
@@ -168,5 +181,5 @@ pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Resu
     let (board, subject) = (address::board_name(&request)?, address::subject(&request)?);
     let question = Question::Window(WindowQuestion { board, subject, over, as_of, edge });
     let feature = state.service.feature(question).await?;
-    Ok(answer::json(&WindowValue::of(feature, over, as_of)))
+    Ok(answer::json(&WindowValue::of(&feature, over, as_of)))
 }

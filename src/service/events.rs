@@ -14,11 +14,11 @@ use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
 /// How old the list of boards may be for a type that some board counts: so long may a board that another instance
 /// has defined miss events.
-const MOST_AGE: Duration = Duration::from_secs(1);
+pub(super) const MOST_AGE: Duration = Duration::from_secs(1);
 
 /// The same for a type that no board counts as far as is known here. Shorter, because it is often the first event
 /// after a board was defined elsewhere; not 0, because clients may send types that nobody ever counts.
-const MOST_AGE_WHERE_UNKNOWN: Duration = Duration::from_millis(100);
+pub(super) const MOST_AGE_WHERE_UNKNOWN: Duration = Duration::from_millis(100);
 
 /// Increments that make a portion: what one store call takes if there are very many boards or events.
 const PORTION: usize = 100_000;

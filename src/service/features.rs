@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::events::{MOST_AGE, MOST_AGE_WHERE_UNKNOWN};
 use super::{Result, Service, ServiceError, serving};
 use crate::board::{
     Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Sketch, Span, Subject, Tally, Timestamp, Value,
@@ -99,22 +100,17 @@ impl Service {
     /// call for all, O(slots) a question.
     pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
         let mut plans = Vec::with_capacity(questions.len());
-        let mut boards = Boards { service: self, known: None };
         for question in &questions {
-            plans.push(self.plan(question, &mut boards).await);
+            plans.push(self.plan(question).await);
         }
         let mut answers = self.ask(plans).await;
         let changed = |answer: &Result<Feature>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
         let again: Vec<usize> = (0..answers.len()).filter(|&index| changed(&answers[index])).collect();
-        if !again.is_empty() {
-            // Boards come and go rarely: all of them are looked up again, in one call.
-            let mut boards = match self.boards().await {
-                Ok(fresh) => Boards { service: self, known: Some(fresh) },
-                Err(_) => return answers,
-            };
+        // Boards change rarely: all of them are looked up again, in one call.
+        if !again.is_empty() && self.boards().await.is_ok() {
             let mut plans = Vec::with_capacity(again.len());
             for &index in &again {
-                plans.push(self.plan(&questions[index], &mut boards).await);
+                plans.push(self.plan(&questions[index]).await);
             }
             for (index, answer) in again.into_iter().zip(self.ask(plans).await) {
                 answers[index] = answer;
@@ -123,7 +119,7 @@ impl Service {
         answers
     }
 
-    async fn plan(&self, question: &Question, boards: &mut Boards<'_>) -> Result<Planned> {
+    async fn plan(&self, question: &Question) -> Result<Planned> {
         match question {
             Question::Window(question) => {
                 let board = self.board(&question.board).await?;
@@ -132,10 +128,34 @@ impl Service {
                 Ok(Planned { ask, over: question.over, edge: question.edge })
             }
             Question::Metric { metric, subject } => {
-                let (board, reach) = boards.serving(metric).await?;
+                let (board, reach) = self.serving(metric).await?;
                 let ask = Ask { board, subject: subject.clone(), reach, as_of: None };
                 Ok(Planned { ask, over: Over::Whole, edge: Edge::Slots })
             }
+        }
+    }
+
+    /// The board that serves a metric, and which of its slots. The list of boards may be a second old; where none in it
+    /// serves the metric, another instance may just have defined one, so it is read again.
+    pub(super) async fn serving(&self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
+        for age in [MOST_AGE, MOST_AGE_WHERE_UNKNOWN] {
+            let catalog = self.registry.catalog(age).await?;
+            if let Some(found) = serving::board_for(catalog.of(&metric.event), metric) {
+                return Ok(found);
+            }
+        }
+        Err(ServiceError::NoBoard {
+            metric: Box::new(metric.clone()),
+            suggestion: serving::suggestion(metric).map(|board| (serving::suggested_name(metric), Box::new(board))),
+        })
+    }
+
+    /// The board that serves a metric, if any does.
+    pub async fn board_serving(&self, metric: &Metric) -> Result<Option<Arc<Board>>> {
+        match self.serving(metric).await {
+            Ok((board, _)) => Ok(Some(board)),
+            Err(ServiceError::NoBoard { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -154,35 +174,6 @@ impl Service {
 
 fn unanswered() -> StoreError {
     StoreError::Corrupt { detail: "a question was not answered".to_owned() }
-}
-
-/// The boards there are, as far as questions by metric need them.
-pub(super) struct Boards<'a> {
-    service: &'a Service,
-    /// As the store has them; `None` until those known here were not enough.
-    known: Option<Vec<Arc<Board>>>,
-}
-
-impl<'a> Boards<'a> {
-    pub(super) fn new(service: &'a Service) -> Self {
-        Self { service, known: None }
-    }
-
-    /// The board that serves the metric. The store is asked only if no board known here does: another instance may have
-    /// defined one.
-    pub(super) async fn serving(&mut self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
-        let found = match &self.known {
-            Some(boards) => serving::board_for(boards, metric),
-            None => match serving::board_for(&self.service.registry.known(), metric) {
-                Some(found) => Some(found),
-                None => serving::board_for(self.known.insert(self.service.boards().await?), metric),
-            },
-        };
-        found.ok_or_else(|| ServiceError::NoBoard {
-            metric: Box::new(metric.clone()),
-            suggestion: serving::suggestion(metric).map(|board| (serving::suggested_name(metric), Box::new(board))),
-        })
-    }
 }
 
 /// Which slots a question is about; an error if it does not fit the board.

@@ -14,10 +14,13 @@
 mod audit;
 mod catalog;
 mod error;
+mod evaluate;
 mod events;
 mod features;
+mod hop;
 mod registry;
 mod rollover;
+mod rules;
 mod scheduler;
 mod serving;
 
@@ -25,9 +28,12 @@ use std::sync::Arc;
 
 pub use audit::AuditReport;
 pub use error::ServiceError;
+pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use features::{Feature, Over, Question, WindowQuestion};
+pub use hop::{Hop, Hopped};
 pub use rollover::RolloverReport;
+pub use rules::{NamedRules, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
 use crate::board::{Board, BoardName, Definition, Kind, Subject, Timestamp};
@@ -45,6 +51,7 @@ pub struct Service {
     store: Arc<dyn Store>,
     registry: Registry,
     rollover: Rollover,
+    rules: NamedRules,
 }
 
 /// Whether this instance should be sent requests.
@@ -108,7 +115,17 @@ fn remembers_values(board: &Board) -> Result<()> {
 impl Service {
     /// A service over this store.
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { registry: Registry::new(store.clone()), rollover: Rollover::new(store.clone()), store })
+        Self::with_rules(store, NamedRules::default())
+    }
+
+    /// A service over this store that knows rules by name.
+    pub fn with_rules(store: Arc<dyn Store>, rules: NamedRules) -> Arc<Self> {
+        Arc::new(Self { registry: Registry::new(store.clone()), rollover: Rollover::new(store.clone()), rules, store })
+    }
+
+    /// The rules known by name.
+    pub fn rules(&self) -> &NamedRules {
+        &self.rules
     }
 
     /// `embedded` or `redis`.

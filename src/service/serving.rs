@@ -27,7 +27,7 @@ fn preference(board: &Board) -> (bool, i64, bool, &str) {
 fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
     let definition = board.definition();
     let own = &definition.metric;
-    if !same_but_window(own, metric) {
+    if !own.same_but_window(metric) {
         return None;
     }
     if definition.mode == Mode::FromFirst {
@@ -37,10 +37,6 @@ fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
     // A board that covers its window in full covers a shorter one in full as well: the same metric then is its score.
     let more = u32::from(definition.cover == Cover::Full);
     asked.checked_add(more).filter(|slots| *slots <= board.slots())
-}
-
-fn same_but_window(a: &Metric, b: &Metric) -> bool {
-    a.aggregate == b.aggregate && a.event == b.event && a.subject == b.subject && a.filter == b.filter
 }
 
 /// Whether two spans are as long, however they are written: `60m` and `1h`.

@@ -23,24 +23,27 @@ use super::codes::Code;
 use super::problem::PROBLEM_JSON;
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    boards, clock, events, increments, operations, rankings, rollover, samples, subjects, values, welcome, windows,
+    boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples, subjects,
+    values, welcome, windows,
 };
 
-pub(super) use bodies::{ClockBody, DefinitionBody, EventsBody, IncrementsBody, LookupBody, SamplesBody};
+pub(super) use bodies::{
+    ClockBody, DefinitionBody, EvaluateBody, EventsBody, IncrementsBody, LookupBody, QueriesBody, SamplesBody,
+};
 pub(super) use examples::board as board_example;
 pub(super) use schemas::{
     board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
-    mode as mode_schema, order as order_schema, rejected_counts as rejected_counts_schema, score as score_schema,
-    stamp as stamp_schema, standard_error as standard_error_schema, subject as subject_schema, time as time_schema,
-    value as value_schema,
+    mode as mode_schema, operand as operand_schema, order as order_schema, problem as problem_schema,
+    rejected_counts as rejected_counts_schema, score as score_schema, stamp as stamp_schema,
+    standard_error as standard_error_schema, subject as subject_schema, time as time_schema, value as value_schema,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
-        events::add, increments::add, samples::put,
-        rankings::page, rankings::lookup, subjects::standing, windows::window, values::values,
-        subjects::neighbors, subjects::remove, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
+        events::add, increments::add, samples::put, rankings::page, rankings::lookup, subjects::standing,
+        windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
+        rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome,
     ),
@@ -50,6 +53,7 @@ pub(super) use schemas::{
         (name = "increments", description = "Counting on one board: one, a batch, or a stream; samples."),
         (name = "rankings", description = "What is on top."),
         (name = "subjects", description = "One subject: its standing, shorter windows, neighbours, removal."),
+        (name = "features", description = "What rules ask: many questions at once, and whether rules hit."),
         (name = "boards", description = "Boards are named metrics over rolling windows, defined at run time or in the configuration."),
         (name = "operations", description = "For whoever runs the service."),
         (name = "clock", description = "Only with a simulated clock: tests and replays set the time."),

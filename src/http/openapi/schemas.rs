@@ -3,8 +3,8 @@
 use serde_json::json;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{
-    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType,
-    Type,
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Ref, Schema, SchemaFormat,
+    SchemaType, Type,
 };
 
 use crate::http::codes::{Code, ItemCode};
@@ -44,6 +44,20 @@ pub(in crate::http) fn value() -> Object {
         .build()
 }
 
+/// An event's fields.
+pub(in crate::http) fn fields() -> Object {
+    let what = "The fields of an event: texts, numbers (read exactly), true and false. Null, lists and objects are as \
+                good as absent. At most 256.";
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    let value = ObjectBuilder::new().schema_type(types).build();
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
+        .description(Some(what))
+        .examples([serde_json::json!({"device_id": "device-1", "user_id": "user-7", "amount": 166.6})])
+        .build()
+}
+
 pub(in crate::http) fn score() -> Object {
     let exact = "An exact number, an integer where the board has no decimals; of AVG the mean. Null where AVG, MIN and \
                  MAX say nothing of a subject without data.";
@@ -64,6 +78,18 @@ pub(in crate::http) fn order() -> Object {
 pub(in crate::http) fn cover() -> Object {
     let what = "`full` keeps one slot more, so that the window is never shorter than it says.";
     text().enum_values(Some(["current", "full"])).description(Some(what)).build()
+}
+
+/// What a side of a comparison came to.
+pub(in crate::http) fn operand() -> Object {
+    let types = SchemaType::from_iter([Type::Number, Type::String, Type::Boolean, Type::Null]);
+    let what = "A number, a text, or a truth value; null where there is none: a mean of nothing, a quotient of zero.";
+    ObjectBuilder::new().schema_type(types).description(Some(what)).examples([4]).build()
+}
+
+/// A problem in the place of an answer.
+pub(in crate::http) fn problem() -> Ref {
+    Ref::from_schema_name("Problem")
 }
 
 pub(in crate::http) fn mode() -> Object {
@@ -131,17 +157,4 @@ pub(super) fn value_to_count() -> Object {
                 characters; of a number or a truth value its own text.";
     let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
     ObjectBuilder::new().schema_type(types).description(Some(what)).examples([json!("user-7"), json!(21.5)]).build()
-}
-
-pub(super) fn fields() -> Object {
-    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean, Type::Null]);
-    let value = ObjectBuilder::new().schema_type(types).build();
-    let what = "What metrics read, at most 256: texts, numbers (read exactly), truth values. Null is the same as absent; \
-                lists and objects may be sent, but no metric can read them.";
-    ObjectBuilder::new()
-        .schema_type(Type::Object)
-        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
-        .description(Some(what))
-        .examples([json!({"device_id": "d-1", "user_id": "u-7", "amount": 166.6, "ok": true})])
-        .build()
 }

@@ -3,9 +3,10 @@
 //! First every record is looked up in the ranking, then every entry of the ranking in the records: an entry whose
 //! subject is gone, or has another score, would show in no record.
 
+use super::holdings::Holdings;
 use super::ranking::{Entry, Texts};
-use super::tables::{Holdings, Tables};
-use crate::board::{Amount, Subject, Value};
+use super::tables::Tables;
+use crate::board::Subject;
 use crate::store::{AuditCursor, AuditStep, Difference};
 
 /// Subjects of one step: well below a millisecond.
@@ -42,6 +43,10 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
     let frame = tables.frame();
     let holdings = &mut tables.holdings;
     let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, next: None };
+    if !holdings.rule.ranked {
+        // Without a ranking there is nothing to compare slices with.
+        return step;
+    }
     step.next = match Position::read(cursor) {
         Position::Record(from) => Some(records(holdings, from, repair, &mut step)),
         Position::FirstEntry => entries(holdings, 0, repair, &mut step),
@@ -56,31 +61,36 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
 }
 
 fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
+    let rule = holdings.rule;
     let to = holdings.slab.end().min(from.saturating_add(STEP as u32));
     for id in from..to {
         let Some(record) = holdings.slab.get(id) else { continue };
-        if record.slices.is_empty() && record.score == 0 {
+        let (key, absent) = (record.key, rule.absent());
+        if record.slices.is_empty() && key == absent {
             continue;
         }
         step.checked += 1;
-        let sum = record.sum();
-        let entry = Entry::new(record.score, &record.text, id);
+        let computed = holdings.computed_key(id);
+        let entry = Entry::new(key, &record.text, id);
         let ranked = holdings.ranking.contains(entry, &holdings.slab);
-        if record.score == sum && ranked == (sum != 0) {
+        if key == computed && ranked == (key != absent) {
             continue;
         }
         step.differences.push(Difference {
             subject: Subject::from_stored(&*record.text),
-            score: Some(Value::Exact(Amount(if ranked { record.score } else { 0 }))),
-            slots: Some(Value::Exact(Amount(sum))),
+            score: rule.value(if ranked { key } else { absent }),
+            slots: rule.value(computed),
         });
         if repair {
             holdings.ranking.remove(entry, &holdings.slab);
-            if sum != 0 {
-                holdings.ranking.insert(entry.with_score(sum), &holdings.slab);
+            if computed != absent {
+                holdings.ranking.insert(entry.with_score(computed), &holdings.slab);
             }
-            if let Some(record) = holdings.slab.get_mut(id) {
-                record.score = sum;
+            if let Some((record, extra)) = holdings.slab.both_mut(id) {
+                record.key = computed;
+                if let Some(extra) = extra {
+                    extra.settle(&record.slices);
+                }
             }
             step.repaired += 1;
         }
@@ -89,17 +99,18 @@ fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditSte
 }
 
 fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut AuditStep) -> Option<String> {
+    let rule = holdings.rule;
     let found: Vec<Entry> = holdings.ranking.ascending(place).take(STEP).collect();
     for entry in &found {
         let record = holdings.slab.get(entry.id);
-        if record.is_some_and(|record| record.score == entry.score) {
+        if record.is_some_and(|record| record.key == entry.score) {
             continue;
         }
         step.checked += 1;
         step.differences.push(Difference {
             subject: Subject::from_stored(record.map_or("(unknown)", |record| &record.text)),
-            score: Some(Value::Exact(Amount(entry.score))),
-            slots: Some(Value::Exact(Amount(record.map_or(0, |record| record.sum())))),
+            score: rule.value(entry.score),
+            slots: rule.value(holdings.computed_key(entry.id)),
         });
         if repair {
             step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.slab));

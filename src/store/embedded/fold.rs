@@ -9,17 +9,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::boards::{Boards, LiveBoard};
-use super::codec::{self, FOLDED, IDS, JOURNAL, REACHED, RECORDS, encode_slices, key, of_board, seal};
+use super::codec::{Damaged, FOLDED, IDS, JOURNAL, REACHED, RECORDS, VALUES, key, of_board, of_value, seal, unseal};
 use super::disk::{Disk, DiskError, Write};
+use super::extra::Extra;
+use super::holdings::{Holdings, Sighted};
 use super::journal::Sweep;
+use super::stored;
+use crate::board::{Generation, Kind};
 
 /// Entries of one piece: a fraction of a millisecond under a board's lock.
 const PIECE: usize = 512;
+/// Bytes of one piece's records: those of sketches may be large.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// A fold under way.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// Boards still to do, each with how many records and ids were waiting when the fold began.
+    /// Boards still to do, each with what was waiting when the fold began.
     boards: VecDeque<Part>,
     /// Journal entries after this are there; up to `through` they are being folded.
     deleted: u64,
@@ -31,6 +37,8 @@ pub(super) struct Fold {
 struct Part {
     live: Arc<LiveBoard>,
     records: usize,
+    /// By their texts, as ids may be another's by then. What is written is what memory holds when their turn comes.
+    values: Vec<Sighted>,
     ids: usize,
 }
 
@@ -39,10 +47,11 @@ impl Fold {
     pub(super) fn begin(boards: &Boards, deleted: u64, through: u64) -> Self {
         let boards = boards.read().values().cloned().collect::<Vec<_>>();
         let part = |live: Arc<LiveBoard>| {
-            let tables = live.tables.lock();
+            let mut tables = live.tables.lock();
             let (records, ids) = (tables.holdings.queue.len(), tables.ids.unfolded.len());
+            let sighted = std::mem::take(&mut tables.holdings.sighted);
             drop(tables);
-            Part { live, records, ids }
+            Part { live, records, values: sighted.into_iter().collect(), ids }
         };
         Self { boards: boards.into_iter().map(part).collect(), deleted, through, declared: false }
     }
@@ -55,8 +64,8 @@ impl Fold {
     /// The next piece to write; `None` when the fold is complete.
     pub(super) fn piece(&mut self, disk: &dyn Disk) -> Result<Option<Vec<Write>>, DiskError> {
         while let Some(part) = self.boards.front_mut() {
-            let writes = part.piece(disk)?;
-            if writes.len() < PIECE {
+            let (writes, done) = part.piece(disk)?;
+            if done {
                 self.boards.pop_front();
             }
             if !writes.is_empty() {
@@ -81,28 +90,30 @@ impl Fold {
 }
 
 impl Part {
-    /// Up to [`PIECE`] writes; fewer when the board is done.
-    fn piece(&mut self, disk: &dyn Disk) -> Result<Vec<Write>, DiskError> {
+    /// Some writes, and whether the board is done.
+    fn piece(&mut self, disk: &dyn Disk) -> Result<(Vec<Write>, bool), DiskError> {
         let generation = self.live.board.generation();
         let mut writes = Vec::new();
         let mut tables = self.live.tables.lock();
         if tables.gone {
-            return Ok(writes);
+            return Ok((writes, true));
         }
-        let holdings = &mut tables.holdings;
-        while self.records > 0 && writes.len() < PIECE {
+        let mut bytes = 0;
+        while self.records > 0 && writes.len() < PIECE && bytes < PIECE_BYTES {
             self.records -= 1;
             // The queue may have gone meanwhile, together with all it held.
-            let Some(id) = holdings.queue.pop_front() else { break };
-            let Some(record) = holdings.slab.get_mut(id) else { continue };
-            record.queued = false;
-            let key = key(&of_board(RECORDS, generation), &[record.text.as_bytes()]);
-            if record.slices.is_empty() {
-                writes.push(Write::Delete(key));
-                holdings.slab.release(id);
-            } else {
-                writes.push(Write::Put(key, seal(encode_slices(&record.slices))));
+            let Some(id) = tables.holdings.queue.pop_front() else { break };
+            let Some(write) = record(&mut tables.holdings, generation, id) else { continue };
+            if let Write::Put(_, value) = &write {
+                bytes += value.len();
             }
+            writes.push(write);
+        }
+        while writes.len() < PIECE
+            && bytes < PIECE_BYTES
+            && let Some(sighted) = self.values.pop()
+        {
+            writes.push(value(&tables.holdings, generation, &sighted));
         }
         let (now, expired) = (tables.now.millis(), tables.ids.expired_through(tables.now.millis()));
         while self.ids > 0 && writes.len() < PIECE {
@@ -114,14 +125,14 @@ impl Part {
             let key = key(&of_board(IDS, generation), &[&arrival.to_be_bytes(), pair.as_bytes()]);
             writes.push(Write::Put(key, seal(Vec::new())));
         }
-        if writes.len() == PIECE {
-            return Ok(writes);
+        if writes.len() >= PIECE || bytes >= PIECE_BYTES {
+            return Ok((writes, false));
         }
         let from = tables.ids.swept;
         drop(tables);
         writes.push(Write::Put(of_board(REACHED, generation), seal(now.to_le_bytes().to_vec())));
         self.delete_expired_ids(disk, from, expired, &mut writes)?;
-        Ok(writes)
+        Ok((writes, true))
     }
 
     /// Deletes ids that arrived after `from` and up to `through`, as many as fit; the rest is for the next fold.
@@ -154,32 +165,73 @@ impl Part {
     }
 }
 
+/// What the database is to hold of a record; one that has nothing left is forgotten.
+fn record(holdings: &mut Holdings, generation: Generation, id: u32) -> Option<Write> {
+    let record = holdings.slab.get_mut(id)?;
+    record.queued = false;
+    let record = holdings.slab.get(id)?;
+    let key = key(&of_board(RECORDS, generation), &[record.text.as_bytes()]);
+    let write = match stored::encode(record, holdings.slab.extra(id)) {
+        Some(value) => Write::Put(key, seal(value)),
+        None => Write::Delete(key),
+    };
+    if holdings.slab.is_empty(id) {
+        holdings.slab.release(id);
+    }
+    Some(write)
+}
+
+/// What the database is to hold of a value.
+fn value(holdings: &Holdings, generation: Generation, (subject, value): &Sighted) -> Write {
+    let key = of_value(generation, subject, value);
+    let known = holdings.slab.id(subject).and_then(|id| match holdings.slab.extra(id) {
+        Some(Extra::Sightings(sightings)) => sightings.get(value),
+        _ => None,
+    });
+    match known {
+        Some(sighting) => Write::Put(key, seal(stored::encode_sighting(sighting))),
+        None => Write::Delete(key),
+    }
+}
+
 /// The next piece of a sweep, which begins after the key `swept`; `None` when it is complete.
 pub(super) fn sweep_piece(
     disk: &dyn Disk,
     sweep: Sweep,
     swept: &mut Option<Vec<u8>>,
 ) -> Result<Option<Vec<Write>>, DiskError> {
-    let (generation, floor, kinds): (_, _, &[&[u8]]) = match sweep {
-        Sweep::All(generation) => (generation, None, &[IDS, REACHED, RECORDS]),
-        Sweep::Below(generation, floor) => (generation, Some(floor), &[RECORDS]),
+    let (generation, kinds): (_, &[&[u8]]) = match sweep {
+        Sweep::All(generation) => (generation, &[REACHED, IDS, RECORDS, VALUES]),
+        Sweep::Below { generation, .. } => (generation, &[RECORDS, VALUES]),
     };
     for kind in kinds {
         let prefix = of_board(kind, generation);
         // Kinds are in the order of their keys: one before what was swept last is done.
         let after = swept.as_ref().filter(|key| **key >= prefix);
+        if swept.is_some() && after.is_none() {
+            continue;
+        }
         let found = disk.scan(&prefix, after.map(Vec::as_slice), PIECE)?;
         let Some((last, _)) = found.last() else { continue };
         *swept = Some(last.clone());
-        let expired = |value: &[u8]| match floor {
-            None => true,
+        let expired = |value: &[u8]| match sweep {
+            Sweep::All(_) => true,
             // One that cannot be read is left for opening to report.
-            Some(floor) => codec::unseal(value)
-                .and_then(codec::decode_slices)
-                .is_ok_and(|slices| slices.iter().all(|(slot, _)| *slot < floor)),
+            Sweep::Below { floor, metric, .. } => {
+                newest(kind, metric, value).is_ok_and(|newest| newest.is_none_or(|newest| newest < floor))
+            }
         };
         let writes = found.into_iter().filter(|(_, value)| expired(value)).map(|(key, _)| Write::Delete(key)).collect();
         return Ok(Some(writes));
     }
     Ok(None)
+}
+
+/// The newest time that a sealed record or value is about.
+fn newest(kind: &[u8], metric: Kind, sealed: &[u8]) -> Result<Option<i64>, Damaged> {
+    let value = unseal(sealed)?;
+    if kind == VALUES {
+        return Ok(Some(stored::decode_sighting(value)?.at));
+    }
+    Ok(stored::decode(metric, value)?.iter().map(stored::Part::at).max())
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
-use super::codec::Operations;
 use super::disk::{DiskError, Write};
+use super::operations::Operations;
 use super::options::Durability;
-use crate::board::Generation;
+use crate::board::{Generation, Kind};
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
@@ -40,8 +40,8 @@ pub(super) struct Pending {
 pub(super) enum Sweep {
     /// The board is gone: everything.
     All(Generation),
-    /// Everything expired at once: records with no slice at or above this floor.
-    Below(Generation, i64),
+    /// Everything expired at once: what is about no time at or above this floor.
+    Below { generation: Generation, floor: i64, metric: Kind },
 }
 
 /// The journal, for any number of threads.
@@ -79,22 +79,55 @@ impl Drop for WakeWriter {
 impl Ticket {
     /// Waits until the journal has it, as durably as configured.
     pub(super) async fn wait(self) -> Result<()> {
-        let reason = match self {
-            Ticket::Done => return Ok(()),
-            Ticket::Refused(reason) => reason,
+        match self {
+            Ticket::Done => Ok(()),
+            Ticket::Refused(reason) => Err(StoreError::ReadOnly { reason }),
             Ticket::Waiting(receiver, wake) => {
                 // The writer is woken once for all requests that were ready together on this thread.
                 tokio::task::yield_now().await;
                 drop(wake);
-                match receive(receiver).await {
-                    Ok(Ok(())) => return Ok(()),
-                    Ok(Err(error)) => error.0,
-                    Err(_) => "the journal has stopped".to_owned(),
-                }
+                acknowledged(receiver).await
             }
-        };
-        Err(StoreError::ReadOnly { reason })
+        }
     }
+
+    /// Waits for all of them: they share a group, for whose sake the writer is woken once.
+    pub(super) async fn wait_all(tickets: Vec<Ticket>) -> Vec<Result<()>> {
+        let mut wakes = Vec::with_capacity(tickets.len());
+        let mut waiting = Vec::with_capacity(tickets.len());
+        for ticket in tickets {
+            waiting.push(match ticket {
+                Ticket::Done => Ok(None),
+                Ticket::Refused(reason) => Err(StoreError::ReadOnly { reason }),
+                Ticket::Waiting(receiver, wake) => {
+                    wakes.push(wake);
+                    Ok(Some(receiver))
+                }
+            });
+        }
+        if !wakes.is_empty() {
+            tokio::task::yield_now().await;
+            drop(wakes);
+        }
+        let mut results = Vec::with_capacity(waiting.len());
+        for waiting in waiting {
+            results.push(match waiting {
+                Ok(Some(receiver)) => acknowledged(receiver).await,
+                Ok(None) => Ok(()),
+                Err(error) => Err(error),
+            });
+        }
+        results
+    }
+}
+
+async fn acknowledged(receiver: oneshot::Receiver<Result<(), DiskError>>) -> Result<()> {
+    let reason = match receive(receiver).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => error.0,
+        Err(_) => "the journal has stopped".to_owned(),
+    };
+    Err(StoreError::ReadOnly { reason })
 }
 
 impl Journal {

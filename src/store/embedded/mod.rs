@@ -16,25 +16,34 @@
 //! journal; unlock; wait for the acknowledgement. A write that fails on the disk turns the store read-only: memory
 //! may then be ahead of the disk by writes that nobody was told had counted. Reads go on.
 
+mod asking;
 mod audit;
 mod boards;
 mod clock;
 mod codec;
 mod disk;
+mod extra;
 mod fold;
+mod holdings;
 mod ids;
 mod journal;
 mod meters;
+mod operations;
 mod options;
 mod precheck;
 mod ranking;
 mod reading;
 mod record;
 mod recovery;
+mod rule;
+mod sightings;
+mod slab;
 mod store;
+mod stored;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod watermark;
 mod writer;
 mod writing;
@@ -52,10 +61,10 @@ pub use options::{Durability, DurabilityError, EmbeddedOptions};
 
 use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, Reading};
-use self::codec::Operations;
 use self::disk::{Disk, DiskError, Fjall};
 use self::journal::{Journal, Sweep, Ticket};
 use self::meters::Meters;
+use self::operations::Operations;
 use self::tables::{Advance, Tables};
 use self::watermark::Watermark;
 pub use self::writer::Pace;
@@ -195,11 +204,11 @@ impl Embedded {
         if advance.slots > 0 {
             operations.advanced(tables.now.millis());
         }
-        if let Some((expired, _)) = &mut advance.expired {
-            let floor = tables.window.floor.millis();
-            let sweep = Sweep::Below(live.board.generation(), floor);
-            self.journal.note(&Operations::of(live.board.generation()), Some(sweep));
-            self.discard(std::mem::take(expired));
+        if let Some(expired) = &mut advance.expired {
+            let generation = live.board.generation();
+            let sweep = Sweep::Below { generation, floor: expired.floor, metric: live.board.kind() };
+            self.journal.note(&Operations::of(generation), Some(sweep));
+            self.discard(expired.holdings.take());
         }
         if let Some(forgotten) = advance.forgotten.take() {
             self.discard(forgotten);
@@ -237,7 +246,8 @@ impl Tables {
             Reading::Simulated(now) => return now,
             Reading::System { wall, monotonic } => (wall, monotonic),
         };
-        let half_window = (self.window.end.millis() - self.window.floor.millis()) / 2;
+        let slots = self.window.end.millis() - self.window.floor.millis();
+        let half_window = self.holdings.rule.life.unwrap_or(slots) / 2;
         let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
         let doubted = trust.doubted();
         let believed = trust.believe(wall, monotonic, half_window);

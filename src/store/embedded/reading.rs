@@ -1,9 +1,10 @@
 //! What a board's tables answer. Each function sees one instant, as its caller holds the board's lock.
 
+use super::holdings::Counter;
 use super::ranking;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Frame, Order, Subject, Tally, Timestamp, Value};
-use crate::store::{Lookup, Page, Ranked, Reach, Reading, Result, Standing, Status, StoreError};
+use crate::board::{Amount, Board, Order, Subject, Tally, Timestamp, Value};
+use crate::store::{Lookup, Page, Ranked, Standing, Status};
 
 /// A page from place `offset`. O(log n + limit).
 pub(super) fn page(board: &Board, tables: &Tables, offset: u64, limit: u32) -> Page {
@@ -33,17 +34,20 @@ pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radiu
 
 fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     let (ranking, slab) = (&tables.holdings.ranking, &tables.holdings.slab);
+    let rule = tables.holdings.rule;
     let room = limit.min(ranking.len().saturating_sub(offset));
     let mut items: Vec<Ranked> = Vec::with_capacity(room);
     let mut push = |(index, entry): (usize, ranking::Entry)| {
+        // Whatever is ranked has a score.
+        let Some(score) = rule.value(entry.score) else { return };
         let rank = match items.last() {
-            Some(last) if last.score == Value::Exact(Amount(entry.score)) => last.rank,
+            Some(last) if last.score == score => last.rank,
             Some(_) => (offset + index) as u64 + 1,
             // Only the first line may share its rank with lines before the page.
             None => better(board, tables, entry.score) + 1,
         };
         let subject = Subject::from_stored(ranking::Texts::text(slab, entry.id));
-        items.push(Ranked { rank, subject, score: Value::Exact(Amount(entry.score)) });
+        items.push(Ranked { rank, subject, score });
     };
     match board.order() {
         Order::Desc => ranking.descending(offset).take(room).enumerate().for_each(&mut push),
@@ -52,21 +56,22 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     Page { frame: tables.frame(), total: ranking.len() as u64, items }
 }
 
-/// How many ranked subjects have a strictly better score. O(log n).
-fn better(board: &Board, tables: &Tables, score: i64) -> u64 {
+/// How many ranked subjects have a strictly better score than the one of this key. O(log n).
+fn better(board: &Board, tables: &Tables, key: i64) -> u64 {
     let ranking = &tables.holdings.ranking;
     let count = match board.order() {
-        Order::Desc => ranking.len() - ranking.through(score),
-        Order::Asc => ranking.below(score),
+        Order::Desc => ranking.len() - ranking.through(key),
+        Order::Asc => ranking.below(key),
     };
     count as u64
 }
 
 /// Scores of the given subjects. O(subjects).
 pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
-    let score = |subject: &Subject| match tables.holdings.score_of(subject.as_str()) {
-        0 => None,
-        score => Some(Value::Exact(Amount(score))),
+    let rule = tables.holdings.rule;
+    let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str()) {
+        key if key == rule.absent() => None,
+        key => rule.value(key),
     };
     Lookup {
         frame: tables.frame(),
@@ -75,50 +80,55 @@ pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
     }
 }
 
+/// What a subject scores: in the ranking, or what its window says. O(1) if ranked, else O(slots).
+pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
+    let (holdings, subject) = (&tables.holdings, subject.as_str());
+    if holdings.rule.ranked {
+        return holdings.rule.value(holdings.key_of(subject));
+    }
+    if holdings.rule.life.is_some() {
+        let counter = holdings.counter(subject, tables.now.millis());
+        return Some(Value::Exact(Amount(counter.map_or(0, |counter| counter.amount))));
+    }
+    holdings.value_from(subject, tables.window.floor.millis())
+}
+
 /// Where one subject stands. O(log n + slots).
 pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Standing {
     let holdings = &tables.holdings;
-    let record = holdings.slab.id(subject.as_str()).and_then(|id| holdings.slab.get(id));
-    let score = record.map_or(0, |record| record.score);
-    let better = better(board, tables, score);
-    let floor = tables.window.floor.millis();
-    let slices = record.map(|record| record.slices.as_slice()).unwrap_or_default();
+    let key = holdings.key_of(subject.as_str());
+    let ranked = key != holdings.rule.absent();
+    let better = match holdings.rule.kind.absent() {
+        // Whoever has a score is better than one who has none.
+        None if !ranked => holdings.ranking.len() as u64,
+        _ => better(board, tables, key),
+    };
     Standing {
         frame: tables.frame(),
         total: holdings.ranking.len() as u64,
-        score: Some(Value::Exact(Amount(score))),
-        rank: (score != 0).then_some(better + 1),
+        score: score(tables, subject),
+        rank: ranked.then_some(better + 1),
         better,
-        slots: slices
-            .iter()
-            .filter(|slice| slice.slot >= floor)
-            .map(|slice| (Timestamp::from_millis(slice.slot), Tally::Sum(Amount(slice.amount))))
-            .collect(),
-        capped: false,
+        slots: live_tallies(tables, subject),
+        capped: capped_from(tables, subject, tables.window.floor),
     }
 }
 
-/// One subject's amount over the newest slots. O(slots).
-pub(super) fn count(board: &Board, tables: &Tables, subject: &Subject, reach: Reach) -> Result<Reading> {
-    let (window, starts) = board.window_and_starts(tables.now);
-    let beyond = || StoreError::BeyondWindow { floor: window.floor };
-    let from = match reach {
-        Reach::Slots(count) if count > board.slots() => return Err(beyond()),
-        // At the epoch a window has fewer slots than it should.
-        Reach::Slots(count) => starts[starts.len().saturating_sub(count.max(1) as usize)],
-        Reach::From(time) if time < window.floor => return Err(beyond()),
-        Reach::From(time) => board.calendar().slot_of(time).min(window.head),
-    };
-    let holdings = &tables.holdings;
-    let record = holdings.slab.id(subject.as_str()).and_then(|id| holdings.slab.get(id));
-    let slices = record.map(|record| record.slices.as_slice()).unwrap_or_default();
-    let live = slices.iter().filter(|slice| slice.slot >= from.millis());
-    let tallies = live.map(|slice| (Timestamp::from_millis(slice.slot), Tally::Sum(Amount(slice.amount)))).collect();
-    let mut frame: Frame = tables.frame();
-    frame.window.floor = from;
-    let slots = starts.len() - starts.partition_point(|start| *start < from);
-    // A window has at most 2,001 slots.
-    Ok(Reading { frame, slots: slots as u32, tallies, capped: false })
+/// What a subject has in the window's slots, or in the counter that lives. O(slots).
+fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
+    let (holdings, subject) = (&tables.holdings, subject.as_str());
+    if holdings.rule.life.is_none() {
+        return holdings.tallies(subject, tables.window.floor.millis(), i64::MAX);
+    }
+    let counter = holdings.counter(subject, tables.now.millis());
+    let tally = |counter: Counter| (Timestamp::from_millis(counter.start), Tally::Sum(Amount(counter.amount)));
+    counter.map(tally).into_iter().collect()
+}
+
+/// Whether values were dropped that were seen at `from` or later.
+pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -> bool {
+    let sightings = tables.holdings.sightings(subject.as_str());
+    sightings.and_then(|sightings| sightings.capped).is_some_and(|at| at >= from.millis())
 }
 
 /// The board as a whole. O(slots).

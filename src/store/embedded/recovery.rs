@@ -9,18 +9,23 @@ use serde::{Deserialize, Serialize};
 
 use super::boards::LiveBoard;
 use super::codec::{
-    self, BOARDS, CLOCK, DIGEST, Damaged, FOLDED, IDS, JOURNAL, Operation, REACHED, RECORDS, Reader, SCHEMA, key,
-    operations, seal, split_board_key, unseal,
+    self, BOARDS, CLOCK, DIGEST, Damaged, FOLDED, IDS, JOURNAL, REACHED, RECORDS, Reader, SCHEMA, VALUES, key, seal,
+    split_board_key, split_value_key, unseal,
 };
 use super::disk::{Disk, DiskError, Write};
 use super::journal::Sweep;
+use super::operations::{Operation, operations};
+use super::stored::{self, Part};
 use super::tables::Tables;
 use super::watermark::{Mark, Watermark};
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{ClockMode, Result, StoreError};
 
 /// The layout of the database; a later one that differs opens with a message, not a guess.
-const VERSION: u8 = 1;
+///
+/// 1 had COUNT and SUM only; what it wrote reads on, and is marked as of this layout when it is opened.
+const VERSION: u8 = 2;
+const OLDEST: u8 = 1;
 /// Entries read at a time.
 const PIECE: usize = 4_096;
 
@@ -163,9 +168,10 @@ fn decode_time(sealed: &[u8]) -> Result<Timestamp, Damaged> {
 
 fn read(disk: &dyn Disk, clock: ClockMode, schema: &[u8]) -> Result<Recovered, Failure> {
     let [version, stored] = Reader(unseal(schema)?).array()?;
-    if version != VERSION {
-        let detail =
-            format!("the data directory has layout {version}, this version reads {VERSION}: use the one that made it");
+    if !(OLDEST..=VERSION).contains(&version) {
+        let detail = format!(
+            "the data directory has layout {version}, this version reads {OLDEST} to {VERSION}: use the one that made it"
+        );
         return Err(Failure::Other(StoreError::Setup { detail }));
     }
     if stored != mode(clock) {
@@ -196,14 +202,31 @@ fn read(disk: &dyn Disk, clock: ClockMode, schema: &[u8]) -> Result<Recovered, F
     let folded = folded.map_or(Ok(0), |value| Reader(unseal(&value)?).u64())?;
     loading.journal = Journal { folded, first: None, last: folded, bytes: 0 };
     each(disk, JOURNAL, |key, value| loading.group(key, value))?;
+    if version != VERSION {
+        loading.digest ^= upgrade(disk, schema, loading.digest, mode(clock))?;
+    }
     loading.finish(time)
+}
+
+/// Marks a database of an older layout as of this one; answers by what the digest changes.
+fn upgrade(disk: &dyn Disk, schema: &[u8], digest: u64, mode: u8) -> Result<u64, DiskError> {
+    let new = seal(vec![VERSION, mode]);
+    let change = codec::share(SCHEMA, schema) ^ codec::share(SCHEMA, &new);
+    let digest = seal((digest ^ change).to_le_bytes().to_vec());
+    disk.commit(vec![Write::Put(SCHEMA.to_vec(), new), Write::Put(DIGEST.to_vec(), digest)], true)?;
+    Ok(change)
 }
 
 type Loader = fn(&mut Loading, &[u8], &[u8]) -> Result<(), Failure>;
 
 /// How each kind of entry is read; definitions first, as the others are of boards.
-const LOADERS: [(&[u8], Loader); 4] =
-    [(BOARDS, Loading::board), (REACHED, Loading::reached), (RECORDS, Loading::record), (IDS, Loading::id)];
+const LOADERS: [(&[u8], Loader); 5] = [
+    (BOARDS, Loading::board),
+    (REACHED, Loading::reached),
+    (RECORDS, Loading::record),
+    (VALUES, Loading::value),
+    (IDS, Loading::id),
+];
 
 /// Visits every entry of a kind.
 fn each(
@@ -283,11 +306,26 @@ impl Loading {
     fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let (generation, subject) = split_board_key(key)?;
         let subject = std::str::from_utf8(subject).map_err(|_| Damaged)?;
-        let slices = codec::decode_slices(unseal(value)?)?;
-        if let Some((_, tables)) = self.tables(generation) {
-            for (slot, amount) in slices {
-                tables.holdings.restore(subject, slot, amount, false);
+        let value = unseal(value)?;
+        let Some((board, tables)) = self.tables(generation) else { return Ok(()) };
+        let holdings = &mut tables.holdings;
+        for part in stored::decode(board.kind(), value)? {
+            match part {
+                Part::Amount { slot, amount } => holdings.restore_amount(subject, slot, amount, false),
+                Part::Samples { slot, sum, count } => holdings.restore_samples(subject, slot, (sum, count), false),
+                Part::Sketch { slot, sketch } => holdings.restore_sketch(subject, slot, sketch),
+                Part::Capped { at } => holdings.restore_capped(subject, at, false),
             }
+        }
+        Ok(())
+    }
+
+    fn value(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        let (generation, rest) = split_board_key(key)?;
+        let (subject, name) = split_value_key(rest)?;
+        let sighting = stored::decode_sighting(unseal(value)?)?;
+        if let Some((_, tables)) = self.tables(generation) {
+            tables.holdings.restore_sighting(subject, name, Some(sighting), false);
         }
         Ok(())
     }
@@ -328,11 +366,20 @@ impl Loading {
                 continue;
             }
             let Some((board, tables)) = &mut current else { continue };
+            let holdings = &mut tables.holdings;
             match operation {
                 Operation::Board(_) => {}
-                Operation::Amount { slot, amount, subject } => tables.holdings.restore(subject, slot, amount, true),
+                Operation::Amount { slot, amount, subject } => holdings.restore_amount(subject, slot, amount, true),
+                Operation::Samples { slot, sum, count, subject } => {
+                    holdings.restore_samples(subject, slot, (sum, count), true);
+                }
+                Operation::Marked { slot, mark, subject } => holdings.restore_mark(subject, slot, mark),
+                Operation::Sighted { sighting, subject, value } => {
+                    holdings.restore_sighting(subject, value, sighting, true);
+                }
+                Operation::Capped { at, subject } => holdings.restore_capped(subject, at, true),
                 Operation::Id { arrival, pair } => tables.ids.remember(pair.into(), arrival),
-                Operation::Removed { subject } => tables.holdings.restore_removed(subject),
+                Operation::Removed { subject } => holdings.restore_removed(subject),
                 Operation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
             }
         }
@@ -342,7 +389,7 @@ impl Loading {
     fn finish(mut self, clock: Option<Timestamp>) -> Result<Recovered, Failure> {
         let mut boards = BTreeMap::new();
         for (board, mut tables) in self.boards.into_values() {
-            tables.holdings.rebuild(tables.window.floor.millis());
+            tables.rebuild(&board);
             let name = board.name().clone();
             boards.insert(name, Arc::new(LiveBoard { board, tables: Mutex::new(tables) }));
         }

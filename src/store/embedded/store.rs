@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use super::boards::LiveBoard;
 use super::clock::Clock;
 use super::codec::{BOARDS, CLOCK, REACHED, key, of_board};
-use super::journal::Sweep;
+use super::journal::{Sweep, Ticket};
 use super::tables::Tables;
-use super::{Embedded, audit, reading, recovery, writing};
-use crate::board::{Amount, Board, BoardName, Definition, Generation, Subject, Timestamp, Value};
+use super::{Embedded, asking, audit, reading, recovery, writing};
+use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
     Added, Ask, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reading, Removal, Result, RetireStep,
     Standing, Status, Store, StoreError, Values,
@@ -25,6 +25,30 @@ const LEAST: u64 = 64;
 const MOST: u64 = 4_096;
 /// How often a step looks at the time: once in so many subjects.
 const LOOK: u64 = 32;
+
+/// Whether [`LOOK`] subjects' worth of work was done since the last look.
+fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
+    let due = work >= *looked + LOOK;
+    if due {
+        *looked = work;
+    }
+    due
+}
+
+/// Whether an answer says that something was counted before.
+fn vouches_for_others(added: &Added) -> bool {
+    added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Duplicate { .. }))
+}
+
+impl Embedded {
+    /// Applies a batch to memory and hands it to the journal, whose ticket acknowledges it.
+    fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
+        self.journal.admit()?;
+        self.change(board, |tables, operations, _| {
+            writing::apply(board, tables, batch, self.limits.max_skew, operations)
+        })
+    }
+}
 
 #[async_trait]
 impl Store for Embedded {
@@ -108,16 +132,37 @@ impl Store for Embedded {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        self.journal.admit()?;
-        let (added, ticket) = self.change(board, |tables, operations, _| {
-            writing::apply(board, tables, &batch, self.limits.max_skew, operations)
-        })?;
+        let (added, ticket) = self.apply(board, &batch)?;
         ticket.wait().await?;
-        if added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Duplicate { .. })) {
+        if vouches_for_others(&added) {
             // What counted it first may still be on its way to the disk, and this answer vouches for it.
             self.journal.catch_up().wait().await?;
         }
         Ok(added)
+    }
+
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+        // All of it is with the journal before any of it is waited for: it shares a group.
+        let applied: Vec<_> = batches.iter().map(|(board, batch)| self.apply(board, batch)).collect();
+        let (added, tickets): (Vec<_>, Vec<_>) = applied
+            .into_iter()
+            .map(|applied| match applied {
+                Ok((added, ticket)) => (Ok(added), ticket),
+                Err(error) => (Err(error), Ticket::Done),
+            })
+            .unzip();
+        let waited = Ticket::wait_all(tickets).await;
+        let mut added: Vec<Result<Added>> =
+            added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect();
+        let vouching = |added: &Result<Added>| added.as_ref().is_ok_and(vouches_for_others);
+        if added.iter().any(vouching)
+            && let Err(StoreError::ReadOnly { reason }) = self.journal.catch_up().wait().await
+        {
+            for added in added.iter_mut().filter(|added| vouching(added)) {
+                *added = Err(StoreError::ReadOnly { reason: reason.clone() });
+            }
+        }
+        added
     }
 
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
@@ -136,40 +181,33 @@ impl Store for Embedded {
         self.look(board, |board, tables, _| reading::standing(board, tables, subject))
     }
 
-    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let mut added = Vec::with_capacity(batches.len());
-        for (board, batch) in batches {
-            added.push(self.add(&board, batch).await);
-        }
-        added
-    }
-
     async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
-        let read = |ask: Ask| {
-            self.look(&ask.board, |board, tables, _| reading::count(board, tables, &ask.subject, ask.reach))?
-        };
-        asks.into_iter().map(read).collect()
+        let read = |ask: &Ask| self.look(&ask.board, |board, tables, _| asking::read(board, tables, ask))?;
+        asks.iter().map(read).collect()
     }
 
-    async fn values(&self, _board: &Arc<Board>, _subject: &Subject, _offset: u64, _limit: u32) -> Result<Values> {
-        Err(StoreError::Corrupt { detail: "not yet".to_owned() })
+    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+        self.look(board, |_, tables, _| asking::values(tables, subject, offset, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         self.journal.admit()?;
-        let (removal, ticket) = self.change(board, |tables, operations, _| {
-            let floor = tables.window.floor.millis();
-            let score = Some(Value::Exact(Amount(tables.holdings.score_of(subject.as_str()))));
-            let slices = tables.holdings.remove(subject.as_str());
-            if !slices.is_empty() {
+        let ((removal, removed), ticket) = self.change(board, |tables, operations, _| {
+            let score = reading::score(tables, subject);
+            let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
+            let counters = u64::from(tables.holdings.counter(subject.as_str(), now).is_some());
+            let rule = tables.holdings.rule;
+            let removed = tables.holdings.remove(subject.as_str());
+            if removed.anything {
                 operations.removed(subject.as_str());
             }
-            let live_slots = slices.iter().filter(|slice| slice.slot >= floor).count() as u64;
-            let retiring_slots = slices.len() as u64 - live_slots;
-            Removal { frame: tables.frame(), score, live_slots, retiring_slots }
+            let live = removed.slices.iter().filter(|slice| slice.slot >= floor).count() as u64;
+            let retiring_slots = if rule.ranked { removed.slices.len() as u64 - live } else { 0 };
+            let live_slots = if rule.life.is_some() { counters } else { live };
+            (Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.anything)
         })?;
         ticket.wait().await?;
-        if removal.live_slots + removal.retiring_slots == 0 {
+        if !removed {
             // What took it out before may still be on its way to the disk, and this answer says that it is out.
             self.journal.catch_up().wait().await?;
         }
@@ -183,13 +221,17 @@ impl Store for Embedded {
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
         self.look(board, |_, tables, advance| {
             let started = Instant::now();
-            let (retired, done) = tables.retire(|touched| {
-                touched < LEAST || (touched < MOST && (touched % LOOK != 0 || started.elapsed() < STEP))
+            let mut looked = 0;
+            let (retired, done) = tables.retire(|work| {
+                work < LEAST || (work < MOST && (!is_time_to_look(&mut looked, work) || started.elapsed() < STEP))
             });
+            if done {
+                tables.visit(MOST);
+            }
             RetireStep {
                 frame: tables.frame(),
                 slots_advanced: advance.slots,
-                slots_retired: retired.slots + advance.expired.map_or(0, |(_, slots)| slots),
+                slots_retired: retired.slots + advance.expired.map_or(0, |expired| expired.slots),
                 subjects_touched: retired.touched,
                 subjects_removed: retired.removed,
                 done,

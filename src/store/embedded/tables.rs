@@ -1,20 +1,11 @@
-//! What memory holds of one board, and the rules by which it changes: pure, without disk or clock.
+//! What memory holds of one board, and how it moves with time: pure, without disk or clock.
 //!
-//! - the *slab*: a record for each subject with all its slices, and its score;
-//! - the *slots*: for each slot, the subjects that have a slice in it, so that retiring knows whom to visit;
-//! - the *ranking*: the scores in order;
-//! - the *ids* counted lately;
-//! - the *queue*: records that changed since they were last folded into the database.
-//!
-//! Kept between calls: a record's score is the sum of its slices; it stands in the ranking just if that is not 0;
-//! a slot's list names each subject with a slice in it once, at the place the slice says.
+//! The board's subjects are its [`Holdings`]; beside them stand the window and the ids counted lately.
 
-use std::collections::{BTreeMap, VecDeque};
-
+use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
-use super::ranking::{Entry, Ranking};
-use super::record::{Slab, Slice};
-use crate::board::{Board, Frame, Timestamp, Window};
+use super::rule::Rule;
+use crate::board::{Board, Frame, Kind, Timestamp, Window};
 use crate::store::ClockTrust;
 
 /// What memory holds of one board.
@@ -29,17 +20,16 @@ pub(super) struct Tables {
     pub trust: Option<ClockTrust>,
     /// The board was removed; a call that still has it must change nothing.
     pub gone: bool,
+    round: Round,
 }
 
-/// All amounts of a board. Taken away as a whole when every slot has expired.
-#[derive(Debug, Default)]
-pub(super) struct Holdings {
-    pub slab: Slab,
-    pub ranking: Ranking,
-    /// By the slot's start in milliseconds: whoever has a slice in it.
-    pub slots: BTreeMap<i64, Vec<u32>>,
-    /// Changed since last folded. Each id once: see [`Record::queued`](super::record::Record::queued).
-    pub queue: VecDeque<u32>,
+/// The round of visits that frees what nobody writes to: see [`Tables::visit`].
+#[derive(Debug)]
+struct Round {
+    /// The next record to visit; `None` while no round is under way.
+    next: Option<u32>,
+    /// The board's time when the last one began.
+    began: i64,
 }
 
 /// What moving a board's clock did.
@@ -47,17 +37,24 @@ pub(super) struct Holdings {
 pub(super) struct Advance {
     /// Slots by which the head moved.
     pub slots: u64,
-    /// Every slot had expired: what the board held, to be freed outside the lock, and in how many slots.
-    pub expired: Option<(Holdings, u64)>,
+    /// Every slot had expired.
+    pub expired: Option<Expired>,
     /// Ids past their horizon, to be freed outside the lock.
     pub forgotten: Option<Bucket>,
 }
 
-/// The (slot, subject) would pass the bound.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OutOfRange;
+/// What a board held when every slot of it had expired.
+#[derive(Debug)]
+pub(super) struct Expired {
+    /// To be freed outside the lock.
+    pub holdings: Option<Holdings>,
+    /// In how many slots of a ranking it was.
+    pub slots: u64,
+    /// What lies before this, in milliseconds, is to leave the database.
+    pub floor: i64,
+}
 
-/// What retiring or removing took away.
+/// What retiring took away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Retired {
     pub slots: u64,
@@ -67,14 +64,17 @@ pub(super) struct Retired {
 
 impl Tables {
     pub(super) fn new(board: &Board, now: Timestamp) -> Self {
-        Self {
+        let mut tables = Self {
             window: board.window_at(now),
             now,
-            holdings: Holdings::default(),
+            holdings: Holdings::new(Rule::of(board)),
             ids: Ids::new(board.dedupe_horizon()),
             trust: None,
             gone: false,
-        }
+            round: Round { next: None, began: now.millis() },
+        };
+        tables.holdings.oldest_kept = oldest_kept(board, &tables.window);
+        tables
     }
 
     /// Moves the board's time, head and floor forward to `now`; a time before the board's changes nothing. O(1)
@@ -91,19 +91,32 @@ impl Tables {
         }
         let window = board.window_at(now);
         advance.slots = board.calendar().slots_between(self.window.head, window.head);
-        if window.floor > self.window.head {
+        let rule = self.holdings.rule;
+        let oldest_kept = oldest_kept(board, &window);
+        // The counters of a `from_first` board end each at its own time.
+        if oldest_kept > self.window.head.millis() && rule.life.is_none() {
             let slots = self.holdings.slots.len() as u64;
-            advance.expired = Some((std::mem::take(&mut self.holdings), slots));
+            let holdings = std::mem::replace(&mut self.holdings, Holdings::new(rule));
+            advance.expired = Some(Expired { holdings: Some(holdings), slots, floor: oldest_kept });
+            self.round.next = None;
         }
+        self.holdings.oldest_kept = oldest_kept;
         self.window = window;
         advance
     }
 
-    /// While a store opens: as [`advance`](Self::advance), but what expired stays for
-    /// [`rebuild`](Holdings::rebuild) to drop and the database to forget.
+    /// While a store opens: as [`advance`](Self::advance), but what expired stays for [`rebuild`](Self::rebuild) to
+    /// drop and the database to forget.
     pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
         self.now = self.now.max(now);
         self.window = board.window_at(self.now);
+    }
+
+    /// After everything was restored: see [`Holdings::rebuild`].
+    pub(super) fn rebuild(&mut self, board: &Board) {
+        self.holdings.oldest_kept = oldest_kept(board, &self.window);
+        self.holdings.rebuild(self.window.floor.millis(), self.now.millis(), board.calendar());
+        self.round.began = self.now.millis();
     }
 
     pub(super) fn frame(&self) -> Frame {
@@ -111,11 +124,12 @@ impl Tables {
         Frame { window: self.window, as_of: self.now, retiring }
     }
 
-    /// Subtracts from the oldest expired slots while `go_on` (asked before each subject) allows. Answers what it
-    /// did and whether nothing below the floor remains.
+    /// Subtracts from the oldest expired slots while `go_on` (asked before each subject, with how much work was done
+    /// so far, in subjects' worth) allows. Answers what it did and whether nothing below the floor remains.
     pub(super) fn retire(&mut self, mut go_on: impl FnMut(u64) -> bool) -> (Retired, bool) {
         let mut retired = Retired::default();
-        let floor = self.window.floor.millis();
+        let mut work = 0;
+        let (floor, now) = (self.window.floor.millis(), self.now.millis());
         let holdings = &mut self.holdings;
         while let Some((&slot, subjects)) = holdings.slots.first_key_value()
             && slot < floor
@@ -124,194 +138,57 @@ impl Tables {
                 holdings.slots.remove(&slot);
                 continue;
             };
-            if !go_on(retired.touched) {
+            if !go_on(work) {
                 return (retired, false);
             }
-            let ranked = holdings.score(id) != 0;
-            holdings.set(id, slot, 0);
+            let before = holdings.slab.get(id).map_or(0, |record| record.slices.len() as u64);
+            retired.removed += u64::from(holdings.retire(id, slot));
             retired.touched += 1;
-            retired.removed += u64::from(ranked && holdings.score(id) == 0);
-            if holdings.slab.get(id).is_some_and(|record| record.slices.is_empty()) {
-                // The database must forget it. Others keep their expired slice there, which opening drops.
-                holdings.enqueue(id);
+            // One that has nothing left the database must forget. Others keep their expired slice there, which
+            // opening drops.
+            work += holdings.tidy(id, floor, now);
+            if holdings.rule.kind == Kind::Sketch {
+                // Merging what is left is work for each slot.
+                work += before / 4;
             }
             retired.slots += u64::from(!holdings.slots.contains_key(&slot));
         }
         (retired, true)
     }
+
+    /// Visits some more records, `most` of them, and frees what has expired: slots an unranked board keeps no longer
+    /// of subjects nobody writes to, ended counters, values last seen before the window. Writes pay for it, a few
+    /// records each, and steps of retiring, so a board holds what is live and a part of what was written since.
+    pub(super) fn visit(&mut self, most: u64) {
+        let rule = self.holdings.rule;
+        if rule.ranked && rule.kind != Kind::Distinct {
+            return;
+        }
+        let (floor, now) = (self.window.floor.millis(), self.now.millis());
+        let Some(mut next) = self.round.next else {
+            let span = rule.life.unwrap_or(self.window.end.millis() - self.holdings.oldest_kept);
+            if now.saturating_sub(self.round.began) >= span / 8 {
+                (self.round.next, self.round.began) = (Some(0), now);
+            }
+            return;
+        };
+        let mut work = 0;
+        while work < most && next < self.holdings.slab.end() {
+            work += self.holdings.tidy(next, floor, now);
+            if !self.holdings.has_expired_values(next, floor) {
+                next += 1;
+            }
+        }
+        self.round.next = (next < self.holdings.slab.end()).then_some(next);
+    }
 }
 
-impl Holdings {
-    /// Adds to what a subject has in a slot, unless that would pass `bound`; answers the new amount. O(log n).
-    pub(super) fn add(&mut self, subject: &str, slot: i64, amount: i64, bound: i64) -> Result<i64, OutOfRange> {
-        let known = self.slab.id(subject);
-        let old = known.and_then(|id| self.slab.get(id)).map_or(0, |record| record.amount(slot));
-        let new = old.checked_add(amount).filter(|new| new.unsigned_abs() <= bound.unsigned_abs()).ok_or(OutOfRange)?;
-        if new == old {
-            return Ok(new);
-        }
-        // No memory holds the four billion subjects at which ids run out.
-        let id = known.or_else(|| self.slab.intern(subject)).ok_or(OutOfRange)?;
-        self.set(id, slot, new);
-        self.enqueue(id);
-        Ok(new)
+/// The start of the oldest slot whose slices are kept, in milliseconds. Ranked boards keep those of the window (and
+/// older ones until they are retired).
+fn oldest_kept(board: &Board, window: &Window) -> i64 {
+    let mut oldest = window.floor;
+    for _ in board.slots()..board.kept() {
+        oldest = board.calendar().previous(oldest);
     }
-
-    /// Takes a subject out of every slot and the ranking; answers its slots, oldest first.
-    pub(super) fn remove(&mut self, subject: &str) -> Vec<Slice> {
-        let Some(id) = self.slab.id(subject) else { return Vec::new() };
-        let slices = self.slab.get(id).map(|record| record.slices.clone()).unwrap_or_default();
-        for slice in &slices {
-            self.set(id, slice.slot, 0);
-        }
-        if !slices.is_empty() {
-            self.enqueue(id);
-        }
-        slices
-    }
-
-    /// The score of a subject; 0 if it is unknown.
-    pub(super) fn score_of(&self, subject: &str) -> i64 {
-        self.slab.id(subject).map_or(0, |id| self.score(id))
-    }
-
-    /// The ranking's entry of a subject, if it is ranked.
-    pub(super) fn entry_of(&self, subject: &str) -> Option<Entry> {
-        let id = self.slab.id(subject)?;
-        let record = self.slab.get(id)?;
-        (record.score != 0).then(|| Entry::new(record.score, &record.text, id))
-    }
-
-    fn score(&self, id: u32) -> i64 {
-        self.slab.get(id).map_or(0, |record| record.score)
-    }
-
-    fn enqueue(&mut self, id: u32) {
-        if let Some(record) = self.slab.get_mut(id)
-            && !record.queued
-        {
-            record.queued = true;
-            self.queue.push_back(id);
-        }
-    }
-
-    /// Sets what a subject has in a slot, and its score, place and the slot's list with it.
-    fn set(&mut self, id: u32, slot: i64, amount: i64) {
-        let Some(record) = self.slab.get_mut(id) else { return };
-        let change;
-        match record.find(slot) {
-            Ok(at) if amount == 0 => {
-                let slice = record.slices.remove(at);
-                change = -slice.amount;
-                self.unlist(slice);
-            }
-            Ok(at) => {
-                change = amount - record.slices[at].amount;
-                record.slices[at].amount = amount;
-            }
-            Err(_) if amount == 0 => return,
-            Err(at) => {
-                change = amount;
-                let list = self.slots.entry(slot).or_default();
-                // Ids are u32 and stand in a list once, so places fit.
-                let place = list.len() as u32;
-                list.push(id);
-                if record.slices.capacity() == 0 {
-                    // Most subjects of most boards have one slice; the usual four would be mostly air.
-                    record.slices.reserve_exact(1);
-                }
-                record.slices.insert(at, Slice { slot, amount, place });
-            }
-        }
-        self.rescore(id, change);
-    }
-
-    /// Takes a slice's subject off its slot's list; the last of the list moves into its place.
-    fn unlist(&mut self, slice: Slice) {
-        let Some(list) = self.slots.get_mut(&slice.slot) else { return };
-        let place = slice.place as usize;
-        list.swap_remove(place);
-        match list.get(place) {
-            Some(&moved) => {
-                if let Some(record) = self.slab.get_mut(moved)
-                    && let Ok(at) = record.find(slice.slot)
-                {
-                    record.slices[at].place = slice.place;
-                }
-            }
-            None if list.is_empty() => {
-                self.slots.remove(&slice.slot);
-            }
-            None => {}
-        }
-    }
-
-    fn rescore(&mut self, id: u32, change: i64) {
-        let Some(record) = self.slab.get_mut(id) else { return };
-        let old = record.score;
-        let new = old + change;
-        record.score = new;
-        let old = Entry::new(old, &record.text, id);
-        let new = old.with_score(new);
-        match (old.score, new.score) {
-            (0, 0) => {}
-            (0, _) => self.ranking.insert(new, &self.slab),
-            (_, 0) => {
-                self.ranking.remove(old, &self.slab);
-            }
-            _ => {
-                self.ranking.replace(old, new, &self.slab);
-            }
-        }
-    }
-
-    /// While a store opens: sets a slice without score, place or list. `changed` says that the database does not
-    /// have it yet. [`rebuild`](Self::rebuild) sets the rest.
-    pub(super) fn restore(&mut self, subject: &str, slot: i64, amount: i64, changed: bool) {
-        let Some(id) = self.slab.intern(subject) else { return };
-        if changed {
-            self.enqueue(id);
-        }
-        let Some(record) = self.slab.get_mut(id) else { return };
-        match record.find(slot) {
-            Ok(at) if amount == 0 => {
-                record.slices.remove(at);
-            }
-            Ok(at) => record.slices[at].amount = amount,
-            Err(_) if amount == 0 => {}
-            Err(at) => record.slices.insert(at, Slice { slot, amount, place: 0 }),
-        }
-    }
-
-    /// While a store opens: takes all slices of a subject away.
-    pub(super) fn restore_removed(&mut self, subject: &str) {
-        let Some(id) = self.slab.intern(subject) else { return };
-        self.enqueue(id);
-        if let Some(record) = self.slab.get_mut(id) {
-            record.slices.clear();
-        }
-    }
-
-    /// After restoring: drops slices below the floor (which finishes whatever was retiring), and computes scores,
-    /// lists and the ranking. O(n log n).
-    pub(super) fn rebuild(&mut self, floor: i64) {
-        let mut entries = Vec::new();
-        for id in 0..self.slab.end() {
-            let Some(record) = self.slab.get_mut(id) else { continue };
-            record.slices.retain(|slice| slice.slot >= floor);
-            for slice in &mut record.slices {
-                let list = self.slots.entry(slice.slot).or_default();
-                slice.place = list.len() as u32;
-                list.push(id);
-            }
-            record.score = record.sum();
-            if record.score != 0 {
-                entries.push(Entry::new(record.score, &record.text, id));
-            }
-            if record.slices.is_empty() {
-                self.enqueue(id);
-            }
-        }
-        self.ranking = Ranking::build(entries, &self.slab);
-    }
+    oldest.millis()
 }

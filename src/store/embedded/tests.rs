@@ -17,7 +17,7 @@ use super::ranking::{Entry, Texts};
 use super::tables::Tables;
 use super::writer::Pace;
 use super::{Durability, Embedded, EmbeddedOptions, recovery};
-use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp, Value};
+use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Kind, Subject, Tally, Timestamp, Value};
 use crate::store::{AuditCursor, Batch, ClockMode, Defined, Increment, Limits, Outcome, Result, Store, StoreError};
 
 const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
@@ -106,32 +106,53 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
     Ok(store.add(board, Batch { increments, return_scores: false }).await?.outcomes)
 }
 
+/// What a subject has that a restart must not lose: its slices, its values (when, and whether gone), its cap.
+type Content = (String, Vec<(Timestamp, Tally)>, Vec<(String, i64, bool)>, Option<i64>);
+
 /// What a board's tables hold that a restart must not lose, and checks that they agree with each other.
-fn live_contents(tables: &Tables) -> Vec<(String, Vec<(i64, i64)>)> {
-    let holdings = &tables.holdings;
+fn live_contents(tables: &Tables) -> Vec<Content> {
+    let (holdings, window) = (&tables.holdings, tables.window);
+    let rule = holdings.rule;
     let mut found = Vec::new();
-    let mut ranked = 0;
-    for record in (0..holdings.slab.end()).filter_map(|id| holdings.slab.get(id).map(|record| (id, record))) {
-        let (id, record) = record;
-        assert_eq!(record.score, record.sum());
-        let entry = Entry::new(record.score, &record.text, id);
-        assert_eq!(holdings.ranking.contains(entry, &holdings.slab), record.score != 0);
-        ranked += usize::from(record.score != 0);
-        for slice in &record.slices {
-            assert!(slice.amount != 0);
+    let (mut ranked, mut listed) = (0, 0);
+    for id in 0..holdings.slab.end() {
+        let Some(record) = holdings.slab.get(id) else { continue };
+        assert_eq!(record.key, holdings.computed_key(id));
+        let entry = Entry::new(record.key, &record.text, id);
+        assert_eq!(holdings.ranking.contains(entry, &holdings.slab), record.key != rule.absent());
+        ranked += usize::from(record.key != rule.absent());
+        assert!(record.slices.is_sorted_by(|a, b| a.slot < b.slot));
+        for slice in record.slices.iter().filter(|_| rule.ranked) {
             assert_eq!(holdings.slots[&slice.slot][slice.place as usize], id);
+            listed += 1;
         }
-        let live = record.slices.iter().filter(|slice| slice.slot >= tables.window.floor.millis());
-        let live: Vec<_> = live.map(|slice| (slice.slot, slice.amount)).collect();
-        if !live.is_empty() {
-            found.push((record.text.to_string(), live));
+        let floor = if rule.ranked { window.floor.millis() } else { holdings.oldest_kept };
+        let slices = match rule.life {
+            None => holdings.tallies(&record.text, floor, i64::MAX),
+            Some(_) => {
+                let counter = holdings.counter(&record.text, tables.now.millis()).into_iter();
+                counter.map(|c| (Timestamp::from_millis(c.start), Tally::Sum(Amount(c.amount)))).collect()
+            }
+        };
+        assert!(rule.life.is_some() || slices.iter().all(|(_, tally)| !tally.is_empty()));
+        let sightings = holdings.sightings(&record.text);
+        let live = sightings.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= window.floor.millis());
+        let mut values: Vec<_> = live.map(|(value, s)| (value.to_string(), s.at, s.gone)).collect();
+        values.sort();
+        let capped = sightings.and_then(|s| s.capped).filter(|at| *at >= window.floor.millis());
+        if rule.kind == Kind::Distinct {
+            let seen = values.iter().filter(|(_, _, gone)| !gone).count();
+            let window = holdings.value_from(&record.text, window.floor.millis());
+            assert_eq!(window, Some(Value::Exact(Amount(seen as i64))), "{}", record.text);
+        }
+        if !slices.is_empty() || !values.is_empty() || capped.is_some() {
+            found.push((record.text.to_string(), slices, values, capped));
         }
     }
     assert_eq!(holdings.ranking.len(), ranked);
-    let slices: usize = (0..holdings.slab.end()).filter_map(|id| holdings.slab.get(id)).map(|r| r.slices.len()).sum();
-    assert_eq!(holdings.slots.values().map(Vec::len).sum::<usize>(), slices);
+    assert_eq!(holdings.slots.values().map(Vec::len).sum::<usize>(), listed);
     assert!(holdings.slots.values().all(|list| !list.is_empty()));
-    found.sort();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
     found
 }
 
@@ -328,7 +349,7 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
         holdings.ranking.insert(doubled, &holdings.slab);
         let (old, wrong) = (entry(2, 1), entry(9, 1));
         holdings.ranking.replace(old, wrong, &holdings.slab);
-        holdings.slab.get_mut(1).unwrap().score = 9;
+        holdings.slab.get_mut(1).unwrap().key = 9;
     }
     let (_, differences, repaired) = audit(false).await;
     let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score, d.slots)).collect();

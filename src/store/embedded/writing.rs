@@ -1,10 +1,16 @@
 //! How a batch takes effect on a board's tables, and what the journal is told.
 
-use super::codec::Operations;
+use super::holdings::OutOfRange;
 use super::ids::pair;
+use super::operations::Operations;
+use super::reading;
+use super::sightings::Sighting;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, Value};
-use crate::store::{Added, Batch, Entry, Outcome, Plan, Rejection};
+use crate::board::{Amount, Board, Change, Kind, Mark};
+use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
+
+/// Records visited for each batch, to free what has expired of subjects that nobody writes to.
+const VISITS: u64 = 4;
 
 /// Applies a batch to tables that have been advanced. O(items x log n).
 pub(super) fn apply(
@@ -14,43 +20,38 @@ pub(super) fn apply(
     max_skew: i64,
     operations: &mut Operations,
 ) -> Added {
+    tables.visit(VISITS);
     let increments = &batch.increments;
     let mut outcomes = vec![Outcome::Counted { score: None }; increments.len()];
     let plan = Plan::new(board, &tables.window, tables.now, max_skew, increments.iter().enumerate());
     for (item, rejection) in plan.rejected {
         outcomes[item] = Outcome::Rejected(rejection);
     }
-    let bound = board.slot_bound().0;
     let now = tables.now.millis();
+    let mut writing = Writing { board, tables, operations, increments, bound: board.slot_bound().0 };
     for entry in &plan.entries {
-        let slot = entry.slot.millis();
-        let subject = entry.subject.as_str();
-        let mut counts = |tables: &mut Tables, amount: Amount| match tables.holdings.add(subject, slot, amount.0, bound)
-        {
-            Ok(new) => {
-                operations.amount(slot, new, subject);
-                true
-            }
-            Err(_) => false,
-        };
         if let Some(id) = entry.id {
             let pair = pair(entry.subject, id);
-            let outcome = if tables.ids.seen(&pair, now) {
+            let outcome = if writing.tables.ids.seen(&pair, now) {
                 Outcome::Duplicate { score: None }
-            } else if counts(tables, entry.amount) {
-                operations.id(now, &pair);
-                tables.ids.remember(pair, now);
+            } else if writing.take(entry).is_ok() {
+                writing.operations.id(now, &pair);
+                writing.tables.ids.remember(pair, now);
                 continue;
             } else {
                 Outcome::Rejected(Rejection::OutOfRange)
             };
             set(&mut outcomes, entry, outcome);
-        } else if entry.is_beyond_exact() || !counts(tables, entry.amount) {
+        } else if entry.sent.is_some() {
+            if writing.take(entry).is_err() {
+                set(&mut outcomes, entry, Outcome::Rejected(Rejection::OutOfRange));
+            }
+        } else if entry.is_beyond_exact() || writing.take(entry).is_err() {
             // The sum is refused: each item for itself, in order.
             for &item in &entry.items {
                 let Change::Amount(amount) = increments[item].change else { continue };
                 let amount = Amount(if increments[item].retract { -amount.0 } else { amount.0 });
-                if !counts(tables, amount) {
+                if writing.take_amount(entry, item, amount).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                 }
             }
@@ -59,7 +60,7 @@ pub(super) fn apply(
     if batch.return_scores {
         for (outcome, increment) in outcomes.iter_mut().zip(increments) {
             if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                *score = Some(Value::Exact(Amount(tables.holdings.score_of(increment.subject.as_str()))));
+                *score = reading::score(tables, &increment.subject);
             }
         }
     }
@@ -69,5 +70,87 @@ pub(super) fn apply(
 fn set(outcomes: &mut [Outcome], entry: &Entry, outcome: Outcome) {
     for &item in &entry.items {
         outcomes[item] = outcome;
+    }
+}
+
+/// A batch that is taking effect.
+struct Writing<'a> {
+    board: &'a Board,
+    tables: &'a mut Tables,
+    operations: &'a mut Operations,
+    increments: &'a [Increment],
+    bound: i64,
+}
+
+impl Writing<'_> {
+    /// Makes an entry's update as a whole, or changes nothing.
+    fn take(&mut self, entry: &Entry) -> Result<(), OutOfRange> {
+        let Some(increment) = entry.sent else { return self.take_amount(entry, entry.items[0], entry.amount) };
+        let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
+        let holdings = &mut self.tables.holdings;
+        match (self.board.kind(), &increment.change) {
+            (Kind::Sum, Change::Set { sum, .. }) => {
+                let sum = holdings.set_sum(subject, slot, sum.0, self.bound)?;
+                self.operations.amount(slot, sum, subject);
+            }
+            (Kind::Mean, Change::Amount(amount)) => {
+                let sample = if increment.retract { (-amount.0, -1) } else { (amount.0, 1) };
+                let samples = holdings.measure(subject, slot, sample, self.bound)?;
+                self.operations.samples(slot, samples, subject);
+            }
+            (Kind::Mean, Change::Set { sum, count }) => {
+                let samples = holdings.set_samples(subject, slot, (sum.0, *count), self.bound)?;
+                self.operations.samples(slot, samples, subject);
+            }
+            (Kind::Min | Kind::Max, change) => {
+                let extreme = match change {
+                    Change::Amount(amount) => holdings.extend(subject, slot, amount.0)?,
+                    Change::Set { sum, .. } => holdings.set_extreme(subject, slot, sum.0)?,
+                    Change::Seen(_) => return Err(OutOfRange),
+                };
+                if let Some(extreme) = extreme {
+                    self.operations.amount(slot, extreme, subject);
+                }
+            }
+            (Kind::Distinct, Change::Seen(value)) => {
+                let sighting = Sighting { at: entry.at.millis(), gone: increment.retract };
+                let floor = self.tables.window.floor.millis();
+                let seeing = holdings.sight(subject, value.as_str(), sighting, floor, self.board.calendar())?;
+                if seeing.changed {
+                    self.operations.sighted(Some(sighting), subject, value.as_str());
+                }
+                if let Some(dropped) = seeing.dropped {
+                    self.operations.sighted(None, subject, &dropped);
+                }
+                if let Some(at) = seeing.capped {
+                    self.operations.capped(at, subject);
+                }
+            }
+            (Kind::Sketch, Change::Seen(value)) => {
+                let mark = Mark::of(value.as_str());
+                if holdings.mark(subject, slot, mark)? {
+                    self.operations.marked(slot, mark, subject);
+                }
+            }
+            // Callers send what the metric takes; of anything else nothing could be counted.
+            (Kind::Sum | Kind::Mean | Kind::Distinct | Kind::Sketch, _) => return Err(OutOfRange),
+        }
+        Ok(())
+    }
+
+    /// COUNT and SUM: adds an amount, of the entry or of the one of its items.
+    fn take_amount(&mut self, entry: &Entry, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+        let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
+        let holdings = &mut self.tables.holdings;
+        if holdings.rule.life.is_none() {
+            let new = holdings.add(subject, slot, amount.0, self.bound)?;
+            self.operations.amount(slot, new, subject);
+            return Ok(());
+        }
+        let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.tables.now.millis()));
+        if let Some(counter) = holdings.count_from_first(subject, amount.0, retracts, times, self.bound)? {
+            self.operations.amount(counter.start, counter.amount, subject);
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,245 @@
+//! Rules, evaluated for the fields of an event.
+
+use std::borrow::Cow;
+
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answer::WindowBounds;
+use super::body::Object;
+use super::codes::Code;
+use super::openapi::{board_schema, operand_schema, score_schema, standard_error_schema, subject_schema, time_schema};
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::{HttpState, answer, body, fields, windows};
+use crate::board::{
+    BoardName, Compared, Event, EventId, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
+};
+use crate::service::{Evaluated, Evaluation, Feature, RuleName, Service, ServiceError};
+
+/// The most rules of one request.
+const MOST_RULES: usize = 100;
+
+/// The longest type of an event, in bytes: more than any metric names.
+const MOST_TYPE_BYTES: usize = 128;
+
+/// What rules say.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Evaluations {
+    /// Whether any of the rules hit.
+    hit: bool,
+    /// One for each rule, in the order given.
+    rules: Vec<RuleVerdict>,
+    /// The store's time when it was read; null if no rule has a metric.
+    #[schema(schema_with = time_schema)]
+    as_of: Option<Timestamp>,
+}
+
+/// What one rule says.
+#[derive(Debug, Serialize, ToSchema)]
+struct RuleVerdict {
+    /// Its name in the configuration, if it was asked for by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, required = false, nullable = false, example = "many-logins")]
+    name: Option<RuleName>,
+    /// The rule in its canonical form.
+    #[schema(example = "COUNT(30m, login, device_id) > 3")]
+    rule: String,
+    /// Whether the rule holds.
+    hit: bool,
+    /// Every comparison of the rule, from left to right, also those that the verdict did not depend on.
+    sides: Vec<Sides>,
+}
+
+/// One comparison.
+#[derive(Debug, Serialize, ToSchema)]
+struct Sides {
+    /// The left side in its canonical form.
+    #[schema(example = "COUNT(30m, login, device_id)")]
+    left: String,
+    /// Null where there is none: a mean of nothing, a quotient of zero.
+    #[schema(schema_with = operand_schema)]
+    left_value: Option<Operand>,
+    #[schema(value_type = String, example = ">")]
+    operator: String,
+    /// The right side in its canonical form.
+    #[schema(example = "3")]
+    right: String,
+    #[schema(schema_with = operand_schema)]
+    right_value: Option<Operand>,
+    /// Whether the comparison holds; false where a side has no value.
+    hit: bool,
+    /// The metrics of both sides: which board answered each, and for which slots.
+    metrics: Vec<MetricValue>,
+}
+
+/// What a metric said.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+struct MetricValue {
+    /// The metric in its canonical form.
+    #[schema(example = "COUNT(30m, login, device_id)")]
+    metric: String,
+    /// The board that answered.
+    #[schema(schema_with = board_schema)]
+    board: BoardName,
+    #[schema(schema_with = subject_schema)]
+    subject: Subject,
+    #[schema(schema_with = score_schema)]
+    value: Option<Shown>,
+    /// The slots that were read.
+    window: WindowBounds,
+    /// COUNT_DISTINCT only: values of these slots were dropped because there were more than the board remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    capped: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = standard_error_schema, required = false)]
+    standard_error: Option<f64>,
+}
+
+impl MetricValue {
+    fn of(metric: &Metric, feature: &Feature) -> Self {
+        let Feature { board, subject, reading, value, .. } = feature;
+        let bounds = reading.frame.window;
+        Self {
+            metric: metric.to_string(),
+            board: board.name().clone(),
+            subject: subject.clone(),
+            value: answer::score(board, *value),
+            window: WindowBounds { from: bounds.floor, to: bounds.end, slots: reading.slots },
+            capped: (board.kind() == Kind::Distinct).then_some(reading.capped),
+            standard_error: feature.standard_error(),
+        }
+    }
+}
+
+/// Evaluate rules
+///
+/// Whether rules hit for an event's `fields`: one `rule`, several `rules`, or those of the configuration by `name` or
+/// `names`. A rule compares metrics, fields, numbers and arithmetic on them, and combines comparisons by AND, OR and NOT.
+/// Every comparison is answered with what its sides came to.
+///
+/// Each metric is served by the board that differs from it in nothing but a longer window, from its newest slots (see
+/// `POST /v1/query`); where none does, `no_board` shows the definition of one that would. All metrics of all rules are
+/// read at once.
+///
+/// With `record` `true` the event (its `type`, `fields`, `at` and `id`) is counted **first**, on every board of its type,
+/// so that the rules see it included. If anything is wrong with the rules, nothing is counted.
+#[utoipa::path(
+    post, path = "/v1/evaluate", operation_id = "evaluate", tag = "features",
+    request_body(content = super::openapi::EvaluateBody, description = "The rules, and the fields.", examples(
+        ("a rule" = (value = json!({"rule": "COUNT(30m, login, device_id) > 3", "fields": {"device_id": "device-1"}}))),
+        ("count, then evaluate" = (value = json!({
+            "rules": ["COUNT(30m, login, device_id) > 3",
+                "COUNT_DISTINCT(1h, login, device_id, user_id) >= 2 AND amount > 100"],
+            "fields": {"device_id": "device-1", "user_id": "user-7", "amount": 166.6},
+            "type": "login", "id": "e-81", "record": true}))),
+        ("by name" = (value = json!({"name": "many-logins", "fields": {"device_id": "device-1"}}))),
+    )),
+    responses((status = 200, description = "What the rules say.", body = Evaluations, example = json!({
+        "hit": true, "rules": [{"rule": "COUNT(30m, login, device_id) > 3", "hit": true, "sides": [{
+            "left": "COUNT(30m, login, device_id)", "left_value": 4, "operator": ">", "right": "3", "right_value": 3,
+            "hit": true, "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins",
+                "subject": "device-1", "value": 4,
+                "window": {"from": "2026-01-02T09:38:00Z", "to": "2026-01-02T10:08:00Z", "slots": 30}}]}]}],
+        "as_of": "2026-01-02T10:07:00Z"}))),
+)]
+pub(super) async fn evaluate(
+    request: HttpRequest,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::read(&request, &[])?;
+    let body = body::read_json(&request, payload, &state.options).await?;
+    let object = Object::parse(&body, &KEYS)?;
+    let rules = rules(&object, &state.service)?;
+    let fields = fields::read(object.optional("fields")?)?;
+    let event = event(&object, &fields)?;
+    let refs: Vec<&Rule> = rules.iter().map(|(_, rule)| &**rule).collect();
+    let Evaluated { rules: evaluations, features, as_of, .. } = state.service.evaluate(&refs, &fields, event).await?;
+    let verdicts: Vec<RuleVerdict> = rules
+        .iter()
+        .zip(evaluations)
+        .map(|((name, rule), Evaluation { verdict, metrics })| {
+            let metrics: Vec<MetricValue> = metrics
+                .iter()
+                .filter_map(|(metric, place)| Some(MetricValue::of(metric, features.get(*place)?)))
+                .collect();
+            RuleVerdict {
+                name: name.clone(),
+                rule: rule.to_string(),
+                hit: verdict.hit,
+                sides: verdict.comparisons.into_iter().map(|compared| sides(compared, &metrics)).collect(),
+            }
+        })
+        .collect();
+    let hit = verdicts.iter().any(|verdict| verdict.hit);
+    Ok(answer::json(&Evaluations { hit, rules: verdicts, as_of }))
+}
+
+fn sides(compared: Compared, metrics: &[MetricValue]) -> Sides {
+    let Compared { left, left_value, comparison, right, right_value, hit } = compared;
+    // A side's canonical text has those of its metrics within it.
+    let within = |value: &&MetricValue| left.contains(&value.metric) || right.contains(&value.metric);
+    let metrics = metrics.iter().filter(within).cloned().collect();
+    Sides { left, left_value, operator: comparison.to_string(), right, right_value, hit, metrics }
+}
+
+const KEYS: [&str; 9] = ["rule", "rules", "name", "names", "fields", "type", "at", "id", "record"];
+
+/// The rules of a body, those of the configuration with their names.
+fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<(Option<RuleName>, Cow<'a, Rule>)>, Problem> {
+    let forms = ["rule", "rules", "name", "names"];
+    let given: Vec<&str> = forms.into_iter().filter(|form| object.has(form)).collect();
+    let &[form] = given.as_slice() else {
+        return Err(Problem::field("rule", "give one of 'rule', 'rules', 'name' and 'names'"));
+    };
+    let texts: Vec<String> = match form {
+        "rule" | "name" => vec![object.required(form)?],
+        _ => object.required(form)?,
+    };
+    if texts.is_empty() || texts.len() > MOST_RULES {
+        let detail = format!("'{form}' must list 1 to {MOST_RULES}; here are {}", texts.len());
+        return Err(Problem::field(form, detail).with("minimum", 1).with("maximum", MOST_RULES));
+    }
+    let read = |(index, text): (usize, &String)| {
+        let field = if form.ends_with('s') { format!("{form}[{index}]") } else { form.to_owned() };
+        if form.starts_with("name") {
+            let named = service.rules().get(text);
+            let shown = || ServiceError::UnknownRule(text.chars().take(64).collect());
+            let (name, rule) = named.ok_or_else(|| Problem::from(shown()).with("field", field))?;
+            return Ok((Some(name.clone()), Cow::Borrowed(rule)));
+        }
+        let rule: Rule = text.parse().map_err(|error| not_a_rule(&field, &error))?;
+        Ok((None, Cow::Owned(rule)))
+    };
+    texts.iter().enumerate().map(read).collect()
+}
+
+/// A text that is not a rule or a metric.
+pub(super) fn not_a_rule(field: &str, error: &SyntaxError) -> Problem {
+    Problem::new(Code::InvalidRule, format!("'{field}': {error}")).with("field", field).with("column", error.column)
+}
+
+/// The event that is to be counted, if one is. What is given of it is checked in any case.
+fn event(object: &Object<'_>, fields: &Fields) -> Result<Option<Event>, Problem> {
+    let at = object.optional::<String>("at")?.map(|text| windows::time("at", &text)).transpose()?;
+    let id = object.optional::<String>("id")?.map(|text| EventId::parse(&text)).transpose();
+    let id = id.map_err(|error| Problem::field("id", format!("'id': {error}")))?;
+    let kind = object.optional::<String>("type")?;
+    if let Some(kind) = &kind
+        && (kind.is_empty() || kind.len() > MOST_TYPE_BYTES || kind.contains(char::is_control))
+    {
+        let detail = format!("'type' must have 1 to {MOST_TYPE_BYTES} bytes of UTF-8 without control characters");
+        return Err(Problem::field("type", detail));
+    }
+    if !object.optional::<bool>("record")?.unwrap_or_default() {
+        return Ok(None);
+    }
+    match kind {
+        Some(kind) => Ok(Some(Event { kind: kind.into(), fields: fields.clone(), at, id, retract: false })),
+        None => Err(Problem::field("type", "an event that is to be counted needs its 'type'")),
+    }
+}

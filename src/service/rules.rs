@@ -1,0 +1,65 @@
+//! Rules by name, as the configuration declares them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+
+use crate::board::{BoardName, Rule};
+
+/// The name of a rule: as a board's, `[a-z0-9][a-z0-9._-]{0,62}`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuleName(Box<str>);
+
+/// Why a text is not a rule's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a rule's name is 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit")]
+pub struct RuleNameError;
+
+impl RuleName {
+    /// Parses a rule's name.
+    pub fn parse(text: &str) -> Result<Self, RuleNameError> {
+        BoardName::parse(text).map_err(|_| RuleNameError)?;
+        Ok(Self(text.into()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RuleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for RuleName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// The rules there are, by name. They do not change while the service runs.
+#[derive(Clone, Debug, Default)]
+pub struct NamedRules(Arc<BTreeMap<Box<str>, (RuleName, Rule)>>);
+
+impl NamedRules {
+    /// Of several with one name the last.
+    pub fn new(rules: impl IntoIterator<Item = (RuleName, Rule)>) -> Self {
+        let keyed = |(name, rule): (RuleName, Rule)| (name.0.clone(), (name, rule));
+        Self(Arc::new(rules.into_iter().map(keyed).collect()))
+    }
+
+    /// The rule of that name.
+    pub fn get(&self, name: &str) -> Option<(&RuleName, &Rule)> {
+        self.0.get(name).map(|(name, rule)| (name, rule))
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&RuleName, &Rule)> {
+        self.0.values().map(|(name, rule)| (name, rule))
+    }
+}

@@ -1,0 +1,101 @@
+//! What one subject has in some of its slots, and the values it was seen with. Each function sees one instant, as its
+//! caller holds the board's lock.
+
+use super::reading;
+use super::tables::Tables;
+use crate::board::{Amount, Board, Counted, Kind, Subject, Tally, Timestamp, Window};
+use crate::store::{Ask, Reach, Reading, Result, StoreError, Values};
+
+/// What a subject has in the slots asked for. O(slots found), and O(slots of the window) to look back.
+pub(super) fn read(board: &Board, tables: &Tables, ask: &Ask) -> Result<Reading> {
+    if tables.holdings.rule.life.is_some() {
+        return Ok(counter(tables, &ask.subject));
+    }
+    let (window, slots) = match ask.as_of {
+        Some(time) => looking_back(board, tables, ask.reach, time)?,
+        None => newest(board, tables, ask.reach)?,
+    };
+    let tallies = tables.holdings.tallies(ask.subject.as_str(), window.floor.millis(), window.head.millis());
+    let capped = reading::capped_from(tables, &ask.subject, window.floor);
+    let mut frame = tables.frame();
+    frame.window = window;
+    Ok(Reading { frame, slots, tallies, capped })
+}
+
+/// The part of the window that is reached, and its slots.
+fn newest(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)> {
+    let window = tables.window;
+    let (_, starts) = board.window_and_starts(tables.now);
+    let beyond = || StoreError::BeyondWindow { floor: window.floor };
+    let floor = match reach {
+        Reach::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
+        // At the epoch a window has fewer slots than it should.
+        Reach::Slots(count) => starts[starts.len().saturating_sub(count as usize)],
+        Reach::From(time) if time < window.floor => return Err(beyond()),
+        Reach::From(time) => board.calendar().slot_of(time).min(window.head),
+    };
+    let slots = starts.len() - starts.partition_point(|start| *start < floor);
+    // A window has at most 2,001 slots.
+    Ok((Window { floor, ..window }, slots as u32))
+}
+
+/// The slots that end with the one of `time`, which must all be kept still.
+fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -> Result<(Window, u32)> {
+    let calendar = board.calendar();
+    let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
+    let beyond = || StoreError::BeyondWindow { floor: oldest };
+    let head = calendar.slot_of(time);
+    if time > tables.now || head < oldest {
+        return Err(beyond());
+    }
+    let (most, from) = match reach {
+        Reach::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
+        Reach::Slots(count) => (count, Timestamp::EPOCH),
+        Reach::From(from) => (u32::MAX, calendar.slot_of(from).min(head)),
+    };
+    if matches!(reach, Reach::From(_)) && from < oldest {
+        return Err(beyond());
+    }
+    let (mut floor, mut slots) = (head, 1);
+    while slots < most && floor > from {
+        let before = calendar.previous(floor);
+        if before == floor {
+            break; // the epoch: there is nothing before it
+        }
+        (floor, slots) = (before, slots + 1);
+        if floor < oldest {
+            return Err(beyond());
+        }
+    }
+    Ok((Window { floor, head, end: calendar.next(head) }, slots))
+}
+
+/// What a `from_first` board says of a subject: the counter that lives now, or none.
+fn counter(tables: &Tables, subject: &Subject) -> Reading {
+    let life = tables.holdings.rule.life.unwrap_or_default();
+    let counter = tables.holdings.counter(subject.as_str(), tables.now.millis());
+    let start = counter.map_or(tables.now, |counter| Timestamp::from_millis(counter.start));
+    let mut frame = tables.frame();
+    frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };
+    let tally = counter.map(|counter| (start, Tally::Sum(Amount(counter.amount))));
+    Reading { frame, slots: 1, tallies: tally.into_iter().collect(), capped: false }
+}
+
+/// A page of the values that a subject was seen with in the window. O(values / 128 + limit).
+pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32) -> Values {
+    let floor = tables.window.floor.millis();
+    let frame = tables.frame();
+    let capped = reading::capped_from(tables, subject, tables.window.floor);
+    let sightings = tables.holdings.sightings(subject.as_str()).filter(|_| tables.holdings.rule.kind == Kind::Distinct);
+    let Some(sightings) = sightings else { return Values { frame, total: 0, items: Vec::new(), capped } };
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    let live = sightings.newest(offset).take_while(|moment| moment.at >= floor);
+    let item =
+        |moment: &super::timeline::Moment| (Counted::from_stored(&*moment.value), Timestamp::from_millis(moment.at));
+    Values {
+        frame,
+        total: sightings.count_from(false, floor) as u64,
+        items: live.take(limit as usize).map(item).collect(),
+        capped,
+    }
+}

@@ -1,0 +1,100 @@
+//! What a board's tables need to know of its definition, and the keys by which its ranking is ordered.
+
+use crate::board::{Amount, Board, Kind, Mode, Value};
+
+/// A board's rules, at hand without looking into its definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rule {
+    pub kind: Kind,
+    pub ranked: bool,
+    /// AVG: how often a subject must have been measured to be ranked.
+    pub min_samples: i64,
+    /// COUNT_DISTINCT: the most values (and the most tombstones) remembered per subject.
+    pub most_values: Option<usize>,
+    /// `from_first`: how long a subject's counter lives, in milliseconds.
+    pub life: Option<i64>,
+}
+
+impl Rule {
+    pub(super) fn of(board: &Board) -> Self {
+        let definition = board.definition();
+        let life = || definition.metric.window.approximate_millis();
+        Self {
+            kind: board.kind(),
+            ranked: board.is_ranked(),
+            min_samples: board.min_samples(),
+            most_values: definition.max_values.map(|most| most as usize),
+            life: (definition.mode == Mode::FromFirst).then(life),
+        }
+    }
+
+    /// The key of a subject outside the ranking. Where 0 is a score like any other, no score has this key.
+    pub(super) fn absent(self) -> i64 {
+        match self.kind {
+            Kind::Sum | Kind::Distinct | Kind::Sketch => 0,
+            Kind::Mean | Kind::Min | Kind::Max => i64::MIN,
+        }
+    }
+
+    /// The score of a key.
+    pub(super) fn value(self, key: i64) -> Option<Value> {
+        match self.kind {
+            _ if key == self.absent() => self.kind.absent(),
+            Kind::Mean => Some(Value::Real(real_of_key(key))),
+            _ => Some(Value::Exact(Amount(key))),
+        }
+    }
+
+    /// The key of a score.
+    pub(super) fn key(self, value: Option<Value>) -> i64 {
+        match value {
+            None => self.absent(),
+            Some(Value::Exact(amount)) => amount.0,
+            Some(Value::Real(real)) => key_of_real(real),
+        }
+    }
+}
+
+/// Integers in the order of the floats they stand for. No finite float has the key `i64::MIN`.
+fn key_of_real(real: f64) -> i64 {
+    turn(real.to_bits() as i64)
+}
+
+fn real_of_key(key: i64) -> f64 {
+    f64::from_bits(turn(key) as u64)
+}
+
+/// Negative floats grow in magnitude as their bits grow: turns them round. Its own inverse.
+fn turn(bits: i64) -> i64 {
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_means_are_in_the_order_of_the_means_and_read_back() {
+        let means =
+            [f64::MIN, -1e15, -2.5, -2.0, -1.0 / 3.0, -f64::MIN_POSITIVE, 0.0, 1e-300, 1.0 / 3.0, 7.0, f64::MAX];
+        let keys = means.map(key_of_real);
+        assert!(keys.is_sorted_by(|a, b| a < b));
+        assert!(keys.iter().all(|key| *key != i64::MIN));
+        assert_eq!(keys.map(real_of_key).map(f64::to_bits), means.map(f64::to_bits));
+    }
+
+    #[test]
+    fn zero_is_absence_only_where_the_metric_says_so() {
+        let rule = |kind| Rule { kind, ranked: true, min_samples: 1, most_values: None, life: None };
+        for kind in [Kind::Sum, Kind::Distinct, Kind::Sketch] {
+            assert_eq!((rule(kind).absent(), rule(kind).value(0)), (0, Some(Value::ZERO)));
+        }
+        for kind in [Kind::Min, Kind::Max] {
+            assert_eq!(rule(kind).value(rule(kind).absent()), None);
+            assert_eq!(rule(kind).value(0), Some(Value::ZERO));
+        }
+        let mean = rule(Kind::Mean);
+        assert_eq!((mean.key(None), mean.value(mean.absent())), (i64::MIN, None));
+        assert_eq!(mean.value(mean.key(Some(Value::Real(0.0)))), Some(Value::Real(0.0)));
+    }
+}
