@@ -63,7 +63,7 @@ fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -
             break; // the epoch: there is nothing before it
         }
         (floor, slots) = (before, slots + 1);
-        if floor < oldest {
+        if floor < oldest || slots > board.slots() {
             return Err(beyond());
         }
     }
