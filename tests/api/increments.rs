@@ -151,3 +151,39 @@ async fn a_board_that_was_defined_anew_elsewhere_is_read_again() {
     site.client.delete("/v1/boards/b").await;
     assert_eq!(other.add("b", json!({"subject": "a"})).await.refusal(), (404, "unknown_board"));
 }
+
+#[actix_web::test]
+async fn a_retraction_subtracts_from_the_slot_of_its_twin() {
+    let site = Site::with_board("b").await;
+    let at = "2026-01-01T11:30:00Z";
+    site.client.add("b", json!({"subject": "a", "at": at, "id": "e-1"})).await;
+    let undone = json!({"subject": "a", "at": at, "id": "r-1", "retract": true});
+    for (accepted, duplicates) in [(1, 0), (0, 1)] {
+        let answer = site.client.add("b", undone.clone()).await;
+        assert_eq!(answer.body, json!({"accepted": accepted, "duplicates": duplicates, "rejected": []}));
+    }
+    let standing = site.client.get("/v1/boards/b/subjects/a").await;
+    assert_eq!((&standing.body["score"], &standing.body["slots"]), (&json!(0), &json!([])), "{standing:?}");
+    // One whose twin has left the window is accepted, and changes nothing.
+    let late = json!({"subject": "a", "at": "2026-01-01T10:59:59Z", "retract": true});
+    assert_eq!(site.client.add("b", late).await.body["accepted"], 1);
+    assert_eq!(site.client.score("b", "a").await, 0);
+    let timeless = site.client.add("b", json!({"subject": "a", "retract": true})).await;
+    assert_eq!(timeless.body["rejected"][0]["code"], "missing_at");
+}
+
+#[actix_web::test]
+async fn a_field_of_another_metric_is_refused_by_the_board_as_it_is_now() {
+    let site = Site::with_board("b").await;
+    let other = site.second_instance();
+    let value = json!({"subject": "a", "value": 5});
+    let answer = other.add("b", value.clone()).await;
+    assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "unknown_field"), &json!("value")));
+    assert!(answer.body["detail"].as_str().unwrap().contains("'amount'"), "{answer:?}");
+    // Defined anew through the first instance, it takes a value, which the second does not know yet.
+    site.client.delete("/v1/boards/b").await;
+    assert_eq!(site.client.define("b", "MAX(24h, like, weight, post_id)", "1h").await.status, 201);
+    let retraction = json!({"subject": "a", "value": 5, "at": "2026-01-02T10:00:00Z", "retract": true});
+    let answer = other.add("b", retraction).await;
+    assert_eq!((answer.status, &answer.body["rejected"][0]["code"]), (200, &json!("retraction_unsupported")));
+}

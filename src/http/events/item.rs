@@ -219,7 +219,7 @@ mod tests {
         let expected =
             [("a", Field::Number("166.60".into())), ("b", Field::Text("é\n".into())), ("c", Field::Bool(false))];
         assert_eq!(fields, expected.each_ref().map(|(name, field)| (*name, field)));
-        assert_eq!(sent.nested, [Box::from("e"), Box::from("f")]);
+        assert_eq!(sent.nested, ["e", "f"].map(Box::<str>::from));
     }
 
     #[test]
