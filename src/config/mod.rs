@@ -121,7 +121,7 @@ mod tests {
         let same = load(&format!("{settings}# --- Boards{boards}")).unwrap();
         assert_eq!(format!("{same:?}"), format!("{config:?}"));
         // And every commented-out board and rule is one.
-        let examples = load(&switched_on(boards)).unwrap();
+        let examples = load(&switched_on(&format!("# {boards}"))).unwrap();
         assert_eq!((examples.boards.len(), examples.rules.len()), (11, 1));
     }
 

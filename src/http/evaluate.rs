@@ -10,10 +10,12 @@ use utoipa::ToSchema;
 use super::answer::WindowBounds;
 use super::body::Object;
 use super::codes::Code;
+use super::events::EventsReceipt;
+use super::meters::EventTally;
 use super::openapi::{board_schema, operand_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, answer, body, fields, windows};
+use super::{HttpState, answer, body, events, windows};
 use crate::board::{
     BoardName, Compared, Event, EventId, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
 };
@@ -35,6 +37,10 @@ pub(super) struct Evaluations {
     /// The store's time when it was read; null if no rule has a metric.
     #[schema(schema_with = time_schema)]
     as_of: Option<Timestamp>,
+    /// What became of the event, if it was to be counted, as `POST /v1/events` answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    recorded: Option<EventsReceipt>,
 }
 
 /// What one rule says.
@@ -150,15 +156,17 @@ pub(super) async fn evaluate(
     request: HttpRequest,
     payload: Payload,
     state: Data<HttpState>,
+    tally: Data<EventTally>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;
     let body = body::read_json(&request, payload, &state.options).await?;
     let object = Object::parse(&body, &KEYS)?;
     let rules = rules(&object, &state.service)?;
-    let fields = fields::read(object.optional("fields")?)?;
+    let fields = events::fields(object.optional("fields")?)?;
     let event = event(&object, &fields)?;
     let refs: Vec<&Rule> = rules.iter().map(|(_, rule)| &**rule).collect();
-    let Evaluated { rules: evaluations, features, as_of, .. } = state.service.evaluate(&refs, &fields, event).await?;
+    let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
+    let Evaluated { rules: evaluations, features, recorded, as_of } = evaluated;
     let verdicts: Vec<RuleVerdict> = rules
         .iter()
         .zip(evaluations)
@@ -176,7 +184,8 @@ pub(super) async fn evaluate(
         })
         .collect();
     let hit = verdicts.iter().any(|verdict| verdict.hit);
-    Ok(answer::json(&Evaluations { hit, rules: verdicts, as_of }))
+    let recorded = event.zip(recorded).map(|(event, outcome)| events::receipt_of_one(event, outcome, &tally));
+    Ok(answer::json(&Evaluations { hit, rules: verdicts, as_of, recorded }))
 }
 
 fn sides(compared: Compared, metrics: &[MetricValue]) -> Sides {

@@ -12,7 +12,6 @@ mod codes;
 mod cors;
 mod evaluate;
 mod events;
-mod fields;
 mod increments;
 mod intake;
 mod meters;

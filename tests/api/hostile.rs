@@ -27,6 +27,8 @@ fn hostile() -> impl Strategy<Value = Hostile> {
         Just("\"2026-01-02T10:00:00Z\"".to_owned()),
         Just("\"COUNT(24h, a, b)\"".to_owned()),
         Just("\"1h\"".to_owned()),
+        Just("\"like\"".to_owned()),
+        Just("true".to_owned()),
     ];
     let key = prop_oneof![
         Just("subject"),
@@ -42,6 +44,15 @@ fn hostile() -> impl Strategy<Value = Hostile> {
         Just("timezone"),
         Just("order"),
         Just("cover"),
+        Just("type"),
+        Just("fields"),
+        Just("events"),
+        Just("post_id"),
+        Just("samples"),
+        Just("value"),
+        Just("sum"),
+        Just("count"),
+        Just("retract"),
         Just("x"),
     ];
     let json = json.prop_recursive(3, 12, 4, move |inner| {

@@ -151,3 +151,77 @@ async fn a_board_that_was_defined_anew_elsewhere_is_read_again() {
     site.client.delete("/v1/boards/b").await;
     assert_eq!(other.add("b", json!({"subject": "a"})).await.refusal(), (404, "unknown_board"));
 }
+
+#[actix_web::test]
+async fn a_retraction_subtracts_from_the_slot_of_its_twin() {
+    let site = Site::with_board("b").await;
+    let at = "2026-01-01T11:30:00Z";
+    site.client.add("b", json!({"subject": "a", "at": at, "id": "e-1"})).await;
+    let undone = json!({"subject": "a", "at": at, "id": "r-1", "retract": true});
+    for (accepted, duplicates) in [(1, 0), (0, 1)] {
+        let answer = site.client.add("b", undone.clone()).await;
+        assert_eq!(answer.body, json!({"accepted": accepted, "duplicates": duplicates, "rejected": []}));
+    }
+    let standing = site.client.get("/v1/boards/b/subjects/a").await;
+    assert_eq!((&standing.body["score"], &standing.body["slots"]), (&json!(0), &json!([])), "{standing:?}");
+    // One whose twin has left the window is accepted, and changes nothing.
+    let late = json!({"subject": "a", "at": "2026-01-01T10:59:59Z", "retract": true});
+    assert_eq!(site.client.add("b", late).await.body["accepted"], 1);
+    assert_eq!(site.client.score("b", "a").await, 0);
+    let timeless = site.client.add("b", json!({"subject": "a", "retract": true})).await;
+    assert_eq!(timeless.body["rejected"][0]["code"], "missing_at");
+}
+
+#[actix_web::test]
+async fn a_field_of_another_metric_is_refused_by_the_board_as_it_is_now() {
+    let site = Site::with_board("b").await;
+    let other = site.second_instance();
+    let value = json!({"subject": "a", "value": 5});
+    let answer = other.add("b", value.clone()).await;
+    assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "unknown_field"), &json!("value")));
+    assert!(answer.body["detail"].as_str().unwrap().contains("'amount'"), "{answer:?}");
+    // Defined anew through the first instance, it takes a value, which the second does not know yet.
+    site.client.delete("/v1/boards/b").await;
+    assert_eq!(site.client.define("b", "MAX(24h, like, weight, post_id)", "1h").await.status, 201);
+    let retraction = json!({"subject": "a", "value": 5, "at": "2026-01-02T10:00:00Z", "retract": true});
+    let answer = other.add("b", retraction).await;
+    assert_eq!((answer.status, &answer.body["rejected"][0]["code"]), (200, &json!("retraction_unsupported")));
+}
+
+#[actix_web::test]
+async fn every_metric_counts_what_is_sent_to_its_board() {
+    let site = Site::new().await;
+    for (board, metric, items, score) in [
+        ("avg", "AVG(24h, e, v, s)", vec![json!(1), json!(2)], json!(1.5)),
+        ("min", "MIN(24h, e, v, s)", vec![json!(3), json!(-2), json!(5)], json!(-2)),
+        ("max", "MAX(24h, e, v, s)", vec![json!(3), json!(-2), json!(5)], json!(5)),
+        ("exact", "COUNT_DISTINCT(24h, e, s, v)", vec![json!("u"), json!(7), json!("7"), json!("é")], json!(3)),
+        ("about", "APPROX_COUNT_DISTINCT(24h, e, s, v)", vec![json!("u"), json!(7), json!("7")], json!(2)),
+    ] {
+        assert_eq!(site.client.define(board, metric, "1h").await.status, 201);
+        let sent: Vec<_> = items.iter().map(|value| json!({"subject": "a", "value": value})).collect();
+        let path = format!("/v1/boards/{board}/increments?return=score");
+        let answer = site.client.post(&path, json!({"increments": sent})).await;
+        assert_eq!(answer.body["accepted"], items.len(), "{answer:?}");
+        assert_eq!(answer.body["scores"].as_array().unwrap().last().unwrap()["score"], score, "{answer:?}");
+        assert_eq!(site.client.score(board, "a").await, score, "{board}");
+    }
+    let at = "2026-01-02T10:00:00Z";
+    for (board, value, score) in [("avg", json!(1), json!(2)), ("exact", json!("u"), json!(2))] {
+        let seen = json!({"subject": "b", "value": value, "at": at});
+        let undone = json!({"subject": "b", "value": value, "at": at, "retract": true});
+        for item in [seen, undone] {
+            assert_eq!(site.client.add(board, item).await.body["accepted"], 1);
+        }
+        let nothing = if board == "avg" { Value::Null } else { json!(0) };
+        assert_eq!(site.client.score(board, "b").await, nothing, "{board}");
+        let undone = json!({"subject": "a", "value": value, "at": "2026-01-02T10:07:00Z", "retract": true});
+        assert_eq!(site.client.add(board, undone).await.body["accepted"], 1);
+        assert_eq!(site.client.score(board, "a").await, score, "{board}");
+    }
+    // A mean that nobody has enough measurements for says nothing, and is no error.
+    let definition = json!({"metric": "AVG(24h, e, v, s)", "slot": "1h", "min_samples": 2});
+    site.client.put("/v1/boards/rare", definition).await;
+    let once = site.client.post("/v1/boards/rare/increments?return=score", json!({"subject": "a", "value": 4})).await;
+    assert_eq!(once.body["scores"], json!([{"index": 0, "subject": "a", "score": null}]), "{once:?}");
+}

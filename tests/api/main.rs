@@ -6,12 +6,17 @@ mod site;
 
 mod boards;
 mod document;
+mod evaluate;
+mod events;
 mod failures;
 mod hostile;
 mod increments;
 mod operations;
+mod query;
 mod rankings;
 mod refusals;
 mod rolling;
+mod samples;
 mod streams;
 mod subjects;
+mod windows;

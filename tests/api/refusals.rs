@@ -10,6 +10,8 @@ async fn malformed_json_says_where() {
     let site = Site::with_board("b").await;
     for (method, path) in [
         (Method::POST, "/v1/boards/b/increments"),
+        (Method::POST, "/v1/events"),
+        (Method::PUT, "/v1/boards/b/samples"),
         (Method::POST, "/v1/boards/b/rankings/lookup"),
         (Method::PUT, "/v1/boards/c"),
         (Method::PUT, "/v1/clock"),

@@ -7,7 +7,7 @@ use actix_web::{App, HttpServer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rolltop::board::Timestamp;
 use rolltop::http::{self, HttpOptions, HttpState};
-use rolltop::service::Service;
+use rolltop::service::{NamedRules, RuleName, Service};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
 use rolltop::store::{ClockMode, Limits, Store};
 
@@ -32,6 +32,15 @@ impl Site {
 
     /// With options that differ from the defaults.
     pub async fn with(change: impl FnOnce(&mut HttpOptions)) -> Site {
+        Self::with_rules_and(&[], change).await
+    }
+
+    /// With rules of these names.
+    pub async fn with_rules(rules: &[(&str, &str)]) -> Site {
+        Self::with_rules_and(rules, |_| ()).await
+    }
+
+    async fn with_rules_and(rules: &[(&str, &str)], change: impl FnOnce(&mut HttpOptions)) -> Site {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let clock = ClockMode::Simulated(Timestamp::parse(START).expect("a time"));
         let inner = Embedded::open(EmbeddedOptions {
@@ -45,12 +54,15 @@ impl Site {
         let store: Arc<dyn Store> = Arc::new(Failing { inner, switch: switch.clone() });
         let mut options = options();
         change(&mut options);
-        Site { client: serve(store.clone(), options), switch, store, _folder: folder }
+        let named =
+            |(name, rule): &(&str, &str)| (RuleName::parse(name).expect("a name"), rule.parse().expect("a rule"));
+        let service = Service::with_rules(store.clone(), NamedRules::new(rules.iter().map(named)));
+        Site { client: serve(service, options), switch, store, _folder: folder }
     }
 
     /// Another instance over the same store, which knows of its boards only what the store tells.
     pub fn second_instance(&self) -> Client {
-        serve(self.store.clone(), options())
+        serve(Service::new(self.store.clone()), options())
     }
 
     /// With a board that counts likes of posts over 24 slots of an hour.
@@ -66,9 +78,9 @@ fn options() -> HttpOptions {
     HttpOptions { simulated_clock: true, metrics: Some(recorder().clone()), ..HttpOptions::default() }
 }
 
-fn serve(store: Arc<dyn Store>, options: HttpOptions) -> Client {
+fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
     let cors_origins = options.cors_origins.clone();
-    let configure = http::configure(Data::new(HttpState { service: Service::new(store), options }));
+    let configure = http::configure(Data::new(HttpState { service, options }));
     let server = HttpServer::new(move || App::new().wrap(http::cors(&cors_origins)).configure(configure.clone()))
         .workers(2)
         .disable_signals()

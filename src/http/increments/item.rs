@@ -109,3 +109,79 @@ fn counted(raw: &RawValue) -> Result<Counted, Flaw> {
     };
     Counted::parse(&text).map_err(|error| Flaw::value(ItemCode::InvalidValue, "value", error).of_board())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+    use crate::http::intake::from_raw;
+
+    fn board(metric: &str) -> Board {
+        let mut definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+        if !matches!(definition.kind(), Kind::Distinct | Kind::Sketch) {
+            definition.decimals = crate::board::Decimals::new(1).unwrap();
+        }
+        Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+    }
+
+    fn judged(metric: &str, text: &str) -> Result<Increment, Flaw> {
+        from_raw::<IncrementItem<'_>>(serde_json::from_str(text).unwrap())?.judge(&board(metric))
+    }
+
+    const COUNT: &str = "COUNT(24h, e, s)";
+    const AVG: &str = "AVG(24h, e, v, s)";
+    const MAX: &str = "MAX(24h, e, v, s)";
+    const DISTINCT: &str = "COUNT_DISTINCT(24h, e, s, v)";
+    const APPROX: &str = "APPROX_COUNT_DISTINCT(24h, e, s, v)";
+
+    #[test]
+    fn every_metric_takes_what_it_counts() {
+        let amount = |units| Change::Amount(Amount(units));
+        let seen = |text: &str| Change::Seen(Counted::parse(text).unwrap());
+        for (metric, text, change) in [
+            (COUNT, r#"{"subject":"a"}"#, amount(10)),
+            (COUNT, r#"{"subject":"a","amount":null,"value":null,"retract":null}"#, amount(10)),
+            (COUNT, r#"{"subject":"a","amount":-2.5}"#, amount(-25)),
+            (AVG, r#"{"subject":"a","value":21.5,"amount":null}"#, amount(215)),
+            (MAX, r#"{"subject":"a","value":-0.0}"#, amount(0)),
+            (DISTINCT, r#"{"subject":"a","value":"u\u0037"}"#, seen("u7")),
+            (DISTINCT, r#"{"subject":"a","value":1.50}"#, seen("1.50")),
+            (APPROX, r#"{"subject":"a","value":true}"#, seen("true")),
+        ] {
+            assert_eq!(judged(metric, text).unwrap().change, change, "{metric} {text}");
+        }
+        let undone = r#"{"subject":"a","value":"u","retract":true,"at":"2026-01-01T00:00:00Z"}"#;
+        assert!(judged(DISTINCT, undone).unwrap().retract);
+    }
+
+    #[test]
+    fn what_it_does_not_take_is_named_with_the_right_field() {
+        for (metric, text, code, field, of_shape, detail) in [
+            (COUNT, r#"{"subject":"a","value":1}"#, ItemCode::UnknownField, "value", true, "'amount', not 'value'"),
+            (AVG, r#"{"subject":"a","amount":1}"#, ItemCode::UnknownField, "amount", true, "'value', not 'amount'"),
+            (AVG, r#"{"subject":"a"}"#, ItemCode::InvalidValue, "value", true, "'value' is missing"),
+            (AVG, r#"{"subject":"a","value":"1"}"#, ItemCode::InvalidAmount, "value", true, "must be a number"),
+            (AVG, r#"{"subject":"a","value":0.25}"#, ItemCode::AmountPrecision, "value", false, "more decimals"),
+            (MAX, r#"{"subject":"a","value":1e99}"#, ItemCode::AmountOutOfRange, "value", false, "beyond"),
+            (DISTINCT, r#"{"subject":"a","amount":1}"#, ItemCode::UnknownField, "amount", true, "'value', not"),
+            (DISTINCT, r#"{"subject":"a","value":null}"#, ItemCode::InvalidValue, "value", true, "missing"),
+            (DISTINCT, r#"{"subject":"a","value":["x"]}"#, ItemCode::InvalidValue, "value", true, "a string"),
+            (DISTINCT, r#"{"subject":"a","value":"\ud800"}"#, ItemCode::InvalidValue, "value", true, "not Unicode"),
+            (APPROX, r#"{"subject":"a","value":""}"#, ItemCode::InvalidValue, "value", false, "empty"),
+            (COUNT, r#"{"subject":"a","retract":true}"#, ItemCode::MissingAt, "at", false, "needs 'at'"),
+            (COUNT, r#"{"subject":"a","retract":"yes"}"#, ItemCode::InvalidIncrement, "retract", true, "true or false"),
+            (
+                MAX,
+                r#"{"subject":"a","value":1,"retract":true}"#,
+                ItemCode::RetractionUnsupported,
+                "retract",
+                false,
+                "cannot undo",
+            ),
+        ] {
+            let flaw = judged(metric, text).unwrap_err();
+            assert_eq!((flaw.code, flaw.field.as_str(), flaw.of_shape), (code, field, of_shape), "{text}: {flaw:?}");
+            assert!(flaw.detail.contains(detail), "{text}: {flaw:?}");
+        }
+    }
+}

@@ -98,3 +98,63 @@ fn count(raw: &RawValue) -> Result<i64, Flaw> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+    use crate::http::intake::from_raw;
+
+    fn judged(metric: &str, rest: &str) -> Result<Increment, Flaw> {
+        let mut definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+        definition.decimals = Decimals::new(1).unwrap();
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let text = format!(r#"{{"subject":"a","at":"2026-01-01T00:00:00Z",{rest}}}"#);
+        from_raw::<SampleItem<'_>>(serde_json::from_str(&text).unwrap())?.judge(&board)
+    }
+
+    const SUM: &str = "SUM(24h, e, v, s)";
+    const AVG: &str = "AVG(24h, e, v, s)";
+    const MIN: &str = "MIN(24h, e, v, s)";
+
+    #[test]
+    fn a_sample_says_what_its_metric_holds() {
+        for (metric, rest, sum, count) in [
+            (SUM, r#""amount":-1.5,"value":null"#, -15, 0),
+            (AVG, r#""sum":1290.5,"count":60"#, 12_905, 60),
+            (AVG, r#""sum":0,"count":0"#, 0, 0),
+            (MIN, r#""value":23"#, 230, 0),
+        ] {
+            assert_eq!(judged(metric, rest).unwrap().change, Change::Set { sum: Amount(sum), count }, "{rest}");
+        }
+    }
+
+    #[test]
+    fn what_it_may_not_say_is_named() {
+        for (metric, rest, code, field) in [
+            (SUM, r#""value":1"#, ItemCode::UnknownField, "value"),
+            (SUM, r#""sum":1,"amount":1"#, ItemCode::UnknownField, "sum"),
+            (SUM, r#""id":"x","amount":1"#, ItemCode::UnknownField, "id"),
+            (SUM, r#""amount":null"#, ItemCode::InvalidValue, "amount"),
+            (SUM, r#""amount":0.55"#, ItemCode::AmountPrecision, "amount"),
+            (SUM, r#""amount":1,"amount":1"#, ItemCode::InvalidSample, "amount"),
+            (AVG, r#""amount":1"#, ItemCode::UnknownField, "amount"),
+            (AVG, r#""sum":1"#, ItemCode::InvalidValue, "count"),
+            (AVG, r#""count":1"#, ItemCode::InvalidValue, "sum"),
+            (AVG, r#""sum":1,"count":-1"#, ItemCode::InvalidValue, "count"),
+            (AVG, r#""sum":1,"count":1.5"#, ItemCode::InvalidValue, "count"),
+            (AVG, r#""sum":1,"count":"1""#, ItemCode::InvalidValue, "count"),
+            (AVG, r#""sum":1,"count":0"#, ItemCode::InvalidValue, "count"),
+            (MIN, r#""amount":1"#, ItemCode::UnknownField, "amount"),
+            (MIN, r#""value":"1""#, ItemCode::InvalidAmount, "value"),
+        ] {
+            let flaw = judged(metric, rest).unwrap_err();
+            assert_eq!((flaw.code, flaw.field.as_str()), (code, field), "{rest}: {flaw:?}");
+        }
+        let timeless: SampleItem<'_> =
+            from_raw(serde_json::from_str(r#"{"subject":"a","amount":1}"#).unwrap()).unwrap();
+        let board = Definition::new(SUM.parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), board).unwrap();
+        assert_eq!(timeless.judge(&board).unwrap_err().code, ItemCode::MissingAt);
+    }
+}

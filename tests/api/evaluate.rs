@@ -1,0 +1,222 @@
+//! Rules, evaluated.
+
+use serde_json::{Value, json};
+
+use crate::client::Answer;
+use crate::site::Site;
+
+const RULE: &str = "COUNT(30m, login, device_id) > 3";
+
+/// With a board that counts logins on each device over half an hour, and five of them on d1.
+async fn site() -> Site {
+    let site =
+        Site::with_rules(&[("many-logins", RULE), ("odd", "COUNT(30m, logout, device_id) > 3 OR amount >= 10")]).await;
+    assert_eq!(site.client.define("device-logins", "COUNT(30m, login, device_id)", "1m").await.status, 201);
+    let increments = ["10:06", "10:06", "10:05", "10:01", "09:50"]
+        .map(|time| json!({"subject": "d1", "at": format!("2026-01-02T{time}:10Z")}));
+    let added = site.client.add("device-logins", json!({ "increments": increments })).await;
+    assert_eq!(added.body["accepted"], 5, "{added:?}");
+    site
+}
+
+async fn evaluate(site: &Site, body: Value) -> Answer {
+    site.client.post("/v1/evaluate", body).await
+}
+
+#[actix_web::test]
+async fn a_rule_is_answered_with_what_its_sides_came_to() {
+    let site = site().await;
+    let answer = evaluate(&site, json!({"rule": "count(30m,login,device_id)>3", "fields": {"device_id": "d1"}})).await;
+    assert_eq!(
+        answer.body,
+        json!({
+            "hit": true,
+            "rules": [{
+                "rule": RULE, "hit": true,
+                "sides": [{
+                    "left": "COUNT(30m, login, device_id)", "left_value": 5, "operator": ">", "right": "3",
+                    "right_value": 3, "hit": true,
+                    "metrics": [{
+                        "metric": "COUNT(30m, login, device_id)", "board": "device-logins", "subject": "d1", "value": 5,
+                        "window": {"from": "2026-01-02T09:38:00Z", "to": "2026-01-02T10:08:00Z", "slots": 30},
+                    }],
+                }],
+            }],
+            "as_of": "2026-01-02T10:07:00Z",
+        })
+    );
+    let nobody = evaluate(&site, json!({"rule": RULE, "fields": {"device_id": "d2"}})).await;
+    assert_eq!((&nobody.body["hit"], &nobody.body["rules"][0]["sides"][0]["left_value"]), (&json!(false), &json!(0)));
+}
+
+/// From the background: an event at 09:31:08 counts in 09:31–09:32; at 09:33:20 a 5-minute window of minute slots spans
+/// 09:29–09:34.
+#[actix_web::test]
+async fn a_shorter_window_is_served_from_the_boards_slots() {
+    let site = site().await;
+    for (window, value, from, slots) in [
+        ("30m", 5, "09:38", 30),
+        ("3m", 3, "10:05", 3),
+        ("90s", 2, "10:06", 2),
+        ("1s", 0, "10:07", 1),
+        ("1800s", 5, "09:38", 30),
+    ] {
+        let rule = format!("COUNT({window}, login, device_id) = {value}");
+        let answer = evaluate(&site, json!({"rule": rule, "fields": {"device_id": "d1"}})).await;
+        let metric = &answer.body["rules"][0]["sides"][0]["metrics"][0];
+        let window = json!({"from": format!("2026-01-02T{from}:00Z"), "to": "2026-01-02T10:08:00Z", "slots": slots});
+        assert_eq!((&answer.body["hit"], &metric["window"]), (&json!(true), &window), "{rule}: {answer:?}");
+    }
+}
+
+#[actix_web::test]
+async fn fields_arithmetic_and_several_boards_in_one_rule() {
+    let site = site().await;
+    let sums = json!({"metric": "SUM(1d, pay, amount, user_id)", "slot": "1h", "decimals": 2});
+    site.client.put("/v1/boards/paid", sums).await;
+    site.client.add("paid", json!({"subject": "7", "amount": 166.65})).await;
+    let rules = [
+        ("SUM(1d, pay, amount, user_id) = 166.65", true),
+        ("SUM(1d, pay, amount, user_id) > 33.34 * COUNT(30m, login, device_id)", false),
+        ("SUM(1d, pay, amount, user_id) >= 33.32 * COUNT(30m, login, device_id) AND channel = 'app'", true),
+        ("NOT (amount < 100 OR ok = false)", true),
+        ("amount / (COUNT(30m, login, device_id) - 5) > 0", false),
+    ];
+    let texts: Vec<_> = rules.iter().map(|(rule, _)| *rule).collect();
+    let fields = json!({"device_id": "d1", "user_id": 7, "channel": "app", "amount": 100.00, "ok": true, "x": null});
+    let answer = evaluate(&site, json!({"rules": texts, "fields": fields})).await;
+    let hits: Vec<_> = answer.body["rules"].as_array().unwrap().iter().map(|rule| rule["hit"].clone()).collect();
+    assert_eq!(hits, rules.map(|(_, hit)| json!(hit)), "{answer:?}");
+    assert_eq!(answer.body["hit"], true);
+    let both = &answer.body["rules"][1]["sides"][0];
+    let boards: Vec<_> = both["metrics"].as_array().unwrap().iter().map(|metric| metric["board"].clone()).collect();
+    assert_eq!(boards, ["paid", "device-logins"]);
+    // Nothing can be divided by nothing, and no comparison with it holds.
+    assert_eq!(answer.body["rules"][4]["sides"][0]["left_value"], Value::Null);
+}
+
+#[actix_web::test]
+async fn configured_rules_are_listed_and_asked_for_by_name() {
+    let site = site().await;
+    let list = site.client.get("/v1/rules").await;
+    assert_eq!(
+        list.body,
+        json!({"rules": [
+            {"name": "many-logins", "when": RULE,
+                "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]},
+            {"name": "odd", "when": "COUNT(30m, logout, device_id) > 3 OR amount >= 10",
+                "metrics": [{"metric": "COUNT(30m, logout, device_id)", "board": null}]},
+        ]})
+    );
+    let answer = evaluate(&site, json!({"name": "many-logins", "fields": {"device_id": "d1"}})).await;
+    assert_eq!((&answer.body["hit"], &answer.body["rules"][0]["name"]), (&json!(true), &json!("many-logins")));
+    let twice = evaluate(&site, json!({"names": ["many-logins", "many-logins"], "fields": {"device_id": "d1"}})).await;
+    assert_eq!(twice.body["rules"].as_array().map(Vec::len), Some(2));
+    let unknown = evaluate(&site, json!({"names": ["many-logins", "few"], "fields": {"device_id": "d1"}})).await;
+    assert_eq!((unknown.refusal(), &unknown.body["field"]), ((422, "unknown_rule"), &json!("names[1]")));
+}
+
+#[actix_web::test]
+async fn a_metric_that_no_board_serves_is_told_which_would() {
+    let site = site().await;
+    let rule = "COUNT(1h, login, device_id) > 3";
+    let answer = evaluate(&site, json!({"rule": rule, "fields": {"device_id": "d1"}})).await;
+    assert_eq!(answer.refusal(), (422, "no_board"));
+    assert!(answer.body["detail"].as_str().unwrap().contains("[boards.\"login-per-device_id\"]"), "{answer:?}");
+    // What it shows is what it takes.
+    let board = format!("/v1/boards/{}", answer.body["board"].as_str().unwrap());
+    assert_eq!(site.client.put(&board, answer.body["definition"].clone()).await.status, 201, "{answer:?}");
+    let served = evaluate(&site, json!({"rule": rule, "fields": {"device_id": "d1"}})).await;
+    assert_eq!((served.status, &served.body["hit"]), (200, &json!(false)), "{served:?}");
+}
+
+#[actix_web::test]
+async fn a_board_defined_or_removed_elsewhere_is_noticed() {
+    let site = site().await;
+    let other = site.second_instance();
+    let ask = json!({"rule": RULE, "fields": {"device_id": "d1"}});
+    assert_eq!(evaluate(&site, ask.clone()).await.body["hit"], true);
+    assert_eq!(other.post("/v1/evaluate", ask.clone()).await.body["hit"], true);
+    assert_eq!(other.delete("/v1/boards/device-logins").await.status, 200);
+    assert_eq!(evaluate(&site, ask.clone()).await.refusal(), (422, "no_board"));
+    assert_eq!(other.define("again", "COUNT(1h, login, device_id)", "1m").await.status, 201);
+    // Where no board serves, the list of boards is read again, if not for every request.
+    let mut answer = evaluate(&site, ask.clone()).await;
+    while answer.status == 422 {
+        answer = evaluate(&site, ask.clone()).await;
+    }
+    assert_eq!(answer.body["rules"][0]["sides"][0]["metrics"][0]["board"], "again");
+}
+
+#[actix_web::test]
+async fn recording_counts_the_event_first_and_only_if_the_rules_are_sound() {
+    let site = site().await;
+    let event = json!({"rule": RULE, "fields": {"device_id": "d9"}, "type": "login", "id": "e-1", "record": true});
+    for (id, value) in [("e-1", 1), ("e-2", 2), ("e-2", 2), ("e-3", 3), ("e-4", 4)] {
+        let mut event = event.clone();
+        event["id"] = json!(id);
+        let answer = evaluate(&site, event).await;
+        let side = &answer.body["rules"][0]["sides"][0];
+        assert_eq!((&side["left_value"], &side["hit"]), (&json!(value), &json!(value > 3)), "{answer:?}");
+        assert!(answer.body["recorded"]["boards"].get("device-logins").is_some(), "{answer:?}");
+    }
+    let again = evaluate(&site, event.clone()).await.body;
+    assert_eq!((&again["recorded"]["accepted"], &again["recorded"]["duplicates"]), (&json!(0), &json!(1)), "{again}");
+    let elsewhere = json!({"rule": "1 = 1", "fields": {}, "type": "logout", "record": true});
+    let elsewhere = evaluate(&site, elsewhere).await.body;
+    assert_eq!((&elsewhere["recorded"]["unknown"], &elsewhere["as_of"]), (&json!(1), &Value::Null), "{elsewhere}");
+    let refused = json!({"rule": "1 = 1", "fields": {"device": "d9"}, "type": "login", "record": true});
+    let refused = evaluate(&site, refused).await.body;
+    assert_eq!(refused["recorded"]["rejected"][0]["code"], "missing_field", "{refused}");
+    let unrecorded = evaluate(&site, json!({"rule": RULE, "fields": {"device_id": "d9"}})).await.body;
+    assert_eq!(unrecorded.get("recorded"), None);
+    for (change, code) in [
+        (json!({"rule": "COUNT(30m, login, device_id) >"}), "invalid_rule"),
+        (json!({"rule": "COUNT(30m, login, nothing) > 3"}), "missing_field"),
+        (json!({"rule": "COUNT(31m, login, device_id) > 3"}), "no_board"),
+        (json!({"rule": "COUNT(30m, login, device_id) > limit"}), "missing_field"),
+        (json!({"type": null}), "invalid_field"),
+    ] {
+        let mut event = event.clone();
+        event["id"] = json!("e-5");
+        for (key, value) in change.as_object().unwrap() {
+            event[key] = value.clone();
+        }
+        assert_eq!(evaluate(&site, event).await.refusal(), (422, code), "{change}");
+    }
+    assert_eq!(site.client.score("device-logins", "d9").await, 4);
+}
+
+#[actix_web::test]
+async fn what_is_wrong_is_named() {
+    let site = site().await;
+    let fields = json!({"device_id": "d1", "text": "x"});
+    for (body, code, field, says) in [
+        (json!({"fields": fields}), "invalid_field", "rule", "one of"),
+        (json!({"rule": RULE, "name": "many-logins"}), "invalid_field", "rule", "one of"),
+        (json!({"rules": []}), "invalid_field", "rules", "1 to 100"),
+        (json!({"rules": vec![RULE; 101]}), "invalid_field", "rules", "1 to 100"),
+        (
+            json!({"rule": "COUNT(likes, a, b) > 3"}),
+            "invalid_rule",
+            "rule",
+            "expected a duration, found 'likes' at column 7",
+        ),
+        (json!({"rules": [RULE, "1 >"], "fields": fields}), "invalid_rule", "rules[1]", "column 4"),
+        (json!({"rule": RULE}), "missing_field", "fields.device_id", "'device_id' is missing"),
+        (json!({"rule": RULE, "fields": {"device_id": ""}}), "invalid_field", "fields.device_id", "must not be empty"),
+        (json!({"rule": RULE, "fields": {"device_id": null}}), "missing_field", "fields.device_id", "missing"),
+        (json!({"rule": "text > 3", "fields": fields}), "invalid_field", "fields.text", "number"),
+        (json!({"rule": RULE, "fields": []}), "invalid_field", "fields", "an object"),
+        (json!({"rule": RULE, "fields": {"device_id": ["d1"]}}), "missing_field", "fields.device_id", "missing"),
+        (json!({"rule": RULE, "fields": fields, "at": "soon"}), "invalid_field", "at", "'at'"),
+        (json!({"rule": RULE, "fields": fields, "record": true}), "invalid_field", "type", "'type'"),
+        (json!({"rule": RULE, "feilds": fields}), "unknown_field", "feilds", "no field"),
+    ] {
+        let answer = evaluate(&site, body.clone()).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, code), &json!(field)), "{body}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(says), "{body}: {answer:?}");
+    }
+    let column = evaluate(&site, json!({"rule": "COUNT(likes, a, b) > 3"})).await.body["column"].clone();
+    assert_eq!(column, 7);
+}

@@ -1,0 +1,161 @@
+//! Many questions at once.
+
+use serde_json::{Value, json};
+
+use crate::client::Answer;
+use crate::site::Site;
+
+async fn site() -> Site {
+    let site = Site::with_board("likes").await;
+    assert_eq!(site.client.define("logins", "COUNT(30m, login, device_id)", "1m").await.status, 201);
+    site.client.count("likes", &["p1", "p1", "p2"]).await;
+    site.client.count("logins", &["d1", "d1", "d1"]).await;
+    site
+}
+
+async fn query(site: &Site, body: Value) -> Answer {
+    site.client.post("/v1/query", body).await
+}
+
+#[actix_web::test]
+async fn each_question_is_answered_in_its_place_or_refused_for_itself() {
+    let site = site().await;
+    let questions = json!([
+        {"board": "likes", "subject": "p1"},
+        {"board": "likes", "subject": "p2", "last": "1h"},
+        {"board": "nothing", "subject": "p1"},
+        {"metric": "COUNT(30m, login, device_id)", "fields": {"device_id": "d1"}},
+        {"metric": "COUNT(5m, login, device_id)", "fields": {"device_id": "d2"}},
+        {"board": "likes", "subject": "p1", "last": "25h"},
+        {"board": "likes", "subject": "p1", "from": "2026-01-02T08:30:00Z"},
+        {"metric": "COUNT(30m, login)", "fields": {}},
+        {"metric": "COUNT(30m, login, device_id)", "fields": {}},
+        {"metric": "COUNT(30m, logout, device_id)", "fields": {"device_id": "d1"}},
+        {"board": "likes"},
+        {"board": "likes", "subject": "p1", "metric": "COUNT(30m, login, device_id)"},
+        {"board": "likes", "subject": "p1", "fields": {}},
+        {"board": "likes", "subject": "p1", "edge": "weighted"},
+        {"board": "likes", "subject": "p1", "as_of": "2026-01-02T08:30:00Z"},
+        {"board": "likes", "subject": "p1", "from": "2026-01-02T11:30:00Z"},
+        {"hop": {"from": {"board": "likes", "subject": "p1"}, "to": {"board": "logins"}}},
+        5,
+        {"board": "likes", "subject": "p2"},
+    ]);
+    let answer = query(&site, json!({ "queries": questions })).await;
+    let answers = answer.body["answers"].as_array().unwrap_or_else(|| panic!("{answer:?}"));
+    let said: Vec<Value> = answers
+        .iter()
+        .map(|answer| if answer["error"].is_null() { answer["value"].clone() } else { answer["error"]["code"].clone() })
+        .collect();
+    let expected = json!([
+        2,
+        1,
+        "unknown_board",
+        3,
+        0,
+        "beyond_window",
+        2,
+        "invalid_rule",
+        "missing_field",
+        "no_board",
+        "invalid_field",
+        "invalid_field",
+        "unknown_field",
+        "edge_unsupported",
+        "as_of_unsupported",
+        "invalid_field",
+        "no_values",
+        "invalid_field",
+        1,
+    ]);
+    assert_eq!(Value::from(said), expected, "{answer:?}");
+    assert_eq!(
+        answers[4],
+        json!({"board": "logins", "subject": "d2", "metric": "COUNT(5m, login, device_id)",
+            "window": {"from": "2026-01-02T10:03:00Z", "to": "2026-01-02T10:08:00Z", "slots": 5},
+            "count": 0, "value": 0, "edge": "slots", "as_of": "2026-01-02T10:07:00Z", "retiring": 0})
+    );
+    let error = &answers[2]["error"];
+    assert_eq!((&error["status"], &error["board"]), (&json!(404), &json!("nothing")));
+}
+
+#[actix_web::test]
+async fn one_question_needs_no_list() {
+    let site = site().await;
+    let one = query(&site, json!({"board": "likes", "subject": "p1", "last": "2h"})).await;
+    assert_eq!(one.body["answers"][0]["count"], 2);
+    assert_eq!(query(&site, json!({"board": "likes"})).await.refusal(), (422, "invalid_field"));
+    assert_eq!(query(&site, json!({})).await.refusal(), (422, "invalid_field"));
+    assert_eq!(query(&site, json!({"queries": []})).await.body, json!({"answers": []}));
+    let both = query(&site, json!({"queries": [], "board": "likes"})).await;
+    assert_eq!((both.refusal(), &both.body["field"]), ((422, "unknown_field"), &json!("board")));
+}
+
+#[actix_web::test]
+async fn a_request_asks_so_much_and_no_more() {
+    let site = site().await;
+    let question = json!({"board": "likes", "subject": "p1"});
+    let most = query(&site, json!({"queries": vec![question.clone(); 1_000]})).await;
+    assert_eq!(most.body["answers"].as_array().map(Vec::len), Some(1_000));
+    let more = query(&site, json!({"queries": vec![question; 1_001]})).await;
+    assert_eq!((more.refusal(), &more.body["limit"]), ((413, "too_large"), &json!(1_000)));
+    let hop = json!({"hop": {"from": {"board": "likes", "subject": "p1"}, "to": {"board": "logins"}}});
+    let more = query(&site, json!({"queries": vec![hop; 11]})).await;
+    assert_eq!((more.refusal(), &more.body["limit"]), ((413, "too_large"), &json!(10)));
+}
+
+#[actix_web::test]
+async fn a_board_defined_anew_elsewhere_is_asked_once_more() {
+    let site = site().await;
+    let ask = json!({"queries": [{"board": "likes", "subject": "p1"}, {"board": "logins", "subject": "d1"}]});
+    assert_eq!(query(&site, ask.clone()).await.body["answers"][0]["value"], 2);
+    let other = site.second_instance();
+    other.delete("/v1/boards/likes").await;
+    other.define("likes", "COUNT(48h, like, post_id)", "1h").await;
+    let answers = query(&site, ask.clone()).await.body["answers"].clone();
+    assert_eq!((&answers[0]["value"], &answers[0]["window"]["slots"]), (&json!(0), &json!(48)));
+    assert_eq!(answers[1]["value"], 3);
+    other.delete("/v1/boards/likes").await;
+    let answers = query(&site, ask).await.body["answers"].clone();
+    assert_eq!((&answers[0]["error"]["code"], &answers[1]["value"]), (&json!("unknown_board"), &json!(3)));
+}
+
+/// Devices d1 to d4 and users u1 to u3: who was seen on which.
+#[actix_web::test]
+async fn two_hops_count_the_devices_of_the_users_of_a_device() {
+    let site = Site::new().await;
+    for (board, metric) in [
+        ("users-per-device", "COUNT_DISTINCT(30d, login, device_id, user_id)"),
+        ("devices-per-user", "COUNT_DISTINCT(30d, login, user_id, device_id)"),
+    ] {
+        let definition = json!({"metric": metric, "slot": "1d", "ranked": false});
+        assert_eq!(site.client.put(&format!("/v1/boards/{board}"), definition).await.status, 201);
+    }
+    let logins = [("d1", "u1"), ("d1", "u2"), ("d2", "u1"), ("d2", "u2"), ("d3", "u2"), ("d4", "u3")];
+    for (device, user) in logins {
+        let fields = json!({"device_id": device, "user_id": user});
+        let event = json!({"rule": "1 = 1", "fields": fields, "type": "login", "record": true});
+        assert_eq!(site.client.post("/v1/evaluate", event).await.status, 200);
+    }
+    let hop = async |device: &str, most: Value| {
+        let from = json!({"board": "users-per-device", "subject": device});
+        let mut hop = json!({"from": from, "to": {"board": "devices-per-user"}});
+        if !most.is_null() {
+            hop["most"] = most;
+        }
+        query(&site, json!({ "hop": hop })).await.body["answers"][0].clone()
+    };
+    for (device, count, followed) in [("d1", 3, 2), ("d4", 1, 1), ("d9", 0, 0)] {
+        let answer = hop(device, Value::Null).await;
+        assert_eq!((&answer["count"], &answer["followed"]), (&json!(count), &json!(followed)), "{answer}");
+        assert_eq!((&answer["capped"], &answer["hop"]["most"]), (&json!(false), &json!(100)), "{answer}");
+    }
+    let bounded = hop("d1", json!(1)).await;
+    assert_eq!((&bounded["followed"], &bounded["capped"]), (&json!(1), &json!(true)), "{bounded}");
+    for most in [json!(0), json!(1_001), json!("all")] {
+        let from = json!({"board": "users-per-device", "subject": "d1"});
+        let body = json!({"hop": {"from": from, "to": {"board": "devices-per-user"}, "most": most}});
+        let answer = query(&site, body).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("most")), "{answer:?}");
+    }
+}

@@ -1,0 +1,254 @@
+//! Windows of every metric, and of boards without a ranking.
+
+use serde_json::{Value, json};
+
+use crate::client::Answer;
+use crate::site::Site;
+
+async fn define(site: &Site, board: &str, definition: Value) {
+    let answer = site.client.put(&format!("/v1/boards/{board}"), definition).await;
+    assert_eq!(answer.status, 201, "{answer:?}");
+}
+
+/// Adds events of one type to whatever boards count it, and checks that some did.
+async fn happen(site: &Site, kind: &str, events: &[(&str, Value)]) {
+    for (at, fields) in events {
+        let event = json!({"rule": "1 = 1", "fields": fields, "type": kind, "at": at, "record": true});
+        let answer = site.client.post("/v1/evaluate", event).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+}
+
+async fn window(site: &Site, board: &str, subject: &str, query: &str) -> Answer {
+    site.client.get(&format!("/v1/boards/{board}/subjects/{subject}/window{query}")).await
+}
+
+/// The clock reads 10:07 and the slots are of an hour: the oldest reaches 53 minutes into its own.
+#[actix_web::test]
+async fn the_oldest_slot_is_weighted_by_what_remains_of_it() {
+    let site = Site::new().await;
+    define(&site, "full", json!({"metric": "COUNT(3h, like, post_id)", "slot": "1h", "cover": "full"})).await;
+    for (at, amount) in [("07:30", 60), ("08:30", 600), ("09:30", 6_000), ("10:06", 60_000)] {
+        site.client.add("full", json!({"subject": "p", "amount": amount, "at": format!("2026-01-02T{at}:00Z")})).await;
+    }
+    for (query, value, slots) in [
+        ("?last=1h&edge=weighted", json!(60_000 + 5_300), 2),
+        ("?last=61m&edge=weighted", json!(66_000 + 530), 3),
+        ("?last=3h&edge=weighted", json!(66_600 + 53), 4),
+        ("?edge=weighted", json!(66_600 + 53), 4),
+        // Half of the slot from 08:00 lies after 08:30.
+        ("?from=2026-01-02T08:30:00Z&edge=weighted", json!(66_000 + 300), 3),
+        ("?last=1h&edge=slots", json!(60_000), 1),
+        ("?last=1h", json!(60_000), 1),
+    ] {
+        let answer = window(&site, "full", "p", query).await;
+        assert_eq!((&answer.body["value"], &answer.body["count"]), (&value, &value), "{query}: {answer:?}");
+        assert_eq!(answer.body["window"]["slots"], slots, "{query}");
+        let edge = if query.contains("weighted") { "weighted" } else { "slots" };
+        assert_eq!(answer.body["edge"], edge, "{query}");
+    }
+    site.client.set_clock("2026-01-02T10:10:00Z").await;
+    let thirds = window(&site, "full", "p", "?last=2h&edge=weighted").await;
+    assert_eq!(thirds.body["value"], json!(66_500), "{thirds:?}");
+    assert_eq!(window(&site, "full", "p", "?last=4h&edge=weighted").await.refusal(), (422, "beyond_window"));
+    assert_eq!(window(&site, "full", "p", "?last=1h&edge=round").await.refusal(), (422, "invalid_field"));
+}
+
+#[actix_web::test]
+async fn what_a_board_cannot_weight_or_look_back_on_it_refuses_with_the_reason() {
+    let site = Site::new().await;
+    let metric = "COUNT(3h, login, device_id)";
+    let distinct = "COUNT_DISTINCT(3h, login, device_id, user_id)";
+    for (board, definition) in [
+        ("ranked", json!({"metric": metric, "slot": "1h"})),
+        ("unranked", json!({"metric": metric, "slot": "1h", "ranked": false})),
+        ("distinct", json!({"metric": distinct, "slot": "1h", "ranked": false})),
+        ("max", json!({"metric": "MAX(3h, bid, amount, item)", "slot": "1h", "cover": "full"})),
+        ("first", json!({"metric": metric, "ranked": false, "mode": "from_first"})),
+    ] {
+        define(&site, board, definition).await;
+    }
+    let as_of = "?as_of=2026-01-02T09:00:00Z";
+    for (board, query, code, says) in [
+        ("ranked", as_of, "as_of_unsupported", "ranked board"),
+        ("distinct", as_of, "as_of_unsupported", "forgets earlier sightings"),
+        ("first", as_of, "as_of_unsupported", "leaves nothing behind"),
+        ("ranked", "?edge=weighted", "edge_unsupported", "cover = \"full\""),
+        ("max", "?edge=weighted", "edge_unsupported", "extreme"),
+        ("first", "?edge=weighted", "edge_unsupported", "no slots"),
+        ("first", "?last=1h", "invalid_field", "3h long"),
+        ("first", "?from=2026-01-02T09:00:00Z", "invalid_field", "3h long"),
+        ("unranked", "?as_of=yesterday", "invalid_field", "as_of"),
+        ("unranked", "?as_of=2026-01-02T09:00:00Z&from=2026-01-02T09:30:00Z", "invalid_field", "from"),
+    ] {
+        let answer = window(&site, board, "x", query).await;
+        assert_eq!(answer.refusal(), (422, code), "{board}{query}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains(says), "{board}{query}: {answer:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_board_without_a_ranking_answers_for_its_subjects_only() {
+    let site = Site::new().await;
+    define(&site, "u", json!({"metric": "COUNT(3h, login, device_id)", "slot": "1h", "ranked": false})).await;
+    let now = "2026-01-02T10:06:00Z";
+    happen(&site, "login", &[(now, json!({"device_id": "d1"})), (now, json!({"device_id": "d1"}))]).await;
+    let standing = site.client.get("/v1/boards/u/subjects/d1").await.body;
+    assert_eq!(
+        (&standing["score"], &standing["rank"], &standing["percentile"], &standing["total"]),
+        (&json!(2), &Value::Null, &Value::Null, &json!(0))
+    );
+    let slots = json!([{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "count": 2}]);
+    assert_eq!(standing["slots"], slots);
+    assert_eq!(window(&site, "u", "d1", "?last=1h").await.body["value"], 2);
+    assert_eq!(site.client.get("/v1/boards/u/rankings").await.refusal(), (409, "not_ranked"));
+    assert_eq!(site.client.get("/v1/boards/u/subjects/d1/neighbors").await.refusal(), (409, "not_ranked"));
+    let lookup = site.client.post("/v1/boards/u/rankings/lookup", json!({"subjects": ["d1"]})).await;
+    assert_eq!(lookup.refusal(), (409, "not_ranked"));
+    assert_eq!(site.client.get("/v1/boards/u/subjects/d1/values").await.refusal(), (409, "no_values"));
+    for call in ["rollover", "audit"] {
+        assert_eq!(site.client.post(&format!("/v1/boards/u/{call}"), json!({})).await.status, 200, "{call}");
+    }
+    let removed = site.client.delete("/v1/boards/u/subjects/d1").await;
+    assert_eq!((&removed.body["score"], &removed.body["live_slots"]), (&json!(2), &json!(1)));
+    assert_eq!(site.client.score("u", "d1").await, 0);
+}
+
+#[actix_web::test]
+async fn a_past_window_is_read_as_of_its_end() {
+    let site = Site::new().await;
+    let definition = json!({"metric": "COUNT(2h, login, device_id)", "slot": "1h", "ranked": false, "keep": "6h"});
+    define(&site, "u", definition).await;
+    for (clock, count) in [("10:30", 1), ("11:30", 2), ("12:30", 4), ("13:30", 8)] {
+        site.client.set_clock(&format!("2026-01-02T{clock}:00Z")).await;
+        site.client.add("u", json!({"subject": "d", "amount": count})).await;
+    }
+    for (query, value, from, to) in [
+        ("", 12, "12", "14"),
+        ("?as_of=2026-01-02T13:00:00Z", 12, "12", "14"),
+        ("?as_of=2026-01-02T12:59:59.999Z", 6, "11", "13"),
+        ("?as_of=2026-01-02T12:00:00Z&last=1h", 4, "12", "13"),
+        ("?as_of=2026-01-02T11:30:00Z", 3, "10", "12"),
+        ("?as_of=2026-01-02T11:30:00Z&from=2026-01-02T11:10:00Z", 2, "11", "12"),
+    ] {
+        let answer = window(&site, "u", "d", query).await;
+        assert_eq!(answer.body["value"], value, "{query}: {answer:?}");
+        let bounds = (format!("2026-01-02T{from}:00:00Z"), format!("2026-01-02T{to}:00:00Z"));
+        assert_eq!(
+            (&answer.body["window"]["from"], &answer.body["window"]["to"]),
+            (&json!(bounds.0), &json!(bounds.1))
+        );
+        assert_eq!(answer.body["as_of"], "2026-01-02T13:30:00Z");
+    }
+    for query in ["?as_of=2026-01-02T13:30:01Z", "?as_of=2026-01-02T08:59:59Z"] {
+        assert_eq!(window(&site, "u", "d", query).await.refusal(), (422, "beyond_window"), "{query}");
+    }
+}
+
+#[actix_web::test]
+async fn a_mean_shows_what_it_is_of() {
+    let site = Site::new().await;
+    let definition = json!({"metric": "AVG(3h, rating, stars, film)", "slot": "1h", "decimals": 1, "min_samples": 3});
+    define(&site, "films", definition).await;
+    let rated = |at: &'static str, stars: f64| (at, json!({"film": "f", "stars": stars}));
+    happen(&site, "rating", &[rated("2026-01-02T09:30:00Z", 2.5), rated("2026-01-02T10:01:00Z", 4.0)]).await;
+    let too_few = site.client.get("/v1/boards/films/subjects/f").await.body;
+    assert_eq!((&too_few["score"], &too_few["rank"]), (&Value::Null, &Value::Null), "{too_few}");
+    happen(&site, "rating", &[rated("2026-01-02T10:02:00Z", 2.5)]).await;
+    let standing = site.client.get("/v1/boards/films/subjects/f").await.body;
+    assert_eq!(standing["rank"], 1);
+    assert_eq!(standing["score"], 3);
+    assert_eq!(
+        standing["slots"],
+        json!([
+            {"from": "2026-01-02T09:00:00Z", "to": "2026-01-02T10:00:00Z", "count": 1, "sum": 2.5, "value": 2.5},
+            {"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "count": 2, "sum": 6.5, "value": 3.25},
+        ])
+    );
+    let whole = window(&site, "films", "f", "").await.body;
+    assert_eq!((&whole["count"], &whole["sum"], &whole["value"]), (&json!(3), &json!(9), &json!(3)));
+    let nobody = window(&site, "films", "nobody", "").await.body;
+    assert_eq!((&nobody["count"], &nobody["sum"], &nobody["value"]), (&json!(0), &json!(0), &Value::Null));
+}
+
+#[actix_web::test]
+async fn extremes_and_estimates_show_a_value_for_each_slot() {
+    let site = Site::new().await;
+    define(&site, "bids", json!({"metric": "MAX(3h, bid, amount, item)", "slot": "1h"})).await;
+    define(&site, "bidders", json!({"metric": "APPROX_COUNT_DISTINCT(3h, bid, item, user)", "slot": "1h"})).await;
+    let bid = |at: &'static str, amount: i64, user: &str| (at, json!({"item": "i", "amount": amount, "user": user}));
+    let (nine, ten) = ("2026-01-02T09:30:00Z", "2026-01-02T10:01:00Z");
+    happen(&site, "bid", &[bid(nine, 70, "a"), bid(nine, 50, "b"), bid(ten, 60, "a"), bid(ten, -5, "c")]).await;
+    let bids = site.client.get("/v1/boards/bids/subjects/i").await.body;
+    let slot = |hour: &str, end: &str, value: i64| json!({"from": format!("2026-01-02T{hour}:00:00Z"), "to": format!("2026-01-02T{end}:00:00Z"), "value": value});
+    assert_eq!((&bids["score"], &bids["slots"]), (&json!(70), &json!([slot("09", "10", 70), slot("10", "11", 60)])));
+    assert_eq!(bids.get("standard_error"), None);
+    assert_eq!(window(&site, "bids", "i", "?last=1h").await.body["value"], 60);
+    let nobody = window(&site, "bids", "nobody", "").await.body;
+    assert_eq!((&nobody["value"], nobody.get("count")), (&Value::Null, None));
+    let bidders = site.client.get("/v1/boards/bidders/subjects/i").await.body;
+    assert_eq!((&bidders["score"], &bidders["standard_error"]), (&json!(3), &json!(0.023)), "{bidders}");
+    assert_eq!(bidders["slots"], json!([slot("09", "10", 2), slot("10", "11", 2)]));
+    let last = window(&site, "bidders", "i", "?last=1h").await.body;
+    assert_eq!((&last["count"], &last["value"], &last["standard_error"]), (&json!(2), &json!(2), &json!(0.023)));
+}
+
+#[actix_web::test]
+async fn distinct_values_are_paged_with_the_time_each_was_last_seen() {
+    let site = Site::new().await;
+    let metric = "COUNT_DISTINCT(3h, login, device_id, user_id)";
+    define(&site, "users", json!({"metric": metric, "slot": "1h", "max_values": 3})).await;
+    let login = |at: &'static str, user: &str| (at, json!({"device_id": "d/1", "user_id": user}));
+    let (eight, nine, ten) = ("2026-01-02T08:30:00Z", "2026-01-02T09:30:00Z", "2026-01-02T10:01:00Z");
+    happen(&site, "login", &[login(eight, "a"), login(nine, "b"), login(ten, "a"), login(ten, "c")]).await;
+    let standing = site.client.get("/v1/boards/users/subjects/d%2F1").await.body;
+    assert_eq!((&standing["score"], &standing["capped"]), (&json!(3), &json!(false)), "{standing}");
+    assert_eq!(standing["slots"][0]["count"], 1);
+    let first = site.client.get("/v1/boards/users/subjects/d%2F1/values?limit=2").await.body;
+    assert_eq!(
+        first,
+        json!({
+            "board": "users", "subject": "d/1",
+            "window": {"from": "2026-01-02T08:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 3},
+            "as_of": "2026-01-02T10:07:00Z", "total": 3, "capped": false,
+            "items": [{"value": "c", "last_seen": ten}, {"value": "a", "last_seen": ten}],
+            "next": "/v1/boards/users/subjects/d%2F1/values?offset=2&limit=2",
+        })
+    );
+    let second = site.client.get(first["next"].as_str().unwrap()).await.body;
+    assert_eq!(second["items"], json!([{"value": "b", "last_seen": nine}]));
+    assert_eq!(second["next"], Value::Null);
+    happen(&site, "login", &[login(ten, "d")]).await;
+    let capped = site.client.get("/v1/boards/users/subjects/d%2F1").await.body;
+    assert_eq!((&capped["score"], &capped["capped"]), (&json!(3), &json!(true)), "{capped}");
+    assert_eq!(window(&site, "users", "d%2F1", "?last=1h").await.body["capped"], false);
+    let whole = window(&site, "users", "d%2F1", "").await.body;
+    assert_eq!((&whole["count"], &whole["capped"]), (&json!(3), &json!(true)));
+    for query in ["?limit=0", "?limit=1001", "?offset=-1"] {
+        let answer = site.client.get(&format!("/v1/boards/users/subjects/x/values{query}")).await;
+        assert_eq!(answer.refusal(), (422, "invalid_field"), "{query}");
+    }
+}
+
+#[actix_web::test]
+async fn a_window_that_begins_with_the_first_event_is_the_subjects_own() {
+    let site = Site::new().await;
+    let definition =
+        json!({"metric": "SUM(1h, transfer, amount, customer)", "decimals": 2, "ranked": false, "mode": "from_first"});
+    define(&site, "transfers", definition).await;
+    let nobody = window(&site, "transfers", "c", "").await.body;
+    let would_be = json!({"from": "2026-01-02T10:07:00Z", "to": "2026-01-02T11:07:00Z", "slots": 1});
+    assert_eq!((&nobody["value"], &nobody["window"]), (&json!(0), &would_be));
+    let paid = |at: &'static str, amount: f64| (at, json!({"customer": "c", "amount": amount}));
+    happen(&site, "transfer", &[paid("2026-01-02T10:05:00Z", 10.5)]).await;
+    site.client.set_clock("2026-01-02T11:04:59Z").await;
+    happen(&site, "transfer", &[paid("2026-01-02T11:04:58Z", 20.25)]).await;
+    let own = window(&site, "transfers", "c", "?last=1h").await.body;
+    let bounds = json!({"from": "2026-01-02T10:05:00Z", "to": "2026-01-02T11:05:00Z", "slots": 1});
+    assert_eq!((&own["value"], &own["window"]), (&json!(30.75), &bounds));
+    // A rule about just this window is served by it.
+    let rule = json!({"rule": "SUM(60m, transfer, amount, customer) > 30", "fields": {"customer": "c"}});
+    assert_eq!(site.client.post("/v1/evaluate", rule).await.body["hit"], true);
+    site.client.set_clock("2026-01-02T11:05:00Z").await;
+    assert_eq!(window(&site, "transfers", "c", "").await.body["value"], 0);
+}
