@@ -39,7 +39,7 @@ fn newest(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)>
     Ok((Window { floor, ..window }, slots as u32))
 }
 
-/// The slots that end with the one of `time`, which must all be kept still.
+/// The slots that end with the one of `time`, which must all be kept still, and no more than a window has.
 fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -> Result<(Window, u32)> {
     let calendar = board.calendar();
     let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
@@ -49,21 +49,20 @@ fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -
         return Err(beyond());
     }
     let (most, from) = match reach {
-        Reach::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
-        Reach::Slots(count) => (count, Timestamp::EPOCH),
-        Reach::From(from) => (u32::MAX, calendar.slot_of(from).min(head)),
+        Reach::Slots(count) => (count, None),
+        Reach::From(time) => (board.slots(), Some(calendar.slot_of(time).min(head))),
     };
-    if matches!(reach, Reach::From(_)) && from < oldest {
+    if !(1..=board.slots()).contains(&most) {
         return Err(beyond());
     }
     let (mut floor, mut slots) = (head, 1);
-    while slots < most && floor > from {
+    while from.map_or(slots < most, |from| floor > from) {
         let before = calendar.previous(floor);
         if before == floor {
             break; // the epoch: there is nothing before it
         }
         (floor, slots) = (before, slots + 1);
-        if floor < oldest {
+        if floor < oldest || slots > most {
             return Err(beyond());
         }
     }

@@ -206,11 +206,8 @@ pub(super) fn sweep_piece(
     };
     for kind in kinds {
         let prefix = of_board(kind, generation);
-        // Kinds are in the order of their keys: one before what was swept last is done.
+        // Kinds are in the order of their keys: of one before what was swept last, nothing comes after that.
         let after = swept.as_ref().filter(|key| **key >= prefix);
-        if swept.is_some() && after.is_none() {
-            continue;
-        }
         let found = disk.scan(&prefix, after.map(Vec::as_slice), PIECE)?;
         let Some((last, _)) = found.last() else { continue };
         *swept = Some(last.clone());

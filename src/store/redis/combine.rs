@@ -25,6 +25,8 @@ const FLUSH: usize = 8_192;
 pub(super) struct Waiting {
     pub board: Arc<Board>,
     pub batch: Batch,
+    /// Leaves in the same flush as the one before it.
+    pub joined: bool,
     pub answer: oneshot::Sender<Result<Added>>,
 }
 
@@ -52,13 +54,26 @@ impl Queue {
 
     /// Lets a batch wait, or refuses it at once. A batch larger than the queue is taken when nothing else waits.
     pub fn push(&self, waiting: Waiting) -> Result<()> {
-        let mut state = self.state.lock();
         let items = waiting.batch.increments.len();
+        self.take_in(items, [waiting]).map_err(|retry_after| StoreError::Overloaded { retry_after })
+    }
+
+    /// The same of batches that leave in one flush, all of them or none; answers when to try again.
+    pub fn push_all(&self, mut together: Vec<Waiting>) -> Result<(), Duration> {
+        for joined in together.iter_mut().skip(1) {
+            joined.joined = true;
+        }
+        let items = together.iter().map(|waiting| waiting.batch.increments.len()).sum();
+        self.take_in(items, together)
+    }
+
+    fn take_in(&self, items: usize, calls: impl IntoIterator<Item = Waiting>) -> Result<(), Duration> {
+        let mut state = self.state.lock();
         if !state.calls.is_empty() && state.items.saturating_add(items) > self.most {
-            return Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) });
+            return Err(Duration::from_secs(1));
         }
         state.items += items;
-        state.calls.push_back(waiting);
+        state.calls.extend(calls);
         drop(state);
         self.arrived.notify_one();
         Ok(())
@@ -97,7 +112,7 @@ impl State {
         let (mut calls, mut items) = (Vec::new(), 0);
         while let Some(next) = self.calls.front() {
             let size = next.batch.increments.len();
-            if !calls.is_empty() && items + size > FLUSH {
+            if !calls.is_empty() && !next.joined && items + size > FLUSH {
                 break;
             }
             items += size;
@@ -154,7 +169,7 @@ mod tests {
             id: None,
         };
         let batch = Batch { increments: vec![increment; items], return_scores: false };
-        Waiting { board: board.clone(), batch, answer: oneshot::channel().0 }
+        Waiting { board: board.clone(), batch, joined: false, answer: oneshot::channel().0 }
     }
 
     #[tokio::test]

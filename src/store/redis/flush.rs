@@ -4,11 +4,11 @@
 use super::combine::Waiting;
 use super::connection::Failure;
 use super::session::Preamble;
-use crate::board::{Board, Frame, Timestamp, Value, Window};
+use crate::board::{Board, Change, Frame, Mode, Timestamp, Value, Window};
 use crate::store::{Entry, Increment, Outcome, Plan, Rejection};
 
-/// The most entries of one script: about 2 ms of the server's time.
-const LANE: usize = 500;
+/// The most entries of one call of `write.lua`: about 2 ms of the server's time.
+pub(super) const LANE: usize = 500;
 
 /// All items of one board's part of a flush, by their index.
 #[derive(Debug)]
@@ -52,6 +52,10 @@ pub(super) struct Lane<'p, 'a> {
     pub entries: &'p [Entry<'a>],
     /// Items that no slot takes: judged by the window and the instant which this lane's script confirms.
     pub rejected: &'p [(usize, Rejection)],
+    /// Items with nothing left to do, likewise; after its entries the script is asked for the scores of those that
+    /// `looks` are.
+    pub moot: &'p [usize],
+    pub looks: &'p [usize],
 }
 
 /// An entry of a lane that was not simply counted, or whose score was wanted.
@@ -64,17 +68,31 @@ pub(super) struct Unusual {
 
 impl Lane<'_, '_> {
     pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
-        self.entries.iter().flat_map(|entry| entry.items.iter().copied()).chain(self.rejected.iter().map(|(i, _)| *i))
+        self.entries
+            .iter()
+            .flat_map(|entry| entry.items.iter().copied())
+            .chain(self.rejected.iter().map(|(i, _)| *i))
+            .chain(self.moot.iter().copied())
     }
 }
 
-/// Divides a plan into lanes. A plan without entries is one lane still, whose script confirms the window.
-pub(super) fn lanes<'p, 'a>(plan: &'p Plan<'a>) -> Vec<Lane<'p, 'a>> {
-    if plan.entries.is_empty() {
-        return vec![Lane { number: 0, entries: &[], rejected: &plan.rejected }];
+/// Divides a plan into lanes of so many entries. There is one at least, whose script confirms the window. What is
+/// moot comes after all entries, for its score is the one they leave; it takes a part in a script only to `look`.
+pub(super) fn lanes<'p, 'a>(plan: &'p Plan<'a>, most: usize, look: bool) -> Vec<Lane<'p, 'a>> {
+    let entries = plan.entries.chunks(most).map(|entries| (entries, &[][..]));
+    let moot = plan.moot.chunks(if look { most } else { usize::MAX }).map(|moot| (&[][..], moot));
+    let mut parts: Vec<(&[Entry<'a>], &[usize])> = entries.chain(moot).collect();
+    if parts.is_empty() {
+        parts.push((&[], &[]));
     }
-    let lane = |(number, entries)| Lane { number, entries, rejected: if number == 0 { &plan.rejected } else { &[] } };
-    plan.entries.chunks(LANE).enumerate().map(lane).collect()
+    let lane = |(number, (entries, moot))| Lane {
+        number,
+        entries,
+        rejected: if number == 0 { &plan.rejected } else { &[] },
+        moot,
+        looks: if look { moot } else { &[] },
+    };
+    parts.into_iter().enumerate().map(lane).collect()
 }
 
 impl<'a> Flush<'a> {
@@ -111,6 +129,7 @@ impl<'a> Flush<'a> {
         for single in items.iter().map(indexed).map(|item| Plan::new(board, &window, now, max_skew, [item])) {
             plan.entries.extend(single.entries);
             plan.rejected.extend(single.rejected);
+            plan.moot.extend(single.moot);
         }
         plan
     }
@@ -122,7 +141,18 @@ impl<'a> Flush<'a> {
         let mut has_ids = false;
         for item in items.iter().map(|i| self.items[*i]) {
             has_ids |= item.id.is_some();
-            let Some(at) = item.at.filter(|at| *at >= window.head) else { continue };
+            let Some(at) = item.at else { continue };
+            if board.definition().mode == Mode::FromFirst {
+                // From this instant on it is too late.
+                let ends = at.plus_millis(board.definition().metric.window.approximate_millis());
+                if ends > now {
+                    high = high.min(ends);
+                }
+            }
+            // Samples are placed by the window alone.
+            if at < window.head || matches!(item.change, Change::Set { .. }) {
+                continue;
+            }
             // From this instant on it is no longer too early.
             let acceptable = at.plus_millis(-max_skew);
             if acceptable <= now {
@@ -140,9 +170,18 @@ impl<'a> Flush<'a> {
         Hold { preamble: Preamble { window, low, high }, bucket }
     }
 
+    pub fn item(&self, index: usize) -> &'a Increment {
+        self.items[index]
+    }
+
+    /// Whether the item's caller wants scores.
+    pub fn is_scored(&self, item: usize) -> bool {
+        self.wants_score[self.call_of[item]]
+    }
+
     /// Whether one of the callers behind the entry wants its score.
     pub fn wants_score(&self, entry: &Entry<'_>) -> bool {
-        entry.items.iter().any(|i| self.wants_score[self.call_of[*i]])
+        entry.items.iter().any(|i| self.is_scored(*i))
     }
 
     /// Takes in what a script did with a lane. Items of refused sums are added to `singly`.
@@ -153,6 +192,10 @@ impl<'a> Flush<'a> {
             self.seen(*i, frame);
         }
         let mut unusual = unusual.iter().peekable();
+        let settled = |flush: &mut Self, i: usize, outcome: Outcome| {
+            flush.outcomes[i] = Some(if flush.is_scored(i) { outcome } else { unscored(outcome) });
+            flush.seen(i, frame);
+        };
         for (number, entry) in lane.entries.iter().enumerate() {
             let unusual = unusual.next_if(|unusual| unusual.entry == number);
             let score = unusual.and_then(|unusual| unusual.score);
@@ -175,9 +218,12 @@ impl<'a> Flush<'a> {
                 }
             };
             for i in &entry.items {
-                self.outcomes[*i] = Some(if self.wants_score[self.call_of[*i]] { outcome } else { unscored(outcome) });
-                self.seen(*i, frame);
+                settled(self, *i, outcome);
             }
+        }
+        for (nth, i) in lane.moot.iter().enumerate() {
+            let looked = unusual.next_if(|unusual| unusual.entry == lane.entries.len() + nth);
+            settled(self, *i, Outcome::Counted { score: looked.and_then(|looked| looked.score) });
         }
     }
 
@@ -253,7 +299,12 @@ mod tests {
     }
 
     fn call(board: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> Waiting {
-        Waiting { board: board.clone(), batch: Batch { increments, return_scores }, answer: oneshot::channel().0 }
+        Waiting {
+            board: board.clone(),
+            batch: Batch { increments, return_scores },
+            joined: false,
+            answer: oneshot::channel().0,
+        }
     }
 
     fn basis(board: &Board, now: Timestamp, strict: bool) -> Basis<'_> {
@@ -298,7 +349,7 @@ mod tests {
         let mut flush = Flush::new(&calls);
         let basis = basis(&board, now, true);
         let plan = flush.plan(&basis, &(0..flush.len()).collect::<Vec<_>>());
-        let lanes = lanes(&plan);
+        let lanes = lanes(&plan, LANE, false);
         assert_eq!((lanes.len(), lanes[0].entries.len()), (1, 5));
         let wanted: Vec<bool> = lanes[0].entries.iter().map(|entry| flush.wants_score(entry)).collect();
         assert_eq!(wanted, [true, false, true, true, false]);

@@ -1,7 +1,7 @@
 //! Every key there is. All keys of a board share the hash tag `{name}`, so that in a cluster they live together;
 //! all but `meta` carry the generation, so that a deleted and re-created board never meets old keys.
 
-use crate::board::{BoardName, Generation, Timestamp};
+use crate::board::{BoardName, Generation, Subject, Timestamp};
 
 /// Changes when the layout does, so that two layouts never meet.
 const SCHEMA: u32 = 1;
@@ -19,6 +19,7 @@ pub(super) struct BoardKeys {
     pub index: String,
     pub ranking: String,
     pub buckets: String,
+    pub totals: String,
     generation: String,
 }
 
@@ -54,15 +55,31 @@ impl StoreKeys {
             index: format!("{root}:i"),
             ranking: format!("{root}:r"),
             buckets: format!("{root}:b"),
+            totals: format!("{root}:t"),
             generation: root,
         }
     }
 }
 
 impl BoardKeys {
-    /// Hash: subject to amount.
+    /// Hash: subject to cell.
     pub fn slot(&self, start: Timestamp) -> String {
         format!("{}:s:{}", self.generation, start.millis())
+    }
+
+    /// Unranked boards. Hash: start of the slot to cell; on a `from_first` board its counter.
+    pub fn subject(&self, subject: &Subject) -> String {
+        format!("{}:u:{subject}", self.generation)
+    }
+
+    /// COUNT_DISTINCT. Sorted set: the subject's values by the time each was last seen.
+    pub fn seen(&self, subject: &Subject) -> String {
+        format!("{}:v:{subject}", self.generation)
+    }
+
+    /// COUNT_DISTINCT. Sorted set: the subject's tombstones by time, and when a value was dropped for want of room.
+    pub fn gone(&self, subject: &Subject) -> String {
+        format!("{}:x:{subject}", self.generation)
     }
 
     /// Hash: subject and id, with a zero byte between, to time of arrival.
@@ -90,12 +107,17 @@ mod tests {
     fn a_board_lives_on_one_hash_tag_and_generations_never_share_a_key() {
         let keys = StoreKeys::new("rolltop");
         let name = BoardName::parse("hot-posts").unwrap();
+        let subject = Subject::parse("{a}:b").unwrap();
         let of = |generation| {
             let board = keys.board(&name, Generation(generation));
             [
                 board.slot(Timestamp::from_millis(3_600_000)),
                 board.dedupe(7),
                 board.operation("w", 0),
+                board.subject(&subject),
+                board.seen(&subject),
+                board.gone(&subject),
+                board.totals,
                 board.index,
                 board.ranking,
                 board.buckets,

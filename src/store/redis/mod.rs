@@ -25,6 +25,7 @@
 //! `combine` for how writes are gathered, `write` for how a lost reply is made good.
 
 mod boards;
+mod change;
 mod combine;
 mod connection;
 mod flush;
@@ -34,12 +35,14 @@ mod reply;
 mod rollover;
 mod scripts;
 mod session;
+mod slices;
 mod view;
 mod write;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use futures_util::future::join_all;
 use redis::{Client, cmd};
 use tokio::sync::oneshot;
 
@@ -126,6 +129,11 @@ fn start_combiner(session: Arc<Session>, queue: Arc<Queue>) -> Result<()> {
     let run = move || runtime.block_on(combine::run(session, queue));
     std::thread::Builder::new().name("rolltop-combine".to_owned()).spawn(run).map_err(failed)?;
     Ok(())
+}
+
+/// The combiner's answer.
+async fn answer_of(answered: oneshot::Receiver<Result<Added>>) -> Result<Added> {
+    receive(answered).await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
 }
 
 impl Drop for RedisStore {
@@ -215,8 +223,8 @@ impl Store for RedisStore {
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         let (answer, answered) = oneshot::channel();
-        self.queue.push(Waiting { board: board.clone(), batch, answer })?;
-        receive(answered).await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
+        self.queue.push(Waiting { board: board.clone(), batch, joined: false, answer })?;
+        answer_of(answered).await
     }
 
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
@@ -232,27 +240,42 @@ impl Store for RedisStore {
     }
 
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        reads::standing(&self.session, board, subject).await.map_err(|failure| self.error(failure))
+        let standing = match board.is_ranked() {
+            true => reads::standing(&self.session, board, subject).await,
+            false => slices::standing(&self.session, board, subject).await,
+        };
+        standing.map_err(|failure| self.error(failure))
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        futures_util::future::join_all(batches.iter().map(|(board, batch)| self.add(board, batch.clone()))).await
+        let (together, answers): (Vec<Waiting>, Vec<_>) = batches
+            .into_iter()
+            .map(|(board, batch)| {
+                let (answer, answered) = oneshot::channel();
+                (Waiting { board, batch, joined: false, answer }, answered)
+            })
+            .unzip();
+        if let Err(retry_after) = self.queue.push_all(together) {
+            return answers.iter().map(|_| Err(StoreError::Overloaded { retry_after })).collect();
+        }
+        join_all(answers.into_iter().map(answer_of)).await
     }
 
     async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
-        futures_util::future::join_all(asks.iter().map(async |ask| {
-            let counted = reads::count(&self.session, &ask.board, &ask.subject, ask.reach).await;
-            counted.map_err(|failure| self.error(failure))?
-        }))
-        .await
+        let readings = slices::read(&self.session, &asks).await;
+        readings.into_iter().map(|reading| reading.map_err(|failure| self.error(failure))?).collect()
     }
 
-    async fn values(&self, _board: &Arc<Board>, _subject: &Subject, _offset: u64, _limit: u32) -> Result<Values> {
-        Err(StoreError::Corrupt { detail: "not yet".to_owned() })
+    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+        slices::values(&self.session, board, subject, offset, limit).await.map_err(|failure| self.error(failure))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        rollover::remove(&self.session, board, subject).await.map_err(|failure| self.error(failure))
+        let removal = match board.is_ranked() {
+            true => rollover::remove(&self.session, board, subject).await,
+            false => slices::remove(&self.session, board, subject).await,
+        };
+        removal.map_err(|failure| self.error(failure))
     }
 
     async fn status(&self, board: &Arc<Board>) -> Result<Status> {

@@ -4,8 +4,9 @@ use super::connection::Failure;
 use super::reply::Reply;
 use super::scripts::{LOOKUP, NEIGHBORS, PAGE, STANDING, STATUS};
 use super::session::{Answer, Session};
-use crate::board::{Board, Order, Subject, Tally, Timestamp, Value};
-use crate::store::{Lookup, Page, Ranked, Reach, Reading, Standing, Status, StoreError};
+use super::slices::may_be_capped;
+use crate::board::{Board, Kind, Order, Subject};
+use crate::store::{Lookup, Page, Ranked, Standing, Status};
 
 /// Beyond any sorted set, and exact in Lua.
 const FARTHEST: u64 = 1 << 52;
@@ -18,11 +19,11 @@ fn order(board: &Board) -> &'static str {
 }
 
 /// Reads lines that begin at place `first` (from 0), of which `better` subjects are strictly better than the first.
-fn lines(reply: &mut Reply, first: u64, better: u64) -> Result<Vec<Ranked>, Failure> {
+fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<Ranked>, Failure> {
     let mut items: Vec<Ranked> = Vec::new();
     let mut place = first;
     while !reply.is_empty() {
-        let (subject, score) = (reply.subject()?, Value::Exact(reply.score()?));
+        let (subject, score) = (reply.subject()?, reply.line_score(kind)?);
         let rank = match items.last() {
             None => better + 1,
             Some(before) if before.score == score => before.rank,
@@ -43,7 +44,7 @@ pub(super) async fn page(session: &Session, board: &Board, offset: u64, limit: u
     });
     let Answer { frame, mut reply, .. } = answer.await?;
     let (total, better) = (reply.count()?, reply.count()?);
-    Ok(Page { frame, total, items: lines(&mut reply, first, better)? })
+    Ok(Page { frame, total, items: lines(&mut reply, board.kind(), first, better)? })
 }
 
 pub(super) async fn neighbors(
@@ -57,7 +58,7 @@ pub(super) async fn neighbors(
     });
     let Answer { frame, mut reply, .. } = answer.await?;
     let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
-    Ok(Page { frame, total, items: lines(&mut reply, first, better)? })
+    Ok(Page { frame, total, items: lines(&mut reply, board.kind(), first, better)? })
 }
 
 pub(super) async fn lookup(session: &Session, board: &Board, subjects: &[Subject]) -> Result<Lookup, Failure> {
@@ -66,77 +67,30 @@ pub(super) async fn lookup(session: &Session, board: &Board, subjects: &[Subject
     });
     let Answer { frame, mut reply, .. } = answer.await?;
     let total = reply.count()?;
-    let scores =
-        subjects.iter().map(|_| reply.amount().map(|amount| amount.map(Value::Exact))).collect::<Result<_, _>>()?;
+    let scores = subjects.iter().map(|_| reply.score(board.kind())).collect::<Result<_, _>>()?;
     Ok(Lookup { frame, total, scores })
 }
 
+/// Where a subject of a ranked board stands.
 pub(super) async fn standing(session: &Session, board: &Board, subject: &Subject) -> Result<Standing, Failure> {
     let answer = session.ask(board, &STANDING, |moment, call| {
-        call.arg(order(board)).arg(subject).arg(moment.starts.len());
+        call.key(moment.view.keys.gone(subject)).arg(order(board)).arg(subject).arg(moment.starts.len());
+        call.arg(if may_be_capped(board) { "capped" } else { "" });
         for start in moment.starts.iter() {
             call.key(moment.view.keys.slot(*start));
         }
         moment.starts.clone()
     });
     let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
-    let (total, score, better) = (reply.count()?, reply.amount()?, reply.count()?);
-    let slots = amounts(&mut reply, &starts)?;
-    Ok(Standing {
-        frame,
-        total,
-        score: Some(Value::Exact(score.unwrap_or_default())),
-        rank: score.map(|_| better + 1),
-        better,
-        slots,
-        capped: false,
-    })
-}
-
-/// The slots that hold an amount.
-fn amounts(reply: &mut Reply, starts: &[Timestamp]) -> Result<Vec<(Timestamp, Tally)>, Failure> {
+    let kind = board.kind();
+    let (total, score, better) = (reply.count()?, reply.score(kind)?, reply.count()?);
+    let capped = reply.maybe_time()?.is_some_and(|time| time >= frame.window.floor);
     let mut slots = Vec::new();
-    for start in starts {
-        slots.extend(reply.amount()?.map(|amount| (*start, Tally::Sum(amount))));
+    for start in starts.iter() {
+        slots.extend(reply.tally(kind)?.map(|tally| (*start, tally)));
     }
-    Ok(slots)
-}
-
-/// The outer error is the server's, the inner one a reach beyond the window.
-pub(super) async fn count(
-    session: &Session,
-    board: &Board,
-    subject: &Subject,
-    reach: Reach,
-) -> Result<Result<Reading, StoreError>, Failure> {
-    let answer = session.ask(board, &STANDING, |moment, call| {
-        let starts: &[Timestamp] = &moment.starts;
-        let from = match reach {
-            Reach::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
-            // What is ahead of the clock counts as now, and so does a reach that starts there.
-            Reach::From(time) => starts.partition_point(|start| *start < board.calendar().slot_of(time)),
-        };
-        let counted = starts[from.min(starts.len().saturating_sub(1))..].to_vec();
-        call.arg(order(board)).arg(subject).arg(counted.len());
-        for start in &counted {
-            call.key(moment.view.keys.slot(*start));
-        }
-        counted
-    });
-    let Answer { mut frame, asked: starts, mut reply, .. } = answer.await?;
-    let floor = frame.window.floor;
-    let beyond = match reach {
-        Reach::Slots(slots) => slots > board.slots(),
-        Reach::From(time) => time < floor,
-    };
-    if beyond {
-        return Ok(Err(StoreError::BeyondWindow { floor }));
-    }
-    let (_total, _score, _better) = (reply.count()?, reply.amount()?, reply.count()?);
-    let tallies = amounts(&mut reply, &starts)?;
-    frame.window.floor = starts.first().copied().unwrap_or(frame.window.head);
-    let slots = u32::try_from(starts.len()).unwrap_or(u32::MAX);
-    Ok(Ok(Reading { frame, slots, tallies, capped: false }))
+    let rank = score.map(|_| better + 1);
+    Ok(Standing { frame, total, score: score.or(kind.absent()), rank, better, slots, capped })
 }
 
 pub(super) async fn status(session: &Session, board: &Board) -> Result<Status, Failure> {

@@ -3,7 +3,7 @@
 use redis::Value;
 
 use super::connection::Failure;
-use crate::board::{Amount, EXACT_MAX, Subject, Timestamp};
+use crate::board::{Amount, Counted, EXACT_MAX, Kind, Sketch, Subject, Tally, Timestamp, Value as Score};
 
 /// The values of a reply that are still to be read.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(super) enum Status {
     Done(Header),
     /// Nothing was done: the window or the instant the caller believed in is over.
     Stale { now: Timestamp, reading: Timestamp },
+    /// Nothing but advancing was done: the call must name these slots as well.
+    Missing { header: Header, slots: Vec<Timestamp> },
     /// Nothing but advancing was done: these slots and dedupe buckets exist.
     StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64>, head_before: Timestamp },
 }
@@ -46,13 +48,11 @@ impl Reply {
             "stale" => Ok(Status::Stale { now: self.time()?, reading: self.time()? }),
             "stale_keys" => Ok(Status::StaleKeys {
                 header: self.header()?,
-                slots: self
-                    .list()?
-                    .map(|value| integer(&value).map(Timestamp::from_millis))
-                    .collect::<Result<_, _>>()?,
+                slots: self.times()?,
                 buckets: self.list()?.map(|value| integer(&value)).collect::<Result<_, _>>()?,
                 head_before: self.time()?,
             }),
+            "missing" => Ok(Status::Missing { header: self.header()?, slots: self.times()? }),
             "board_changed" => Err(Failure::BoardChanged),
             "superseded" => Err(Failure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(Failure::Corrupt(self.text()?)),
@@ -85,14 +85,44 @@ impl Reply {
         self.text().map(Subject::from_stored)
     }
 
-    /// A score or an amount; `None` for an empty text.
-    pub fn amount(&mut self) -> Result<Option<Amount>, Failure> {
-        amount(&self.next()?)
+    /// A value that a subject was seen with.
+    pub fn counted(&mut self) -> Result<Counted, Failure> {
+        self.text().map(Counted::from_stored)
     }
 
-    /// An amount that must be there.
-    pub fn score(&mut self) -> Result<Amount, Failure> {
-        self.amount()?.ok_or_else(|| Failure::Corrupt("a reply lacks a score".to_owned()))
+    /// A time; `None` for an empty text.
+    pub fn maybe_time(&mut self) -> Result<Option<Timestamp>, Failure> {
+        match amount(&self.next()?)? {
+            Some(Amount(millis)) => Ok(Some(Timestamp::from_millis(millis))),
+            None => Ok(None),
+        }
+    }
+
+    /// A score of such a board; `None` for an empty text.
+    pub fn score(&mut self, kind: Kind) -> Result<Option<Score>, Failure> {
+        let value = self.next()?;
+        if kind != Kind::Mean {
+            return amount(&value).map(|amount| amount.map(Score::Exact));
+        }
+        match &value {
+            Value::BulkString(text) if text.is_empty() => Ok(None),
+            // Adding 0.0 turns −0 into 0.
+            _ => float(&value).map(|real| Some(Score::Real(real + 0.0))),
+        }
+    }
+
+    /// A score that must be there.
+    pub fn line_score(&mut self, kind: Kind) -> Result<Score, Failure> {
+        self.score(kind)?.ok_or_else(|| Failure::Corrupt("a reply lacks a score".to_owned()))
+    }
+
+    /// What a subject has in one slot of such a board; `None` for an empty text.
+    pub fn tally(&mut self, kind: Kind) -> Result<Option<Tally>, Failure> {
+        tally(&self.next()?, kind)
+    }
+
+    fn times(&mut self) -> Result<Vec<Timestamp>, Failure> {
+        self.list()?.map(|value| integer(&value).map(Timestamp::from_millis)).collect()
     }
 
     fn list(&mut self) -> Result<std::vec::IntoIter<Value>, Failure> {
@@ -143,6 +173,31 @@ fn amount(value: &Value) -> Result<Option<Amount>, Failure> {
     }
 }
 
+fn float(value: &Value) -> Result<f64, Failure> {
+    let read = match value {
+        Value::BulkString(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<f64>().ok()),
+        _ => None,
+    };
+    read.filter(|real| real.is_finite()).ok_or_else(|| unreadable("a number", value))
+}
+
+fn tally(value: &Value, kind: Kind) -> Result<Option<Tally>, Failure> {
+    let Value::BulkString(bytes) = value else { return Err(unreadable("what a subject has in a slot", value)) };
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let read = match kind {
+        Kind::Sum | Kind::Distinct => amount(value)?.map(Tally::Sum),
+        Kind::Min | Kind::Max => amount(value)?.map(Tally::Extreme),
+        Kind::Sketch => Sketch::from_bytes(bytes).map(Tally::Sketch),
+        Kind::Mean => std::str::from_utf8(bytes).ok().and_then(|text| {
+            let (sum, count) = text.split_once(',')?;
+            Some(Tally::Mean { sum: Amount(sum.parse().ok()?), count: count.parse().ok()? })
+        }),
+    };
+    read.map(Some).ok_or_else(|| unreadable("what a subject has in a slot", value))
+}
+
 fn unreadable(wanted: &str, value: &Value) -> Failure {
     let shown: String = format!("{value:?}").chars().take(80).collect();
     Failure::Corrupt(format!("{wanted} was expected, found {shown}"))
@@ -174,6 +229,22 @@ mod tests {
             assert!(amount(&bulk(bad)).is_err(), "{bad}");
         }
         assert!(amount(&Value::Nil).is_err());
+    }
+
+    #[test]
+    fn cells_are_read_by_kind() {
+        let mean = Tally::Mean { sum: Amount(-7), count: 2 };
+        assert_eq!(tally(&bulk("-7,2"), Kind::Mean).unwrap(), Some(mean));
+        assert_eq!(tally(&bulk("-7"), Kind::Max).unwrap(), Some(Tally::Extreme(Amount(-7))));
+        assert_eq!(tally(&bulk(""), Kind::Sum).unwrap(), None);
+        assert!(matches!(tally(&bulk("\0\u{1}\u{2}"), Kind::Sketch).unwrap(), Some(Tally::Sketch(_))));
+        for (bad, kind) in [("7", Kind::Mean), ("7,x", Kind::Mean), ("1.5", Kind::Min), ("ab", Kind::Sketch)] {
+            assert!(tally(&bulk(bad), kind).is_err(), "{bad}");
+        }
+        let mut reply = Reply::new(Value::Array(vec![bulk("3.3333333333333335"), bulk("-0"), bulk("nan")])).unwrap();
+        assert_eq!(reply.score(Kind::Mean).unwrap(), Score::mean(10, 3));
+        assert_eq!(reply.score(Kind::Mean).unwrap(), Score::mean(0, 1));
+        assert!(reply.score(Kind::Mean).is_err());
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::connection::Failure;
 use super::flush::bucket_width;
-use super::scripts::{AUDIT, REMOVE, RETIRE};
+use super::scripts::{self, REMOVE};
 use super::session::{Answer, Session};
-use crate::board::{Board, Subject, Timestamp, Value};
+use crate::board::{Board, Kind, Subject, Timestamp};
 use crate::store::{AuditCursor, AuditStep, Difference, Removal, RetireStep, StoreError};
 
 /// Two instances do not step one board more often than this, in milliseconds, so that together they leave the
@@ -14,16 +14,22 @@ use crate::store::{AuditCursor, AuditStep, Difference, Removal, RetireStep, Stor
 const PAUSE: i64 = 5;
 /// An audit step reads about so many amounts.
 const AUDITED: usize = 2_000;
+/// Or so many sketches, which take much longer to merge.
+const AUDITED_SKETCHES: usize = 40;
 
+/// Takes a subject off a ranked board.
 pub(super) async fn remove(session: &Session, board: &Board, subject: &Subject) -> Result<Removal, Failure> {
     let answer = session.ask(board, &REMOVE, |moment, call| {
         call.arg(subject);
         for start in moment.existing.slots.iter() {
             call.key(moment.view.keys.slot(*start)).arg(start.millis());
         }
+        if board.kind() == Kind::Distinct {
+            call.key(moment.view.keys.seen(subject)).key(moment.view.keys.gone(subject));
+        }
     });
     let Answer { frame, mut reply, .. } = answer.await?;
-    let score = Some(Value::Exact(reply.amount()?.unwrap_or_default()));
+    let score = reply.score(board.kind())?.or(board.kind().absent());
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
 }
 
@@ -37,7 +43,7 @@ struct Target {
 
 pub(super) async fn retire_step(session: &Session, board: &Board) -> Result<RetireStep, Failure> {
     let width = bucket_width(board);
-    let answer = session.ask(board, &RETIRE, |moment, call| {
+    let answer = session.ask(board, scripts::retire(board.kind()), |moment, call| {
         let view = moment.view;
         // Two buckets back from now may still be needed; one more allows for a clock that is not quite ours.
         let needed = moment.now.millis() / width - 3;
@@ -48,6 +54,12 @@ pub(super) async fn retire_step(session: &Session, board: &Board) -> Result<Reti
         call.arg(slot.map_or_else(String::new, |start| start.millis().to_string()));
         call.arg(bucket.map_or_else(String::new, |number| number.to_string()));
         call.arg(needed).arg(target.pace).arg(&session.instance).arg(PAUSE);
+        if board.kind() == Kind::Sketch {
+            for start in moment.existing.slots.iter() {
+                call.key(view.keys.slot(*start)).arg(start.millis());
+            }
+        }
+        call.arg(scripts::option(board));
         target
     });
     let Answer { frame, asked: target, mut reply, head_before } = answer.await?;
@@ -76,11 +88,13 @@ pub(super) async fn retire_step(session: &Session, board: &Board) -> Result<Reti
 enum Phase {
     /// Every ranked subject against its slots.
     Ranking,
+    /// Totals of subjects that neither the ranking nor a slot knows, on boards that keep totals.
+    Totals,
     /// The subjects of the slot that starts here, or of the next one that exists.
     Slot(Timestamp),
 }
 
-/// `r:<cursor>` or `s:<start>:<cursor>`.
+/// `r:<cursor>`, `t:<cursor>` or `s:<start>:<cursor>`.
 fn parse_cursor(text: &str) -> Option<(Phase, String)> {
     if text.is_empty() {
         return Some((Phase::Ranking, "0".to_owned()));
@@ -88,6 +102,7 @@ fn parse_cursor(text: &str) -> Option<(Phase, String)> {
     let number = |text: &str| text.bytes().all(|b| b.is_ascii_digit()) && !text.is_empty();
     let (phase, cursor) = match text.split_once(':')? {
         ("r", cursor) => (Phase::Ranking, cursor),
+        ("t", cursor) => (Phase::Totals, cursor),
         ("s", rest) => {
             let (start, cursor) = rest.split_once(':')?;
             (Phase::Slot(Timestamp::from_millis(start.parse().ok()?)), cursor)
@@ -100,8 +115,14 @@ fn parse_cursor(text: &str) -> Option<(Phase, String)> {
 fn print_cursor(phase: &Phase, cursor: &str) -> AuditCursor {
     AuditCursor(match phase {
         Phase::Ranking => format!("r:{cursor}"),
+        Phase::Totals => format!("t:{cursor}"),
         Phase::Slot(start) => format!("s:{}:{cursor}", start.millis()),
     })
+}
+
+/// Whether scores follow from totals that are kept beside the ranking.
+fn has_totals(kind: Kind) -> bool {
+    !matches!(kind, Kind::Sum | Kind::Distinct)
 }
 
 pub(super) async fn audit_step(
@@ -122,11 +143,14 @@ async fn audit(
     within: &str,
     repair: bool,
 ) -> Result<AuditStep, Failure> {
-    let answer = session.ask(board, &AUDIT, |moment, call| {
+    let answer = session.ask(board, scripts::audit(board.kind()), |moment, call| {
         let slots = moment.existing.slots.clone();
-        let count = (AUDITED / slots.len().max(1)).max(1);
+        let cells = if board.kind() == Kind::Sketch { AUDITED_SKETCHES } else { AUDITED };
+        let count = (cells / slots.len().max(1)).max(1);
+        let first_slot = slots.first().copied();
         let (place, cursor, next) = match phase {
-            Phase::Ranking => ("ranking".to_owned(), within, slots.first().copied()),
+            Phase::Ranking => ("ranking".to_owned(), within, first_slot),
+            Phase::Totals => ("totals".to_owned(), within, first_slot),
             Phase::Slot(start) => {
                 let place = slots.partition_point(|slot| slot < start);
                 // A slot that has gone meanwhile has no place to go on from.
@@ -135,27 +159,30 @@ async fn audit(
             }
         };
         let here = match phase {
-            Phase::Ranking => Some(Phase::Ranking),
+            Phase::Ranking | Phase::Totals => Some(phase.clone()),
             Phase::Slot(start) => slots.iter().find(|slot| *slot >= start).copied().map(Phase::Slot),
         };
         call.arg(place).arg(cursor).arg(count).arg(if repair { "repair" } else { "" });
         for start in slots.iter() {
             call.key(moment.view.keys.slot(*start)).arg(start.millis());
         }
+        call.arg(scripts::option(board));
         (here, next)
     });
     let Answer { frame, asked: (here, next), mut reply, .. } = answer.await?;
     let (cursor, checked, repaired) = (reply.text()?, reply.count()?, reply.count()?);
+    let kind = board.kind();
     let mut differences = Vec::new();
     while !reply.is_empty() {
         differences.push(Difference {
             subject: reply.subject()?,
-            score: Some(Value::Exact(reply.score()?)),
-            slots: Some(Value::Exact(reply.score()?)),
+            score: reply.score(kind)?.or(kind.absent()),
+            slots: reply.score(kind)?.or(kind.absent()),
         });
     }
     let next = match here {
         Some(here) if cursor != "0" => Some(print_cursor(&here, &cursor)),
+        Some(Phase::Ranking) if has_totals(kind) => Some(print_cursor(&Phase::Totals, "0")),
         _ => next.map(|start| print_cursor(&Phase::Slot(start), "0")),
     };
     Ok(AuditStep { frame, checked, differences, repaired, next })
@@ -168,7 +195,7 @@ mod tests {
     #[test]
     fn cursors_read_back_and_others_are_refused() {
         assert_eq!(parse_cursor(""), Some((Phase::Ranking, "0".to_owned())));
-        for phase in [Phase::Ranking, Phase::Slot(Timestamp::from_millis(3_600_000))] {
+        for phase in [Phase::Ranking, Phase::Totals, Phase::Slot(Timestamp::from_millis(3_600_000))] {
             let printed = print_cursor(&phase, "184467");
             assert_eq!(parse_cursor(&printed.0), Some((phase, "184467".to_owned())));
         }

@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, cmd};
 
+use crate::board::{Board, Kind, Mode};
+
 /// A script as the server knows it: by the SHA-1 of its text.
 #[derive(Debug)]
 pub(super) struct Script {
@@ -45,7 +47,7 @@ impl Script {
     /// Whether it only reads (advancing aside, which repeats harmlessly), so that it may be called again where
     /// nobody knows what became of the first call.
     pub fn only_reads(&self) -> bool {
-        [&PAGE, &NEIGHBORS, &LOOKUP, &STANDING, &STATUS].iter().any(|script| script.name == self.name)
+        [&PAGE, &NEIGHBORS, &LOOKUP, &STANDING, &STATUS, &READ, &VALUES].iter().any(|script| script.name == self.name)
     }
 
     /// The command that makes the script known to a server.
@@ -100,18 +102,90 @@ macro_rules! scripts {
 }
 
 scripts! {
-    WRITE = "write" after ["clock", "board"] with 5 keys;
-    PAGE = "page" after ["clock", "board"] with 4 keys;
-    NEIGHBORS = "neighbors" after ["clock", "board"] with 4 keys;
-    LOOKUP = "lookup" after ["clock", "board"] with 4 keys;
-    STANDING = "standing" after ["clock", "board"] with 4 keys;
-    STATUS = "status" after ["clock", "board"] with 4 keys;
-    REMOVE = "remove" after ["clock", "board"] with 4 keys;
-    RETIRE = "retire" after ["clock", "board"] with 6 keys;
-    AUDIT = "audit" after ["clock", "board"] with 4 keys;
-    UNDEFINE = "undefine" after ["clock", "board"] with 4 keys;
+    WRITE = "write" after ["clock", "board", "operation"] with 6 keys;
+    CHANGE_RANKED_SUM = "change" after ["clock", "board", "operation", "entries", "kind/sum", "cells/slots", "standing/score", "change/sum"] with 6 keys;
+    CHANGE_UNRANKED_SUM = "change" after ["clock", "board", "operation", "entries", "kind/sum", "cells/subject", "standing/window", "change/sum"] with 6 keys;
+    CHANGE_RANKED_MEAN = "change" after ["clock", "board", "operation", "entries", "kind/mean", "cells/slots", "standing/total", "change/mean"] with 6 keys;
+    CHANGE_UNRANKED_MEAN = "change" after ["clock", "board", "operation", "entries", "kind/mean", "cells/subject", "standing/window", "change/mean"] with 6 keys;
+    CHANGE_RANKED_EXTREME = "change" after ["clock", "board", "operation", "entries", "kind/extreme", "cells/slots", "standing/total", "change/extreme"] with 6 keys;
+    CHANGE_UNRANKED_EXTREME = "change" after ["clock", "board", "operation", "entries", "kind/extreme", "cells/subject", "standing/window", "change/extreme"] with 6 keys;
+    CHANGE_RANKED_SKETCH = "change" after ["clock", "board", "operation", "entries", "kind/sketch", "cells/slots", "standing/total", "change/sketch"] with 6 keys;
+    CHANGE_UNRANKED_SKETCH = "change" after ["clock", "board", "operation", "entries", "kind/sketch", "cells/subject", "standing/window", "change/sketch"] with 6 keys;
+    CHANGE_RANKED_DISTINCT = "change" after ["clock", "board", "operation", "entries", "kind/sum", "cells/slots", "standing/score", "change/distinct"] with 6 keys;
+    CHANGE_UNRANKED_DISTINCT = "change" after ["clock", "board", "operation", "entries", "cells/none", "standing/seen", "change/distinct"] with 6 keys;
+    CHANGE_FIXED = "change" after ["clock", "board", "operation", "entries", "change/fixed"] with 6 keys;
+    PAGE = "page" after ["clock", "board"] with 5 keys;
+    NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys;
+    LOOKUP = "lookup" after ["clock", "board"] with 5 keys;
+    STANDING = "standing" after ["clock", "board"] with 6 keys;
+    STATUS = "status" after ["clock", "board"] with 5 keys;
+    VALUES = "values" after ["clock", "board"] with 7 keys;
+    READ = "read" after ["clock", "board", "slices"] with 7 keys;
+    FORGET = "forget" after ["clock", "board", "slices"] with 7 keys;
+    REMOVE = "remove" after ["clock", "board"] with 5 keys;
+    RETIRE_SUM = "retire" after ["clock", "board", "kind/sum", "retire/arguments", "retire/sums"] with 7 keys;
+    RETIRE_MEAN = "retire" after ["clock", "board", "kind/mean", "retire/arguments", "retire/totals"] with 7 keys;
+    RETIRE_EXTREME = "retire" after ["clock", "board", "kind/extreme", "retire/arguments", "retire/totals"] with 7 keys;
+    RETIRE_SKETCH = "retire" after ["clock", "board", "kind/sketch", "retire/arguments", "retire/totals"] with 7 keys;
+    AUDIT_SUM = "audit" after ["clock", "board", "kind/sum"] with 5 keys;
+    AUDIT_MEAN = "audit" after ["clock", "board", "kind/mean"] with 5 keys;
+    AUDIT_EXTREME = "audit" after ["clock", "board", "kind/extreme"] with 5 keys;
+    AUDIT_SKETCH = "audit" after ["clock", "board", "kind/sketch"] with 5 keys;
+    UNDEFINE = "undefine" after ["clock", "board"] with 5 keys;
     DEFINE = "define" after ["clock"] with 1 keys;
     SET_CLOCK = "set_clock" after [] with 1 keys;
+}
+
+/// What applies a board's changes one after the other.
+pub(super) fn change(board: &Board) -> &'static Script {
+    if board.definition().mode == Mode::FromFirst {
+        return &CHANGE_FIXED;
+    }
+    match (board.is_ranked(), board.kind()) {
+        (true, Kind::Sum) => &CHANGE_RANKED_SUM,
+        (true, Kind::Mean) => &CHANGE_RANKED_MEAN,
+        (true, Kind::Min | Kind::Max) => &CHANGE_RANKED_EXTREME,
+        (true, Kind::Sketch) => &CHANGE_RANKED_SKETCH,
+        (true, Kind::Distinct) => &CHANGE_RANKED_DISTINCT,
+        (false, Kind::Sum) => &CHANGE_UNRANKED_SUM,
+        (false, Kind::Mean) => &CHANGE_UNRANKED_MEAN,
+        (false, Kind::Min | Kind::Max) => &CHANGE_UNRANKED_EXTREME,
+        (false, Kind::Sketch) => &CHANGE_UNRANKED_SKETCH,
+        (false, Kind::Distinct) => &CHANGE_UNRANKED_DISTINCT,
+    }
+}
+
+/// What retires slots of such a board.
+pub(super) fn retire(kind: Kind) -> &'static Script {
+    match kind {
+        Kind::Sum | Kind::Distinct => &RETIRE_SUM,
+        Kind::Mean => &RETIRE_MEAN,
+        Kind::Min | Kind::Max => &RETIRE_EXTREME,
+        Kind::Sketch => &RETIRE_SKETCH,
+    }
+}
+
+/// What audits such a board.
+pub(super) fn audit(kind: Kind) -> &'static Script {
+    match kind {
+        Kind::Sum | Kind::Distinct => &AUDIT_SUM,
+        Kind::Mean => &AUDIT_MEAN,
+        Kind::Min | Kind::Max => &AUDIT_EXTREME,
+        Kind::Sketch => &AUDIT_SKETCH,
+    }
+}
+
+/// The last argument of the scripts that know the board's kind: what the kind needs to be told (`lua/kind`).
+pub(super) fn option(board: &Board) -> String {
+    let definition = board.definition();
+    match board.kind() {
+        _ if definition.mode == Mode::FromFirst => definition.metric.window.approximate_millis().to_string(),
+        Kind::Mean => board.min_samples().to_string(),
+        Kind::Min => "min".to_owned(),
+        Kind::Max => "max".to_owned(),
+        Kind::Distinct => definition.max_values.map_or_else(String::new, |most| most.to_string()),
+        Kind::Sum | Kind::Sketch => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ impl Session {
                 view.learn_time(header.reading, self.monotonic());
                 view.learn_existing(slots.clone(), buckets.clone());
             }
+            Ok(Status::Missing { header, .. }) => view.learn_time(header.reading, self.monotonic()),
             Err(Failure::BoardChanged) => self.forget(board),
             Err(_) => {}
         }
@@ -150,7 +151,7 @@ impl Session {
             let moment = Moment { view: &view, now, window, starts, existing: view.existing() };
             let mut call = Call::default();
             let keys = &view.keys;
-            call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets);
+            call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets).key(&keys.totals);
             call.args(self.preamble(board, &view, &Preamble { window, low: window.head, high: window.end }));
             let asked = arguments(&moment, &mut call);
             if self.simulated {
@@ -163,6 +164,7 @@ impl Session {
                     return Ok(Answer { frame, asked, reply, head_before });
                 }
                 Status::Stale { now, .. } => read = Some(now),
+                Status::Missing { header, .. } => read = Some(header.now),
                 Status::StaleKeys { header, head_before: before, .. } => {
                     read = Some(header.now);
                     head_before.get_or_insert(before);

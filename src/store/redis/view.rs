@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::keys::BoardKeys;
-use crate::board::{Board, Timestamp};
+use crate::board::{Board, Timestamp, Window};
 use crate::store::trust::ClockTrust;
 
 /// The fewest and the most subjects one step of retiring subtracts, and how many the first one does.
@@ -27,6 +27,8 @@ pub(super) struct View {
     time: Mutex<Time>,
     existing: Mutex<Existing>,
     pace: AtomicU32,
+    /// The oldest slot kept while the window has this head.
+    kept: Mutex<Option<(Timestamp, Timestamp)>>,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl View {
             time: Mutex::new(time),
             existing: Mutex::new(Existing { slots: Arc::new([]), buckets: Arc::new([]) }),
             pace: AtomicU32::new(START),
+            kept: Mutex::default(),
         }
     }
 
@@ -91,6 +94,22 @@ impl View {
         }
         if let Some(bucket) = bucket {
             existing.buckets = existing.buckets.iter().copied().filter(|number| *number != bucket).collect();
+        }
+    }
+
+    /// The start of the oldest slot that the board keeps. O(1) while the head stays, else O(slots kept).
+    pub fn oldest_kept(&self, board: &Board, window: &Window) -> Timestamp {
+        let mut kept = self.kept.lock();
+        match *kept {
+            Some((head, oldest)) if head == window.head => oldest,
+            _ => {
+                let mut oldest = window.floor;
+                for _ in board.slots()..board.kept() {
+                    oldest = board.calendar().previous(oldest);
+                }
+                *kept = Some((window.head, oldest));
+                oldest
+            }
         }
     }
 

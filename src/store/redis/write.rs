@@ -1,6 +1,6 @@
-//! Sending one board's part of a flush as calls of `write.lua`, and answering each caller.
+//! Sending one board's part of a flush as calls of `write.lua` or `change.lua`, and answering each caller.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,15 +9,16 @@ use futures_util::future::join_all;
 use redis::{Cmd, Value as Sent};
 use tokio::time::Instant;
 
+use super::change::{self, Encoder};
 use super::combine::Waiting;
 use super::connection::Failure;
-use super::flush::{Basis, Flush, Hold, Lane, Unusual, lanes};
+use super::flush::{Basis, Flush, Hold, LANE, Lane, Unusual, lanes};
 use super::reply::{Reply, Status};
-use super::scripts::WRITE;
+use super::scripts::{Script, WRITE};
 use super::session::{ATTEMPTS, Session};
 use super::view::View;
-use crate::board::{Board, EXACT_MAX, Frame, Timestamp, Value};
-use crate::store::{Added, Entry, Outcome, StoreError};
+use crate::board::{Board, EXACT_MAX, Frame, Kind, Timestamp};
+use crate::store::{Added, Entry, Outcome, Plan, StoreError};
 
 /// How long a write whose answer did not come is repeated. Repeating is safe for five minutes (`write.lua`).
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -43,12 +44,21 @@ struct Round<'a, 'f> {
     /// Whether items are tried singly.
     alone: bool,
     flush: &'a Flush<'f>,
+    /// Whether entries are applied one after the other, by `change.lua`.
+    in_order: bool,
+    /// Slots that an earlier round turned out to need.
+    needed: &'a BTreeSet<Timestamp>,
 }
 
 /// How a lane ended.
 enum Landed {
-    Done { frame: Frame, unusual: Vec<Unusual> },
+    Done {
+        frame: Frame,
+        unusual: Vec<Unusual>,
+    },
     Stale(Timestamp),
+    /// At this time, it turned out to need these slots as well.
+    Missing(Timestamp, Vec<Timestamp>),
 }
 
 impl Writer {
@@ -80,6 +90,7 @@ impl Writer {
         let view = session.view(board);
         let (mut pending, mut singly): (Vec<usize>, Vec<usize>) = ((0..flush.len()).collect(), Vec::new());
         let (mut alone, mut read) = (false, None);
+        let mut needed = BTreeSet::new();
         for _ in 0..ATTEMPTS {
             let now = read.unwrap_or_else(|| view.estimate(session.monotonic()).0);
             let basis = Basis {
@@ -93,7 +104,9 @@ impl Writer {
                 alone,
             };
             let plan = flush.plan(&basis, &pending);
-            let lanes = lanes(&plan);
+            let looks = plan.moot.iter().any(|i| flush.is_scored(*i));
+            let in_order = looks || !is_sum_of_amounts(board, &plan);
+            let lanes = lanes(&plan, if in_order { change::LANE } else { LANE }, looks);
             let round = Round {
                 session,
                 board,
@@ -103,10 +116,13 @@ impl Writer {
                 operator: &self.name,
                 alone,
                 flush,
+                in_order,
+                needed: &needed,
             };
-            let landed = join_all(lanes.iter().map(|lane| round.send(lane))).await;
+            let landed = round.send_all(&lanes).await;
             pending.clear();
             read = None;
+            let unsent: Vec<usize> = lanes[landed.len()..].iter().flat_map(Lane::items).collect();
             for (lane, landed) in lanes.iter().zip(landed) {
                 match landed {
                     Ok(Landed::Done { frame, unusual }) => flush.settle(lane, frame, &unusual, &mut singly),
@@ -114,9 +130,16 @@ impl Writer {
                         pending.extend(lane.items());
                         read = Some(now);
                     }
+                    Ok(Landed::Missing(now, slots)) => {
+                        pending.extend(lane.items());
+                        read = Some(now);
+                        needed.extend(slots);
+                    }
                     Err(failure) => flush.fail(lane.items(), &failure),
                 }
             }
+            // What comes after a refused sum waits for the sum's items.
+            if read.is_none() { &mut singly } else { &mut pending }.extend(unsent);
             // A round may be without items and yet stale, for a batch may be empty.
             if read.is_none() {
                 if singly.is_empty() {
@@ -134,22 +157,75 @@ impl Writer {
     }
 }
 
+/// Whether `write.lua` can do it, which adds amounts in whatever order.
+fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
+    board.is_ranked() && board.kind() == Kind::Sum && plan.entries.iter().all(|entry| entry.sent.is_none())
+}
+
 impl Round<'_, '_> {
+    /// Sends all lanes at once, or where order matters one after the other: then no further than to the first that
+    /// was not done, or to a refused sum, whose items come first.
+    async fn send_all(&self, lanes: &[Lane<'_, '_>]) -> Vec<Result<Landed, Failure>> {
+        if !self.in_order {
+            return join_all(lanes.iter().map(|lane| self.send(lane))).await;
+        }
+        let mut all = Vec::new();
+        for lane in lanes {
+            let landed = self.send(lane).await;
+            let refused = |unusual: &Unusual| {
+                unusual.outcome == "refused" && lane.entries.get(unusual.entry).is_some_and(|e| e.items.len() > 1)
+            };
+            let is_done = match &landed {
+                Ok(Landed::Done { unusual, .. }) => !unusual.iter().any(refused),
+                Ok(Landed::Stale(_) | Landed::Missing(..)) => false,
+                Err(_) => true,
+            };
+            all.push(landed);
+            if !is_done {
+                break;
+            }
+        }
+        all
+    }
+
     /// Sends one lane until it is known to be done or not done, as far as patience goes.
     async fn send(&self, lane: &Lane<'_, '_>) -> Result<Landed, Failure> {
-        let mut reply = Reply::new(repeat(self.session, || self.encode(lane)).await?)?;
+        let sent = if self.in_order {
+            let encoder = self.encoder();
+            repeat(self.session, encoder.script(), || encoder.encode(lane)).await?
+        } else {
+            repeat(self.session, &WRITE, || self.encode(lane)).await?
+        };
+        let mut reply = Reply::new(sent)?;
+        let kind = self.board.kind();
         match self.session.learn(self.board, self.view, &mut reply)? {
             Status::Done(header) => {
                 let mut unusual = Vec::new();
                 while !reply.is_empty() {
                     let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
-                    unusual.push(Unusual { entry, outcome: reply.text()?, score: reply.amount()?.map(Value::Exact) });
+                    let outcome = reply.text()?;
+                    let score = reply.score(kind)?.or(kind.absent());
+                    unusual.push(Unusual { entry, outcome, score });
                 }
                 let frame = Frame { window: self.hold.preamble.window, as_of: header.now, retiring: header.retiring };
                 Ok(Landed::Done { frame, unusual })
             }
             Status::Stale { now, .. } => Ok(Landed::Stale(now)),
             Status::StaleKeys { header, .. } => Ok(Landed::Stale(header.now)),
+            Status::Missing { header, slots } => Ok(Landed::Missing(header.now, slots)),
+        }
+    }
+
+    fn encoder(&self) -> Encoder<'_, '_> {
+        Encoder {
+            session: self.session,
+            board: self.board,
+            view: self.view,
+            hold: &self.hold,
+            flush: self.flush,
+            sequence: self.sequence,
+            operator: self.operator,
+            needed: self.needed,
         }
     }
 
@@ -181,7 +257,7 @@ impl Round<'_, '_> {
         let keys = &view.keys;
         let count = WRITE.fixed_keys() + slots.len() + buckets + usize::from(session.simulated);
         command.arg("EVALSHA").arg(WRITE.hash()).arg(count);
-        command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets);
+        command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
         command.arg(keys.operation(self.operator, lane.number));
         for slot in &slots {
             command.arg(keys.slot(*slot));
@@ -224,12 +300,12 @@ impl Round<'_, '_> {
 
 /// Sends a numbered write again while its outcome is unknown or the server is away. It is encoded anew each time,
 /// for what the clock may read moves on; all else is the same.
-async fn repeat(session: &Session, encode: impl Fn() -> Cmd) -> Result<Sent, Failure> {
+async fn repeat(session: &Session, script: &Script, encode: impl Fn() -> Cmd) -> Result<Sent, Failure> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = PAUSES.0;
     let mut doubt: Option<Failure> = None;
     loop {
-        let failure = match session.links.writes.call(&WRITE, &encode()).await {
+        let failure = match session.links.writes.call(script, &encode()).await {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };

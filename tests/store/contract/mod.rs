@@ -19,6 +19,7 @@ mod looking_back;
 mod means;
 mod ranking;
 mod removing;
+mod retiring;
 mod retracting;
 mod rolling;
 mod samples;
@@ -257,5 +258,7 @@ contract! {
         stepping::writes_between_steps_are_kept,
         stepping::the_clock_moves_on_between_steps,
         stepping::everything_expires_between_steps,
+        retiring::every_metric_leaves_in_steps,
+        retiring::what_retires_still_ranks_and_is_not_read,
     ]
 }

@@ -2,8 +2,10 @@
 //!
 //! A sequence of operations is drawn from a seed. `ROLLTOP_MODEL_SEED=<n>` runs just that one;
 //! `ROLLTOP_MODEL_SEQUENCES=<n>` says how many are run, 2,000 unless told otherwise, each time others.
-//! What differs is made smaller before it is shown.
+//! `ROLLTOP_MODEL_STORES=<name>` compares that store only, and `ROLLTOP_MODEL_METRICS=AVG,MAX` draws boards of those
+//! metrics only. What differs is made smaller before it is shown.
 
+mod draw;
 mod seen;
 mod sequence;
 mod side;
@@ -90,11 +92,15 @@ async fn attempt(sequence: Sequence) -> Result<(), Failure> {
 
 async fn run(sequence: Sequence) -> Result<(), Failure> {
     let before = |what| Failure { steps: 0, what, hung: false };
-    let open = |kind: Kind| Side::open(Home::new(kind), sequence.start, &sequence.boards);
-    let mut oracle = open(Kind::Oracle).await.map_err(before)?;
+    let open = |home: Home| Side::open(home, sequence.start, &sequence.boards);
+    let mut oracle = open(Home::new(Kind::Oracle)).await.map_err(before)?;
     let mut sides = Vec::new();
+    let only = std::env::var("ROLLTOP_MODEL_STORES").ok();
     for kind in Kind::stores() {
-        sides.push(open(kind).await.map_err(before)?);
+        let home = Home::new(kind);
+        if only.as_deref().is_none_or(|only| only == home.name()) {
+            sides.push(open(home).await.map_err(before)?);
+        }
     }
     let checks = (0..sequence.boards.len()).map(|board| Step::Check { board });
     for (nth, step) in sequence.steps.iter().cloned().chain(checks).enumerate() {

@@ -1,13 +1,14 @@
 //! What an operation answered, in a form that can be compared.
 
-use rolltop::board::{Frame, Timestamp, Value};
+use rolltop::board::{Frame, Timestamp};
 use rolltop::store::{
-    Added, Lookup, Outcome, Page, Reading, Rejection, Removal, Result, Standing, Status, Store, StoreError,
+    Added, Lookup, Outcome, Page, Reading, Rejection, Removal, Result, Standing, Status, Store, StoreError, Values,
 };
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     Added(Frame, Vec<Outcome>),
+    Values(Values),
     Page(Page),
     Lookup(Lookup),
     Standing(Standing),
@@ -43,6 +44,7 @@ impl Seen {
             Seen::Standing(standing) => Some(&standing.frame),
             Seen::Reading(reading) => Some(&reading.frame),
             Seen::Removal(removal) => Some(&removal.frame),
+            Seen::Values(values) => Some(&values.frame),
             Seen::Status(status) => Some(&status.frame),
             Seen::Clock(_) | Seen::Done | Seen::BoardChanged | Seen::BeyondWindow(_) => None,
         }
@@ -68,7 +70,7 @@ impl Seen {
                 frame.retiring = 0;
                 for outcome in outcomes {
                     if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                        *score = score.map(|_| Value::ZERO);
+                        *score = None;
                     }
                 }
             }
@@ -85,6 +87,7 @@ impl Seen {
                 (standing.score, standing.rank) = (None, None);
             }
             Seen::Reading(reading) => reading.frame.retiring = 0,
+            Seen::Values(values) => values.frame.retiring = 0,
             Seen::Removal(removal) => {
                 (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, None, 0);
             }
@@ -119,4 +122,14 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Page: Page, Lookup: Lookup, Standing: Standing, Reading: Reading, Removal: Removal, Status: Status);
+seen_as!(Page: Page, Lookup: Lookup, Reading: Reading, Values: Values, Removal: Removal, Status: Status);
+
+impl From<Standing> for Seen {
+    fn from(mut standing: Standing) -> Seen {
+        // How many are better than who has no score is nobody's business.
+        if standing.score.is_none() {
+            standing.better = 0;
+        }
+        Seen::Standing(standing)
+    }
+}

@@ -1,31 +1,21 @@
-//! A sequence of operations, drawn from a seed. Operations are plain data and relative to whatever state they
-//! meet, so that any of them can be left out when a failing sequence is made smaller.
+//! A sequence of operations. Operations are plain data and relative to whatever state and board they meet, so that
+//! any of them can be left out when a failing sequence is made smaller.
 
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
-use rolltop::board::{Board, Cover, Decimals, Definition, Order, Subject, Timestamp, Window};
+use rolltop::board::{
+    Amount, Board, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Window,
+};
+use rolltop::store::Increment;
 
-use crate::given::{definition, subject, t};
+use crate::given::{subject, value};
 
 /// Who may be counted: few, so that they meet often; in an order that only bytes agree on.
-const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
+pub const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
 
 /// Besides them a crowd, so that retiring a slot takes several steps.
-const CROWD: usize = 700;
+pub const CROWD: usize = 700;
 
-const STARTS: [&str; 7] = [
-    "2026-01-01T09:30:00Z",
-    "2026-03-28T21:59:59.999Z",
-    "2026-10-24T20:00:00Z",
-    "2024-02-28T23:00:00Z",
-    "2025-11-02T03:30:00Z",
-    "2026-02-01T00:00:00Z",
-    "1970-01-01T00:00:00Z",
-];
-
-const ZONES: [&str; 6] =
-    ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana"];
+/// The values subjects are seen with: few too, and some that a store might take for its own.
+const VALUES: [&str; 8] = ["u", "v", "V", "é", "日本", "c", "t", "u v"];
 
 #[derive(Clone, Debug)]
 pub struct Sequence {
@@ -48,6 +38,19 @@ pub enum Step {
         board: usize,
         first: usize,
         at: Option<When>,
+        through: usize,
+    },
+    /// One subject, seen with so many values at once.
+    Flood {
+        board: usize,
+        who: usize,
+        values: usize,
+        at: Option<When>,
+        through: usize,
+    },
+    /// Adds to several boards at once.
+    AddAll {
+        batches: Vec<(usize, Vec<Item>)>,
         through: usize,
     },
     Clock(Leap),
@@ -90,18 +93,39 @@ pub enum Step {
         at: Look,
         through: usize,
     },
+    /// Several questions at once.
+    Ask {
+        questions: Vec<(usize, Question)>,
+        through: usize,
+    },
     /// Finish retiring, then compare all there is to read.
     Check {
         board: usize,
     },
 }
 
+/// What is done to one subject, in whatever way the board's metric takes it.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub who: usize,
+    pub act: Act,
+    /// Where the board takes amounts.
     pub amount: Size,
+    /// Where it takes values.
+    pub value: usize,
     pub at: Option<When>,
     pub id: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Count,
+    /// Counts where the board cannot retract.
+    Retract,
+    /// A sample of so many measurements; counts where the board takes no samples.
+    Sample {
+        count: i64,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,9 +170,26 @@ pub enum Look {
     Neighbors { who: usize, radius: u32 },
     Lookup { who: [usize; 3] },
     Standing { who: usize },
-    Count { who: usize, slots: u32 },
-    CountFrom { who: usize, from: When },
+    Read(Question),
+    Values { who: usize, offset: u64, limit: u32 },
     Status,
+}
+
+/// What a subject has in some slots.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    pub who: usize,
+    pub reach: Span,
+    /// Where the board can look back.
+    pub as_of: Option<When>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Span {
+    Slots(u32),
+    From(When),
+    /// As many slots as the window has, less so many.
+    AllBut(u32),
 }
 
 /// One of the few, or of the crowd after them.
@@ -159,11 +200,24 @@ pub fn who(nth: usize) -> Subject {
     }
 }
 
+/// One of the few values, or one more after them.
+fn what(nth: usize) -> Counted {
+    match VALUES.get(nth) {
+        Some(text) => value(text),
+        None => value(&format!("v{nth}")),
+    }
+}
+
 /// What the first so many of the crowd are sent: mostly little, some of it negative, some nothing.
 pub fn crowd(first: usize, at: Option<When>) -> Vec<Item> {
-    let units = |nth: usize| (nth * 7 % 11) as i64 - 4;
+    let units = |nth: usize| Size::Units((nth * 7 % 11) as i64 - 4);
     let members = SUBJECTS.len()..SUBJECTS.len() + first;
-    members.map(|who| Item { who, amount: Size::Units(units(who)), at, id: None }).collect()
+    members.map(|who| Item { who, act: Act::Count, amount: units(who), value: who % 5, at, id: None }).collect()
+}
+
+/// One subject with so many values.
+pub fn flood(who: usize, values: usize, at: Option<When>) -> Vec<Item> {
+    (0..values).map(|value| Item { who, act: Act::Count, amount: Size::Units(1), value, at, id: None }).collect()
 }
 
 pub fn everyone() -> impl Iterator<Item = Subject> {
@@ -200,15 +254,40 @@ impl Leap {
     }
 }
 
-impl Sequence {
-    pub fn from_seed(seed: u64) -> Sequence {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let boards: Vec<Definition> = (0..rng.random_range(1..=2)).map(|_| any_definition(&mut rng)).collect();
-        let length = rng.random_range(15..=35);
-        let steps = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
-        Sequence { start: t(pick(&mut rng, &STARTS)), boards, steps }
+impl Item {
+    /// The item as this board takes it. Samples and retractions have a time, and only sums are sent amounts that no
+    /// store holds: the others are refused such before they come to one.
+    pub fn resolve(&self, board: &Board, window: &Window, now: Timestamp) -> Increment {
+        let units = match self.amount {
+            Size::Units(units) => units,
+            Size::Bound { sign, off } => sign * board.slot_bound().0 + off,
+        };
+        let within = Amount(units.clamp(-EXACT_MAX, EXACT_MAX));
+        let retract = self.act == Act::Retract && board.takes_retractions();
+        let sample = match self.act {
+            Act::Sample { count } => {
+                let sum = if count == 0 && board.kind() == Kind::Mean { Amount(0) } else { within };
+                Some(Change::Set { sum, count }).filter(|set| board.takes(set))
+            }
+            _ => None,
+        };
+        let has_time = retract || sample.is_some();
+        let change = match board.kind() {
+            Kind::Distinct | Kind::Sketch => Change::Seen(what(self.value)),
+            Kind::Sum if !retract => Change::Amount(Amount(units)),
+            _ => Change::Amount(within),
+        };
+        Increment {
+            subject: who(self.who),
+            change: sample.unwrap_or(change),
+            retract,
+            at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(board, window, now)),
+            id: self.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
+        }
     }
+}
 
+impl Sequence {
     /// The same without one item of one step; `None` if that has no such item, or no other.
     pub fn without_item(&self, step: usize, item: usize) -> Option<Sequence> {
         let mut shorter = self.clone();
@@ -216,120 +295,12 @@ impl Sequence {
             Step::Add { items, .. } | Step::RetireTogether { items, .. } if items.len() > 1 && item < items.len() => {
                 items.remove(item);
             }
+            Step::AddAll { batches, .. } => {
+                let nth = batches.iter().position(|(_, items)| items.len() > 1 && item < items.len())?;
+                batches[nth].1.remove(item);
+            }
             _ => return None,
         }
         Some(shorter)
-    }
-}
-
-fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
-    *from.choose(rng).expect("a list with something in it")
-}
-
-fn any_definition(rng: &mut StdRng) -> Definition {
-    let slot = pick(rng, &["1s", "10s", "1m", "15m", "1h", "6h", "1d", "1w", "1mo"]);
-    let slots = pick(rng, &[1, 1, 2, 3, 3, 5, 8, 12, 30]);
-    let (count, unit) = slot.split_at(slot.bytes().take_while(u8::is_ascii_digit).count());
-    let window = format!("{}{unit}", slots * count.parse::<u32>().expect("a number"));
-    let mut wanted = definition(&format!("SUM({window}, sale, amount, seller)"), slot);
-    wanted.timezone = pick(rng, &ZONES).parse().expect("a zone");
-    wanted.order = pick(rng, &[Order::Desc, Order::Desc, Order::Asc]);
-    wanted.cover = pick(rng, &[Cover::Current, Cover::Current, Cover::Full]);
-    wanted.decimals = pick(rng, &[Decimals::default(), Decimals::new(2).expect("few enough")]);
-    wanted
-}
-
-fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
-    let board = rng.random_range(0..boards.len());
-    let through = rng.random_range(0..2);
-    match rng.random_range(0..100) {
-        0..2 => {
-            let at = rng.random_bool(0.6).then(|| any_when(rng));
-            Step::Crowd { board, first: rng.random_range(150..=CROWD), at, through }
-        }
-        2..38 => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
-        38..56 => Step::Clock(any_leap(rng, board)),
-        56..63 => Step::Retire { board, steps: rng.random_range(1..=3), through },
-        63..67 => Step::RetireTogether { board, items: any_items(rng) },
-        67..71 => Step::Remove { board, who: any_subject(rng), through },
-        71..73 => {
-            let same = rng.random_bool(0.5);
-            let definition = if same { boards[board].clone() } else { any_definition(rng) };
-            Step::Redefine { board, definition, through }
-        }
-        73..75 => Step::Stale { board, through },
-        75..80 => Step::Audit { board },
-        80..83 => Step::Reopen { close: rng.random_bool(0.5), through },
-        83..95 => Step::Look { board, at: any_look(rng), through },
-        _ => Step::Check { board },
-    }
-}
-
-fn any_items(rng: &mut StdRng) -> Vec<Item> {
-    let most = pick(rng, &[1, 3, 6, 12]);
-    (0..rng.random_range(1..=most)).map(|_| any_item(rng)).collect()
-}
-
-fn any_item(rng: &mut StdRng) -> Item {
-    let amount = match rng.random_range(0..20) {
-        0 => Size::Units(0),
-        1 => Size::Units(pick(rng, &[i64::MAX, i64::MIN, 1 << 53, -(1 << 53)])),
-        2..4 => Size::Bound { sign: pick(rng, &[1, -1]), off: rng.random_range(-2..=2) },
-        4..9 => Size::Units(-rng.random_range(1..=3)),
-        _ => Size::Units(rng.random_range(1..=4)),
-    };
-    let at = rng.random_bool(0.6).then(|| any_when(rng));
-    let id = rng.random_bool(0.35).then(|| rng.random_range(0..4));
-    Item { who: any_subject(rng), amount, at, id }
-}
-
-fn any_when(rng: &mut StdRng) -> When {
-    let off = pick(rng, &[-1, 0, 0, 1, 500]);
-    match rng.random_range(0..10) {
-        0 => When::Now(pick(rng, &[0, 1, 4_999, 5_000, 5_001, 3_600_000])),
-        1..3 => When::Now(-rng.random_range(0..=7_200_000)),
-        3..5 => When::Floor(off),
-        5 => When::Head(off),
-        _ => When::Back { slots: rng.random_range(0..=12), off: off.max(0) },
-    }
-}
-
-fn any_leap(rng: &mut StdRng, board: usize) -> Leap {
-    let off = pick(rng, &[-1, 0, 0, 1, 700]);
-    match rng.random_range(0..20) {
-        0..3 => Leap::By(rng.random_range(0..=2_000)),
-        3..6 => Leap::By(rng.random_range(0..=7_200_000)),
-        6..15 => Leap::Slots { board, slots: pick(rng, &[0, 0, 0, 0, 1, 2, 5]), off },
-        15..19 => Leap::Windows { board, windows: 1, off },
-        _ => Leap::Windows { board, windows: rng.random_range(2..=400), off },
-    }
-}
-
-/// Mostly one of the few.
-fn any_subject(rng: &mut StdRng) -> usize {
-    let most = if rng.random_bool(0.1) { SUBJECTS.len() + CROWD } else { SUBJECTS.len() };
-    rng.random_range(0..most)
-}
-
-fn any_look(rng: &mut StdRng) -> Look {
-    let who = any_subject(rng);
-    match rng.random_range(0..8) {
-        0 => Look::Page { offset: pick(rng, &[0, 1, 3, 8, 100, 500]), limit: pick(rng, &[0, 1, 2, 5, 100]) },
-        1 => Look::Neighbors { who, radius: pick(rng, &[0, 1, 2, 20]) },
-        2 => Look::Lookup { who: [who, any_subject(rng), any_subject(rng)] },
-        3..5 => Look::Standing { who },
-        5 => Look::Count { who, slots: rng.random_range(1..=31) },
-        6 => Look::CountFrom { who, from: any_when_up_to_now(rng) },
-        _ => Look::Status,
-    }
-}
-
-/// What a shorter window may begin with.
-fn any_when_up_to_now(rng: &mut StdRng) -> When {
-    match rng.random_range(0..4) {
-        0 => When::Now(-rng.random_range(0..=7_200_000)),
-        1 => When::Floor(pick(rng, &[-1, 0])),
-        2 => When::Back { slots: rng.random_range(1..=12), off: pick(rng, &[-1, 0, 1]) },
-        _ => When::Head(pick(rng, &[-1, 0])),
     }
 }

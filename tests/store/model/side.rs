@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Timestamp};
-use rolltop::store::{Batch, ClockMode, Defined, Increment, Reach, Store};
+use rolltop::board::{Board, BoardName, Definition, Kind, Mode, Timestamp};
+use rolltop::store::{Ask, Batch, ClockMode, Defined, Reach, Store};
 
 use super::seen::{Seen, seen};
-use super::sequence::{Item, Leap, Look, Size, Step, crowd, everyone, who};
+use super::sequence::{Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who};
 use crate::given::name;
 use crate::site::{Home, audit_through, retire_through};
 
@@ -44,6 +44,10 @@ impl Side {
             Step::Crowd { board, first, at, through } => {
                 Ok(vec![self.add(*board, &crowd(*first, *at), true, *through).await?])
             }
+            Step::Flood { board, who, values, at, through } => {
+                Ok(vec![self.add(*board, &flood(*who, *values, *at), false, *through).await?])
+            }
+            Step::AddAll { batches, through } => self.add_all(batches, *through).await,
             Step::Clock(leap) => Ok(vec![self.leap(*leap).await?]),
             Step::Retire { board, steps, through } => self.retire(*board, *steps, *through).await,
             Step::RetireTogether { board, items } => self.retire_together(*board, items).await,
@@ -56,6 +60,7 @@ impl Side {
             Step::Audit { board } => self.audit(*board).await,
             Step::Reopen { close, through } => self.reopen(*close, *through).await,
             Step::Look { board, at, through } => Ok(vec![self.look(*board, *at, *through).await?]),
+            Step::Ask { questions, through } => self.ask(questions, *through).await,
             Step::Check { board } => self.check(*board).await,
         }
     }
@@ -71,24 +76,28 @@ impl Side {
     async fn batch(&self, board: &Board, items: &[Item], return_scores: bool) -> Outcome<Batch> {
         let now = self.now().await?;
         let window = board.window_at(now);
-        let bound = board.slot_bound().0;
-        let increment = |item: &Item| Increment {
-            subject: who(item.who),
-            change: Change::Amount(Amount(match item.amount {
-                Size::Units(units) => units,
-                Size::Bound { sign, off } => sign * bound + off,
-            })),
-            retract: false,
-            at: item.at.map(|at| at.resolve(board, &window, now)),
-            id: item.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
-        };
-        Ok(Batch { increments: items.iter().map(increment).collect(), return_scores })
+        Ok(Batch { increments: items.iter().map(|item| item.resolve(board, &window, now)).collect(), return_scores })
     }
 
     async fn add(&self, board: usize, items: &[Item], scores: bool, through: usize) -> Outcome<Seen> {
         let (store, board) = (self.instance(through), &self.boards[board]);
         let batch = self.batch(board, items, scores).await?;
         seen(&*store, store.add(board, batch).await)
+    }
+
+    async fn add_all(&self, batches: &[(usize, Vec<Item>)], through: usize) -> Outcome<Vec<Seen>> {
+        let store = self.instance(through);
+        let mut sent = Vec::new();
+        for (board, items) in batches {
+            // Of a board that is named twice, each answer may be of its own moment.
+            let once = batches.iter().filter(|(other, _)| other == board).count() == 1;
+            sent.push((self.boards[*board].clone(), self.batch(&self.boards[*board], items, once).await?));
+        }
+        let added = store.add_all(sent).await;
+        if added.len() != batches.len() {
+            return Err(format!("{} answers to {} batches", added.len(), batches.len()));
+        }
+        added.into_iter().map(|added| seen(&*store, added)).collect()
     }
 
     async fn leap(&self, leap: Leap) -> Outcome<Seen> {
@@ -133,7 +142,8 @@ impl Side {
     async fn use_stale(&self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
         let Some(stale) = &self.stale[board] else { return Ok(Vec::new()) };
         let store = self.instance(through);
-        let batch = Batch { increments: vec![crate::given::plus("a", 1)], return_scores: true };
+        let item = Item { who: 0, act: Act::Count, amount: Size::Units(1), value: 0, at: None, id: None };
+        let batch = self.batch(stale, &[item], true).await?;
         Ok(vec![
             seen(&*store, store.add(stale, batch).await)?,
             seen(&*store, store.page(stale, 0, 5).await)?,
@@ -175,18 +185,50 @@ impl Side {
     async fn look(&self, board: usize, at: Look, through: usize) -> Outcome<Seen> {
         let (store, board) = (self.instance(through), &self.boards[board]);
         match at {
+            // Nobody asks for these where there is no ranking, nor for values where none are remembered.
+            Look::Page { .. } | Look::Neighbors { .. } | Look::Lookup { .. } if !board.is_ranked() => Ok(Seen::Done),
+            Look::Values { .. } if board.kind() != Kind::Distinct => Ok(Seen::Done),
             Look::Page { offset, limit } => seen(&*store, store.page(board, offset, limit).await),
             Look::Neighbors { who: nth, radius } => seen(&*store, store.neighbors(board, &who(nth), radius).await),
             Look::Lookup { who: asked } => seen(&*store, store.lookup(board, &asked.map(who)).await),
             Look::Standing { who: nth } => seen(&*store, store.standing(board, &who(nth)).await),
-            Look::Count { who: nth, slots } => seen(&*store, store.count(board, &who(nth), Reach::Slots(slots)).await),
-            Look::CountFrom { who: nth, from } => {
-                let now = self.now().await?;
-                let from = from.resolve(board, &board.window_at(now), now);
-                seen(&*store, store.count(board, &who(nth), Reach::From(from)).await)
+            Look::Read(question) => {
+                let ask = self.resolve(board, &question).await?;
+                let answer = store.read(vec![ask]).await.pop().ok_or("a question was not answered")?;
+                seen(&*store, answer)
+            }
+            Look::Values { who: nth, offset, limit } => {
+                seen(&*store, store.values(board, &who(nth), offset, limit).await)
             }
             Look::Status => seen(&*store, store.status(board).await),
         }
+    }
+
+    async fn resolve(&self, board: &Arc<Board>, question: &Question) -> Outcome<Ask> {
+        let now = self.now().await?;
+        let time = |when: When| when.resolve(board, &board.window_at(now), now);
+        let reach = match question.reach {
+            Span::Slots(slots) => Reach::Slots(slots),
+            Span::AllBut(fewer) => Reach::Slots(board.slots().saturating_sub(fewer).max(1)),
+            Span::From(when) => Reach::From(time(when)),
+        };
+        let looks_back =
+            !board.is_ranked() && board.kind() != Kind::Distinct && board.definition().mode == Mode::Sliding;
+        let as_of = question.as_of.filter(|_| looks_back).map(time);
+        Ok(Ask { board: board.clone(), subject: who(question.who), reach, as_of })
+    }
+
+    async fn ask(&self, questions: &[(usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
+        let store = self.instance(through);
+        let mut asks = Vec::new();
+        for (board, question) in questions {
+            asks.push(self.resolve(&self.boards[*board], question).await?);
+        }
+        let answers = store.read(asks).await;
+        if answers.len() != questions.len() {
+            return Err(format!("{} answers to {} questions", answers.len(), questions.len()));
+        }
+        answers.into_iter().map(|answer| seen(&*store, answer)).collect()
     }
 
     /// All there is to read, once nothing is retiring.
@@ -198,13 +240,18 @@ impl Side {
         for look in [Look::Status, whole, Look::Page { offset: 2, limit: 3 }] {
             all.push(self.look(board, look, through).await?);
         }
+        let kept = self.boards[board].kept() - self.boards[board].slots();
         for nth in 0..everyone().count() {
             all.push(self.look(board, Look::Standing { who: nth }, nth).await?);
+            all.push(self.look(board, Look::Values { who: nth, offset: 0, limit: 1_000 }, nth).await?);
+            for (fewer, back) in [(0, 0), (1, 0), (0, kept), (0, kept + 1)] {
+                let as_of = (back > 0).then_some(When::Back { slots: back, off: 0 });
+                let question = Question { who: nth, reach: Span::AllBut(fewer), as_of };
+                all.push(self.look(board, Look::Read(question), through).await?);
+            }
         }
         all.push(self.look(board, Look::Neighbors { who: 0, radius: 2 }, 0).await?);
         all.push(self.look(board, Look::Lookup { who: [2, 0, 4] }, 0).await?);
-        let slots = self.boards[board].slots().div_ceil(2);
-        all.push(self.look(board, Look::Count { who: 1, slots }, through).await?);
         match all.iter().find(|seen| seen.retiring() > 0) {
             Some(seen) => Err(format!("retired until done, yet {seen:?}")),
             None => Ok(all),

@@ -1,7 +1,7 @@
 -- What every script about a board does first: make sure of the board, read the clock, advance. Not a script of
 -- its own.
 --
--- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets; a script's own keys follow
+-- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets, 5 totals; a script's own keys follow
 -- ARGV  1-3 the clock (clock.lua), 4 generation, 5 floor and 6 head of the window that the caller believes in,
 --       7 and 8 the instants from which (included) until which (not) the rest of the arguments holds;
 --       a script's own arguments follow
@@ -14,7 +14,7 @@
 --       ok, now, reading, retiring, …                 done; retiring = slots not yet fully subtracted
 -- cost  O(log slots); dropping an expired ranking is left to the server's background
 
-local META, INDEX, RANKING, BUCKETS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local META, INDEX, RANKING, BUCKETS, TOTALS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FLOOR = tonumber(ARGV[5])
 local now, reading, dropped, previous_head
 
@@ -50,7 +50,7 @@ local function enter()
     if FLOOR > previous_head then
       -- Every slot has expired: drop the ranking now, for a write may follow in this very script.
       dropped = FLOOR
-      redis.call('UNLINK', RANKING)
+      redis.call('UNLINK', RANKING, TOTALS)
       redis.call('HSET', META, 'dropped', ARGV[5])
       redis.call('HDEL', META, 'cursor')
     end

@@ -1,6 +1,6 @@
 -- The scores of given subjects.
 --
--- KEYS  1-4 the board (board.lua)
+-- KEYS  1-5 the board (board.lua)
 -- ARGV  1-8 the board, then the subjects
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked
 -- cost  O(1) per subject

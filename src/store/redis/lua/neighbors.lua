@@ -1,6 +1,6 @@
 -- The ranking around one subject.
 --
--- KEYS  1-4 the board (board.lua)
+-- KEYS  1-5 the board (board.lua)
 -- ARGV  1-8 the board, 9 `desc` or `asc`, 10 subject, 11 how many lines on each side
 -- reply ok, now, reading, retiring, total, position of the first line from 0, how many are better than the first
 --       line, then subject, score, …; no lines if the subject is not ranked

@@ -1,6 +1,6 @@
 -- A page of the ranking.
 --
--- KEYS  1-4 the board (board.lua)
+-- KEYS  1-5 the board (board.lua)
 -- ARGV  1-8 the board, 9 `desc` or `asc`, 10 first and 11 last position, from 0
 -- reply ok, now, reading, retiring, total, how many are better than the first line, then subject, score, …
 -- cost  O(log subjects + lines)

@@ -1,6 +1,6 @@
 -- Takes a subject out of the ranking and of every slot.
 --
--- KEYS  1-4 the board (board.lua), then every slot that exists
+-- KEYS  1-5 the board (board.lua), then every slot that exists, then the subject's own keys, if any
 -- ARGV  1-8 the board, 9 subject, then the start of each of those slots
 -- reply ok, now, reading, retiring, score it had or '', live slots and retiring slots that held an amount
 -- errors  stale_keys: other slots exist
@@ -16,25 +16,31 @@ if not names_all_slots(10, slots) then
   return stale_keys()
 end
 redis.call('ZCARD', RANKING)
+redis.call('HLEN', TOTALS)
 for i = 1, slots do
-  redis.call('HLEN', KEYS[4 + i])
+  redis.call('HLEN', KEYS[5 + i])
 end
 run_when_full()
 local score = redis.call('ZSCORE', RANKING, ARGV[9]) or ''
 redis.call('ZREM', RANKING, ARGV[9])
+redis.call('HDEL', TOTALS, ARGV[9])
 local live, retiring = 0, 0
 for i = 1, slots do
   local start = tonumber(ARGV[9 + i])
-  if redis.call('HDEL', KEYS[4 + i], ARGV[9]) == 1 then
+  if redis.call('HDEL', KEYS[5 + i], ARGV[9]) == 1 then
     if start >= FLOOR then
       live = live + 1
     elseif start >= dropped then
       retiring = retiring + 1
     end
-    if redis.call('HLEN', KEYS[4 + i]) == 0 then
+    if redis.call('HLEN', KEYS[5 + i]) == 0 then
       redis.call('ZREM', INDEX, ARGV[9 + i])
     end
   end
+end
+local clock = ARGV[1] == 'simulated' and 1 or 0
+for i = 6 + slots, #KEYS - clock do
+  redis.call('UNLINK', KEYS[i])
 end
 local reply = ok()
 reply[5], reply[6], reply[7] = score, live, retiring

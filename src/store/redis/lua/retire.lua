@@ -1,18 +1,20 @@
 -- One bounded step of retiring: subtracts a part of the oldest slot below the floor from the ranking.
 --
--- KEYS  1-4 the board (board.lua), 5 the oldest slot, 6 the oldest dedupe bucket
+-- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, then, where the kind withdraws by
+--       looking at what stays (APPROX_COUNT_DISTINCT), every slot that exists
 -- ARGV  1-8 the board, 9 start of that slot or '', 10 number of that bucket or '', 11 oldest bucket still needed,
---       12 how many subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances
+--       12 how many subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, then the
+--       start of each of those slots; last, the kind's own (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed,
 --       1 if nothing below the floor remains, 1 if the step was skipped
--- errors  stale_keys: the oldest slot or bucket is another
--- cost  5-9 us per subject; the server may hand out somewhat more than asked for
+-- errors  stale_keys: the oldest slot or bucket is another, or other slots exist
+-- cost  5-9 us per subject; the server may hand out somewhat more than asked for. APPROX_COUNT_DISTINCT: up to 100 us
+--       and 10 us per slot
 -- why a script: an amount leaves slot and ranking together, so it is subtracted once, whoever steps, crashes or
 --       repeats. The cursor stays in the meta key, for starting each step at 0 finds nothing among what was
 --       deleted; the slot is sealed, so nothing is ever added behind the cursor.
 
-local SLOT, BUCKET = KEYS[5], KEYS[6]
-local call = redis.call
+local SLOT, BUCKET = KEYS[6], KEYS[7]
 
 local early = enter()
 if early then
@@ -20,7 +22,8 @@ if early then
 end
 local oldest = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. ARGV[5], 'LIMIT', 0, 1)[1]
 local bucket = call('ZRANGEBYSCORE', BUCKETS, '-inf', '(' .. ARGV[11], 'LIMIT', 0, 1)[1]
-if (oldest or '') ~= ARGV[9] or (bucket or '') ~= ARGV[10] then
+if (oldest or '') ~= ARGV[9] or (bucket or '') ~= ARGV[10]
+    or SLOTS > 0 and not names_all_slots(FIRST_START, SLOTS) then
   return stale_keys()
 end
 if bucket then
@@ -30,30 +33,24 @@ end
 
 local retired, touched, removed, skipped = 0, 0, 0, 0
 
--- Answers the subjects and amounts to subtract now, with the cursor to go on from.
+-- Answers the subjects and cells to subtract now, with the cursor to go on from.
 local function next_part()
   local cursor = call('HGET', META, 'cursor') or '0'
   local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV[12])
-  local subjects, amounts, seen = {}, {}, {}
+  local subjects, cells, seen = {}, {}, {}
   for i = 1, #scanned[2], 2 do
-    local subject, amount = scanned[2][i], scanned[2][i + 1]
+    local subject, cell = scanned[2][i], scanned[2][i + 1]
     -- The server may name a subject twice in one reply.
     if not seen[subject] then
-      if not string.match(amount, '^%-?%d+$') then
+      if not sound(cell) then
         return nil
       end
       seen[subject] = true
       subjects[#subjects + 1] = subject
-      amounts[#amounts + 1] = amount
+      cells[#cells + 1] = cell
     end
   end
-  return subjects, amounts, scanned[1]
-end
-
-local function each_thousand(command, key, values)
-  for first = 1, #values, 1000 do
-    call(command, key, unpack(values, first, math.min(first + 999, #values)))
-  end
+  return subjects, cells, scanned[1]
 end
 
 if oldest then
@@ -70,27 +67,26 @@ if oldest then
     retired = 1
   else
     call('ZCARD', RANKING)
-    local subjects, amounts, cursor = next_part()
+    local subjects, cells, cursor = next_part()
     if not subjects then
-      return {'damaged', 'an amount in a slot is not a whole number'}
+      return {'damaged', 'what a subject has in a slot is not what the metric writes'}
+    end
+    if not load_totals(subjects) then
+      return {'damaged', 'a total is not what the metric writes'}
     end
     run_when_full()
-    local gone = {}
-    for i = 1, #subjects do
-      local amount = amounts[i]
-      local negated = string.sub(amount, 1, 1) == '-' and string.sub(amount, 2) or '-' .. amount
-      if tonumber(call('ZINCRBY', RANKING, negated, subjects[i])) == 0 then
-        gone[#gone + 1] = subjects[i]
-      end
+    local found = #subjects
+    touched, removed = subtract(tonumber(oldest), subjects, cells)
+    for i = touched + 1, found do
+      subjects[i] = nil
     end
     each_thousand('HDEL', SLOT, subjects)
-    each_thousand('ZREM', RANKING, gone)
-    touched, removed = #subjects, #gone
     if call('HLEN', SLOT) == 0 then
       call('ZREM', INDEX, oldest)
       call('HDEL', META, 'cursor')
       retired = 1
-    else
+    elseif touched == found then
+      -- Where some were left, the next step finds them at the same place.
       call('HSET', META, 'cursor', cursor)
     end
     call('HSET', META, 'stepper', ARGV[13], 'stepped', format(clock))

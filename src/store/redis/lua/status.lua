@@ -1,6 +1,6 @@
 -- The board as a whole.
 --
--- KEYS  1-4 the board (board.lua), then every slot that exists
+-- KEYS  1-5 the board (board.lua), then every slot that exists
 -- ARGV  1-8 the board, then the start of each of those slots
 -- reply ok, now, reading, retiring, total, start from which slots were not dropped, then each slot's subjects
 -- errors  stale_keys: other slots exist
@@ -19,6 +19,6 @@ local reply = ok()
 reply[5] = redis.call('ZCARD', RANKING)
 reply[6] = format(dropped)
 for i = 1, slots do
-  reply[6 + i] = redis.call('HLEN', KEYS[4 + i])
+  reply[6 + i] = redis.call('HLEN', KEYS[5 + i])
 end
 return reply

@@ -1,6 +1,6 @@
 -- Removes a board with everything it holds.
 --
--- KEYS  1-4 the board (board.lua), then every slot and every dedupe bucket that exists
+-- KEYS  1-5 the board (board.lua), then every slot and every dedupe bucket that exists
 -- ARGV  1-8 the board, 9 how many slots, then their starts, then the numbers of the buckets
 -- reply ok, now, reading, retiring
 -- errors  stale_keys: other slots or buckets exist
@@ -21,7 +21,7 @@ if not current then
   return stale_keys()
 end
 local reply = ok()
-for i = 1, #ARGV - 9 + 4 do
+for i = 1, #ARGV - 9 + 5 do
   redis.call('UNLINK', KEYS[i])
 end
 return reply

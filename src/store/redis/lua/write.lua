@@ -1,6 +1,6 @@
 -- Adds amounts to slots and ranking, once, whatever becomes of the reply.
 --
--- KEYS  1-4 the board (board.lua), 5 operation, then one slot for each start in ARGV, then, where there are ids,
+-- KEYS  1-5 the board (board.lua), 6 operation (operation.lua), then one slot for each start in ARGV, then, where there are ids,
 --       the dedupe bucket of now, the one before, and the one before that
 -- ARGV  1-8 the board, 9 sequence number of this operation, 10 bound of a (slot, subject), 11 how many slots,
 --       12 how many entries, 13 `coded` if they have codes, as they must where a subject may come twice or where slots
@@ -18,30 +18,17 @@
 -- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
 --       recorded by the step it tells of, which makes repeating it after a lost reply safe
 
-local OPERATION = KEYS[5]
 local BOUND, SLOTS, ENTRIES = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 local CODED, HAS_IDS = ARGV[13] ~= '', ARGV[14] ~= ''
-local FIRST_SLOT, FIRST_START = 6, 16
+local FIRST_SLOT, FIRST_START = 7, 16
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
 -- Much cheaper than to let the server print a number, and as exact: sums are below 2^53.
 local call, tonumber, whole = redis.call, tonumber, string.format
 
--- Repeats of ours end after seconds; five minutes outlive whatever a network may still deliver.
-local function record(reply)
-  call('SET', OPERATION, ARGV[9] .. ':' .. cmsgpack.pack(reply), 'PX', 300000)
-  return reply
-end
-
-local recorded = call('GET', OPERATION)
-if recorded then
-  local colon = string.find(recorded, ':', 1, true)
-  local done, sequence = tonumber(string.sub(recorded, 1, colon - 1)), tonumber(ARGV[9])
-  if done == sequence then
-    return cmsgpack.unpack(string.sub(recorded, colon + 1))
-  elseif done > sequence then
-    return {'superseded'}
-  end
+local repeated = recorded()
+if repeated then
+  return repeated
 end
 
 local early = enter()

@@ -1,0 +1,44 @@
+-- MIN and MAX: what an entry does. Not a script of its own.
+--
+-- verbs  `add` a; `set` a
+
+local function prepare() end
+
+-- The total, put together anew from every slot. Needs the call to name them all.
+local function rebuild(acc, who)
+  local own = cells_of(who)
+  if own then
+    acc.stairs = ''
+    for _, held in ipairs(own) do
+      if sound(held[2]) then
+        fold(acc, held[1], held[2])
+      end
+    end
+  end
+end
+
+local function apply(entry)
+  local slot, who = entry.slot, entry.who
+  local before, acc = cell(slot, who), acc_of(who)
+  if before and not sound(before) or acc == false then
+    return 'damaged'
+  end
+  local held, extreme = before and tonumber(before), tonumber(entry.a)
+  local better = not held or beats(extreme, held)
+  if held == extreme or not better and entry.verb == 'add' then
+    return
+  end
+  set_cell(slot, who, string.format('%d', extreme))
+  if acc then
+    local start = tonumber(start_of(slot))
+    if better then
+      put(acc, start, extreme)
+    elseif is_step(acc, start) then
+      -- A sample that is worse than what the slot had: earlier slots may count again.
+      rebuild(acc, who)
+    end
+    move(who)
+  end
+end
+
+local function finish() end

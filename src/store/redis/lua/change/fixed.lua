@@ -1,0 +1,62 @@
+-- COUNT and SUM of a window that begins with the subject's first event: what an entry does. Not a script of its own.
+--
+-- KEYS  of each subject one: a hash, `s` the time at which its window began, `a` the amount
+-- ARGV  last: how long a window lives, in ms
+-- verbs  `add` a; `undo` a: the amount of a retraction, negative where its twin's was not
+
+local LIFE = tonumber(ARGV[#ARGV])
+-- By subject: what it has, and whether that changed.
+local counters, changed = {}, {}
+
+-- Answers the subject's counter if it lives, and whether what is stored is ours.
+local function counter_of(who)
+  local counter = counters[who]
+  if not counter then
+    local held = call('HMGET', KEYS[FIRST_SUBJECT_KEY - 1 + who], 's', 'a')
+    counter = {start = tonumber(held[1] or nil), amount = tonumber(held[2] or nil)}
+    counter.damaged = (held[1] or held[2]) and not (counter.start and counter.amount)
+    counters[who] = counter
+  end
+  local lives = counter.start and now < counter.start + LIFE
+  return lives and counter or nil, not counter.damaged
+end
+
+local function prepare() end
+
+local function apply(entry)
+  local who, amount = entry.who, tonumber(entry.a)
+  local counter, is_sound = counter_of(who)
+  if not is_sound then
+    return 'damaged'
+  end
+  if not counter and entry.verb == 'undo' then
+    return
+  end
+  -- Its start never moves, even for what came before.
+  counter = counter or {start = entry.at, amount = 0}
+  local sum = counter.amount + amount
+  if sum > BOUND or sum < -BOUND then
+    return 'refused'
+  end
+  counters[who] = {start = counter.start, amount = sum}
+  changed[who] = true
+end
+
+local function save_cells()
+  for who in pairs(changed) do
+    local key, counter = KEYS[FIRST_SUBJECT_KEY - 1 + who], counters[who]
+    call('HSET', key, 's', format(counter.start), 'a', string.format('%d', counter.amount))
+    if TTL ~= '' then
+      call('PEXPIRE', key, TTL)
+    end
+  end
+end
+
+local function save_standing() end
+
+local function score_text(who)
+  local counter = counter_of(who)
+  return counter and string.format('%d', counter.amount) or '0'
+end
+
+local function finish() end

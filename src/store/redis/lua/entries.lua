@@ -1,0 +1,60 @@
+-- The arguments of a change (change.lua), by name. Not a script of its own.
+
+local BOUND = tonumber(ARGV[10])
+local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
+local FIRST_SLOT_KEY, FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = 7, tonumber(ARGV[16]), tonumber(ARGV[17])
+local OLDEST, TTL = tonumber(ARGV[18]), ARGV[19]
+local FIRST_START = 20
+local FIRST_SUBJECT = FIRST_START + SLOTS
+local FIRST_ENTRY, STRIDE = FIRST_SUBJECT + SUBJECTS, 8
+local call = redis.call
+
+-- Of the slot, or the subject, at a position from 1.
+local function start_of(slot)
+  return ARGV[FIRST_START - 1 + slot]
+end
+
+local function subject_of(who)
+  return ARGV[FIRST_SUBJECT - 1 + who]
+end
+
+local function entry_at(number)
+  local at = FIRST_ENTRY + (number - 1) * STRIDE
+  local time = tonumber(ARGV[at + 5])
+  return {
+    slot = tonumber(ARGV[at]),
+    who = tonumber(ARGV[at + 1]),
+    verb = ARGV[at + 2],
+    a = ARGV[at + 3],
+    b = ARGV[at + 4],
+    -- Nothing happens later than now, nor at a time that nobody named but now.
+    at = time and time < now and time or now,
+    code = tonumber(ARGV[at + 6]),
+    id = ARGV[at + 7],
+  }
+end
+
+-- Slots that the call must name and does not: with any, it is given up before its first write.
+local missing = {}
+local position_of
+
+-- The position of the slot that starts here; nil, and noted as missing, where the call does not name it.
+local function position(start)
+  if not position_of then
+    position_of = {}
+    for slot = 1, SLOTS do
+      position_of[start_of(slot)] = slot
+    end
+  end
+  if not position_of[start] then
+    missing[#missing + 1] = start
+  end
+  return position_of[start]
+end
+
+-- Calls with so many values that `unpack` would fail on all of them at once; an even number at a time.
+local function each_thousand(command, key, values)
+  for first = 1, #values, 1000 do
+    call(command, key, unpack(values, first, math.min(first + 999, #values)))
+  end
+end

@@ -1,0 +1,98 @@
+-- MIN and MAX: how what a subject has in its slots combines. Not a script of its own.
+--
+-- ARGV  last: `min` or `max`
+--
+-- A cell is the slot's own extreme, a whole number. The total is a staircase: only those slots whose extreme beats
+-- every later slot's, oldest first, each a step of 16 bytes: start and extreme as big-endian doubles. So the first
+-- step is the score, and the next one takes its place when its slot retires. A write looks at steps from the back
+-- and removes those it beats, each of which was added once.
+
+local HAS_TOTALS = true
+local BEST = ARGV[#ARGV]
+local STEP = 16
+
+local function beats(a, b)
+  if BEST == 'max' then
+    return a > b
+  end
+  return a < b
+end
+
+local function step(stairs, number)
+  return struct.unpack('>dd', stairs, (number - 1) * STEP + 1)
+end
+
+local function sound(cell)
+  return string.match(cell, '^%-?%d+$') ~= nil
+end
+
+local function new()
+  return {stairs = ''}
+end
+
+-- Gives the slot an extreme no worse than the one it had.
+local function put(acc, start, extreme)
+  local stairs = acc.stairs
+  local steps = #stairs / STEP
+  -- The last step that is not later.
+  local before = steps
+  while before > 0 and step(stairs, before) > start do
+    before = before - 1
+  end
+  if before < steps then
+    local _, later = step(stairs, before + 1)
+    if not beats(extreme, later) then
+      return
+    end
+  end
+  local kept = before
+  while kept > 0 do
+    local at, value = step(stairs, kept)
+    if at ~= start and beats(value, extreme) then
+      break
+    end
+    kept = kept - 1
+  end
+  acc.stairs = string.sub(stairs, 1, kept * STEP) .. struct.pack('>dd', start, extreme)
+    .. string.sub(stairs, before * STEP + 1)
+end
+
+-- Whether the slot is one of the steps.
+local function is_step(acc, start)
+  for number = #acc.stairs / STEP, 1, -1 do
+    local at = step(acc.stairs, number)
+    if at <= start then
+      return at == start
+    end
+  end
+  return false
+end
+
+local function fold(acc, start, cell)
+  put(acc, start, tonumber(cell))
+end
+
+local function read_total(text)
+  return #text > 0 and #text % STEP == 0 and {stairs = text} or nil
+end
+
+local function total_of(acc)
+  return acc.stairs ~= '' and acc.stairs or nil
+end
+
+local function score_of(acc)
+  if acc.stairs ~= '' then
+    local _, extreme = step(acc.stairs, 1)
+    return string.format('%d', extreme)
+  end
+end
+
+-- Takes a slot away from the total, the oldest there is. Answers whether that changed it.
+local function withdraw(acc, start)
+  local changed = false
+  while acc.stairs ~= '' and step(acc.stairs, 1) <= start do
+    acc.stairs = string.sub(acc.stairs, STEP + 1)
+    changed = true
+  end
+  return changed
+end

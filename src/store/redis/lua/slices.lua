@@ -1,0 +1,92 @@
+-- What a subject has in some of its slots, however its board keeps it. Not a script of its own.
+--
+-- KEYS  6 the subject's own key and 7 its companion, on boards that have them; on a ranked board then the slots to read
+-- ARGV  9 how the board keeps it: `slots` (ranked), `subject`, `seen` or `counter`; 10 subject; 11 start of the oldest
+--       slot to read, or how long a counter lives in ms; 12 end of the newest slot; 13 `capped` to be told when a
+--       value was dropped last, or ''; then the start of each slot, oldest first; none on a `subject` board to read
+--       all between
+
+local call = redis.call
+local FIRST_START = 14
+local SLOTS = #ARGV - FIRST_START + 1
+
+local read_by = {}
+
+function read_by.slots(add)
+  for i = 1, SLOTS do
+    local cell = call('HGET', KEYS[7 + i], ARGV[10])
+    if cell then
+      add(ARGV[FIRST_START - 1 + i], cell)
+    end
+  end
+end
+
+function read_by.subject(add)
+  if SLOTS > 0 and call('HLEN', KEYS[6]) > 2 * SLOTS then
+    local held = call('HMGET', KEYS[6], unpack(ARGV, FIRST_START))
+    for i = 1, SLOTS do
+      if held[i] then
+        add(ARGV[FIRST_START - 1 + i], held[i])
+      end
+    end
+    return
+  end
+  local first, last, held = tonumber(ARGV[11]), tonumber(ARGV[12]), call('HGETALL', KEYS[6])
+  for i = 1, #held, 2 do
+    local start = tonumber(held[i])
+    if start and start >= first and start < last then
+      add(held[i], held[i + 1])
+    end
+  end
+end
+
+function read_by.seen(add)
+  local total = call('ZCOUNT', KEYS[6], ARGV[11], '(' .. ARGV[12])
+  if total == 0 then
+    return
+  end
+  if total > SLOTS then
+    for i = 1, SLOTS do
+      local next_start = i < SLOTS and ARGV[FIRST_START + i] or ARGV[12]
+      local count = call('ZCOUNT', KEYS[6], ARGV[FIRST_START - 1 + i], '(' .. next_start)
+      if count > 0 then
+        add(ARGV[FIRST_START - 1 + i], format(count))
+      end
+    end
+    return
+  end
+  -- Fewer values than slots: look at each instead.
+  local seen = call('ZRANGEBYSCORE', KEYS[6], ARGV[11], '(' .. ARGV[12], 'WITHSCORES')
+  local slot, count = 1, 0
+  for i = 2, #seen, 2 do
+    local time = tonumber(seen[i])
+    while slot < SLOTS and time >= tonumber(ARGV[FIRST_START + slot]) do
+      if count > 0 then
+        add(ARGV[FIRST_START - 1 + slot], format(count))
+      end
+      slot, count = slot + 1, 0
+    end
+    count = count + 1
+  end
+  add(ARGV[FIRST_START - 1 + slot], format(count))
+end
+
+function read_by.counter(add)
+  local held = call('HMGET', KEYS[6], 's', 'a')
+  local start = tonumber(held[1] or nil)
+  if start and held[2] and now < start + tonumber(ARGV[11]) then
+    add(held[1], held[2])
+  end
+end
+
+-- Adds to the reply when a value was dropped last, or '', then start and cell of every slot that holds anything, in
+-- any order.
+local function add_slices(reply)
+  local capped = ARGV[13] == 'capped' and call('ZSCORE', KEYS[7], 'c')
+  reply[#reply + 1] = capped or ''
+  read_by[ARGV[9]](function(start, cell)
+    reply[#reply + 1] = start
+    reply[#reply + 1] = cell
+  end)
+  return reply
+end

@@ -1,0 +1,47 @@
+-- Where subjects stand on a ranked board whose scores follow from totals, kept in a hash beside the ranking. Not a
+-- script of its own.
+
+local IS_RANKED = true
+local accs, moved = {}, {}
+
+-- What the subject's cells come to, so far; to be changed in place, and then told of by `move`. False where it is
+-- not ours.
+local function acc_of(who)
+  if accs[who] == nil then
+    local text = call('HGET', TOTALS, subject_of(who))
+    accs[who] = not text and new() or read_total(text) or false
+  end
+  return accs[who]
+end
+
+local function move(who)
+  moved[who] = true
+end
+
+local function score_text(who)
+  local acc = acc_of(who)
+  return acc and score_of(acc) or ''
+end
+
+local function save_standing()
+  local totals, lines, without, unranked = {}, {}, {}, {}
+  for who in pairs(moved) do
+    local subject, total, score = subject_of(who), total_of(accs[who]), score_of(accs[who])
+    if total then
+      totals[#totals + 1] = subject
+      totals[#totals + 1] = total
+    else
+      without[#without + 1] = subject
+    end
+    if score then
+      lines[#lines + 1] = score
+      lines[#lines + 1] = subject
+    else
+      unranked[#unranked + 1] = subject
+    end
+  end
+  each_thousand('HSET', TOTALS, totals)
+  each_thousand('ZADD', RANKING, lines)
+  each_thousand('HDEL', TOTALS, without)
+  each_thousand('ZREM', RANKING, unranked)
+end

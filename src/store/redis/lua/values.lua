@@ -1,0 +1,21 @@
+-- A page of the values a subject was seen with, the latest first.
+--
+-- KEYS  1-5 the board (board.lua), 6 the values by time, 7 their companion (change/distinct.lua)
+-- ARGV  1-8 the board, 9 how many to pass over, 10 how many to answer
+-- reply ok, now, reading, retiring, the time of the latest value dropped for want of room or '', how many there are in
+--       all, then value, time, …
+-- cost  O(log values + values passed over + values answered)
+-- why a script: total and page are of one instant, after the window was advanced
+
+local early = enter()
+if early then
+  return early
+end
+local reply = ok()
+reply[5] = redis.call('ZSCORE', KEYS[7], 'c') or ''
+reply[6] = redis.call('ZCOUNT', KEYS[6], ARGV[5], '+inf')
+local page = redis.call('ZREVRANGEBYSCORE', KEYS[6], '+inf', ARGV[5], 'WITHSCORES', 'LIMIT', ARGV[9], ARGV[10])
+for i = 1, #page do
+  reply[6 + i] = page[i]
+end
+return reply

@@ -1,0 +1,223 @@
+//! Sequences drawn from a seed: boards of every kind, and whatever can be done to them.
+
+use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
+use rand::{Rng, SeedableRng};
+use rolltop::board::{Cover, Decimals, Definition, Kind, Mode, Order, Stamp};
+
+use super::sequence::{Act, CROWD, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
+use crate::given::{definition, t};
+
+/// Sums twice: they are what all began with.
+const METRICS: [&str; 8] = [
+    "SUM({w}, sale, amount, seller)",
+    "SUM({w}, sale, amount, seller)",
+    "COUNT({w}, like, post)",
+    "AVG({w}, sale, amount, seller)",
+    "MIN({w}, sale, amount, seller)",
+    "MAX({w}, sale, amount, seller)",
+    "COUNT_DISTINCT({w}, login, device, user)",
+    "APPROX_COUNT_DISTINCT({w}, login, device, user)",
+];
+
+const STARTS: [&str; 7] = [
+    "2026-01-01T09:30:00Z",
+    "2026-03-28T21:59:59.999Z",
+    "2026-10-24T20:00:00Z",
+    "2024-02-28T23:00:00Z",
+    "2025-11-02T03:30:00Z",
+    "2026-02-01T00:00:00Z",
+    "1970-01-01T00:00:00Z",
+];
+
+const ZONES: [&str; 6] =
+    ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana"];
+
+impl Sequence {
+    pub fn from_seed(seed: u64) -> Sequence {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let boards: Vec<Definition> = (0..rng.random_range(1..=2)).map(|_| any_definition(&mut rng)).collect();
+        let length = rng.random_range(15..=35);
+        let steps = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
+        Sequence { start: t(pick(&mut rng, &STARTS)), boards, steps }
+    }
+}
+
+fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
+    *from.choose(rng).expect("a list with something in it")
+}
+
+fn any_definition(rng: &mut StdRng) -> Definition {
+    let metrics = metrics();
+    let metric = metrics.choose(rng).expect("a metric");
+    let slot = pick(rng, &["1s", "10s", "1m", "15m", "1h", "6h", "1d", "1w", "1mo"]);
+    let slots = pick(rng, &[1, 1, 2, 3, 3, 5, 8, 12, 30]);
+    let (count, unit) = slot.split_at(slot.bytes().take_while(u8::is_ascii_digit).count());
+    let count: u32 = count.parse().expect("a number");
+    let span = |slots: u32| format!("{}{unit}", slots * count);
+    let mut wanted = definition(&metric.replace("{w}", &span(slots)), slot);
+    let kind = wanted.kind();
+    wanted.timezone = pick(rng, &ZONES).parse().expect("a zone");
+    wanted.order = pick(rng, &[Order::Desc, Order::Desc, Order::Asc]);
+    wanted.stamp = pick(rng, &[Stamp::Start, Stamp::End]);
+    wanted.ranked = rng.random_bool(0.6);
+    if !matches!(kind, Kind::Distinct | Kind::Sketch) {
+        wanted.decimals = pick(rng, &[Decimals::default(), Decimals::new(2).expect("few enough")]);
+    }
+    if !wanted.ranked && kind == Kind::Sum && rng.random_bool(0.3) {
+        wanted.mode = Mode::FromFirst;
+        return wanted;
+    }
+    wanted.cover = pick(rng, &[Cover::Current, Cover::Current, Cover::Full]);
+    let most = slots + u32::from(wanted.cover == Cover::Full);
+    if kind == Kind::Distinct {
+        wanted.max_values = rng.random_bool(0.5).then(|| rng.random_range(1..=4));
+    } else if !wanted.ranked && rng.random_bool(0.6) {
+        wanted.keep = Some(span(most + rng.random_range(0..=5)).parse().expect("a duration"));
+    }
+    if kind == Kind::Mean && wanted.ranked {
+        wanted.min_samples = rng.random_range(1..=3);
+    }
+    wanted
+}
+
+/// Every metric, or those that the environment names, such as `AVG,MAX`.
+fn metrics() -> Vec<&'static str> {
+    let wanted = std::env::var("ROLLTOP_MODEL_METRICS").unwrap_or_default();
+    let wanted: Vec<&str> = wanted.split(',').filter(|name| !name.is_empty()).collect();
+    let is_wanted =
+        |metric: &&str| wanted.is_empty() || wanted.iter().any(|name| metric.split('(').next() == Some(name));
+    METRICS.into_iter().filter(is_wanted).collect()
+}
+
+fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
+    let board = rng.random_range(0..boards.len());
+    let through = rng.random_range(0..2);
+    match rng.random_range(0..100) {
+        0..2 => {
+            let at = rng.random_bool(0.6).then(|| any_when(rng));
+            Step::Crowd { board, first: rng.random_range(150..=CROWD), at, through }
+        }
+        2 => {
+            let at = rng.random_bool(0.6).then(|| any_when(rng));
+            Step::Flood { board, who: any_subject(rng), values: pick(rng, &[5, 40, 300, 1_500]), at, through }
+        }
+        3..6 => {
+            let boards = (0..rng.random_range(0..=4)).map(|_| rng.random_range(0..boards.len()));
+            let boards: Vec<usize> = boards.collect();
+            Step::AddAll { batches: boards.into_iter().map(|board| (board, any_items(rng))).collect(), through }
+        }
+        6..38 => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
+        38..56 => Step::Clock(any_leap(rng, board)),
+        56..63 => Step::Retire { board, steps: rng.random_range(1..=3), through },
+        63..67 => Step::RetireTogether { board, items: any_items(rng) },
+        67..71 => Step::Remove { board, who: any_subject(rng), through },
+        71..73 => {
+            let same = rng.random_bool(0.5);
+            let definition = if same { boards[board].clone() } else { any_definition(rng) };
+            Step::Redefine { board, definition, through }
+        }
+        73..75 => Step::Stale { board, through },
+        75..80 => Step::Audit { board },
+        80..83 => Step::Reopen { close: rng.random_bool(0.5), through },
+        83..94 => Step::Look { board, at: any_look(rng), through },
+        94..97 => {
+            let questions =
+                (0..rng.random_range(0..=6)).map(|_| (rng.random_range(0..boards.len()), any_question(rng)));
+            Step::Ask { questions: questions.collect(), through }
+        }
+        _ => Step::Check { board },
+    }
+}
+
+fn any_items(rng: &mut StdRng) -> Vec<Item> {
+    let most = pick(rng, &[1, 3, 6, 12]);
+    (0..rng.random_range(1..=most)).map(|_| any_item(rng)).collect()
+}
+
+fn any_item(rng: &mut StdRng) -> Item {
+    let amount = match rng.random_range(0..20) {
+        0 => Size::Units(0),
+        1 => Size::Units(pick(rng, &[i64::MAX, i64::MIN, 1 << 53, -(1 << 53)])),
+        2..4 => Size::Bound { sign: pick(rng, &[1, -1]), off: rng.random_range(-2..=2) },
+        4..9 => Size::Units(-rng.random_range(1..=3)),
+        _ => Size::Units(rng.random_range(1..=4)),
+    };
+    let at = rng.random_bool(0.6).then(|| any_when(rng));
+    let id = rng.random_bool(0.35).then(|| rng.random_range(0..4));
+    let act = match rng.random_range(0..10) {
+        0..2 => Act::Retract,
+        2 => Act::Sample { count: rng.random_range(0..=3) },
+        _ => Act::Count,
+    };
+    Item { who: any_subject(rng), act, amount, value: rng.random_range(0..7), at, id }
+}
+
+fn any_when(rng: &mut StdRng) -> When {
+    let off = pick(rng, &[-1, 0, 0, 1, 500]);
+    match rng.random_range(0..10) {
+        0 => When::Now(pick(rng, &[0, 1, 4_999, 5_000, 5_001, 3_600_000])),
+        1..3 => When::Now(-rng.random_range(0..=7_200_000)),
+        3..5 => When::Floor(off),
+        5 => When::Head(off),
+        _ => When::Back { slots: rng.random_range(0..=12), off: off.max(0) },
+    }
+}
+
+fn any_leap(rng: &mut StdRng, board: usize) -> Leap {
+    let off = pick(rng, &[-1, 0, 0, 1, 700]);
+    match rng.random_range(0..20) {
+        0..3 => Leap::By(rng.random_range(0..=2_000)),
+        3..6 => Leap::By(rng.random_range(0..=7_200_000)),
+        6..15 => Leap::Slots { board, slots: pick(rng, &[0, 0, 0, 0, 1, 2, 5]), off },
+        15..19 => Leap::Windows { board, windows: 1, off },
+        _ => Leap::Windows { board, windows: rng.random_range(2..=400), off },
+    }
+}
+
+/// Mostly one of the few.
+fn any_subject(rng: &mut StdRng) -> usize {
+    let most = if rng.random_bool(0.1) { SUBJECTS.len() + CROWD } else { SUBJECTS.len() };
+    rng.random_range(0..most)
+}
+
+fn any_look(rng: &mut StdRng) -> Look {
+    let who = any_subject(rng);
+    match rng.random_range(0..9) {
+        0 => Look::Page { offset: pick(rng, &[0, 1, 3, 8, 100, 500]), limit: pick(rng, &[0, 1, 2, 5, 100]) },
+        1 => Look::Neighbors { who, radius: pick(rng, &[0, 1, 2, 20]) },
+        2 => Look::Lookup { who: [who, any_subject(rng), any_subject(rng)] },
+        3..5 => Look::Standing { who },
+        5..7 => Look::Read(any_question(rng)),
+        7 => Look::Values { who, offset: pick(rng, &[0, 0, 1, 3, 100]), limit: pick(rng, &[0, 1, 2, 100]) },
+        _ => Look::Status,
+    }
+}
+
+fn any_question(rng: &mut StdRng) -> Question {
+    let reach = match rng.random_range(0..4) {
+        0 => Span::Slots(rng.random_range(1..=31)),
+        1 => Span::From(any_when_up_to_now(rng)),
+        _ => Span::AllBut(pick(rng, &[0, 0, 1, 2, 5])),
+    };
+    Question { who: any_subject(rng), reach, as_of: rng.random_bool(0.5).then(|| any_past(rng)) }
+}
+
+/// What a window may end with: mostly a time that is still kept.
+fn any_past(rng: &mut StdRng) -> When {
+    match rng.random_range(0..6) {
+        0 => When::Now(pick(rng, &[0, 0, 1, -1, -3_600_000])),
+        1 => When::Floor(pick(rng, &[-1, 0])),
+        _ => When::Back { slots: rng.random_range(0..=8), off: pick(rng, &[-1, 0, 1]) },
+    }
+}
+
+/// What a shorter window may begin with.
+fn any_when_up_to_now(rng: &mut StdRng) -> When {
+    match rng.random_range(0..4) {
+        0 => When::Now(-rng.random_range(0..=7_200_000)),
+        1 => When::Floor(pick(rng, &[-1, 0])),
+        2 => When::Back { slots: rng.random_range(1..=12), off: pick(rng, &[-1, 0, 1]) },
+        _ => When::Head(pick(rng, &[-1, 0])),
+    }
+}
