@@ -175,7 +175,7 @@ impl Definition {
         }
     }
 
-    /// The calendar and how many slots the window has.
+    /// The calendar and how many slots the window has, if the definition is sound in every part.
     pub fn layout(&self) -> Result<(Calendar, u32), DefinitionError> {
         self.check()?;
         let calendar = Calendar::new(self.slot, self.timezone)?;
@@ -183,10 +183,12 @@ impl Definition {
             return Ok((calendar, 1));
         }
         let slots = calendar.slots_exactly(self.metric.window)?;
-        match u32::try_from(slots) {
-            Ok(count) if slots <= MAX_SLOTS => Ok((calendar, count + u32::from(self.cover == Cover::Full))),
-            _ => Err(DefinitionError::TooManySlots { window: self.metric.window, slot: self.slot, slots }),
-        }
+        let window = match u32::try_from(slots) {
+            Ok(count) if slots <= MAX_SLOTS => count + u32::from(self.cover == Cover::Full),
+            _ => return Err(DefinitionError::TooManySlots { window: self.metric.window, slot: self.slot, slots }),
+        };
+        self.kept(&calendar, window)?;
+        Ok((calendar, window))
     }
 
     /// How many slots an unranked board keeps; a ranked one those of its window.
