@@ -164,13 +164,13 @@ pub(super) async fn evaluate(
     let rules = rules(&object, &state.service)?;
     let fields = events::fields(object.optional("fields")?)?;
     let event = event(&object, &fields)?;
-    let refs: Vec<&Rule> = rules.iter().map(|(_, rule)| &**rule).collect();
+    let refs: Vec<&Rule> = rules.iter().map(|asked| &*asked.rule).collect();
     let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, features, recorded, as_of } = evaluated;
     let verdicts: Vec<RuleVerdict> = rules
         .iter()
         .zip(evaluations)
-        .map(|((name, rule), Evaluation { verdict, metrics })| {
+        .map(|(AskedRule { name, rule }, Evaluation { verdict, metrics })| {
             let metrics: Vec<MetricValue> = metrics
                 .iter()
                 .filter_map(|(metric, place)| Some(MetricValue::of(metric, features.get(*place)?)))
@@ -198,8 +198,14 @@ fn sides(compared: Compared, metrics: &[MetricValue]) -> Sides {
 
 const KEYS: [&str; 9] = ["rule", "rules", "name", "names", "fields", "type", "at", "id", "record"];
 
-/// The rules of a body, those of the configuration with their names.
-fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<(Option<RuleName>, Cow<'a, Rule>)>, Problem> {
+/// A rule of a body; one of the configuration with its name.
+struct AskedRule<'a> {
+    name: Option<RuleName>,
+    rule: Cow<'a, Rule>,
+}
+
+/// The rules of a body.
+fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<AskedRule<'a>>, Problem> {
     let forms = ["rule", "rules", "name", "names"];
     let given: Vec<&str> = forms.into_iter().filter(|form| object.has(form)).collect();
     let &[form] = given.as_slice() else {
@@ -219,10 +225,10 @@ fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<(Option<Ru
             let named = service.rules().get(text);
             let shown = || ServiceError::UnknownRule(text.chars().take(64).collect());
             let (name, rule) = named.ok_or_else(|| Problem::from(shown()).with("field", field))?;
-            return Ok((Some(name.clone()), Cow::Borrowed(rule)));
+            return Ok(AskedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) });
         }
         let rule: Rule = text.parse().map_err(|error| not_a_rule(&field, &error))?;
-        Ok((None, Cow::Owned(rule)))
+        Ok(AskedRule { name: None, rule: Cow::Owned(rule) })
     };
     texts.iter().enumerate().map(read).collect()
 }

@@ -10,6 +10,7 @@ mod body;
 mod clock;
 mod codes;
 mod cors;
+mod definition;
 mod evaluate;
 mod events;
 mod increments;
