@@ -246,6 +246,10 @@ async fn a_window_that_begins_with_the_first_event_is_the_subjects_own() {
     let own = window(&site, "transfers", "c", "?last=1h").await.body;
     let bounds = json!({"from": "2026-01-02T10:05:00Z", "to": "2026-01-02T11:05:00Z", "slots": 1});
     assert_eq!((&own["value"], &own["window"]), (&json!(30.75), &bounds));
+    let standing = site.client.get("/v1/boards/transfers/subjects/c").await.body;
+    assert_eq!((&standing["score"], &standing["window"]), (&json!(30.75), &bounds));
+    let slot = json!({"from": "2026-01-02T10:05:00Z", "to": "2026-01-02T11:05:00Z", "count": 30.75});
+    assert_eq!(standing["slots"], json!([slot]));
     // A rule about just this window is served by it.
     let rule = json!({"rule": "SUM(60m, transfer, amount, customer) > 30", "fields": {"customer": "c"}});
     assert_eq!(site.client.post("/v1/evaluate", rule).await.body["hit"], true);
