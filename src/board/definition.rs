@@ -1,23 +1,12 @@
-//! A board: a named metric over a rolling window, and everything its stored data depends on.
-
-use std::fmt;
-use std::sync::Arc;
+//! What a board is declared with: its metric, its slots, and everything else its stored data depends on.
 
 use chrono_tz::Tz;
-use parking_lot::Mutex;
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
-use super::{
-    Amount, BoardName, Calendar, Change, Decimals, EXACT_MAX, Kind, Metric, Placement, SlotError, Span, Tally,
-    Timestamp, Value, Window,
-};
+use super::{Calendar, Decimals, Kind, Metric, SlotError, Span};
 
 /// The most slots a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
-
-/// The longest dedupe horizon unless the window is shorter: a day, in milliseconds.
-const LONGEST_DEDUPE_HORIZON: i64 = 86_400_000;
 
 /// Which end of the scores is the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +72,16 @@ pub struct Definition {
     /// COUNT_DISTINCT: the most values remembered per subject; past it the one seen longest ago goes.
     pub max_values: Option<u32>,
     pub stamp: Stamp,
+}
+
+/// What a definition makes of time.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub calendar: Calendar,
+    /// How many slots the window has.
+    pub slots: u32,
+    /// How many slots the board keeps: those of the window at least.
+    pub kept: u32,
 }
 
 /// Why a definition cannot be a board; [`field`](Self::field) names the culprit.
@@ -175,16 +174,22 @@ impl Definition {
         }
     }
 
-    /// The calendar and how many slots the window has.
-    pub fn layout(&self) -> Result<(Calendar, u32), DefinitionError> {
+    /// The calendar, how many slots the window has and how many the board keeps.
+    pub fn layout(&self) -> Result<Layout, DefinitionError> {
         self.check()?;
         let calendar = Calendar::new(self.slot, self.timezone)?;
+        let slots = self.slots(&calendar)?;
+        let kept = self.kept(&calendar, slots)?;
+        Ok(Layout { calendar, slots, kept })
+    }
+
+    fn slots(&self, calendar: &Calendar) -> Result<u32, DefinitionError> {
         if self.mode == Mode::FromFirst {
-            return Ok((calendar, 1));
+            return Ok(1);
         }
         let slots = calendar.slots_exactly(self.metric.window)?;
         match u32::try_from(slots) {
-            Ok(count) if slots <= MAX_SLOTS => Ok((calendar, count + u32::from(self.cover == Cover::Full))),
+            Ok(count) if slots <= MAX_SLOTS => Ok(count + u32::from(self.cover == Cover::Full)),
             _ => Err(DefinitionError::TooManySlots { window: self.metric.window, slot: self.slot, slots }),
         }
     }
@@ -230,417 +235,50 @@ impl Definition {
     }
 }
 
-/// The wire and disk form: a flat object of texts and one number. Each key is read on its own, so that an error
-/// stands at the line and column of the value that is wrong.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Plain {
-    #[serde(serialize_with = "shown", deserialize_with = "metric")]
-    metric: Metric,
-    #[serde(default, deserialize_with = "slot")]
-    slot: Option<Span>,
-    #[serde(default, serialize_with = "digits", deserialize_with = "decimals")]
-    decimals: Decimals,
-    #[serde(default = "utc", serialize_with = "shown", deserialize_with = "timezone")]
-    timezone: Tz,
-    #[serde(default)]
-    order: Order,
-    #[serde(default)]
-    cover: Cover,
-    // What follows is written only where it is not the default, so that what was stored before it existed reads on.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    ranked: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "keep")]
-    keep: Option<Span>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    mode: Mode,
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    min_samples: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_values: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    stamp: Stamp,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn is_yes(value: &bool) -> bool {
-    *value
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn is_one(value: &u32) -> bool {
-    *value == 1
-}
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
-
-fn keep<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    text.parse().map(Some).map_err(|error| D::Error::custom(format!("keep: {error}")))
-}
-
-fn utc() -> Tz {
-    Tz::UTC
-}
-
-fn shown<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
-fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u8(value.digits())
-}
-
-fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))
-}
-
-fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
-    String::deserialize(deserializer)?.parse().map(Some).map_err(|error| D::Error::custom(format!("slot: {error}")))
-}
-
-fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
-    let digits = i64::deserialize(deserializer)?;
-    let allowed = u8::try_from(digits).ok().and_then(Decimals::new);
-    allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MOST)))
-}
-
-fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> {
-    let name = String::deserialize(deserializer)?;
-    name.parse().map_err(|_| {
-        D::Error::custom(format!("timezone: '{name}' is not a zone of the IANA database, such as Europe/Berlin"))
-    })
-}
-
-impl Serialize for Definition {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Definition {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-        } = self.clone();
-        let slot = Some(slot);
-        Plain { metric, slot, decimals, timezone, order, cover, ranked, keep, mode, min_samples, max_values, stamp }
-            .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Definition {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Plain {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-        } = Plain::deserialize(deserializer)?;
-        // A window that begins with a subject's first event has no slots; what stands here is of no effect.
-        let slot =
-            slot.or((mode == Mode::FromFirst).then_some(Span::DAY)).ok_or_else(|| D::Error::missing_field("slot"))?;
-        Ok(Definition {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-        })
-    }
-}
-
-/// Sets a board apart from a deleted one of the same name: drawn at random when it is defined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Generation(pub u64);
-
-impl fmt::Display for Generation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// A defined board, ready to do arithmetic with.
-#[derive(Debug)]
-pub struct Board {
-    name: BoardName,
-    generation: Generation,
-    definition: Definition,
-    calendar: Calendar,
-    slots: u32,
-    kind: Kind,
-    kept: u32,
-    /// The last window asked for with its starts: a std-size lock held for a copy, never across an await.
-    latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
-}
-
-impl Board {
-    /// Validates a definition.
-    pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
-        let (calendar, slots) = definition.layout()?;
-        let kept = definition.kept(&calendar, slots)?;
-        let kind = definition.kind();
-        Ok(Self { name, generation, definition, calendar, slots, kind, kept, latest: Mutex::new(None) })
-    }
-
-    pub fn name(&self) -> &BoardName {
-        &self.name
-    }
-
-    pub fn generation(&self) -> Generation {
-        self.generation
-    }
-
-    pub fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    pub fn calendar(&self) -> &Calendar {
-        &self.calendar
-    }
-
-    pub fn order(&self) -> Order {
-        self.definition.order
-    }
-
-    pub fn decimals(&self) -> Decimals {
-        self.definition.decimals
-    }
-
-    /// How many slots the window has.
-    pub fn slots(&self) -> u32 {
-        self.slots
-    }
-
-    /// How many slots it keeps: those of the window and, unranked, one more or as many as it was told to.
-    pub fn kept(&self) -> u32 {
-        self.kept
-    }
-
-    /// How its slots combine.
-    pub fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    /// Whether it has a ranking.
-    pub fn is_ranked(&self) -> bool {
-        self.definition.ranked
-    }
-
-    /// Whether its metric takes such a change.
-    pub fn takes(&self, change: &Change) -> bool {
-        match change {
-            Change::Amount(_) => !matches!(self.kind, Kind::Distinct | Kind::Sketch),
-            Change::Seen(_) => matches!(self.kind, Kind::Distinct | Kind::Sketch),
-            Change::Set { .. } => {
-                !matches!(self.kind, Kind::Distinct | Kind::Sketch) && self.definition.mode == Mode::Sliding
-            }
-        }
-    }
-
-    /// Whether a retraction can be undone: an extreme or a sketch does not tell what else there was.
-    pub fn takes_retractions(&self) -> bool {
-        matches!(self.kind, Kind::Sum | Kind::Mean | Kind::Distinct)
-    }
-
-    /// AVG: how often a subject must have been measured to be ranked.
-    pub fn min_samples(&self) -> i64 {
-        i64::from(self.definition.min_samples)
-    }
-
-    /// What slots say together: a subject's score, or the value of a window. See [`Kind::value`].
-    pub fn value<'a>(&self, tallies: impl IntoIterator<Item = &'a Tally>) -> Option<Value> {
-        self.kind.value(tallies, self.min_samples())
-    }
-
-    /// The largest magnitude one (slot, subject) may hold, in units: (2^53 − 1) / (2 x slots). With it, no sum
-    /// of live and retiring slots passes 2^53 − 1, in whatever order they are added and subtracted.
-    pub fn slot_bound(&self) -> Amount {
-        Amount(EXACT_MAX / (2 * i64::from(self.slots)))
-    }
-
-    /// How long an event's id is remembered from its arrival, in milliseconds: the window, a day at most.
-    pub fn dedupe_horizon(&self) -> i64 {
-        self.definition.metric.window.approximate_millis().min(LONGEST_DEDUPE_HORIZON)
-    }
-
-    /// The window at `now`. O(1) while the head stays, O(slots) when it moves.
-    pub fn window_at(&self, now: Timestamp) -> Window {
-        self.window_and_starts(now).0
-    }
-
-    /// The window at `now` and the start of each of its slots, oldest first. Same cost.
-    pub fn window_and_starts(&self, now: Timestamp) -> (Window, Arc<[Timestamp]>) {
-        let mut latest = self.latest.lock();
-        if let Some((window, starts)) = latest.as_ref()
-            && window.holds_at(now)
-        {
-            return (*window, starts.clone());
-        }
-        let head = self.calendar.slot_of(now);
-        let mut starts = Vec::with_capacity(self.slots as usize);
-        starts.push(head);
-        while starts.len() < self.slots as usize {
-            let oldest = starts[starts.len() - 1];
-            let before = self.calendar.previous(oldest);
-            if before == oldest {
-                break; // the epoch: there is nothing before it
-            }
-            starts.push(before);
-        }
-        starts.reverse();
-        let window = Window { floor: starts[0], head, end: self.calendar.next(head) };
-        let starts: Arc<[Timestamp]> = starts.into();
-        *latest = Some((window, starts.clone()));
-        (window, starts)
-    }
-
-    /// Where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
-    /// Without `at`, or up to `max_skew` milliseconds ahead, it belongs to the head.
-    pub fn place(&self, at: Option<Timestamp>, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
-        match at {
-            None => Placement::Slot(window.head),
-            Some(at) if at >= window.head => {
-                if at > now.plus_millis(max_skew) {
-                    Placement::TooEarly
-                } else {
-                    Placement::Slot(window.head)
-                }
-            }
-            Some(at) if at < window.floor => Placement::TooLate,
-            Some(at) => Placement::Slot(self.calendar.slot_of(at)),
-        }
-    }
-
-    /// Where a sample stamped `at` belongs: to its own slot, never a later one than the head, for a sample *sets* its
-    /// slot and must not set another.
-    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
-        let at = match self.definition.stamp {
-            Stamp::Start => at,
-            Stamp::End => at.plus_millis(-1),
-        };
-        if at < window.floor {
-            Placement::TooLate
-        } else if at >= window.end {
-            Placement::TooEarly
-        } else {
-            Placement::Slot(self.calendar.slot_of(at))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn board(metric: &str, slot: &str, zone: &str, cover: Cover) -> Board {
-        let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
-        definition.timezone = zone.parse().unwrap();
-        definition.cover = cover;
-        Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
-    }
-
-    fn t(text: &str) -> Timestamp {
-        Timestamp::parse(text).unwrap()
-    }
-
-    #[test]
-    fn window_is_the_last_n_slots_with_now_inside() {
-        let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
-        let window = b.window_at(t("2026-01-02T09:00:00Z"));
-        assert_eq!(
-            window,
-            Window {
-                floor: t("2026-01-01T10:00:00Z"),
-                head: t("2026-01-02T09:00:00Z"),
-                end: t("2026-01-02T10:00:00Z")
-            }
-        );
-        assert_eq!(b.window_at(t("2026-01-02T08:59:59.999Z")).floor, t("2026-01-01T09:00:00Z"));
-        let full = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Full);
-        assert_eq!((full.slots(), full.window_at(t("2026-01-02T09:00:00Z")).floor), (25, t("2026-01-01T09:00:00Z")));
-    }
-
-    #[test]
-    fn a_window_over_a_clock_change_still_has_n_slots() {
-        let b = board("COUNT(24h, like, post)", "1h", "Europe/Berlin", Cover::Current);
-        let (window, starts) = b.window_and_starts(t("2026-03-29T12:30:00Z"));
-        assert_eq!(starts.len(), 24);
-        assert_eq!(window.floor, t("2026-03-28T13:00:00Z"));
-        let days = board("COUNT(7d, like, post)", "1d", "Europe/Berlin", Cover::Current);
-        assert_eq!(days.window_at(t("2026-03-30T12:00:00Z")).floor, t("2026-03-23T23:00:00Z"));
-    }
-
-    #[test]
-    fn increments_are_placed_by_their_time() {
-        let b = board("COUNT(3h, like, post)", "1h", "UTC", Cover::Current);
-        let now = t("2026-01-02T09:59:58Z");
-        let window = b.window_at(now);
-        let place = |at: &str| b.place(Some(t(at)), now, &window, 5_000);
-        assert_eq!(b.place(None, now, &window, 5_000), Placement::Slot(window.head));
-        assert_eq!(place("2026-01-02T07:00:00Z"), Placement::Slot(t("2026-01-02T07:00:00Z")));
-        assert_eq!(place("2026-01-02T06:59:59.999Z"), Placement::TooLate);
-        assert_eq!(place("2026-01-02T08:59:59.999Z"), Placement::Slot(t("2026-01-02T08:00:00Z")));
-        // Ahead, even over the boundary: counts as now. There are no future slots.
-        assert_eq!(place("2026-01-02T10:00:03Z"), Placement::Slot(window.head));
-        assert_eq!(place("2026-01-02T10:00:03.001Z"), Placement::TooEarly);
-    }
 
     #[test]
     fn limits() {
         let define =
             |metric: &str, slot: &str| Definition::new(metric.parse().unwrap(), slot.parse().unwrap()).layout();
-        assert_eq!(define("COUNT(2000s, a, b)", "1s").unwrap().1, 2_000);
+        assert_eq!(define("COUNT(2000s, a, b)", "1s").unwrap().slots, 2_000);
         assert!(matches!(define("COUNT(2001s, a, b)", "1s"), Err(DefinitionError::TooManySlots { slots: 2_001, .. })));
         assert_eq!(define("COUNT(90m, a, b)", "1h").unwrap_err().field(), "metric");
         assert_eq!(define("COUNT(90m, a, b)", "7m").unwrap_err().field(), "slot");
-        assert_eq!(define("COUNT(1d, a, b)", "1d").unwrap().1, 1);
-        let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
-        assert_eq!(b.slot_bound(), Amount(EXACT_MAX / 48));
-        assert_eq!(b.dedupe_horizon(), 86_400_000);
+        assert_eq!(define("COUNT(1d, a, b)", "1d").unwrap().slots, 1);
     }
 
     #[test]
-    fn the_wire_form_round_trips_and_names_its_errors() {
-        let text = r#"{"metric":"SUM(7d, sale, amount, seller_id)","slot":"1h","decimals":2,"timezone":"Europe/Berlin","order":"asc","cover":"full"}"#;
-        let definition: Definition = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_string(&definition).unwrap(), text);
-        for (bad, says) in [
-            (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "metric: expected a duration"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","decimals":10}"#, "decimals: 10"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","timezone":"Mars"}"#, "timezone: 'Mars'"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","colour":"red"}"#, "unknown field `colour`"),
+    fn keys_that_do_not_go_together_are_named() {
+        for (json, key) in [
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","mode":"from_first"}"#, "mode"),
+            (r#"{"metric":"AVG(1h, a, v, b)","mode":"from_first","ranked":false}"#, "mode"),
+            (r#"{"metric":"COUNT(1h, a, b)","mode":"from_first","ranked":false,"cover":"full"}"#, "mode"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","keep":"2h"}"#, "keep"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","ranked":false,"keep":"30m"}"#, "keep"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1s","ranked":false,"keep":"2h"}"#, "metric"),
+            (r#"{"metric":"COUNT(1m, a, b)","slot":"1s","ranked":false,"keep":"2h"}"#, "keep"),
+            (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","ranked":false,"keep":"2h"}"#, "keep"),
+            (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","decimals":2}"#, "decimals"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","min_samples":2}"#, "min_samples"),
+            (r#"{"metric":"AVG(1h, a, v, b)","slot":"1m","min_samples":0}"#, "min_samples"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","max_values":5}"#, "max_values"),
+            (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","max_values":0}"#, "max_values"),
         ] {
-            let error = serde_json::from_str::<Definition>(bad).unwrap_err().to_string();
-            assert!(error.contains(says), "{error}");
+            let definition: Definition = serde_json::from_str(json).unwrap();
+            assert_eq!(definition.layout().unwrap_err().field(), key, "{json}");
+        }
+        for (json, kept) in [
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m"}"#, 60),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","ranked":false}"#, 61),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","ranked":false,"keep":"2h"}"#, 120),
+            (r#"{"metric":"COUNT(90s, a, b)","mode":"from_first","ranked":false}"#, 1),
+            (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","ranked":false}"#, 60),
+        ] {
+            let definition: Definition = serde_json::from_str(json).unwrap();
+            assert_eq!(definition.layout().unwrap().kept, kept, "{json}");
         }
     }
 }

@@ -161,6 +161,11 @@ mod tests {
             ("\n[rules.Upper]\nwhen = \"amount > 3\"\n", 2, "rules.Upper: a rule's name"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nkeep = \"2h\"\n", 4, "ranked = false"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nmin_samples = 5\n", 4, "AVG"),
+            (
+                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1m\"\nranked = false\nkeep = \"30m\"\n",
+                5,
+                "shorter than the window",
+            ),
         ] {
             let error = load(text).unwrap_err();
             let ConfigError::Wrong { problems, .. } = &error else { panic!("{text}: {error}") };

@@ -4,19 +4,15 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::WindowBounds;
-use super::body::Object;
 use super::openapi::{board_example, board_schema, score_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, address, answer, body};
-use crate::board::{
-    Board, BoardName, Cover, Decimals, Definition, Metric, Mode, Order, Shown, Span, Stamp, Subject, SyntaxError,
-    Timestamp,
-};
+use super::{HttpState, address, answer, body, definition};
+use crate::board::{Board, BoardName, Cover, Mode, Order, Shown, Span, Stamp, Subject, Timestamp};
 use crate::service::About;
 
 /// A board as it is defined, with every default filled in.
@@ -185,22 +181,6 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     }))
 }
 
-/// The keys of a definition.
-const KEYS: [&str; 12] = [
-    "metric",
-    "slot",
-    "decimals",
-    "timezone",
-    "order",
-    "cover",
-    "ranked",
-    "mode",
-    "keep",
-    "min_samples",
-    "max_values",
-    "stamp",
-];
-
 /// Define a board
 ///
 /// Every instance of the store has it when this answers. The same definition again is fine (200). Another one is
@@ -235,65 +215,13 @@ pub(super) async fn put(
     Parameters::read(&request, &[])?;
     let name = address::new_board_name(&request)?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let (board, created) = state.service.define(&name, &definition(&body)?).await?;
+    let (board, created) = state.service.define(&name, &definition::read(&body)?).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = answer::json_with(status, &DefinedBoard::of(&board));
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
         response.headers_mut().insert(LOCATION, path);
     }
     Ok(response)
-}
-
-/// Reads a definition key by key, so that an error names its key. `null` is as good as leaving a key out.
-fn definition(body: &[u8]) -> Result<Definition, Problem> {
-    let object = Object::parse(body, &KEYS)?;
-    let wrong = |key: &str, error: &dyn std::fmt::Display| Problem::field(key, format!("'{key}': {error}"));
-    let metric: String = object.required("metric")?;
-    let metric: Metric =
-        metric.parse().map_err(|error: SyntaxError| wrong("metric", &error).with("column", error.column))?;
-    let mode: Mode = given(&object, "mode")?.unwrap_or_default();
-    // A window that begins with a subject's first event has no slots; what stands here is of no effect.
-    let slot: Span = match mode {
-        Mode::FromFirst => given(&object, "slot")?.unwrap_or(Span::DAY),
-        Mode::Sliding => object.required("slot")?,
-    };
-    let mut definition = Definition::new(metric, slot);
-    definition.mode = mode;
-    if let Some(digits) = whole(&object, "decimals", 0, u32::from(Decimals::MOST))? {
-        definition.decimals = u8::try_from(digits).ok().and_then(Decimals::new).unwrap_or_default();
-    }
-    if let Some(zone) = given::<String>(&object, "timezone")? {
-        definition.timezone = zone.parse().map_err(|_| {
-            let zone: String = zone.chars().take(64).collect();
-            wrong("timezone", &format_args!("'{zone}' is not a zone of the IANA database, such as Europe/Berlin"))
-        })?;
-    }
-    definition.order = given(&object, "order")?.unwrap_or_default();
-    definition.cover = given(&object, "cover")?.unwrap_or_default();
-    definition.ranked = given(&object, "ranked")?.unwrap_or(true);
-    definition.keep = given(&object, "keep")?;
-    definition.min_samples = whole(&object, "min_samples", 1, u32::MAX)?.unwrap_or(1);
-    definition.max_values = whole(&object, "max_values", 1, u32::MAX)?;
-    definition.stamp = given(&object, "stamp")?.unwrap_or_default();
-    Ok(definition)
-}
-
-/// A key that may be left out or null.
-fn given<'a, T: Deserialize<'a>>(object: &Object<'a>, key: &str) -> Result<Option<T>, Problem> {
-    Ok(object.optional::<Option<T>>(key)?.flatten())
-}
-
-/// A whole number as JSON has it, for which 2.0 is one too.
-fn whole(object: &Object<'_>, key: &str, least: u32, most: u32) -> Result<Option<u32>, Problem> {
-    let Some(number) = given::<serde_json::Value>(object, key)? else { return Ok(None) };
-    let within = |n: &f64| n.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(n);
-    match number.as_f64().filter(within) {
-        Some(number) => Ok(Some(number as u32)),
-        None => {
-            let detail = format!("'{key}': {number} is not a whole number from {least} to {most}");
-            Err(Problem::field(key, detail).with("minimum", least).with("maximum", most))
-        }
-    }
 }
 
 /// Remove a board

@@ -10,10 +10,12 @@ use utoipa::ToSchema;
 use super::answer::WindowBounds;
 use super::body::Object;
 use super::codes::Code;
+use super::events::EventsReceipt;
+use super::meters::EventTally;
 use super::openapi::{board_schema, operand_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, answer, body, fields, windows};
+use super::{HttpState, answer, body, events, windows};
 use crate::board::{
     BoardName, Compared, Event, EventId, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
 };
@@ -35,6 +37,10 @@ pub(super) struct Evaluations {
     /// The store's time when it was read; null if no rule has a metric.
     #[schema(schema_with = time_schema)]
     as_of: Option<Timestamp>,
+    /// What became of the event, if it was to be counted, as `POST /v1/events` answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    recorded: Option<EventsReceipt>,
 }
 
 /// What one rule says.
@@ -150,19 +156,21 @@ pub(super) async fn evaluate(
     request: HttpRequest,
     payload: Payload,
     state: Data<HttpState>,
+    tally: Data<EventTally>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;
     let body = body::read_json(&request, payload, &state.options).await?;
     let object = Object::parse(&body, &KEYS)?;
     let rules = rules(&object, &state.service)?;
-    let fields = fields::read(object.optional("fields")?)?;
+    let fields = events::fields(object.optional("fields")?)?;
     let event = event(&object, &fields)?;
-    let refs: Vec<&Rule> = rules.iter().map(|(_, rule)| &**rule).collect();
-    let Evaluated { rules: evaluations, features, as_of, .. } = state.service.evaluate(&refs, &fields, event).await?;
+    let refs: Vec<&Rule> = rules.iter().map(|asked| &*asked.rule).collect();
+    let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
+    let Evaluated { rules: evaluations, features, recorded, as_of } = evaluated;
     let verdicts: Vec<RuleVerdict> = rules
         .iter()
         .zip(evaluations)
-        .map(|((name, rule), Evaluation { verdict, metrics })| {
+        .map(|(AskedRule { name, rule }, Evaluation { verdict, metrics })| {
             let metrics: Vec<MetricValue> = metrics
                 .iter()
                 .filter_map(|(metric, place)| Some(MetricValue::of(metric, features.get(*place)?)))
@@ -176,7 +184,8 @@ pub(super) async fn evaluate(
         })
         .collect();
     let hit = verdicts.iter().any(|verdict| verdict.hit);
-    Ok(answer::json(&Evaluations { hit, rules: verdicts, as_of }))
+    let recorded = event.zip(recorded).map(|(event, outcome)| events::receipt_of_one(event, outcome, &tally));
+    Ok(answer::json(&Evaluations { hit, rules: verdicts, as_of, recorded }))
 }
 
 fn sides(compared: Compared, metrics: &[MetricValue]) -> Sides {
@@ -189,8 +198,14 @@ fn sides(compared: Compared, metrics: &[MetricValue]) -> Sides {
 
 const KEYS: [&str; 9] = ["rule", "rules", "name", "names", "fields", "type", "at", "id", "record"];
 
-/// The rules of a body, those of the configuration with their names.
-fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<(Option<RuleName>, Cow<'a, Rule>)>, Problem> {
+/// A rule of a body; one of the configuration with its name.
+struct AskedRule<'a> {
+    name: Option<RuleName>,
+    rule: Cow<'a, Rule>,
+}
+
+/// The rules of a body.
+fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<AskedRule<'a>>, Problem> {
     let forms = ["rule", "rules", "name", "names"];
     let given: Vec<&str> = forms.into_iter().filter(|form| object.has(form)).collect();
     let &[form] = given.as_slice() else {
@@ -210,10 +225,10 @@ fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<(Option<Ru
             let named = service.rules().get(text);
             let shown = || ServiceError::UnknownRule(text.chars().take(64).collect());
             let (name, rule) = named.ok_or_else(|| Problem::from(shown()).with("field", field))?;
-            return Ok((Some(name.clone()), Cow::Borrowed(rule)));
+            return Ok(AskedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) });
         }
         let rule: Rule = text.parse().map_err(|error| not_a_rule(&field, &error))?;
-        Ok((None, Cow::Owned(rule)))
+        Ok(AskedRule { name: None, rule: Cow::Owned(rule) })
     };
     texts.iter().enumerate().map(read).collect()
 }

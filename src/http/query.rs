@@ -13,7 +13,7 @@ use super::openapi::{board_schema, problem_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::windows::{self, WindowValue};
-use super::{HttpState, answer, body, fields};
+use super::{HttpState, answer, body, events};
 use crate::board::{BoardName, Metric, Subject, Timestamp};
 use crate::service::{Hop, Hopped, Over, Question, ServiceError, WindowQuestion};
 
@@ -246,7 +246,7 @@ fn question(object: &Object<'_>) -> Result<Asked, Problem> {
             object.only(&["metric", "fields"])?;
             let text: String = object.required("metric")?;
             let metric: Metric = text.parse().map_err(|error| not_a_rule("metric", &error))?;
-            let fields = fields::read(object.optional("fields")?)?;
+            let fields = events::fields(object.optional("fields")?)?;
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
             Ok(Asked::Question(Question::Metric { metric, subject }))
         }

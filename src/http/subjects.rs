@@ -11,7 +11,9 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::rankings::{self, Line};
 use super::{HttpState, address, answer};
-use crate::board::{Amount, Board, BoardName, Decimals, Kind, Shown, Sketch, Subject, Tally, Timestamp, Value};
+use crate::board::{
+    Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Sketch, Subject, Tally, Timestamp, Value, Window,
+};
 use crate::service::About;
 
 /// Where a subject stands.
@@ -74,7 +76,12 @@ pub(super) struct SlotTally {
 }
 
 impl SlotTally {
-    fn of(board: &Board, (from, tally): (Timestamp, Tally)) -> Self {
+    /// On a `from_first` board the one slot is the subject's own window.
+    fn of(board: &Board, window: &Window, (from, tally): (Timestamp, Tally)) -> Self {
+        let to = match board.definition().mode {
+            Mode::Sliding => board.calendar().next(from),
+            Mode::FromFirst => window.end,
+        };
         let shown = |value: Value| value.shown(board.decimals());
         let (mut count, mut sum) = (None, None);
         // A slot shows its own mean, however few measurements it is of.
@@ -87,7 +94,7 @@ impl SlotTally {
             }
             Tally::Extreme(_) | Tally::Sketch(_) => {}
         }
-        Self { from, to: board.calendar().next(from), count, sum, value: value.map(shown) }
+        Self { from, to, count, sum, value: value.map(shown) }
     }
 }
 
@@ -140,7 +147,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         retiring: standing.frame.retiring,
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: (board.kind() == Kind::Sketch).then_some(Sketch::STANDARD_ERROR),
-        slots: standing.slots.into_iter().map(|slot| SlotTally::of(&board, slot)).collect(),
+        slots: standing.slots.into_iter().map(|slot| SlotTally::of(&board, &standing.frame.window, slot)).collect(),
         board: name,
         subject,
     }))

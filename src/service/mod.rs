@@ -36,7 +36,7 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
-use crate::board::{Board, BoardName, Definition, Kind, Subject, Timestamp};
+use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
 use crate::store::{
     self, Added, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError, Values,
 };
@@ -196,7 +196,18 @@ impl Service {
 
     /// Score, rank and slots of one subject.
     pub async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Standing>> {
-        about_board!(self, board, |current| self.store.standing(current, subject))
+        about_board!(self, board, |current| self.standing_on(current, subject))
+    }
+
+    /// On a `from_first` board the window is the subject's own, which only a reading tells.
+    async fn standing_on(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Standing> {
+        if board.definition().mode != Mode::FromFirst {
+            return self.store.standing(board, subject).await;
+        }
+        let reading = self.store.count(board, subject, Reach::Slots(1)).await?;
+        let score = reading.value(board);
+        let Reading { frame, tallies, capped, .. } = reading;
+        Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: tallies, capped })
     }
 
     /// One subject's amount over a shorter window ending now.

@@ -86,6 +86,8 @@ impl Registry {
         known.lessons += 1;
         if known.boards.remove(name).is_some() {
             known.catalog = None;
+            // Whatever took it away may have put another in its place.
+            known.listed = None;
         }
     }
 

@@ -75,7 +75,8 @@ pub(super) fn suggestion(metric: &Metric) -> Option<Definition> {
     let define = |(count, unit)| {
         let mut definition = Definition::new(metric.clone(), Span::new(count, unit)?);
         definition.ranked = false;
-        let (_, slots) = definition.layout().ok().filter(|(_, slots)| u64::from(*slots) <= MAX_SLOTS)?;
+        let slots =
+            definition.layout().ok().map(|layout| layout.slots).filter(|slots| u64::from(*slots) <= MAX_SLOTS)?;
         Some((definition, slots))
     };
     let mut coarsest = None;

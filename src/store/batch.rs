@@ -174,7 +174,8 @@ fn place(board: &Board, increment: &Increment, now: Timestamp, window: &Window, 
         let life = board.definition().metric.window.approximate_millis();
         return match at {
             at if at > now.plus_millis(max_skew) => Placement::TooEarly,
-            at if at <= now.plus_millis(-life) => Placement::TooLate,
+            // Not by `plus_millis`, which ends at the epoch.
+            at if at.millis() <= now.millis().saturating_sub(life) => Placement::TooLate,
             at => Placement::Slot(at.min(now)),
         };
     }

@@ -55,6 +55,23 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
         (json!({"metric": metric, "slot": "1h", "order": "up"}), "invalid_field", "order", "`desc` or `asc`"),
         (json!({"metric": metric, "slot": "1h", "cover": "half"}), "invalid_field", "cover", "`full`"),
         (json!({"metric": metric, "slot": "1h", "colour": "red"}), "unknown_field", "colour", "timezone"),
+        (json!({"metric": metric, "slot": "1h", "ranked": "no"}), "invalid_field", "ranked", "boolean"),
+        (json!({"metric": metric, "slot": "1h", "keep": "48h"}), "invalid_field", "keep", "ranked = false"),
+        (json!({"metric": metric, "slot": "1h", "ranked": false, "keep": "1h"}), "invalid_field", "keep", "shorter"),
+        (json!({"metric": metric, "slot": "1h", "ranked": false, "keep": "x"}), "invalid_field", "keep", "15m"),
+        (json!({"metric": metric, "slot": "1h", "mode": "tumbling"}), "invalid_field", "mode", "`from_first`"),
+        (json!({"metric": metric, "mode": "from_first"}), "invalid_field", "mode", "ranked = false"),
+        (json!({"metric": metric, "slot": "1h", "min_samples": 2}), "invalid_field", "min_samples", "AVG"),
+        (json!({"metric": metric, "slot": "1h", "min_samples": 0}), "invalid_field", "min_samples", "from 1"),
+        (json!({"metric": metric, "slot": "1h", "max_values": 5}), "invalid_field", "max_values", "COUNT_DISTINCT"),
+        (json!({"metric": metric, "slot": "1h", "max_values": 1.5}), "invalid_field", "max_values", "whole number"),
+        (json!({"metric": metric, "slot": "1h", "stamp": "middle"}), "invalid_field", "stamp", "`end`"),
+        (
+            json!({"metric": "COUNT_DISTINCT(1h, a, b, c)", "slot": "1h", "decimals": 1}),
+            "invalid_field",
+            "decimals",
+            "0",
+        ),
         (json!([]), "invalid_field", "body", "metric"),
     ] {
         let answer = site.client.put("/v1/boards/b", body.clone()).await;
@@ -68,6 +85,65 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
         assert_eq!(answer.refusal(), (404, "unknown_board"), "{name}");
     }
     assert_eq!(site.client.get("/v1/boards").await.body, json!({"boards": []}));
+}
+
+#[actix_web::test]
+async fn every_key_of_a_definition_is_shown_and_can_be_sent_back() {
+    let site = Site::new().await;
+    let keys = [
+        "metric",
+        "slot",
+        "decimals",
+        "timezone",
+        "order",
+        "cover",
+        "ranked",
+        "mode",
+        "keep",
+        "min_samples",
+        "max_values",
+        "stamp",
+    ];
+    for (board, definition, shown) in [
+        (
+            "avg",
+            json!({"metric": "avg(30d, rating, stars, film)", "slot": "1d", "min_samples": 10, "stamp": "end"}),
+            json!({"metric": "AVG(30d, rating, stars, film)", "min_samples": 10, "stamp": "end", "slots_kept": 30}),
+        ),
+        (
+            "users",
+            json!({"metric": "COUNT_DISTINCT(30d, login, (ip, device), user)", "slot": "1d", "ranked": false,
+                "max_values": 1000}),
+            json!({"ranked": false, "max_values": 1000, "keep": null, "slots_in_window": 30, "slots_kept": 30}),
+        ),
+        (
+            "logins",
+            json!({"metric": "COUNT(30m, login, device WHERE ok = true)", "slot": "1m", "ranked": false, "keep": "24h"}),
+            json!({"keep": "24h", "slots_in_window": 30, "slots_kept": 1440}),
+        ),
+        (
+            "first",
+            json!({"metric": "SUM(1h, transfer, amount, customer)", "ranked": false, "mode": "from_first",
+                "keep": null}),
+            json!({"mode": "from_first", "slots_in_window": 1}),
+        ),
+    ] {
+        let path = format!("/v1/boards/{board}");
+        let created = site.client.put(&path, definition).await;
+        assert_eq!(created.status, 201, "{created:?}");
+        let got = site.client.get(&path).await.body;
+        for (key, value) in shown.as_object().unwrap() {
+            assert_eq!((&created.body[key], &got[key]), (value, value), "{board}.{key}");
+        }
+        let sent_back: serde_json::Map<_, _> = keys.iter().map(|key| (key.to_string(), got[key].clone())).collect();
+        assert_eq!(site.client.put(&path, Value::from(sent_back)).await.status, 200, "{board}");
+    }
+    let changed = json!({"metric": "AVG(30d, rating, stars, film)", "slot": "1d", "min_samples": 11});
+    let conflict = site.client.put("/v1/boards/avg", changed).await;
+    assert_eq!(
+        (conflict.refusal(), &conflict.body["keys"]),
+        ((409, "board_conflict"), &json!(["min_samples", "stamp"]))
+    );
 }
 
 #[actix_web::test]

@@ -158,7 +158,18 @@ async fn recording_counts_the_event_first_and_only_if_the_rules_are_sound() {
         let answer = evaluate(&site, event).await;
         let side = &answer.body["rules"][0]["sides"][0];
         assert_eq!((&side["left_value"], &side["hit"]), (&json!(value), &json!(value > 3)), "{answer:?}");
+        assert!(answer.body["recorded"]["boards"].get("device-logins").is_some(), "{answer:?}");
     }
+    let again = evaluate(&site, event.clone()).await.body;
+    assert_eq!((&again["recorded"]["accepted"], &again["recorded"]["duplicates"]), (&json!(0), &json!(1)), "{again}");
+    let elsewhere = json!({"rule": "1 = 1", "fields": {}, "type": "logout", "record": true});
+    let elsewhere = evaluate(&site, elsewhere).await.body;
+    assert_eq!((&elsewhere["recorded"]["unknown"], &elsewhere["as_of"]), (&json!(1), &Value::Null), "{elsewhere}");
+    let refused = json!({"rule": "1 = 1", "fields": {"device": "d9"}, "type": "login", "record": true});
+    let refused = evaluate(&site, refused).await.body;
+    assert_eq!(refused["recorded"]["rejected"][0]["code"], "missing_field", "{refused}");
+    let unrecorded = evaluate(&site, json!({"rule": RULE, "fields": {"device_id": "d9"}})).await.body;
+    assert_eq!(unrecorded.get("recorded"), None);
     for (change, code) in [
         (json!({"rule": "COUNT(30m, login, device_id) >"}), "invalid_rule"),
         (json!({"rule": "COUNT(30m, login, nothing) > 3"}), "missing_field"),
@@ -197,6 +208,7 @@ async fn what_is_wrong_is_named() {
         (json!({"rule": RULE, "fields": {"device_id": null}}), "missing_field", "fields.device_id", "missing"),
         (json!({"rule": "text > 3", "fields": fields}), "invalid_field", "fields.text", "number"),
         (json!({"rule": RULE, "fields": []}), "invalid_field", "fields", "an object"),
+        (json!({"rule": RULE, "fields": {"device_id": ["d1"]}}), "missing_field", "fields.device_id", "missing"),
         (json!({"rule": RULE, "fields": fields, "at": "soon"}), "invalid_field", "at", "'at'"),
         (json!({"rule": RULE, "fields": fields, "record": true}), "invalid_field", "type", "'type'"),
         (json!({"rule": RULE, "feilds": fields}), "unknown_field", "feilds", "no field"),

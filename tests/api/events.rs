@@ -345,3 +345,82 @@ async fn events_are_measured() {
         assert!(count.is_some_and(|count| count > 0), "{outcome}: {metrics}");
     }
 }
+
+#[actix_web::test]
+async fn one_event_feeds_every_metric_ranked_and_not() {
+    let boards = [
+        ("count", "COUNT(24h, pay, user)", json!(3)),
+        ("sum", "SUM(24h, pay, amount, user)", json!(60)),
+        ("avg", "AVG(24h, pay, amount, user)", json!(20)),
+        ("min", "MIN(24h, pay, amount, user)", json!(10)),
+        ("max", "MAX(24h, pay, amount, user)", json!(30)),
+        ("exact", "COUNT_DISTINCT(24h, pay, user, card)", json!(2)),
+        ("about", "APPROX_COUNT_DISTINCT(24h, pay, user, card)", json!(2)),
+        ("pairs", "COUNT_DISTINCT(24h, pay, user, (card, ok))", json!(3)),
+    ];
+    let site = Site::new().await;
+    for (board, metric, _) in &boards {
+        for ranked in [true, false] {
+            let definition = json!({"metric": metric, "slot": "1h", "ranked": ranked});
+            let answer = site.client.put(&format!("/v1/boards/{board}-{ranked}"), definition).await;
+            assert_eq!(answer.status, 201, "{answer:?}");
+        }
+    }
+    let event = |amount: u32, card: &str, ok: bool| {
+        let fields = json!({"user": "u", "amount": amount, "card": card, "ok": ok});
+        json!({"type": "pay", "fields": fields, "id": format!("e-{amount}")})
+    };
+    let events = json!({"events": [event(10, "c1", true), event(20, "c2", true), event(30, "c1", false)]});
+    for (accepted, duplicates) in [(3, 0), (0, 3)] {
+        let answer = site.client.post("/v1/events?return=score", events.clone()).await;
+        assert_eq!((&answer.body["accepted"], &answer.body["duplicates"]), (&json!(accepted), &json!(duplicates)));
+        assert_eq!(answer.body["boards"].as_object().unwrap().len(), 2 * boards.len());
+        for (board, _, score) in &boards {
+            for ranked in [true, false] {
+                let board = format!("{board}-{ranked}");
+                let scores = answer.body["scores"].as_array().unwrap();
+                let last = scores.iter().rfind(|new| new["board"] == *board).unwrap();
+                assert_eq!((&last["index"], last["score"].as_f64()), (&json!(2), score.as_f64()), "{board}");
+                assert_eq!(site.client.score(&board, "u").await.as_f64(), score.as_f64(), "{board}");
+            }
+        }
+    }
+}
+
+#[actix_web::test]
+async fn one_person_one_like_however_often_they_click() {
+    let site = site(&[("likes", "COUNT_DISTINCT(24h, like, post, user)")]).await;
+    let click = |at: &str, retract: bool| {
+        let fields = json!({"post": "p", "user": "u"});
+        json!({"type": "like", "fields": fields, "at": format!("2026-01-02T10:0{at}:00Z"), "retract": retract})
+    };
+    for (event, score) in [
+        (click("1", false), 1),
+        (click("2", false), 1),
+        (click("4", true), 0),
+        // The like before the un-like, late, does not bring it back; one after it does.
+        (click("3", false), 0),
+        (click("5", false), 1),
+    ] {
+        assert_eq!(send(&site.client, event.clone()).await.body["accepted"], 1);
+        assert_eq!(site.client.score("likes", "p").await, score, "{event}");
+    }
+}
+
+#[actix_web::test]
+async fn more_than_one_portion_reads_as_one() {
+    let site = site(&[("a", "COUNT(24h, e, s)"), ("b", "COUNT(24h, e, s)"), ("c", "SUM(24h, e, v, s)")]).await;
+    let event = |n: usize| match n {
+        39_999 => r#"{"type":"e","fields":{"s":"x"}}"#,
+        20_000 => r#"{"type":"none"}"#,
+        30_000 => "5",
+        _ => r#"{"type":"e","fields":{"s":"x","v":2}}"#,
+    };
+    let events: Vec<_> = (0..40_000).map(event).collect();
+    let body = format!("{{\"events\":[{}]}}", events.join(","));
+    let answer = site.client.send(Method::POST, "/v1/events", Some("application/json"), body).await;
+    let expected = [rejection(30_000, "", "", "invalid_event"), rejection(39_999, "c", "v", "missing_field")];
+    assert_eq!((answer.status, rejections(&answer)), (200, expected.to_vec()));
+    assert_eq!((&answer.body["accepted"], &answer.body["unknown"]), (&json!(39_998), &json!(1)));
+    assert_eq!(site.client.score("c", "x").await, 2 * 39_997);
+}

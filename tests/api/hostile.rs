@@ -28,6 +28,10 @@ fn hostile() -> impl Strategy<Value = Hostile> {
         Just("\"COUNT(24h, a, b)\"".to_owned()),
         Just("\"1h\"".to_owned()),
         Just("\"like\"".to_owned()),
+        Just("\"b\"".to_owned()),
+        Just("\"COUNT(24h, like, post_id) > 3 * amount\"".to_owned()),
+        Just("\"weighted\"".to_owned()),
+        Just("{\"board\":\"b\",\"subject\":\"x\"}".to_owned()),
         Just("true".to_owned()),
     ];
     let key = prop_oneof![
@@ -53,6 +57,25 @@ fn hostile() -> impl Strategy<Value = Hostile> {
         Just("sum"),
         Just("count"),
         Just("retract"),
+        Just("ranked"),
+        Just("keep"),
+        Just("mode"),
+        Just("min_samples"),
+        Just("max_values"),
+        Just("stamp"),
+        Just("rule"),
+        Just("rules"),
+        Just("name"),
+        Just("record"),
+        Just("queries"),
+        Just("board"),
+        Just("last"),
+        Just("from"),
+        Just("as_of"),
+        Just("edge"),
+        Just("hop"),
+        Just("to"),
+        Just("most"),
         Just("x"),
     ];
     let json = json.prop_recursive(3, 12, 4, move |inner| {
@@ -66,7 +89,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     });
     let body = prop_oneof![prop::collection::vec(any::<u8>(), 0..200), json.prop_map(String::into_bytes)];
     let part = "([a-z0-9]|%[0-9a-fA-F]{2}|%[a-z]|[-._~!$&'()*+,;=:@{}]){1,12}";
-    let query = "((limit|offset|last|from|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
+    let query = "((limit|offset|last|from|as_of|edge|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|weighted|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
     let kind = prop::sample::select(vec![None, Some("application/json"), Some("application/x-ndjson"), Some("text/x")]);
     let board = prop_oneof![3 => Just("b".to_owned()), 1 => part];
     (0..registered(true).len(), board, part, query, kind, body).prop_map(

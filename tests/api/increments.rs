@@ -187,3 +187,41 @@ async fn a_field_of_another_metric_is_refused_by_the_board_as_it_is_now() {
     let answer = other.add("b", retraction).await;
     assert_eq!((answer.status, &answer.body["rejected"][0]["code"]), (200, &json!("retraction_unsupported")));
 }
+
+#[actix_web::test]
+async fn every_metric_counts_what_is_sent_to_its_board() {
+    let site = Site::new().await;
+    for (board, metric, items, score) in [
+        ("avg", "AVG(24h, e, v, s)", vec![json!(1), json!(2)], json!(1.5)),
+        ("min", "MIN(24h, e, v, s)", vec![json!(3), json!(-2), json!(5)], json!(-2)),
+        ("max", "MAX(24h, e, v, s)", vec![json!(3), json!(-2), json!(5)], json!(5)),
+        ("exact", "COUNT_DISTINCT(24h, e, s, v)", vec![json!("u"), json!(7), json!("7"), json!("é")], json!(3)),
+        ("about", "APPROX_COUNT_DISTINCT(24h, e, s, v)", vec![json!("u"), json!(7), json!("7")], json!(2)),
+    ] {
+        assert_eq!(site.client.define(board, metric, "1h").await.status, 201);
+        let sent: Vec<_> = items.iter().map(|value| json!({"subject": "a", "value": value})).collect();
+        let path = format!("/v1/boards/{board}/increments?return=score");
+        let answer = site.client.post(&path, json!({"increments": sent})).await;
+        assert_eq!(answer.body["accepted"], items.len(), "{answer:?}");
+        assert_eq!(answer.body["scores"].as_array().unwrap().last().unwrap()["score"], score, "{answer:?}");
+        assert_eq!(site.client.score(board, "a").await, score, "{board}");
+    }
+    let at = "2026-01-02T10:00:00Z";
+    for (board, value, score) in [("avg", json!(1), json!(2)), ("exact", json!("u"), json!(2))] {
+        let seen = json!({"subject": "b", "value": value, "at": at});
+        let undone = json!({"subject": "b", "value": value, "at": at, "retract": true});
+        for item in [seen, undone] {
+            assert_eq!(site.client.add(board, item).await.body["accepted"], 1);
+        }
+        let nothing = if board == "avg" { Value::Null } else { json!(0) };
+        assert_eq!(site.client.score(board, "b").await, nothing, "{board}");
+        let undone = json!({"subject": "a", "value": value, "at": "2026-01-02T10:07:00Z", "retract": true});
+        assert_eq!(site.client.add(board, undone).await.body["accepted"], 1);
+        assert_eq!(site.client.score(board, "a").await, score, "{board}");
+    }
+    // A mean that nobody has enough measurements for says nothing, and is no error.
+    let definition = json!({"metric": "AVG(24h, e, v, s)", "slot": "1h", "min_samples": 2});
+    site.client.put("/v1/boards/rare", definition).await;
+    let once = site.client.post("/v1/boards/rare/increments?return=score", json!({"subject": "a", "value": 4})).await;
+    assert_eq!(once.body["scores"], json!([{"index": 0, "subject": "a", "score": null}]), "{once:?}");
+}

@@ -56,3 +56,80 @@ async fn a_sample_alone_of_the_wrong_shape_is_a_refusal() {
     let codes: Vec<_> = answer.body["rejected"].as_array().unwrap().iter().map(|r| r["code"].clone()).collect();
     assert_eq!(codes, ["missing_at", "invalid_sample", "too_late", "too_early"], "{answer:?}");
 }
+
+#[actix_web::test]
+async fn a_sample_sets_and_sending_it_again_changes_nothing() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "a", "b"]).await;
+    let sample = |amount: i64| json!({"subject": "a", "at": "2026-01-02T10:01:00Z", "amount": amount});
+    for (amount, score) in [(412, 412), (412, 412), (7, 7)] {
+        let path = "/v1/boards/b/samples?return=score";
+        let answer = site.client.put(path, sample(amount)).await;
+        assert_eq!(
+            answer.body,
+            json!({"accepted": 1, "duplicates": 0, "rejected": [],
+                "scores": [{"index": 0, "subject": "a", "score": score}]})
+        );
+        let page = site.client.get("/v1/boards/b/rankings").await;
+        assert_eq!(page.body["items"][0], json!({"rank": 1, "subject": "a", "score": score}));
+    }
+    // An increment after it adds to it, another slot is another sample, and 0 empties a slot.
+    site.client.count("b", &["a"]).await;
+    let earlier = json!({"subject": "a", "at": "2026-01-02T08:00:00Z", "amount": 100});
+    assert_eq!(set(&site.client, "b", earlier).await.body["accepted"], 1);
+    assert_eq!(site.client.score("b", "a").await, 108);
+    assert_eq!(set(&site.client, "b", sample(0)).await.body["accepted"], 1);
+    assert_eq!(site.client.score("b", "a").await, 100);
+}
+
+#[actix_web::test]
+async fn each_metric_is_set_by_what_it_holds() {
+    let site = Site::new().await;
+    for metric in ["AVG", "MIN", "MAX"] {
+        let definition = json!({"metric": format!("{metric}(2h, measured, v, sensor)"), "slot": "1h", "decimals": 1});
+        define(&site, &metric.to_lowercase(), definition).await;
+    }
+    let at = ["2026-01-02T09:00:00Z", "2026-01-02T10:00:00Z"];
+    for (board, samples, score) in [
+        ("avg", [json!({"sum": 10.5, "count": 3}), json!({"sum": 4.5, "count": 2})], 3.0),
+        ("min", [json!({"value": -1.5}), json!({"value": 3})], -1.5),
+        ("max", [json!({"value": -1.5}), json!({"value": 3})], 3.0),
+    ] {
+        let samples: Vec<Value> = samples
+            .into_iter()
+            .zip(at)
+            .map(|(mut sample, at)| {
+                sample["subject"] = json!("a");
+                sample["at"] = json!(at);
+                sample
+            })
+            .collect();
+        for _ in 0..2 {
+            let answer = set(&site.client, board, json!({"samples": samples})).await;
+            assert_eq!(answer.body["accepted"], 2, "{answer:?}");
+            assert_eq!(site.client.score(board, "a").await.as_f64(), Some(score), "{board}");
+        }
+    }
+    // A correction may make an extreme worse.
+    let worse = json!({"subject": "a", "at": at[1], "value": -7});
+    assert_eq!(set(&site.client, "max", worse).await.body["accepted"], 1);
+    assert_eq!(site.client.score("max", "a").await.as_f64(), Some(-1.5));
+    let nothing = json!({"samples": [{"subject": "a", "at": at[0], "sum": 0, "count": 0}, {"subject": "a", "at": at[1],
+        "sum": 0, "count": 0}]});
+    assert_eq!(set(&site.client, "avg", nothing).await.body["accepted"], 2);
+    assert_eq!(site.client.score("avg", "a").await, Value::Null);
+}
+
+#[actix_web::test]
+async fn a_stamp_at_the_end_belongs_to_the_slot_before() {
+    let site = Site::new().await;
+    let definition = json!({"metric": "COUNT(1h, calls, host)", "slot": "1m", "stamp": "end"});
+    define(&site, "b", definition).await;
+    let text = "{\"subject\":\"a\",\"at\":\"2026-01-02T10:02:00Z\",\"amount\":1}\n".repeat(2_500)
+        + "{\"subject\":\"a\",\"at\":\"2026-01-02T10:02:00Z\",\"amount\":5}\n";
+    let answer = site.client.send(Method::PUT, "/v1/boards/b/samples", Some("application/x-ndjson"), text).await;
+    assert_eq!(answer.body["accepted"], 2_501, "{answer:?}");
+    let standing = site.client.get("/v1/boards/b/subjects/a").await;
+    assert_eq!(standing.body["score"], 5);
+    assert_eq!(standing.body["slots"][0]["from"], "2026-01-02T10:01:00Z", "{standing:?}");
+}

@@ -154,19 +154,19 @@ async fn a_mean_shows_what_it_is_of() {
     happen(&site, "rating", &[rated("2026-01-02T09:30:00Z", 2.5), rated("2026-01-02T10:01:00Z", 4.0)]).await;
     let too_few = site.client.get("/v1/boards/films/subjects/f").await.body;
     assert_eq!((&too_few["score"], &too_few["rank"]), (&Value::Null, &Value::Null), "{too_few}");
-    happen(&site, "rating", &[rated("2026-01-02T10:02:00Z", 1.5)]).await;
+    happen(&site, "rating", &[rated("2026-01-02T10:02:00Z", 2.5)]).await;
     let standing = site.client.get("/v1/boards/films/subjects/f").await.body;
     assert_eq!(standing["rank"], 1);
-    assert_eq!(standing["score"], json!(8.0 / 3.0));
+    assert_eq!(standing["score"], 3);
     assert_eq!(
         standing["slots"],
         json!([
             {"from": "2026-01-02T09:00:00Z", "to": "2026-01-02T10:00:00Z", "count": 1, "sum": 2.5, "value": 2.5},
-            {"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "count": 2, "sum": 5.5, "value": 2.75},
+            {"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "count": 2, "sum": 6.5, "value": 3.25},
         ])
     );
     let whole = window(&site, "films", "f", "").await.body;
-    assert_eq!((&whole["count"], &whole["sum"], &whole["value"]), (&json!(3), &json!(8), &json!(8.0 / 3.0)));
+    assert_eq!((&whole["count"], &whole["sum"], &whole["value"]), (&json!(3), &json!(9), &json!(3)));
     let nobody = window(&site, "films", "nobody", "").await.body;
     assert_eq!((&nobody["count"], &nobody["sum"], &nobody["value"]), (&json!(0), &json!(0), &Value::Null));
 }
@@ -246,6 +246,10 @@ async fn a_window_that_begins_with_the_first_event_is_the_subjects_own() {
     let own = window(&site, "transfers", "c", "?last=1h").await.body;
     let bounds = json!({"from": "2026-01-02T10:05:00Z", "to": "2026-01-02T11:05:00Z", "slots": 1});
     assert_eq!((&own["value"], &own["window"]), (&json!(30.75), &bounds));
+    let standing = site.client.get("/v1/boards/transfers/subjects/c").await.body;
+    assert_eq!((&standing["score"], &standing["window"]), (&json!(30.75), &bounds));
+    let slot = json!({"from": "2026-01-02T10:05:00Z", "to": "2026-01-02T11:05:00Z", "count": 30.75});
+    assert_eq!(standing["slots"], json!([slot]));
     // A rule about just this window is served by it.
     let rule = json!({"rule": "SUM(60m, transfer, amount, customer) > 30", "fields": {"customer": "c"}});
     assert_eq!(site.client.post("/v1/evaluate", rule).await.body["hit"], true);

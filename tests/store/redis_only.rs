@@ -4,6 +4,7 @@ mod calls;
 mod damage;
 mod faults;
 mod instances;
+mod metrics;
 mod proxy;
 
 use std::sync::Arc;

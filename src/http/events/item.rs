@@ -102,6 +102,13 @@ impl EventItem<'_> {
     }
 }
 
+/// Reads the `fields` of a body that is about an event without sending one; what no metric can read is left out.
+pub(super) fn fields(raw: &RawValue) -> Result<Fields, Flaw> {
+    // A value of any kind can be read; what is wrong with it is judged.
+    let sent: SentFields<'_> = serde_json::from_str(raw.get()).unwrap_or(SentFields::AreNot);
+    sent.judge().map(|(fields, _)| fields)
+}
+
 fn kind(text: Text<'_>) -> Result<Box<str>, Flaw> {
     let shape = |detail: &str| Err(Flaw::shape(ItemCode::InvalidType, "type", detail));
     let value = |detail: String| Err(Flaw::value(ItemCode::InvalidType, "type", detail));

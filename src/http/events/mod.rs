@@ -5,9 +5,10 @@ mod receipt;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
+use serde_json::value::RawValue;
 
-use self::item::EventItem;
-use self::receipt::{EventsReceipt, JudgedEvents};
+use self::item::{EventItem, SentEvent};
+use self::receipt::JudgedEvents;
 use super::body::{self, Format};
 use super::codes::Code;
 use super::increments::{Returned, no_scores_of_streams, returned};
@@ -15,9 +16,10 @@ use super::intake::{self, Line, OneOrMany, Place, stream, unsound};
 use super::meters::EventTally;
 use super::problem::Problem;
 use super::{HttpState, answer};
+use crate::board::{Event, Fields};
 use crate::service::{self, EventOutcome};
 
-pub(super) use self::receipt::EventCounts;
+pub(super) use self::receipt::{EventCounts, EventsReceipt};
 
 /// The most events of one request that asks for scores: each has one on every board that counts it.
 const MOST_WITH_SCORES: usize = 10_000;
@@ -139,6 +141,25 @@ async fn count(state: &HttpState, mut judged: JudgedEvents, return_scores: bool)
     state.service.record_each(&events, return_scores, each).await?;
     receipt.settle_rest(judged);
     Ok(receipt)
+}
+
+/// The fields of an event that a body is about, without sending it.
+pub(super) fn fields(raw: Option<&RawValue>) -> Result<Fields, Problem> {
+    let Some(raw) = raw else { return Ok(Fields::default()) };
+    item::fields(raw).map_err(|flaw| match flaw.of_shape || flaw.field == "fields" {
+        true => Problem::field("fields", flaw.detail),
+        false => Problem::field(&format!("fields.{}", flaw.field), flaw.detail),
+    })
+}
+
+/// What became of an event that was counted on the way of another request.
+pub(super) fn receipt_of_one(event: Event, outcome: EventOutcome, tally: &EventTally) -> EventsReceipt {
+    let (mut receipt, mut judged) = (EventsReceipt::new(false), JudgedEvents::new(Place::Index, 1));
+    let kind = event.kind.clone();
+    judged.take(0, Ok(SentEvent { event, nested: Vec::new() }));
+    receipt.settle(&mut judged, 0, &kind, outcome);
+    tally.record(EventCounts::default(), receipt.counts());
+    receipt
 }
 
 /// The lines of a stream.

@@ -99,7 +99,7 @@ struct EventScore {
     #[schema(schema_with = subject_schema)]
     subject: Subject,
     /// The new score; null where the metric says nothing of the subject yet.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     score: Option<Shown>,
 }
 

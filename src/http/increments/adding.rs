@@ -22,6 +22,8 @@ use crate::store::{Batch, Increment, Outcome, StoreError};
 pub(in crate::http) struct Sort {
     pub(in crate::http) judge_body: fn(&[u8], &Board) -> Result<Judged, Unjudged>,
     pub(in crate::http) judge_line: fn(Line<'_>, &Board) -> Result<Increment, Flaw>,
+    /// The later of two holds, so that a stream has to be taken in order.
+    pub(in crate::http) in_order: bool,
     /// Refuses a board that takes none of them.
     pub(in crate::http) admit: fn(&Board) -> Result<(), Problem>,
 }
@@ -213,6 +215,10 @@ impl stream::Intake for Lines<'_> {
     type Portion = Judged;
     type Answer = Vec<Outcome>;
     type Receipt = Receipt;
+
+    fn in_flight(&self) -> usize {
+        if self.sort.in_order { 1 } else { stream::IN_FLIGHT }
+    }
 
     fn portion(&self, lines: usize) -> Judged {
         let mut judged = Judged::new(Place::Line);

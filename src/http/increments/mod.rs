@@ -23,6 +23,7 @@ pub(super) use self::receipt::{Counts, Receipt};
 const INCREMENTS: Sort = Sort {
     judge_body: |body, board| judge_body::<IncrementItem<'_>>(body, board),
     judge_line: |line, board| judge_line::<IncrementItem<'_>>(line, board),
+    in_order: false,
     admit: |_| Ok(()),
 };
 

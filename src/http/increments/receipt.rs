@@ -63,7 +63,7 @@ pub(super) struct NewScore {
     #[schema(schema_with = subject_schema)]
     pub(super) subject: Subject,
     /// The new score; null where the metric says nothing of the subject yet.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     pub(super) score: Option<Shown>,
 }
 

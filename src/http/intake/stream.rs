@@ -20,8 +20,8 @@ use crate::service::{self, ServiceError};
 /// Lines in a portion.
 const PORTION: usize = 1_000;
 
-/// Portions with the store at a time.
-const IN_FLIGHT: usize = 4;
+/// Portions with the store at a time, where it does not matter which it takes first.
+pub(in crate::http) const IN_FLIGHT: usize = 4;
 
 /// What the lines of a stream are, and what is done with them.
 pub(in crate::http) trait Intake {
@@ -31,6 +31,11 @@ pub(in crate::http) trait Intake {
     type Answer;
     /// What became of the stream so far.
     type Receipt: Default;
+
+    /// How many portions the store may be given at a time: 1 where the later of two lines has to hold.
+    fn in_flight(&self) -> usize {
+        IN_FLIGHT
+    }
 
     /// A portion with room for so many lines.
     fn portion(&self, lines: usize) -> Self::Portion;
@@ -85,7 +90,7 @@ pub(in crate::http) async fn take<I: Intake>(
     let mut in_flight = FuturesOrdered::new();
     let mut ended = false;
     loop {
-        while in_flight.len() < IN_FLIGHT
+        while in_flight.len() < intake.in_flight()
             && let Some(open) = full.pop_front()
         {
             in_flight.extend(send(intake, open));

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod examples;
+mod questions;
 mod schemas;
 
 use std::collections::BTreeMap;
@@ -27,10 +28,9 @@ use super::{
     values, welcome, windows,
 };
 
-pub(super) use bodies::{
-    ClockBody, DefinitionBody, EvaluateBody, EventsBody, IncrementsBody, LookupBody, QueriesBody, SamplesBody,
-};
+pub(super) use bodies::{ClockBody, DefinitionBody, EventsBody, IncrementsBody, LookupBody, SamplesBody};
 pub(super) use examples::board as board_example;
+pub(super) use questions::{EvaluateBody, QueriesBody};
 pub(super) use schemas::{
     board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
     mode as mode_schema, operand as operand_schema, order as order_schema, problem as problem_schema,

@@ -48,8 +48,7 @@ pub(in crate::http) fn value() -> Object {
 pub(in crate::http) fn fields() -> Object {
     let what = "The fields of an event: texts, numbers (read exactly), true and false. Null, lists and objects are as \
                 good as absent. At most 256.";
-    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
-    let value = ObjectBuilder::new().schema_type(types).build();
+    let value = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
     ObjectBuilder::new()
         .schema_type(Type::Object)
         .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))

@@ -16,6 +16,7 @@ use crate::board::{Board, Kind, Mode};
 const SAMPLES: Sort = Sort {
     judge_body: |body, board| judge_body::<SampleItem<'_>>(body, board),
     judge_line: |line, board| judge_line::<SampleItem<'_>>(line, board),
+    in_order: true,
     admit,
 };
 

@@ -12,7 +12,10 @@ use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestam
 use crate::store::{Entry, Increment};
 
 /// The most entries of one script: about 2 ms of the server's time.
-pub(super) const LANE: usize = 200;
+const LANE: usize = 200;
+/// The most cells that one script puts together into scores, and the most sketches.
+const CELLS: usize = 4_000;
+const SKETCHES: usize = 40;
 
 /// On a ranked COUNT_DISTINCT board the slots that most likely hold what is seen again, so that the script need not
 /// ask for them.
@@ -45,6 +48,17 @@ struct Verb<'a> {
 enum Word<'a> {
     Number(i64),
     Text(&'a str),
+}
+
+/// The most entries of one call. Unranked boards keep no scores, so that each one wanted takes a look at every slot.
+pub(super) fn lane(board: &Board, scored: bool) -> usize {
+    let looked_at = match board.kind() {
+        _ if board.is_ranked() || !scored || board.definition().mode == Mode::FromFirst => return LANE,
+        Kind::Distinct => return LANE,
+        Kind::Sketch => SKETCHES,
+        Kind::Sum | Kind::Mean | Kind::Min | Kind::Max => CELLS,
+    };
+    (looked_at / board.kept() as usize).clamp(1, LANE)
 }
 
 impl Encoder<'_, '_> {
@@ -185,5 +199,26 @@ impl Encoder<'_, '_> {
                 Verb { verb: if retracts { "gone" } else { "seen" }, a: Word::Text(value.as_str()), b: 0 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    #[test]
+    fn scores_that_take_a_look_at_every_slot_make_calls_smaller() {
+        let lane = |metric: &str, ranked, scored| {
+            let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1m".parse().unwrap()) };
+            lane(&Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap(), scored)
+        };
+        assert_eq!(lane("SUM(2000m, e, v, s)", true, true), LANE);
+        assert_eq!(lane("SUM(2000m, e, v, s)", false, false), LANE);
+        assert_eq!(lane("SUM(2000m, e, v, s)", false, true), 1);
+        assert_eq!(lane("SUM(3m, e, v, s)", false, true), LANE);
+        assert_eq!(lane("SUM(99m, e, v, s)", false, true), 40);
+        assert_eq!(lane("COUNT_DISTINCT(2000m, e, s, c)", false, true), LANE);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(3m, e, s, c)", false, true), 10);
     }
 }

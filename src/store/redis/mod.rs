@@ -9,11 +9,33 @@
 //! | `P:1:clock` | hash | `mode`; `now` of a simulated clock |
 //! | `P:1:{b}:meta` | hash | `generation`, `definition` (JSON), `head`, `floor`, `dropped`, `cursor`, `stepper`, `stepped` |
 //! | `P:1:{b}:g:i` | sorted set | start of every slot that exists, by itself |
-//! | `P:1:{b}:g:s:<start>` | hash | a slot: subject to amount; never 0 |
-//! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score; never 0 |
+//! | `P:1:{b}:g:s:<start>` | hash | ranked boards, a slot: subject to cell |
+//! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score; on boards that say 0 of the unknown never 0 |
+//! | `P:1:{b}:g:t` | hash | ranked AVG, MIN, MAX and APPROX_COUNT_DISTINCT: subject to total of its cells |
+//! | `P:1:{b}:g:u:<subject>` | hash | unranked boards: start of slot to cell, and `f`; `from_first`: `s`, `a` |
+//! | `P:1:{b}:g:v:<subject>` | sorted set | COUNT_DISTINCT: value by the time it was last seen |
+//! | `P:1:{b}:g:x:<subject>` | sorted set | COUNT_DISTINCT: `t` and value by time of retraction; `c` by that of the latest value dropped |
 //! | `P:1:{b}:g:d:<n>` | hash | dedupe bucket: subject, zero byte, id to time of arrival |
 //! | `P:1:{b}:g:b` | sorted set | number of every dedupe bucket that exists, by itself |
 //! | `P:1:{b}:g:o:<writer>:<lane>` | string | last operation with its reply; gone after 5 minutes |
+//!
+//! A *cell* is what a subject has in a slot, a *total* what its cells come to:
+//!
+//! | metric | cell | total | score |
+//! |---|---|---|---|
+//! | COUNT, SUM | the amount, never 0 | none | the sum |
+//! | AVG | `sum,count`, never `0,0` | `sum,count` | one divided by the other |
+//! | MIN, MAX | the slot's own extreme | the slots whose extreme beats every later one's, 16 bytes each | the first of them |
+//! | COUNT_DISTINCT | how many values were last seen in the slot; unranked none | none | the sum; unranked a count of times |
+//! | APPROX_COUNT_DISTINCT | a sketch, 2,048 bytes at most | all of them merged | its estimate |
+//!
+//! Cells and totals are written by `change.lua`, put together of what all kinds share, `cells/` (where cells are),
+//! `standing/` (what follows for the ranking) and `change/` (what an entry does); only amounts added to ranked sums,
+//! the most frequent by far, have a script made for them, `write.lua`. `kind/` is how cells combine.
+//!
+//! The keys of single subjects cannot be listed without a scan of the keyspace. On a system clock they go by
+//! themselves some time after the last of what they hold has left the window; a simulated clock, which the server
+//! knows nothing of, sets no such time. An undefined board's are never met again, for they carry its generation.
 //!
 //! Slots at or above `floor` are live, those below are sealed and retire. Slots below `dropped` were dropped with
 //! the ranking when all had expired: they are deleted whole, and no sum contains them. `cursor` is where the next
@@ -22,7 +44,7 @@
 //! Everything about a board is changed through scripts only (`lua/`), each atomic. Each first makes sure of the
 //! generation, reads the clock and advances the window, which the caller computes and the script checks: Lua
 //! needs no calendar, and no two instances need agree on the time. See `session` for how calls are repeated,
-//! `combine` for how writes are gathered, `write` for how a lost reply is made good.
+//! `combine` for how writes are gathered, `write` for how a lost reply is made good, `slices` for how slots are read.
 
 mod boards;
 mod change;

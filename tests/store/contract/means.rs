@@ -167,3 +167,32 @@ pub async fn means_answer_scores_and_count_ids_once(site: Site) {
         assert_eq!(scores, [counted(7, 2), Outcome::Duplicate { score: mean(7, 2) }, counted(7, 2), counted(0, 1)]);
     }
 }
+
+pub async fn means_that_cancel_out_are_kept_in_their_slots(site: Site) {
+    let (seven, eight) = ("2026-01-01T07:10:00Z", "2026-01-01T08:10:00Z");
+    let boards = site.both(METRIC, "1h").await;
+    for board in &boards {
+        site.count(board, vec![plus("a", 4).at(seven), plus("a", 4).at(eight).undone(), plus("b", 1)]).await;
+        assert_eq!(site.value(board, "a").await, None);
+        assert_eq!(site.slots(board, "a").await.len(), 2);
+    }
+    site.audit(&boards[0]).await;
+    // What is left owes one, and the next measurement pays it.
+    site.clock("2026-01-01T10:00:00Z").await;
+    for board in &boards {
+        assert_eq!(site.value(board, "a").await, None);
+        assert_eq!(site.slots(board, "a").await.len(), 1);
+    }
+    site.audit(&boards[0]).await;
+    for board in &boards {
+        site.count(board, vec![plus("a", 3), plus("a", 9)]).await;
+        assert_eq!(site.value(board, "a").await, mean(8, 1));
+    }
+    site.audit(&boards[0]).await;
+    site.clock("2026-01-01T11:00:00Z").await;
+    for board in &boards {
+        assert_eq!(site.value(board, "a").await, mean(12, 2));
+    }
+    assert_eq!(site.means(&boards[0]).await, [(1, "a".to_owned(), 6.0), (2, "b".to_owned(), 1.0)]);
+    site.audit(&boards[0]).await;
+}

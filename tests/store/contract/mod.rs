@@ -161,6 +161,7 @@ contract! {
         means::means_are_the_same_to_the_last_bit,
         means::means_stay_within_their_bound,
         means::means_are_retracted_in_the_slot_of_their_twin,
+        means::means_that_cancel_out_are_kept_in_their_slots,
         means::means_answer_scores_and_count_ids_once,
         extremes::an_extreme_is_the_best_of_all_slots,
         extremes::an_extreme_leaves_with_its_slot,

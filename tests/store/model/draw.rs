@@ -36,7 +36,7 @@ const ZONES: [&str; 6] =
 impl Sequence {
     pub fn from_seed(seed: u64) -> Sequence {
         let mut rng = StdRng::seed_from_u64(seed);
-        let boards: Vec<Definition> = (0..rng.random_range(1..=2)).map(|_| any_definition(&mut rng)).collect();
+        let boards: Vec<Definition> = (0..rng.random_range(1..=3)).map(|_| any_definition(&mut rng)).collect();
         let length = rng.random_range(15..=35);
         let steps = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
         Sequence { start: t(pick(&mut rng, &STARTS)), boards, steps }
@@ -103,9 +103,9 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
             Step::Flood { board, who: any_subject(rng), values: pick(rng, &[5, 40, 300, 1_500]), at, through }
         }
         3..6 => {
-            let boards = (0..rng.random_range(0..=4)).map(|_| rng.random_range(0..boards.len()));
-            let boards: Vec<usize> = boards.collect();
-            Step::AddAll { batches: boards.into_iter().map(|board| (board, any_items(rng))).collect(), through }
+            // Each board once, as an event feeds it.
+            let fed: Vec<usize> = (0..boards.len()).filter(|_| rng.random_bool(0.8)).collect();
+            Step::AddAll { batches: fed.into_iter().map(|board| (board, any_items(rng))).collect(), through }
         }
         6..38 => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
         38..56 => Step::Clock(any_leap(rng, board)),

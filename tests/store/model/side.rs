@@ -89,9 +89,7 @@ impl Side {
         let store = self.instance(through);
         let mut sent = Vec::new();
         for (board, items) in batches {
-            // Of a board that is named twice, each answer may be of its own moment.
-            let once = batches.iter().filter(|(other, _)| other == board).count() == 1;
-            sent.push((self.boards[*board].clone(), self.batch(&self.boards[*board], items, once).await?));
+            sent.push((self.boards[*board].clone(), self.batch(&self.boards[*board], items, true).await?));
         }
         let added = store.add_all(sent).await;
         if added.len() != batches.len() {

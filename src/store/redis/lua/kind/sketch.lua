@@ -177,7 +177,7 @@ end
 -- Takes a cell away from the total. `others` answers the cells that stay, and is asked only where one of the total's
 -- ranks may have been this cell's. Answers whether that changed the total.
 local function withdraw(acc, _, cell, others)
-  local total, doubtful, is_doubtful = ranks_of(acc.text), {}, false
+  local total, doubtful, is_doubtful = ranks_of(total_of(acc) or ''), {}, false
   for register, rank in pairs(ranks_of(cell)) do
     if total[register] == rank then
       doubtful[register], is_doubtful = 0, true

@@ -10,8 +10,9 @@ local function load_totals(subjects)
   for first = 1, #subjects, 1000 do
     local texts = call('HMGET', TOTALS, unpack(subjects, first, math.min(first + 999, #subjects)))
     for i = 1, #texts do
-      local acc = texts[i] and read_total(texts[i])
-      if texts[i] and not acc then
+      -- None may be a total of nothing: cells that cancel each other out.
+      local acc = not texts[i] and new() or read_total(texts[i])
+      if not acc then
         return false
       end
       totals[first + i - 1] = acc
@@ -43,7 +44,7 @@ local function subtract(start, subjects, cells)
     done = done + 1
     subject = subjects[done]
     local acc = totals[done]
-    if acc and withdraw(acc, start, cells[done], others) then
+    if withdraw(acc, start, cells[done], others) then
       local total, score = total_of(acc), score_of(acc)
       if total then
         held[#held + 1] = subject

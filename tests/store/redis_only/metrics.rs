@@ -1,0 +1,390 @@
+//! Metrics that are more than a sum: what is stored for them, and that nothing of it is lost or doubled.
+
+use rolltop::board::{Mark, Mode, Sketch, Value};
+use rolltop::store::Ask;
+
+use super::proxy::{Fault, Proxy};
+use super::*;
+use crate::given::{With, definition, mean, sample, seen, unranked, value};
+
+async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
+    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+        Defined::Created(board) => board,
+        other => panic!("{other:?} instead of a new board"),
+    }
+}
+
+async fn score(store: &RedisStore, board: &Arc<Board>, who: &str) -> Option<Value> {
+    store.standing(board, &subject(who)).await.unwrap().score
+}
+
+fn hash(server: &RedisServer, key: &str) -> Vec<Vec<u8>> {
+    behind(server, &["HVALS", key])
+}
+
+/// Lua and Rust estimate, merge and store alike: sparse, dense, and when what was dense retires.
+#[tokio::test]
+async fn sketches_are_those_of_the_library_bit_for_bit() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define(&store, "about", "APPROX_COUNT_DISTINCT(3h, login, device, user)", "1h").await;
+        let marked = |sizes: &[std::ops::Range<u32>]| {
+            let mut sketch = Sketch::default();
+            for value in sizes.iter().cloned().flatten() {
+                sketch.mark(Mark::of(&format!("u{value}")));
+            }
+            sketch
+        };
+        let parts = [0..5_000, 4_900..5_300, 5_200..8_000];
+        for (hour, part) in parts.iter().enumerate() {
+            store.set_clock(t(START).plus_millis(hour as i64 * 3_600_000)).await.unwrap();
+            for step in part.clone().collect::<Vec<_>>().chunks(700) {
+                add(&store, &board, step.iter().map(|i| seen("d", &format!("u{i}")))).await;
+                let so_far = marked(&[0..*step.last().unwrap() + 1]);
+                assert_eq!(score(&store, &board, "d").await, exact(so_far.estimate()));
+            }
+            let slot = format!("*:s:{}", board.window_at(store.now().await.unwrap()).head.millis());
+            let slot = keys(&server, &slot).swap_remove(0);
+            assert_eq!(hash(&server, &slot), [marked(&parts[hour..=hour]).as_bytes()]);
+        }
+        let totals = keys(&server, "*:t").swap_remove(0);
+        assert_eq!(hash(&server, &totals), [marked(&parts).as_bytes()]);
+        assert_eq!(audit(&store, &board, false).await.1, []);
+        for retired in 1..=3 {
+            store.set_clock(t(START).plus_millis((2 + retired as i64) * 3_600_000)).await.unwrap();
+            roll_over(&store, &board).await;
+            let left = marked(&parts[retired..]);
+            assert_eq!(score(&store, &board, "d").await, exact(left.estimate()), "{retired} retired");
+            let expected: Vec<Vec<u8>> =
+                Some(left.as_bytes().to_vec()).filter(|text| !text.is_empty()).into_iter().collect();
+            assert_eq!(hash(&server, &totals), expected);
+        }
+    }
+}
+
+/// Ten boards of every kind: all has left before the first answer comes.
+#[tokio::test]
+async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let proxy = Proxy::start(server.port).await;
+        let store = RedisStore::connect(options(proxy.url(), ClockMode::Simulated(t(START)))).await.unwrap();
+        let mut batches = Vec::new();
+        for (ranked, prefix) in [(true, "r"), (false, "u")] {
+            for (nth, metric) in [
+                "COUNT(3h, e, s)",
+                "AVG(3h, e, v, s)",
+                "MAX(3h, e, v, s)",
+                "COUNT_DISTINCT(3h, e, s, c)",
+                "APPROX_COUNT_DISTINCT(3h, e, s, c)",
+            ]
+            .iter()
+            .enumerate()
+            {
+                let definition = Definition { ranked, ..definition(metric, "1h") };
+                let board = define_as(&store, &format!("{prefix}{nth}"), &definition).await;
+                let item = if nth < 3 { item("a", 1) } else { seen("a", "x") };
+                batches.push((board, batch([with_id(item, "event")])));
+            }
+        }
+        // The first time scripts are made known to the server.
+        let all_counted = |added: Vec<Result<Added, StoreError>>| {
+            added.into_iter().all(|added| matches!(added.unwrap().outcomes[..], [Outcome::Counted { score: Some(_) }]))
+        };
+        assert!(all_counted(store.add_all(batches.clone()).await));
+        for (_, batch) in &mut batches {
+            batch.increments[0] = with_id(batch.increments[0].clone(), "another");
+        }
+        let at_once = async |waiting: &mut (dyn Future<Output = ()> + Unpin)| {
+            let before = proxy.so_far();
+            proxy.hold(true);
+            let left = proxy.calls(before + 10);
+            let left = std::pin::pin!(left);
+            let both = futures_util::future::select(waiting, left).await;
+            let futures_util::future::Either::Right((_, waiting)) = both else { panic!("an answer was not held") };
+            proxy.hold(false);
+            waiting.await;
+            assert_eq!(proxy.so_far(), before + 10);
+        };
+        at_once(&mut Box::pin(async { assert!(all_counted(store.add_all(batches.clone()).await)) })).await;
+        // And so are ten questions.
+        let ask = |board: &Arc<Board>| Ask {
+            board: board.clone(),
+            subject: subject("a"),
+            reach: Reach::Slots(3),
+            as_of: None,
+        };
+        let asks: Vec<Ask> = batches.iter().map(|(board, _)| ask(board)).collect();
+        store.read(asks.clone()).await;
+        let one_each = async |asks: Vec<Ask>| {
+            let readings = store.read(asks).await;
+            assert!(readings.iter().all(|reading| reading.as_ref().unwrap().tallies.len() == 1));
+        };
+        at_once(&mut Box::pin(one_each(asks))).await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_whose_reply_is_lost_is_done_once() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let proxy = Proxy::start(server.port).await;
+        let store = RedisStore::connect(options(proxy.url(), ClockMode::Simulated(t(START)))).await.unwrap();
+        let board = define(&store, "mean", "AVG(3h, e, v, s)", "1h").await;
+        let counter = Definition { mode: Mode::FromFirst, ..unranked("SUM(1h, e, v, s)", "1h") };
+        let counter = define_as(&store, "counter", &counter).await;
+        for round in 1..=3 {
+            for (board, expected) in [(&board, mean(2 * round, round)), (&counter, exact(2 * round))] {
+                proxy.arm(Fault::Reset);
+                assert_eq!(add(&store, board, [item("a", 2)]).await.outcomes, [Outcome::Counted { score: expected }]);
+            }
+        }
+        assert_eq!(proxy.happened(), 6);
+        let slot = keys(&server, "*:s:*").swap_remove(0);
+        assert_eq!(hash(&server, &slot), [b"6,3"]);
+    }
+}
+
+#[tokio::test]
+async fn reading_an_unranked_board_is_one_look_at_one_key() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let sum = define_as(&store, "sum", &unranked("SUM(2000m, e, v, s)", "1m")).await;
+        let distinct = define_as(&store, "distinct", &unranked("COUNT_DISTINCT(2000m, e, s, c)", "1m")).await;
+        let now = store.now().await.unwrap();
+        let back = |minutes: i64| now.plus_millis(-60_000 * minutes);
+        add(&store, &sum, (0..2_000).map(|i| item("a", 1).at_time(back(i)))).await;
+        add(&store, &distinct, (0..2_000).map(|i| seen("a", &format!("u{i}")).at_time(back(i)))).await;
+        // Every slice of the subject, and nothing else of it.
+        assert_eq!(keys(&server, "*:u:*").len(), 1);
+        assert_eq!(behind::<u64>(&server, &["HLEN", &keys(&server, "*:u:a")[0]]), 2_001);
+        assert_eq!(behind::<u64>(&server, &["ZCARD", &keys(&server, "*:v:a")[0]]), 2_000);
+        assert_eq!(keys(&server, "*:x:*").len() + keys(&server, "*:s:*").len() + keys(&server, "*:r").len(), 0);
+        store.count(&sum, &subject("a"), Reach::Slots(1)).await.unwrap();
+        for (board, looks) in [(&sum, ["hgetall", "hmget"]), (&distinct, ["zcount", "zrangebyscore"])] {
+            for slots in [1, 30, 600, 2_000] {
+                behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+                let reading = store.count(board, &subject("a"), Reach::Slots(slots)).await.unwrap();
+                assert_eq!((reading.slots, reading.units()), (slots, i64::from(slots)));
+                let stats: String = behind(&server, &["INFO", "commandstats"]);
+                let calls = |name: &str| {
+                    let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+                    line.map_or(0, |rest| rest.split(',').next().unwrap().parse::<u64>().unwrap())
+                };
+                // One of them reads the board's meta key; times may be counted slot by slot.
+                let most = if board.name().as_str() == "sum" { 2 } else { u64::from(slots) + 3 };
+                assert_eq!(calls("evalsha"), 1, "{stats}");
+                assert!(looks.iter().map(|name| calls(name)).sum::<u64>() <= most, "{stats}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn slices_no_longer_kept_are_cleaned_up_at_writes() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define_as(&store, "sum", &unranked("SUM(3m, e, v, s)", "1m")).await;
+        let distinct = define_as(&store, "distinct", &unranked("COUNT_DISTINCT(3m, e, s, c)", "1m")).await;
+        for minute in 0..50_i64 {
+            store.set_clock(t(START).plus_millis(minute * 60_000)).await.unwrap();
+            add(&store, &board, [item("a", 1)]).await;
+            add(&store, &distinct, [seen("a", &format!("u{minute}"))]).await;
+            let (slices, values) = (keys(&server, "*:u:a").swap_remove(0), keys(&server, "*:v:a").swap_remove(0));
+            // Those kept, one that is due, and the field that says when it was cleaned.
+            assert!(behind::<u64>(&server, &["HLEN", &slices]) <= u64::from(board.kept()) + 2);
+            assert!(behind::<u64>(&server, &["ZCARD", &values]) <= 3);
+        }
+        let standing = store.standing(&board, &subject("a")).await.unwrap();
+        assert_eq!(sums(&standing.slots).len(), 3);
+        assert_eq!(store.remove(&board, &subject("a")).await.unwrap().live_slots, 3);
+        assert_eq!(store.remove(&distinct, &subject("a")).await.unwrap().score, exact(3));
+        assert_eq!(keys(&server, "*:u:*").len() + keys(&server, "*:v:*").len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn keys_of_single_subjects_go_by_themselves_on_a_system_clock() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = RedisStore::connect(options(server.url(), ClockMode::System)).await.unwrap();
+        let slices = define_as(&store, "slices", &unranked("SUM(3h, e, v, s)", "1h")).await;
+        let counter = Definition { mode: Mode::FromFirst, ..unranked("SUM(3h, e, v, s)", "1h") };
+        let counter = define_as(&store, "counter", &counter).await;
+        let distinct = define(&store, "distinct", "COUNT_DISTINCT(3h, e, s, c)", "1h").await;
+        add(&store, &slices, [item("a", 1)]).await;
+        add(&store, &counter, [item("a", 1)]).await;
+        let now = store.now().await.unwrap();
+        add(&store, &distinct, [seen("a", "x"), seen("a", "y").at_time(now).undone()]).await;
+        let own: Vec<String> = ["*:u:a", "*:v:a", "*:x:a"].iter().flat_map(|pattern| keys(&server, pattern)).collect();
+        assert_eq!(own.len(), 4, "{own:?}");
+        for key in own {
+            let left: i64 = behind(&server, &["PTTL", &key]);
+            assert!((3 * 3_600_000..8 * 3_600_000).contains(&left), "{key}: {left} ms");
+        }
+        let simulating = RedisServer::start(&engine);
+        let store = simulated(&simulating).await;
+        let slices = define_as(&store, "slices", &unranked("SUM(3h, e, v, s)", "1h")).await;
+        add(&store, &slices, [item("a", 1)]).await;
+        assert_eq!(behind::<i64>(&simulating, &["PTTL", &keys(&simulating, "*:u:a")[0]]), -1);
+    }
+}
+
+/// Slots that the call did not name are asked for: far back, of values seen again and of values dropped.
+#[tokio::test]
+async fn values_are_found_in_whichever_slot_counts_them() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let wide = Definition { max_values: Some(3), ..definition("COUNT_DISTINCT(500m, e, s, c)", "1m") };
+        let board = define_as(&store, "wide", &wide).await;
+        for (minute, name) in [(0, "a"), (100, "b"), (200, "c")] {
+            store.set_clock(t(START).plus_millis(minute * 60_000)).await.unwrap();
+            add(&store, &board, [seen("d", name)]).await;
+        }
+        store.set_clock(t(START).plus_millis(400 * 60_000)).await.unwrap();
+        // `a` moves up, `b` is the oldest then and is dropped for `e`, `c` is taken back.
+        let now = store.now().await.unwrap();
+        let outcomes =
+            add(&store, &board, [seen("d", "a"), seen("d", "e"), seen("d", "c").at_time(now).undone()]).await;
+        assert_eq!(outcomes.outcomes, [counted(2), counted(2), counted(2)]);
+        let standing = store.standing(&board, &subject("d")).await.unwrap();
+        assert_eq!((sums(&standing.slots), standing.capped), (vec![(standing.frame.window.head, 2)], true));
+        assert_eq!(keys(&server, "*:s:*").len(), 1, "the slots that were emptied are gone");
+        let values = store.values(&board, &subject("d"), 0, 10).await.unwrap();
+        let names: Vec<_> = values.items.iter().map(|(name, _)| name.clone()).collect();
+        assert_eq!((values.total, names), (2, vec![value("e"), value("a")]));
+        assert_eq!(audit(&store, &board, false).await.1, []);
+    }
+}
+
+/// A sample that makes a slot worse brings back slots it had beaten, whichever instance made them.
+#[tokio::test]
+async fn a_worse_sample_looks_at_every_slot() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (store, other) = (simulated(&server).await, simulated(&server).await);
+        let board = define(&store, "most", "MAX(60m, e, v, s)", "1m").await;
+        for (minute, amount) in [(0, 5), (10, 9), (20, 7), (30, 3)] {
+            let now = t(START).plus_millis(minute * 60_000);
+            store.set_clock(now).await.unwrap();
+            let store = if minute % 20 == 0 { &store } else { &other };
+            add(store, &board, [item("a", amount)]).await;
+        }
+        let worse = |amount| sample("a", amount, "2026-01-01T00:40:00Z");
+        assert_eq!(add(&store, &board, [worse(6)]).await.outcomes, [counted(7)]);
+        assert_eq!(
+            add(&other, &board, [worse(2), sample("a", -1, "2026-01-01T00:50:00Z")]).await.outcomes,
+            [counted(5); 2]
+        );
+        assert_eq!(audit(&store, &board, false).await.1, []);
+        let standing = store.standing(&board, &subject("a")).await.unwrap();
+        let amounts: Vec<i64> = sums(&standing.slots).iter().map(|(_, amount)| *amount).collect();
+        assert_eq!(amounts, [5, 2, -1, 3]);
+        // The one of 5 retires; the staircase says who is next.
+        store.set_clock(t("2026-01-01T01:30:00Z")).await.unwrap();
+        roll_over(&store, &board).await;
+        assert_eq!(score(&store, &board, "a").await, exact(3));
+    }
+}
+
+#[tokio::test]
+async fn damage_to_cells_and_totals_is_told_found_and_repaired() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        for (nth, metric) in ["AVG(3h, e, v, s)", "MAX(3h, e, v, s)"].into_iter().enumerate() {
+            let board = define(&store, &format!("b{nth}"), metric, "1h").await;
+            add(&store, &board, [item("a", 4), item("b", 4)]).await;
+            let of = |suffix: &str| keys(&server, &format!("*{{b{nth}}}*{suffix}")).swap_remove(0);
+            let (slot, totals, ranking) = (of(":s:*"), of(":t"), of(":r"));
+            let sound: Vec<u8> = behind(&server, &["HGET", &slot, "b"]);
+            behind::<()>(&server, &["HSET", &slot, "b", "much"]);
+            let refused = store.add(&board, batch([item("a", 4), item("b", 5), item("c", 4)])).await.unwrap_err();
+            assert!(matches!(&refused, StoreError::Corrupt { detail } if detail.contains("'b'")), "{refused}");
+            behind::<()>(&server, &["HSET", &slot, "b", std::str::from_utf8(&sound).unwrap()]);
+            let ranked = |page: rolltop::store::Page| {
+                page.items.iter().map(|line| (line.subject.to_string(), line.score.as_f64())).collect::<Vec<_>>()
+            };
+            let all = [("c".to_owned(), 4.0), ("b".to_owned(), 4.0), ("a".to_owned(), 4.0)];
+            assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
+            for key in [&slot, &totals, &ranking] {
+                behind::<()>(&server, &["RENAME", key, "kept"]);
+                behind::<()>(&server, &["SET", key, "1"]);
+                let refused = store.add(&board, batch([item("a", 9)])).await.unwrap_err();
+                assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
+                behind::<()>(&server, &["RENAME", "kept", key]);
+            }
+            assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
+            // A score, a total, and a total of nobody.
+            behind::<()>(&server, &["ZADD", &ranking, "50", "a"]);
+            let foreign: Vec<u8> = behind(&server, &["HGET", &totals, "c"]);
+            let copy = |name: &str| {
+                let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+                cmd("HSET").arg(&totals).arg(name).arg(&foreign).query::<()>(&mut connection).unwrap();
+            };
+            behind::<()>(&server, &["HDEL", &totals, "b"]);
+            copy("ghost");
+            let mut cursor = AuditCursor::default();
+            let mut found = Vec::new();
+            loop {
+                let step = store.audit_step(&board, cursor, true).await.unwrap();
+                found.extend(step.differences.into_iter().map(|d| d.subject.to_string()));
+                let Some(next) = step.next else { break };
+                cursor = next;
+            }
+            found.sort();
+            assert_eq!(found, ["a", "b", "ghost"]);
+            assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
+            let mut known: Vec<String> = behind(&server, &["HKEYS", &totals]);
+            known.sort();
+            assert_eq!(known, ["a", "b", "c"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_memory_full_no_change_is_half_done() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let mut boards = Vec::new();
+        for (nth, (metric, ranked)) in [
+            ("AVG(3h, e, v, s)", true),
+            ("MIN(3h, e, v, s)", false),
+            ("COUNT_DISTINCT(3h, e, s, c)", true),
+            ("COUNT_DISTINCT(3h, e, s, c)", false),
+            ("APPROX_COUNT_DISTINCT(3h, e, s, c)", true),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let board = define_as(&store, &format!("b{nth}"), &Definition { ranked, ..definition(metric, "1h") }).await;
+            let items = |n: i64| {
+                let item = if nth < 2 { item("a", n) } else { seen("a", &format!("v{n}")) };
+                with_id(item, &format!("id{n}"))
+            };
+            add(&store, &board, [items(1)]).await;
+            boards.push((board, batch([items(2), items(3)])));
+        }
+        let held = || {
+            let all = keys(&server, "*");
+            let of = |key: &String| (key.clone(), behind::<Option<Vec<u8>>>(&server, &["DUMP", key]));
+            all.iter().filter(|key| !key.contains(":o:")).map(of).collect::<Vec<_>>()
+        };
+        let before = held();
+        behind::<()>(&server, &["CONFIG", "SET", "maxmemory", "1"]);
+        for (board, batch) in &boards {
+            let refused = store.add(board, batch.clone()).await.unwrap_err();
+            assert!(matches!(refused, StoreError::ReadOnly { .. }), "{refused:?}");
+        }
+        assert!(before == held(), "something was written");
+        behind::<()>(&server, &["CONFIG", "SET", "maxmemory", "0"]);
+        for (board, batch) in &boards {
+            assert!(store.add(board, batch.clone()).await.is_ok());
+        }
+    }
+}
