@@ -12,7 +12,12 @@ use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestam
 use crate::store::{Entry, Increment};
 
 /// The most entries of one script: about 2 ms of the server's time.
-pub(super) const LANE: usize = 200;
+const LANE: usize = 200;
+/// About the most cells that one script puts together into scores, were all slots held, and the most sketches.
+const CELLS: usize = 20_000;
+const SKETCHES: usize = 1_000;
+/// But so many entries go together in any case: scores are those after a whole call, so few items should share one.
+const LEAST: usize = 8;
 
 /// On a ranked COUNT_DISTINCT board the slots that most likely hold what is seen again, so that the script need not
 /// ask for them.
@@ -45,6 +50,17 @@ struct Verb<'a> {
 enum Word<'a> {
     Number(i64),
     Text(&'a str),
+}
+
+/// The most entries of one call. Unranked boards keep no scores, so that each one wanted takes a look at every slot.
+pub(super) fn lane(board: &Board, scored: bool) -> usize {
+    let looked_at = match board.kind() {
+        _ if board.is_ranked() || !scored || board.definition().mode == Mode::FromFirst => return LANE,
+        Kind::Distinct => return LANE,
+        Kind::Sketch => SKETCHES,
+        Kind::Sum | Kind::Mean | Kind::Min | Kind::Max => CELLS,
+    };
+    (looked_at / board.kept() as usize).clamp(LEAST, LANE)
 }
 
 impl Encoder<'_, '_> {
@@ -185,5 +201,27 @@ impl Encoder<'_, '_> {
                 Verb { verb: if retracts { "gone" } else { "seen" }, a: Word::Text(value.as_str()), b: 0 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    #[test]
+    fn scores_that_take_a_look_at_every_slot_make_calls_smaller() {
+        let lane = |metric: &str, ranked, scored| {
+            let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1m".parse().unwrap()) };
+            lane(&Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap(), scored)
+        };
+        assert_eq!(lane("SUM(2000m, e, v, s)", true, true), LANE);
+        assert_eq!(lane("SUM(2000m, e, v, s)", false, false), LANE);
+        assert_eq!(lane("SUM(2000m, e, v, s)", false, true), 9);
+        assert_eq!(lane("SUM(3m, e, v, s)", false, true), LANE);
+        assert_eq!(lane("SUM(199m, e, v, s)", false, true), 100);
+        assert_eq!(lane("COUNT_DISTINCT(2000m, e, s, c)", false, true), LANE);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(9m, e, s, c)", false, true), 100);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true), LEAST);
     }
 }

@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 
 use super::connection::Failure;
 use super::reply::Reply;
-use super::scripts::{Call, FORGET, READ, VALUES};
+use super::scripts::{Call, FORGET, READ, Script, VALUES};
 use super::session::{Answer, Moment, Session};
 use crate::board::{Board, Frame, Kind, Mode, Subject, Tally, Timestamp, Window};
 use crate::store::{Ask, Reach, Reading, Removal, Standing, StoreError, Values};
@@ -104,8 +104,15 @@ fn ask_for(moment: &Moment<'_>, board: &Board, subject: &Subject, range: &Range,
     }
 }
 
-/// What `add_slices` answered: when a value was dropped last, and the slots that hold anything, oldest first.
-fn slices(reply: &mut Reply, board: &Board) -> Result<(Option<Timestamp>, Vec<(Timestamp, Tally)>), Failure> {
+/// What `add_slices` answered.
+struct Slices {
+    /// When a value was dropped last.
+    capped: Option<Timestamp>,
+    /// The slots that hold anything, oldest first.
+    tallies: Vec<(Timestamp, Tally)>,
+}
+
+fn slices(reply: &mut Reply, board: &Board) -> Result<Slices, Failure> {
     let capped = reply.maybe_time()?;
     let mut tallies = Vec::new();
     while !reply.is_empty() {
@@ -115,7 +122,7 @@ fn slices(reply: &mut Reply, board: &Board) -> Result<(Option<Timestamp>, Vec<(T
         }
     }
     tallies.sort_unstable_by_key(|(start, _)| *start);
-    Ok((capped, tallies))
+    Ok(Slices { capped, tallies })
 }
 
 /// The window that a counter's answer is about.
@@ -150,7 +157,7 @@ async fn read_one(session: &Session, ask: &Ask) -> Result<Result<Reading, StoreE
         Ok(range) => range,
         Err(floor) => return Ok(Err(StoreError::BeyondWindow { floor })),
     };
-    let (capped, tallies) = slices(&mut reply, board)?;
+    let Slices { capped, tallies } = slices(&mut reply, board)?;
     if board.definition().mode == Mode::FromFirst {
         frame.window = life(board, &frame, &tallies);
         return Ok(Ok(Reading { frame, slots: 1, tallies, capped: false }));
@@ -167,30 +174,29 @@ async fn window(
     session: &Session,
     board: &Board,
     subject: &Subject,
-    take: bool,
-) -> Result<(Frame, bool, Vec<(Timestamp, Tally)>), Failure> {
-    let script = if take { &FORGET } else { &READ };
+    script: &Script,
+) -> Result<(Frame, Slices), Failure> {
     let answer = session.ask(board, script, |moment, call| {
         let range = Range { starts: moment.starts.to_vec(), end: moment.window.end };
         ask_for(moment, board, subject, &range, call);
     });
     let Answer { frame, mut reply, .. } = answer.await?;
-    let (capped, tallies) = slices(&mut reply, board)?;
-    Ok((frame, capped.is_some_and(|time| time >= frame.window.floor), tallies))
+    Ok((frame, slices(&mut reply, board)?))
 }
 
 /// What the window of an unranked board says of a subject.
 pub(super) async fn standing(session: &Session, board: &Board, subject: &Subject) -> Result<Standing, Failure> {
-    let (frame, capped, slots) = window(session, board, subject, false).await?;
+    let (frame, Slices { capped, tallies: slots }) = window(session, board, subject, &READ).await?;
     let score = board.value(slots.iter().map(|(_, tally)| tally));
+    let capped = capped.is_some_and(|time| time >= frame.window.floor);
     Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots, capped })
 }
 
 /// Takes a subject off an unranked board.
 pub(super) async fn remove(session: &Session, board: &Board, subject: &Subject) -> Result<Removal, Failure> {
-    let (frame, _, slots) = window(session, board, subject, true).await?;
-    let score = board.value(slots.iter().map(|(_, tally)| tally));
-    Ok(Removal { frame, score, live_slots: slots.len() as u64, retiring_slots: 0 })
+    let (frame, Slices { tallies, .. }) = window(session, board, subject, &FORGET).await?;
+    let score = board.value(tallies.iter().map(|(_, tally)| tally));
+    Ok(Removal { frame, score, live_slots: tallies.len() as u64, retiring_slots: 0 })
 }
 
 pub(super) async fn values(

@@ -106,7 +106,8 @@ impl Writer {
             let plan = flush.plan(&basis, &pending);
             let looks = plan.moot.iter().any(|i| flush.is_scored(*i));
             let in_order = looks || !is_sum_of_amounts(board, &plan);
-            let lanes = lanes(&plan, if in_order { change::LANE } else { LANE }, looks);
+            let scored = looks || plan.entries.iter().any(|entry| flush.wants_score(entry));
+            let lanes = lanes(&plan, if in_order { change::lane(board, scored) } else { LANE }, looks);
             let round = Round {
                 session,
                 board,
