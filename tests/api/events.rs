@@ -1,7 +1,5 @@
 //! Events: one, a batch, a stream, each for every board of its type.
 
-use std::time::Duration;
-
 use reqwest::Method;
 use serde_json::{Value, json};
 
