@@ -25,6 +25,9 @@ use crate::service::{Evaluated, Evaluation, Feature, RuleName, Service, ServiceE
 /// The most rules of one request.
 const MOST_RULES: usize = 100;
 
+/// The most metrics that the rules of one request may read, those of each rule added up.
+const MOST_METRICS: usize = 1_000;
+
 /// What rules say.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Evaluations {
@@ -151,8 +154,8 @@ impl RuleVerdict {
 /// Every comparison is answered with what its sides came to.
 ///
 /// Each metric is served by the board that differs from it in nothing but a longer window, from its newest slots (see
-/// `POST /v1/query`); where none does, `no_board` shows the definition of one that would. All metrics of all rules are
-/// read at once.
+/// `POST /v1/query`); where none does, `no_board` shows the definition of one that would. All metrics of all rules,
+/// 1,000 at most, are read at once.
 ///
 /// With `record` `true` the event (its `type`, `fields`, `at` and `id`) is counted **first**, on every board of its type,
 /// so that the rules see it included. If anything is wrong with the rules, nothing is counted.
@@ -221,18 +224,29 @@ fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<AskedRule<
         let detail = format!("'{form}' must list 1 to {MOST_RULES}; here are {}", texts.len());
         return Err(Problem::field(form, detail).with("minimum", 1).with("maximum", MOST_RULES));
     }
-    let read = |(index, text): (usize, &String)| {
+    let rules = (0..).zip(&texts).map(|(index, text)| {
         let field = if form.ends_with('s') { format!("{form}[{index}]") } else { form.to_owned() };
-        if form.starts_with("name") {
-            let named = service.rules().get(text);
-            let shown = || ServiceError::UnknownRule(text.chars().take(64).collect());
-            let (name, rule) = named.ok_or_else(|| Problem::from(shown()).with("field", field))?;
-            return Ok(AskedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) });
-        }
-        let rule: Rule = text.parse().map_err(|error| not_a_rule(&field, &error))?;
-        Ok(AskedRule { name: None, rule: Cow::Owned(rule) })
-    };
-    texts.iter().enumerate().map(read).collect()
+        if form.starts_with("name") { named(text, &field, service) } else { written(text, &field) }
+    });
+    let rules = rules.collect::<Result<Vec<_>, Problem>>()?;
+    let metrics: usize = rules.iter().map(|asked| asked.rule.metrics().len()).sum();
+    if metrics > MOST_METRICS {
+        let detail = format!("the rules have {metrics} metrics; those of one request may have {MOST_METRICS}");
+        return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_METRICS));
+    }
+    Ok(rules)
+}
+
+/// A rule of the configuration.
+fn named<'a>(name: &str, field: &str, service: &'a Service) -> Result<AskedRule<'a>, Problem> {
+    let unknown = || Problem::from(ServiceError::UnknownRule(name.chars().take(64).collect())).with("field", field);
+    let (name, rule) = service.rules().get(name).ok_or_else(unknown)?;
+    Ok(AskedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) })
+}
+
+fn written(text: &str, field: &str) -> Result<AskedRule<'static>, Problem> {
+    let rule: Rule = text.parse().map_err(|error| not_a_rule(field, &error))?;
+    Ok(AskedRule { name: None, rule: Cow::Owned(rule) })
 }
 
 /// A text that is not a rule or a metric.

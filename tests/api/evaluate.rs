@@ -111,6 +111,18 @@ async fn a_comparison_lists_its_own_metrics_only() {
 }
 
 #[actix_web::test]
+async fn the_rules_of_a_request_read_so_much_and_no_more() {
+    let site = site().await;
+    // 180 different metrics a rule.
+    let sum = |from: usize| (from..from + 180).map(|n| format!("COUNT({n}s,a,b)")).collect::<Vec<_>>().join("+");
+    let rules = |rules: usize| (0..rules).map(|n| format!("{}>1", sum(1 + n * 180))).collect::<Vec<_>>();
+    let body = |count: usize| json!({"rules": rules(count), "fields": {"b": "x"}});
+    assert_eq!(evaluate(&site, body(5)).await.refusal(), (422, "no_board"));
+    let more = evaluate(&site, body(6)).await;
+    assert_eq!((more.refusal(), &more.body["limit"]), ((413, "too_large"), &json!(1_000)));
+}
+
+#[actix_web::test]
 async fn null_is_as_good_as_leaving_a_field_out() {
     let site = site().await;
     let body = json!({"rule": RULE, "rules": null, "name": null, "fields": {"device_id": "d1"}, "type": null,
