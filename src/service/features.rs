@@ -175,7 +175,12 @@ impl Service {
         let mut readings = if asks.is_empty() { Vec::new() } else { self.store.read(asks).await }.into_iter();
         let answer = |plan: Result<Planned>| {
             let planned = plan?;
-            let reading = readings.next().unwrap_or_else(|| Err(unanswered()))?;
+            let reading = readings.next().unwrap_or_else(|| Err(unanswered()));
+            let as_of = planned.ask.as_of;
+            let reading = reading.map_err(|error| match (error, as_of) {
+                (StoreError::BeyondWindow { floor }, Some(as_of)) => ServiceError::NotKept { as_of, floor },
+                (error, _) => error.into(),
+            })?;
             finish(planned, reading)
         };
         plans.into_iter().map(answer).collect()
@@ -198,7 +203,7 @@ fn reach(board: &Board, question: &WindowQuestion) -> Result<Reach> {
             Err(ServiceError::Misasked { field, detail })
         };
         return match question.over {
-            Over::Last(last) if last != window => misasked("last"),
+            Over::Last(last) if !last.is_as_long_as(window) => misasked("last"),
             Over::From(_) => misasked("from"),
             _ => Ok(Reach::Slots(1)),
         };

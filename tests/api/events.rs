@@ -228,7 +228,7 @@ async fn a_retraction_undoes_its_twin_where_the_metric_can() {
     }
     let undone = json!({"type": "like", "fields": {"post": "p", "weight": 3}, "at": at, "id": "r-1", "retract": true});
     let answer = send(&site.client, undone.clone()).await;
-    assert_eq!(rejections(&answer), [rejection(0, "best", "", "retraction_unsupported")], "{answer:?}");
+    assert_eq!(rejections(&answer), [rejection(0, "best", "retract", "retraction_unsupported")], "{answer:?}");
     assert_eq!(answer.body["accepted"], 1);
     assert_eq!(site.client.score("likes", "p").await, 1);
     // Its twin had left that board's window: there was nothing to undo.

@@ -19,6 +19,7 @@ use super::{HttpState, answer};
 use crate::board::{Event, Fields};
 use crate::service::{self, EventOutcome};
 
+pub(super) use self::item::kind;
 pub(super) use self::receipt::{EventCounts, EventsReceipt};
 
 /// The most events of one request that asks for scores: each has one on every board that counts it.
