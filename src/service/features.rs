@@ -253,7 +253,7 @@ fn check_edge(board: &Board, question: &WindowQuestion) -> Result<()> {
 }
 
 fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
-    ServiceError::Misasked { field: "from", detail: format!("is {from}, but {of} is {end}") }
+    ServiceError::Misasked { field: "from", detail: format!("{from} is after {of}, {end}") }
 }
 
 /// What the reading says.
