@@ -4,14 +4,18 @@
 //! out to be defined anew meanwhile, the questions about it are asked once more, of the new one.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::events::{MOST_AGE, MOST_AGE_WHERE_UNKNOWN};
 use super::{Result, Service, ServiceError, serving};
 use crate::board::{
     Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Sketch, Span, Subject, Tally, Timestamp, Value,
     remaining_share, share_after, weighted_value,
 };
 use crate::store::{Ask, Reach, Reading, StoreError};
+
+/// How old the list may be by which one of several boards is chosen that all serve a metric. Where none serves it, the
+/// store is always asked.
+const MOST_AGE: Duration = Duration::from_secs(1);
 
 /// A question about one subject.
 #[derive(Clone, Debug)]
@@ -135,12 +139,18 @@ impl Service {
         }
     }
 
-    /// The board that serves a metric, and which of its slots. The list of boards may be a second old; where none in it
-    /// serves the metric, another instance may just have defined one, so it is read again.
+    /// The board that serves a metric, and which of its slots. Where none is known that does, the store is asked whether
+    /// there are others.
     pub(super) async fn serving(&self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
-        for age in [MOST_AGE, MOST_AGE_WHERE_UNKNOWN] {
-            let catalog = self.registry.catalog(age).await?;
-            if let Some(found) = serving::board_for(catalog.of(&metric.event), metric) {
+        let listed = self.registry.listed_within(MOST_AGE).await?;
+        if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
+            return Ok(found);
+        }
+        let since = Instant::now();
+        let version = self.store.boards_version().await?;
+        if version != listed.version {
+            let listed = self.registry.listed_at(version, since).await?;
+            if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
                 return Ok(found);
             }
         }
