@@ -247,7 +247,7 @@ pub(super) struct Audit {
     /// How many had a score other than the sum of their slots.
     differences: u64,
     /// The largest of these differences.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     worst: Option<Shown>,
     /// The first few.
     examples: Vec<AuditDifference>,
@@ -263,10 +263,10 @@ pub(super) struct AuditDifference {
     #[schema(schema_with = subject_schema)]
     subject: Subject,
     /// What the ranking says.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     score: Option<Shown>,
     /// What its slots add up to.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     slots: Option<Shown>,
 }
 

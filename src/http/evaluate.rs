@@ -13,7 +13,9 @@ use super::codes::Code;
 use super::events::EventsReceipt;
 use super::intake::{Text, unsound};
 use super::meters::EventTally;
-use super::openapi::{board_schema, operand_schema, score_schema, standard_error_schema, subject_schema, time_schema};
+use super::openapi::{
+    board_schema, operand_schema, score_schema, standard_error_schema, subject_schema, time_or_null_schema,
+};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::{HttpState, answer, body, events};
@@ -36,7 +38,7 @@ pub(super) struct Evaluations {
     /// One for each rule, in the order given.
     rules: Vec<RuleVerdict>,
     /// The store's time when it was read; null if no rule has a metric.
-    #[schema(schema_with = time_schema)]
+    #[schema(schema_with = time_or_null_schema, required = true)]
     as_of: Option<Timestamp>,
     /// What became of the event, if it was to be counted, as `POST /v1/events` answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,14 +69,14 @@ struct Sides {
     #[schema(example = "COUNT(30m, login, device_id)")]
     left: String,
     /// Null where there is none: a mean of nothing, a quotient of zero.
-    #[schema(schema_with = operand_schema)]
+    #[schema(schema_with = operand_schema, required = true)]
     left_value: Option<Operand>,
     #[schema(value_type = String, example = ">")]
     operator: String,
     /// The right side in its canonical form.
     #[schema(example = "3")]
     right: String,
-    #[schema(schema_with = operand_schema)]
+    #[schema(schema_with = operand_schema, required = true)]
     right_value: Option<Operand>,
     /// Whether the comparison holds; false where a side has no value.
     hit: bool,
@@ -93,7 +95,7 @@ struct MetricValue {
     board: BoardName,
     #[schema(schema_with = subject_schema)]
     subject: Subject,
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     value: Option<Shown>,
     /// The slots that were read.
     window: WindowBounds,

@@ -56,7 +56,7 @@ pub(super) struct Line {
     pub(super) rank: u64,
     #[schema(schema_with = subject_schema)]
     pub(super) subject: Subject,
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     pub(super) score: Option<Shown>,
 }
 
@@ -138,7 +138,7 @@ pub(super) struct AmongLine {
     rank: Option<u64>,
     #[schema(schema_with = subject_schema)]
     subject: Subject,
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     score: Option<Shown>,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Standing {
     board: BoardName,
     #[schema(schema_with = subject_schema)]
     subject: Subject,
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     score: Option<Shown>,
     /// Competition rank; null for a subject that is not ranked.
     #[schema(required = true, minimum = 1)]
@@ -217,7 +217,7 @@ pub(super) struct RemovalReceipt {
     #[schema(schema_with = subject_schema)]
     subject: Subject,
     /// The score it had.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     score: Option<Shown>,
     /// Slots of the window in which it had an amount.
     live_slots: u64,

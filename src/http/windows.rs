@@ -49,7 +49,7 @@ pub(super) struct WindowValue {
     #[schema(value_type = f64, required = false)]
     sum: Option<Shown>,
     /// What the metric says of these slots.
-    #[schema(schema_with = score_schema)]
+    #[schema(schema_with = score_schema, required = true)]
     value: Option<Shown>,
     #[schema(schema_with = edge_schema)]
     edge: Edge,

@@ -37,9 +37,10 @@ impl Service {
         let (questions, metrics) = questions(rules, fields)?;
         let mut recorded = None;
         if let Some(event) = record {
+            let mut is_newest = false;
             for question in &questions {
                 if let Question::Metric { metric, .. } = question {
-                    self.serving(metric).await?;
+                    self.serving(metric, &mut is_newest).await?;
                 }
             }
             for rule in rules {

@@ -104,8 +104,9 @@ impl Service {
     /// call for all, O(slots) a question.
     pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
         let mut plans = Vec::with_capacity(questions.len());
+        let mut is_newest = false;
         for question in &questions {
-            plans.push(self.plan(question).await);
+            plans.push(self.plan(question, &mut is_newest).await);
         }
         let mut answers = self.ask(plans).await;
         let changed = |answer: &Result<Feature>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
@@ -114,7 +115,7 @@ impl Service {
         if !again.is_empty() && self.boards().await.is_ok() {
             let mut plans = Vec::with_capacity(again.len());
             for &index in &again {
-                plans.push(self.plan(&questions[index]).await);
+                plans.push(self.plan(&questions[index], &mut is_newest).await);
             }
             for (index, answer) in again.into_iter().zip(self.ask(plans).await) {
                 answers[index] = answer;
@@ -123,7 +124,7 @@ impl Service {
         answers
     }
 
-    async fn plan(&self, question: &Question) -> Result<Planned> {
+    async fn plan(&self, question: &Question, is_newest: &mut bool) -> Result<Planned> {
         match question {
             Question::Window(question) => {
                 let board = self.board(&question.board).await?;
@@ -132,7 +133,7 @@ impl Service {
                 Ok(Planned { ask, over: question.over, edge: question.edge })
             }
             Question::Metric { metric, subject } => {
-                let (board, reach) = self.serving(metric).await?;
+                let (board, reach) = self.serving(metric, is_newest).await?;
                 let ask = Ask { board, subject: subject.clone(), reach, as_of: None };
                 Ok(Planned { ask, over: Over::Whole, edge: Edge::Slots })
             }
@@ -141,15 +142,18 @@ impl Service {
 
     /// The board that serves a metric, and which of its slots. Where none is known that does, the store is asked whether
     /// there are others.
-    pub(super) async fn serving(&self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
+    /// Once is enough for all metrics of a request: `is_newest` says whether it has been, and becomes true.
+    pub(super) async fn serving(&self, metric: &Metric, is_newest: &mut bool) -> Result<(Arc<Board>, Reach)> {
         let listed = self.registry.listed_within(MOST_AGE).await?;
         if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
             return Ok(found);
         }
-        let since = Instant::now();
-        let version = self.store.boards_version().await?;
-        if version != listed.version {
-            let listed = self.registry.listed_at(version, since).await?;
+        if !*is_newest {
+            let since = Instant::now();
+            let version = self.store.boards_version().await?;
+            let listed =
+                if version == listed.version { listed } else { self.registry.listed_at(version, since).await? };
+            *is_newest = true;
             if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
                 return Ok(found);
             }
@@ -162,7 +166,7 @@ impl Service {
 
     /// The board that serves a metric, if any does.
     pub async fn board_serving(&self, metric: &Metric) -> Result<Option<Arc<Board>>> {
-        match self.serving(metric).await {
+        match self.serving(metric, &mut false).await {
             Ok((board, _)) => Ok(Some(board)),
             Err(ServiceError::NoBoard { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -263,7 +267,7 @@ fn check_edge(board: &Board, question: &WindowQuestion) -> Result<()> {
 }
 
 fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
-    ServiceError::Misasked { field: "from", detail: format!("is {from}, but {of} is {end}") }
+    ServiceError::Misasked { field: "from", detail: format!("{from} is after {of}, {end}") }
 }
 
 /// What the reading says.

@@ -89,6 +89,29 @@ fn every_operation_explains_itself_by_example() {
     }
 }
 
+/// Answers say null or leave a field out, never now the one and now the other.
+#[test]
+fn what_may_be_null_is_always_there() {
+    let document = serde_json::to_value(openapi(true)).unwrap();
+    let mut nullable = BTreeSet::new();
+    for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+        let required = schema["required"].as_array().cloned().unwrap_or_default();
+        for (property, described) in schema["properties"].as_object().into_iter().flatten() {
+            let types = described["type"].as_array().cloned().unwrap_or_default();
+            if types.contains(&"null".into()) {
+                assert!(
+                    required.contains(&property.as_str().into()),
+                    "{name}.{property} may be null and is not required"
+                );
+                nullable.insert(format!("{name}.{property}"));
+            }
+        }
+    }
+    for known in ["Evaluations.as_of", "Sides.left_value", "Standing.score", "Standing.rank", "WindowValue.value"] {
+        assert!(nullable.contains(known), "{known} may be null");
+    }
+}
+
 #[test]
 fn every_code_is_described_and_answered_by_some_operation() {
     let document = serde_json::to_value(openapi(true)).unwrap();

@@ -1,6 +1,7 @@
 //! A store that fails when told to, in every way a store can.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,6 +25,7 @@ pub enum Fault {
 #[derive(Default)]
 pub struct Switch {
     fault: Mutex<Option<(Fault, u64)>>,
+    calls: AtomicU64,
 }
 
 impl Switch {
@@ -37,7 +39,13 @@ impl Switch {
         *self.fault.lock() = Some((fault, writes));
     }
 
+    /// How often the store was called; each question of a read is one.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
     fn check(&self, is_write: bool) -> Result<()> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let mut fault = self.fault.lock();
         match fault.as_mut() {
             None => Ok(()),

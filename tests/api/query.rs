@@ -109,6 +109,17 @@ async fn a_request_asks_so_much_and_no_more() {
 }
 
 #[actix_web::test]
+async fn metrics_that_no_board_serves_do_not_cost_a_call_each() {
+    let site = site().await;
+    let question = json!({"metric": "COUNT(1h, nothing, device_id)", "fields": {"device_id": "d1"}});
+    let before = site.switch.calls();
+    let answer = query(&site, json!({"queries": vec![question; 100]})).await;
+    assert_eq!(answer.body["answers"][99]["error"]["code"], "no_board");
+    // Whether the list of boards is still the newest, for the request, and perhaps because it was old.
+    assert!(site.switch.calls() - before <= 3, "{} calls", site.switch.calls() - before);
+}
+
+#[actix_web::test]
 async fn a_board_defined_anew_elsewhere_is_asked_once_more() {
     let site = site().await;
     let ask = json!({"queries": [{"board": "likes", "subject": "p1"}, {"board": "logins", "subject": "d1"}]});

@@ -94,10 +94,7 @@ impl EventItem<'_> {
         let at = self.at.at()?;
         let id = self.id.id()?;
         let retract = Truth::read(self.retract, "retract", Self::INVALID)?;
-        if retract && at.is_none() {
-            let detail = "a retraction needs 'at', the time of the event that it undoes";
-            return Err(Flaw::value(ItemCode::MissingAt, "at", detail));
-        }
+        intake::retraction_is_dated(retract, at)?;
         Ok(SentEvent { event: Event { kind, fields, at, id, retract }, nested })
     }
 }

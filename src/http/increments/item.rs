@@ -90,10 +90,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
             let detail = format!("{} cannot undo what it has counted", board.definition().metric);
             return Err(Flaw::value(ItemCode::RetractionUnsupported, "retract", detail).of_board());
         }
-        if retract && at.is_none() {
-            let detail = "a retraction needs 'at', the time of what it undoes";
-            return Err(Flaw::value(ItemCode::MissingAt, "at", detail));
-        }
+        intake::retraction_is_dated(retract, at)?;
         Ok(Increment { subject, change, retract, at, id })
     }
 }

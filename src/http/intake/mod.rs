@@ -17,4 +17,4 @@ pub(super) use item::{Item, Name, unknown};
 pub(super) use lines::Line;
 pub(super) use place::{Place, RejectedCounts, SHOWN, code_of, detail_of};
 pub(super) use sent::{OneOrMany, from_line, from_raw, read};
-pub(super) use text::{Text, Truth, any_other};
+pub(super) use text::{Text, Truth, any_other, retraction_is_dated};

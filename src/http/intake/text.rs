@@ -36,6 +36,14 @@ impl Truth {
     }
 }
 
+/// A retraction has to say when its twin happened.
+pub(in crate::http) fn retraction_is_dated(retract: bool, at: Option<Timestamp>) -> Result<(), Flaw> {
+    if retract && at.is_none() {
+        return Err(Flaw::value(ItemCode::MissingAt, "at", "a retraction needs 'at', the time of what it undoes"));
+    }
+    Ok(())
+}
+
 impl<'a> Text<'a> {
     /// Whether there is nothing.
     pub(in crate::http) fn is_absent(&self) -> bool {

@@ -35,7 +35,8 @@ pub(super) use schemas::{
     board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
     mode as mode_schema, operand as operand_schema, order as order_schema, problem as problem_schema,
     rejected_counts as rejected_counts_schema, score as score_schema, stamp as stamp_schema,
-    standard_error as standard_error_schema, subject as subject_schema, time as time_schema, value as value_schema,
+    standard_error as standard_error_schema, subject as subject_schema, time as time_schema,
+    time_or_null as time_or_null_schema, value as value_schema,
 };
 
 #[derive(utoipa::OpenApi)]

@@ -22,6 +22,13 @@ pub(in crate::http) fn time() -> Object {
         .build()
 }
 
+pub(in crate::http) fn time_or_null() -> Object {
+    let types = SchemaType::from_iter([Type::String, Type::Null]);
+    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    let what = "An instant as RFC 3339 writes it, in UTC; null where there is none.";
+    ObjectBuilder::new().schema_type(types).format(Some(format)).description(Some(what)).build()
+}
+
 pub(in crate::http) fn board() -> Object {
     text().pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$")).description(Some("The board's name.")).build()
 }
