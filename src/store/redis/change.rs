@@ -13,7 +13,7 @@ use crate::store::{Entry, Increment};
 
 /// The most entries of one script: about 2 ms of the server's time.
 const LANE: usize = 200;
-/// The most cells that one script puts together into scores, and the most sketches.
+/// The most cells that one script puts together into scores, and the most sketches it merges or estimates.
 const CELLS: usize = 4_000;
 const SKETCHES: usize = 40;
 
@@ -50,9 +50,12 @@ enum Word<'a> {
     Text(&'a str),
 }
 
-/// The most entries of one call. Unranked boards keep no scores, so that each one wanted takes a look at every slot.
+/// The most entries of one call: what the server does in about 2 ms. Unranked boards keep no scores, so that each one
+/// wanted takes a look at every slot.
 pub(super) fn lane(board: &Board, scored: bool) -> usize {
     let looked_at = match board.kind() {
+        // Every total that changed is estimated.
+        Kind::Sketch if board.is_ranked() => return SKETCHES,
         _ if board.is_ranked() || !scored || board.definition().mode == Mode::FromFirst => return LANE,
         Kind::Distinct => return LANE,
         Kind::Sketch => SKETCHES,
@@ -97,12 +100,11 @@ impl Encoder<'_, '_> {
         if self.session.simulated {
             return String::new();
         }
-        let window = &self.hold.preamble.window;
         let kept = match self.board.definition().mode {
             Mode::FromFirst => self.board.definition().metric.window.approximate_millis(),
-            Mode::Sliding => window.end.millis() - self.view.oldest_kept(self.board, window).millis(),
+            Mode::Sliding => self.view.kept(self.board, &self.hold.preamble.window).life,
         };
-        (kept + self.board.dedupe_horizon() + SLACK).to_string()
+        kept.saturating_add(self.board.dedupe_horizon() + SLACK).to_string()
     }
 
     pub fn encode(&self, lane: &Lane<'_, '_>) -> Cmd {
@@ -153,7 +155,7 @@ impl Encoder<'_, '_> {
         command.arg(self.sequence).arg(board.slot_bound().0).arg(slots.len()).arg(subjects.len()).arg(entries);
         command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
         command.arg(first_subject_key).arg(first_bucket_key);
-        command.arg(view.oldest_kept(board, &hold.preamble.window).millis()).arg(self.life());
+        command.arg(view.kept(board, &hold.preamble.window).oldest.millis()).arg(self.life());
         for start in slots.keys() {
             command.arg(start.millis());
         }
@@ -218,6 +220,7 @@ mod tests {
         assert_eq!(lane("SUM(2000m, e, v, s)", false, true), 1);
         assert_eq!(lane("SUM(3m, e, v, s)", false, true), LANE);
         assert_eq!(lane("SUM(99m, e, v, s)", false, true), 40);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, false), SKETCHES);
         assert_eq!(lane("COUNT_DISTINCT(2000m, e, s, c)", false, true), LANE);
         assert_eq!(lane("APPROX_COUNT_DISTINCT(3m, e, s, c)", false, true), 10);
     }
