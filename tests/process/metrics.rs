@@ -1,5 +1,5 @@
 //! A log of payments, sent once as events to a board of every metric, ranked and unranked: at several moments each says
-//! what a pass over the log by hand gives.
+//! what a pass over the log by hand gives, though the service was killed on the way and events were sent again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -20,6 +20,9 @@ const START: i64 = 1_767_225_600;
 const HOURS: i64 = 30;
 /// Each moment at which everything is compared, in hours.
 const MOMENTS: [i64; 5] = [1, 5, 6, 17, 30];
+
+/// The hours whose events meet a crash.
+const CRASHES: [i64; 3] = [3, 6, 16];
 
 #[derive(Clone)]
 struct Payment {
@@ -68,7 +71,7 @@ fn time(second: i64) -> String {
 
 /// The event as a client sends it: amounts as decimal numbers, and in cents besides. Not every metric can take something
 /// back, so what is taken back goes to boards of another type.
-fn event(payment: &Payment, kind: &str) -> Value {
+fn event(nth: usize, payment: &Payment, kind: &str) -> Value {
     let amount: Value = serde_json::from_str(&format!(
         "{}{}.{:02}",
         if payment.cents < 0 { "-" } else { "" },
@@ -79,6 +82,7 @@ fn event(payment: &Payment, kind: &str) -> Value {
     let channel = if payment.from_app { "app" } else { "web" };
     json!({
         "type": kind,
+        "id": format!("event {nth}"),
         "at": time(payment.second),
         "retract": payment.undone,
         "fields": {"user": payment.user, "card": payment.card, "amount": amount, "cents": payment.cents, "channel": channel},
@@ -149,17 +153,44 @@ fn by_user(arrived: &[&Payment], now: i64, slots: i64) -> BTreeMap<String, Vec<P
     users
 }
 
-async fn send(service: &Running, events: &[Value]) {
-    for chunk in events.chunks(500) {
-        let mut lines = String::new();
-        for event in chunk {
-            writeln!(lines, "{event}").unwrap();
-        }
-        let url = format!("{}/v1/events", service.base);
-        let request = service.client.post(url).header("content-type", "application/x-ndjson").body(lines);
-        let answer: Value = request.send().await.unwrap().json().await.unwrap();
-        assert_eq!((&answer["accepted"], &answer["rejected"]), (&json!(chunk.len()), &json!([])), "{answer}");
+/// Sends events as a stream; the answer, if there was one.
+async fn post(client: reqwest::Client, base: String, events: Vec<Value>) -> Option<Value> {
+    let mut lines = String::new();
+    for event in events {
+        writeln!(lines, "{event}").unwrap();
     }
+    let request = client.post(format!("{base}/v1/events")).header("content-type", "application/x-ndjson").body(lines);
+    request.send().await.ok()?.json().await.ok()
+}
+
+/// Sends events, none of which may be refused; answers how many were known already.
+async fn send(service: &Running, events: &[Value]) -> usize {
+    let mut known = 0;
+    for chunk in events.chunks(500) {
+        let answer = post(service.client.clone(), service.base.clone(), chunk.to_vec()).await.unwrap();
+        let duplicates = answer["duplicates"].as_u64().unwrap() as usize;
+        assert_eq!(
+            (&answer["accepted"], &answer["rejected"]),
+            (&json!(chunk.len() - duplicates), &json!([])),
+            "{answer}"
+        );
+        known += duplicates;
+    }
+    known
+}
+
+/// Kills the service, as by `kill -9`, when it has acknowledged half of the events and is at the others; then starts it
+/// again and sends all of them once more.
+async fn send_through_a_crash(service: &mut Running, start: impl Fn() -> Running, events: &[Value]) {
+    let (half, rest) = events.split_at(events.len() / 2);
+    assert_eq!(send(service, half).await, 0);
+    let under_way = tokio::spawn(post(service.client.clone(), service.base.clone(), rest.to_vec()));
+    tokio::task::yield_now().await;
+    service.kill();
+    under_way.await.unwrap();
+    *service = start();
+    let known = send(service, events).await;
+    assert!(known >= half.len(), "{} were acknowledged, and {known} were known after the crash", half.len());
 }
 
 /// An answer whose numbers are the texts that were sent: a `Value` may read a float one unit off.
@@ -222,7 +253,8 @@ async fn define(service: &Running, name: &str, metric: &str, decimals: u8) {
 async fn agrees_with_a_pass_by_hand(folder: &Path, store: &str) {
     let seed = 20_260_102;
     let payments = payments(seed);
-    let service = Running::start(folder, &["--store", store, "--clock", "simulated=2026-01-01T00:00:00Z"]);
+    let start = || Running::start(folder, &["--store", store, "--clock", "simulated=2026-01-01T00:00:00Z"]);
+    let mut service = start();
     for (name, metric, decimals, _) in BOARDS {
         define(&service, name, metric, decimals).await;
     }
@@ -234,10 +266,15 @@ async fn agrees_with_a_pass_by_hand(folder: &Path, store: &str) {
         let now = START + hour * HOUR - 1;
         service.ok("PUT", "/v1/clock", Some(json!({"now": time(now)}))).await;
         let arrived = payments.partition_point(|(arrival, _)| *arrival <= now);
-        let pays = payments[sent..arrived].iter().filter(|(_, payment)| !payment.undone);
-        let mut events: Vec<Value> = pays.map(|(_, payment)| event(payment, "payment")).collect();
-        events.extend(payments[sent..arrived].iter().map(|(_, payment)| event(payment, "praise")));
-        send(&service, &events).await;
+        let new = || payments[sent..arrived].iter().enumerate().map(|(nth, (_, payment))| (sent + nth, payment));
+        let mut events: Vec<Value> =
+            new().filter(|(_, payment)| !payment.undone).map(|(nth, payment)| event(nth, payment, "payment")).collect();
+        events.extend(new().map(|(nth, payment)| event(nth, payment, "praise")));
+        if CRASHES.contains(&hour) {
+            send_through_a_crash(&mut service, start, &events).await;
+        } else {
+            assert_eq!(send(&service, &events).await, 0);
+        }
         sent = arrived;
         if !MOMENTS.contains(&hour) {
             continue;

@@ -1,10 +1,14 @@
 //! The embedded store: working state in memory, made durable by a journal on disk. One process, no set-up.
 //!
 //! # What is where
-//! - **Memory** holds every live record: all boards must fit. Per board, behind one lock: subjects' records with
-//!   all their slices, each slot's subjects, the ranking, and the ids counted lately (`tables`).
+//! - **Memory** holds every live record: all boards must fit. Per board, behind one lock (`tables`): subjects' records
+//!   with all their slices, each slot's subjects, the ranking (`holdings`), and the ids counted lately.
 //!   The process grows by 300 to 350 bytes a subject with one slice, the database's
 //!   buffers included, and by 24 more for each further slice; `docs/data-model.md` has the parts.
+//! - A slice holds one number, which is all that COUNT, SUM, MIN and MAX need. What AVG, COUNT_DISTINCT and
+//!   APPROX_COUNT_DISTINCT keep beside it stands apart (`extra`), so that it costs the others nothing.
+//! - Unranked boards have the same records without ranking and lists. Nothing rolls over: readers look at the slots
+//!   they are asked about, writers drop what is kept no longer, and a round of visits frees idle subjects.
 //! - **The journal** lists what became of each write: absolute amounts, not changes (`codec`). One thread
 //!   (`writer`) writes whatever has gathered as one group; who wrote waits for its group (`journal`).
 //! - **The records** in the database are what opening reads; now and then the journal is folded into them.
@@ -27,6 +31,7 @@ mod fold;
 mod holdings;
 mod ids;
 mod journal;
+mod loading;
 mod meters;
 mod operations;
 mod options;

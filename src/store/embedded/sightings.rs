@@ -3,8 +3,9 @@
 //! What lies before the window's floor is *not live*: it counts as absent, and is forgotten bit by bit. A tombstone
 //! stands for a retraction, so that a twin that arrives late does not bring the value back.
 //!
-//! A value costs its text (with 16 bytes of counts), 24 bytes in its timeline and, past [`SCANNED`] values, about 38
-//! in the index: for texts of 10 bytes about 95 bytes in all.
+//! A value costs its text (with 16 bytes of counts), 24 to 36 bytes in its timeline and, past [`SCANNED`] values, 29 to
+//! 57 in the index. With texts of 10 bytes the process grew by 116 bytes a value (10,000 subjects of 100 values) to
+//! 138 (one subject of a million, each seen twice), and by 125 a value with 10 a subject, its record included.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use super::clock::Clock;
 use super::codec::{BOARDS, CLOCK, REACHED, key, of_board};
 use super::journal::{Sweep, Ticket};
 use super::tables::Tables;
-use super::{Embedded, asking, audit, reading, recovery, writing};
+use super::{Embedded, asking, audit, loading, reading, recovery, writing};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
     Added, Ask, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reading, Removal, Result, RetireStep,
@@ -35,18 +35,21 @@ fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
     due
 }
 
-/// Whether an answer says that something was counted before.
-fn vouches_for_others(added: &Added) -> bool {
-    added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Duplicate { .. }))
-}
-
 impl Embedded {
     /// Applies a batch to memory and hands it to the journal, whose ticket acknowledges it.
     fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
         self.journal.admit()?;
-        self.change(board, |tables, operations, _| {
+        let (added, ticket) = self.change(board, |tables, operations, _| {
             writing::apply(board, tables, batch, self.limits.max_skew, operations)
-        })
+        })?;
+        let vouches = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
+        let ticket = match ticket {
+            // A duplicate, or a measurement that is no new extreme: what counted it first, or is better, may still be
+            // on its way to the disk, and this answer vouches for it.
+            Ticket::Done if vouches() => self.journal.catch_up(),
+            ticket => ticket,
+        };
+        Ok((added, ticket))
     }
 }
 
@@ -91,7 +94,7 @@ impl Store for Embedded {
                     Board::new(name.clone(), Generation(rand::random()), definition.clone()).map_err(invalid)?;
                 let now = self.clock.read().shown();
                 let entries = [
-                    (key(BOARDS, &[name.as_str().as_bytes()]), Some(recovery::encode_board(&board)?)),
+                    (key(BOARDS, &[name.as_str().as_bytes()]), Some(loading::encode_board(&board)?)),
                     (of_board(REACHED, board.generation()), Some(recovery::encode_time(now))),
                 ];
                 let tables = Mutex::new(Tables::new(&board, now));
@@ -134,10 +137,6 @@ impl Store for Embedded {
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         let (added, ticket) = self.apply(board, &batch)?;
         ticket.wait().await?;
-        if vouches_for_others(&added) {
-            // What counted it first may still be on its way to the disk, and this answer vouches for it.
-            self.journal.catch_up().wait().await?;
-        }
         Ok(added)
     }
 
@@ -152,17 +151,7 @@ impl Store for Embedded {
             })
             .unzip();
         let waited = Ticket::wait_all(tickets).await;
-        let mut added: Vec<Result<Added>> =
-            added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect();
-        let vouching = |added: &Result<Added>| added.as_ref().is_ok_and(vouches_for_others);
-        if added.iter().any(vouching)
-            && let Err(StoreError::ReadOnly { reason }) = self.journal.catch_up().wait().await
-        {
-            for added in added.iter_mut().filter(|added| vouching(added)) {
-                *added = Err(StoreError::ReadOnly { reason: reason.clone() });
-            }
-        }
-        added
+        added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect()
     }
 
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {

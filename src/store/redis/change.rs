@@ -13,9 +13,13 @@ use crate::store::{Entry, Increment};
 
 /// The most entries of one script: about 2 ms of the server's time.
 const LANE: usize = 200;
-/// The most cells that one script puts together into scores, and the most sketches it merges or estimates.
-const CELLS: usize = 4_000;
-const SKETCHES: usize = 40;
+/// About the most cells that one script puts together into scores, were all slots held, and the most sketches.
+const CELLS: usize = 20_000;
+const SKETCHES: usize = 1_000;
+/// The most sketches that one script estimates, on ranked boards: one for each total that changed.
+const ESTIMATES: usize = 40;
+/// But so many entries go together in any case: scores are those after a whole call, so few items should share one.
+const LEAST: usize = 8;
 
 /// On a ranked COUNT_DISTINCT board the slots that most likely hold what is seen again, so that the script need not
 /// ask for them.
@@ -55,13 +59,13 @@ enum Word<'a> {
 pub(super) fn lane(board: &Board, scored: bool) -> usize {
     let looked_at = match board.kind() {
         // Every total that changed is estimated.
-        Kind::Sketch if board.is_ranked() => return SKETCHES,
+        Kind::Sketch if board.is_ranked() => return ESTIMATES,
         _ if board.is_ranked() || !scored || board.definition().mode == Mode::FromFirst => return LANE,
         Kind::Distinct => return LANE,
         Kind::Sketch => SKETCHES,
         Kind::Sum | Kind::Mean | Kind::Min | Kind::Max => CELLS,
     };
-    (looked_at / board.kept() as usize).clamp(1, LANE)
+    (looked_at / board.kept() as usize).clamp(LEAST, LANE)
 }
 
 impl Encoder<'_, '_> {
@@ -217,11 +221,12 @@ mod tests {
         };
         assert_eq!(lane("SUM(2000m, e, v, s)", true, true), LANE);
         assert_eq!(lane("SUM(2000m, e, v, s)", false, false), LANE);
-        assert_eq!(lane("SUM(2000m, e, v, s)", false, true), 1);
+        assert_eq!(lane("SUM(2000m, e, v, s)", false, true), 9);
         assert_eq!(lane("SUM(3m, e, v, s)", false, true), LANE);
-        assert_eq!(lane("SUM(99m, e, v, s)", false, true), 40);
-        assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, false), SKETCHES);
+        assert_eq!(lane("SUM(199m, e, v, s)", false, true), 100);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, false), ESTIMATES);
         assert_eq!(lane("COUNT_DISTINCT(2000m, e, s, c)", false, true), LANE);
-        assert_eq!(lane("APPROX_COUNT_DISTINCT(3m, e, s, c)", false, true), 10);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(9m, e, s, c)", false, true), 100);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true), LEAST);
     }
 }

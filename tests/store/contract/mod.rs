@@ -11,6 +11,7 @@ mod capping;
 mod clock;
 mod concurrency;
 mod distinct;
+mod everything;
 mod extremes;
 mod from_first;
 mod hostile;
@@ -153,6 +154,10 @@ contract! {
         zones::days_and_months_are_local,
         zones::weeks_start_on_monday,
         zones::a_day_that_never_was,
+        everything::every_metric_counts_on_the_stores_own_clock,
+        everything::every_metric_stays_exact_while_rolling_over,
+        everything::every_metric_is_forgotten_with_its_board,
+        everything::every_metric_may_be_read_through_any_instance,
         means::a_mean_is_of_what_is_left,
         means::means_change_as_slots_leave,
         means::means_rank_by_what_they_are,

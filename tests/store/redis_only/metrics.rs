@@ -29,19 +29,20 @@ async fn sketches_are_those_of_the_library_bit_for_bit() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
         let board = define(&store, "about", "APPROX_COUNT_DISTINCT(3h, login, device, user)", "1h").await;
-        let marked = |sizes: &[std::ops::Range<u32>]| {
+        let of = |values: &mut dyn Iterator<Item = u32>| {
             let mut sketch = Sketch::default();
-            for value in sizes.iter().cloned().flatten() {
+            for value in values {
                 sketch.mark(Mark::of(&format!("u{value}")));
             }
             sketch
         };
+        let marked = |parts: &[std::ops::Range<u32>]| of(&mut parts.iter().cloned().flatten());
         let parts = [0..5_000, 4_900..5_300, 5_200..8_000];
         for (hour, part) in parts.iter().enumerate() {
             store.set_clock(t(START).plus_millis(hour as i64 * 3_600_000)).await.unwrap();
             for step in part.clone().collect::<Vec<_>>().chunks(700) {
                 add(&store, &board, step.iter().map(|i| seen("d", &format!("u{i}")))).await;
-                let so_far = marked(&[0..*step.last().unwrap() + 1]);
+                let so_far = of(&mut (0..=*step.last().unwrap()));
                 assert_eq!(score(&store, &board, "d").await, exact(so_far.estimate()));
             }
             let slot = format!("*:s:{}", board.window_at(store.now().await.unwrap()).head.millis());

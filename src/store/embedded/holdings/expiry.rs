@@ -3,8 +3,8 @@
 
 use super::Holdings;
 
-/// The most values that one visit forgets of one subject.
-const FORGOTTEN_PER_VISIT: usize = 1_024;
+/// The most values (and tombstones) that one visit forgets of one subject: some microseconds.
+const FORGOTTEN_PER_VISIT: usize = 64;
 
 impl Holdings {
     /// Unranked boards: drops a subject's slices before `floor`. O(1) if there are none.
@@ -34,7 +34,7 @@ impl Holdings {
             // The database must forget it, and then its id is free.
             self.enqueue(id);
         }
-        1 + forgotten as u64 / 8
+        1 + forgotten as u64 / 2
     }
 
     /// Whether a visit would still find values to forget.

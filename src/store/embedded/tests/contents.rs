@@ -33,6 +33,10 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
                 counter.map(|c| (Timestamp::from_millis(c.start), Tally::Sum(Amount(c.amount)))).collect()
             }
         };
+        if rule.life.is_none() {
+            let by_definition = rule.kind.value(slices.iter().map(|(_, tally)| tally), rule.min_samples);
+            assert_eq!(holdings.value_from(&record.text, floor), by_definition);
+        }
         assert!(rule.life.is_some() || slices.iter().all(|(_, tally)| !tally.is_empty()));
         let sightings = holdings.sightings(&record.text);
         let live = sightings.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= window.floor.millis());

@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use super::contents::live_contents;
 use super::*;
 use crate::board::Value;
+use crate::store::embedded::codec::JOURNAL;
 use crate::store::embedded::ranking::{Entry, Texts};
 use crate::store::{AuditCursor, StoreError};
 
@@ -187,4 +188,66 @@ async fn a_duplicate_waits_for_what_counted_it() {
     assert_eq!(first.as_mut().await.unwrap(), counted);
     assert_eq!(second.as_mut().await.unwrap(), [Outcome::Duplicate { score: None }; 2]);
     assert_eq!(add(&store, &board, increments()).await.unwrap(), [Outcome::Duplicate { score: None }; 2]);
+}
+
+/// What changes nothing relies on what it met there.
+#[tokio::test]
+async fn what_is_no_new_extreme_waits_for_the_better_one() {
+    for metric in ["MAX(3h, sale, amount, seller)", "APPROX_COUNT_DISTINCT(3h, login, device, user)"] {
+        let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::new(Memory::default()));
+        let store = open(folder.path(), &disk, Pace::default()).unwrap();
+        let board = define(&store, metric).await;
+        let item = || Increment { change: change(&board, 7), ..increment(1, 0, None, None) };
+        let gate = disk.gate.lock();
+        let (mut first, mut again) =
+            (add(&store, &board, vec![item()]).boxed(), add(&store, &board, vec![item()]).boxed());
+        assert!((&mut first).now_or_never().is_none());
+        assert!((&mut again).now_or_never().is_none(), "what it relies on is not on the disk yet");
+        drop(gate);
+        assert_eq!(again.await.unwrap(), first.await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn writes_to_several_boards_share_a_group_and_fail_each_for_itself() {
+    let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::new(Memory::default()));
+    let store = open(folder.path(), &disk, Pace::default()).unwrap();
+    let mut boards = Vec::new();
+    for (nth, definition) in every_definition().iter().enumerate() {
+        match store.define(&BoardName::parse(&format!("b{nth}")).unwrap(), definition).await.unwrap() {
+            Defined::Created(board) => boards.push(board),
+            other => panic!("{other:?}"),
+        }
+    }
+    store.undefine(&boards[3]).await.unwrap();
+    let groups = || disk.entries.lock().keys().filter(|key| key.starts_with(JOURNAL)).count();
+    let batches = || {
+        let batch = |board: &Arc<Board>| {
+            let item = Increment { change: change(board, 7), ..increment(1, 0, None, Some(1)) };
+            (board.clone(), Batch { increments: vec![item], return_scores: false })
+        };
+        boards.iter().map(batch).collect::<Vec<_>>()
+    };
+    let before = groups();
+    for expected in [Outcome::Counted { score: None }, Outcome::Duplicate { score: None }] {
+        for (nth, added) in store.add_all(batches()).await.into_iter().enumerate() {
+            match added {
+                Err(StoreError::BoardChanged) => assert_eq!(nth, 3),
+                added => assert_eq!(added.unwrap().outcomes, [expected]),
+            }
+        }
+        assert_eq!(groups(), before + 1, "all in one, and duplicates in none");
+    }
+    disk.fails.store(true, Ordering::SeqCst);
+    let all = batches().into_iter().map(|(board, mut batch)| {
+        batch.increments[0].id = None;
+        (board, batch)
+    });
+    for (nth, added) in store.add_all(all.collect()).await.into_iter().enumerate() {
+        match added {
+            Err(StoreError::BoardChanged) => assert_eq!(nth, 3),
+            Err(StoreError::ReadOnly { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -175,9 +175,11 @@ end
 
 local function score_of(acc)
   local total = total_of(acc)
-  local about = total and estimate(total) or 0
-  if about > 0 then
-    return string.format('%d', about)
+  if acc.estimated ~= total then
+    acc.estimated, acc.about = total, total and estimate(total)
+  end
+  if total and acc.about > 0 then
+    return string.format('%d', acc.about)
   end
 end
 
