@@ -93,6 +93,38 @@ async fn any_marks_give_the_same_sketch_and_estimate_in_lua_and_in_rust() {
     }
 }
 
+/// Full sketches take long to merge, so that a step takes few of them.
+#[tokio::test]
+async fn a_step_retires_few_full_sketches() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define(&store, "about", "APPROX_COUNT_DISTINCT(2h, e, s, c)", "1h").await;
+        let name = |i: i64| format!("s{i}");
+        add(&store, &board, (0..60).map(|i| seen(&name(i), "x"))).await;
+        let mut full = Sketch::default();
+        (0..5_000).for_each(|i| drop(full.mark(Mark::of(&format!("u{i}")))));
+        let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+        for (i, pattern) in (0..60).flat_map(|i| [(i, "*:s:*"), (i, "*:t")]) {
+            let key = keys(&server, pattern).swap_remove(0);
+            cmd("HSET").arg(key).arg(name(i)).arg(full.as_bytes()).query::<()>(&mut connection).unwrap();
+        }
+        store.set_clock(t(START).plus_millis(3_600_000)).await.unwrap();
+        add(&store, &board, (0..60).map(|i| seen(&name(i), "u1"))).await;
+        store.set_clock(t(START).plus_millis(2 * 3_600_000)).await.unwrap();
+        let (mut touched, mut done) = (0, false);
+        while !done {
+            let step = store.retire_step(&board).await.unwrap();
+            assert!(step.subjects_touched <= 16, "{step:?}");
+            assert!(step.done || step.subjects_touched > 0, "{step:?}");
+            (touched, done) = (touched + step.subjects_touched, step.done);
+        }
+        assert_eq!(touched, 60);
+        assert!(scores(&store, &board).await.iter().all(|(_, score)| *score == 1));
+        assert_eq!(audit(&store, &board, false).await, (60, vec![], 0));
+    }
+}
+
 /// The value comes twice in one call, and both times from a slot that cannot be read.
 #[tokio::test]
 async fn a_value_in_a_damaged_slot_changes_nothing_half() {
