@@ -10,7 +10,7 @@ use super::{Cover, Decimals, Definition, Metric, Mode, Order, Span, Stamp};
 
 /// Each key is read on its own, so that an error stands at the line and column of the value that is wrong.
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
 struct Plain {
     #[serde(serialize_with = "shown", deserialize_with = "metric")]
     metric: Metric,

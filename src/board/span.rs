@@ -82,6 +82,15 @@ impl Span {
         self.unit.seconds().map(|unit| unit * u64::from(self.count))
     }
 
+    /// Whether two spans are as long, however they are written: `60m` and `1h`. Months are as long as as many months.
+    pub fn is_as_long_as(self, other: Span) -> bool {
+        match (self.seconds(), other.seconds()) {
+            (Some(a), Some(b)) => a == b,
+            (None, None) => self.count == other.count,
+            _ => false,
+        }
+    }
+
     /// Nominal length in milliseconds, a month taken as 31 days: for horizons and time-outs, never for slots.
     pub fn approximate_millis(self) -> i64 {
         let seconds = self.seconds().unwrap_or(u64::from(self.count) * 31 * 86_400);

@@ -53,7 +53,7 @@ struct Tables {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a table [rules.<name>] with 'when'")]
 struct RuleTable {
     #[serde(deserialize_with = "when")]
     when: Rule,

@@ -158,6 +158,8 @@ mod tests {
             ("[rules.r]\nwhen = \"amount >\"\n", 2, "found the end at column 9"),
             ("[rules.r]\nif = \"amount > 3\"\n", 2, "unknown field `if`"),
             ("[rules.r]\n", 1, "when"),
+            ("[rules]\nr = \"amount > 3\"\n", 2, "expected a table [rules.<name>] with 'when'"),
+            ("[boards]\nb = 5\n", 2, "expected a definition with 'metric'"),
             ("\n[rules.Upper]\nwhen = \"amount > 3\"\n", 2, "rules.Upper: a rule's name"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nkeep = \"2h\"\n", 4, "ranked = false"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nmin_samples = 5\n", 4, "AVG"),

@@ -125,18 +125,29 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// Reads an object that may have these fields and no others.
+    /// Reads a body that may have these fields and no others.
     pub(super) fn parse(body: &'a [u8], known: &[&str]) -> Result<Self, Problem> {
-        let object: Object<'a> = serde_json::from_slice(body).map_err(|error| {
+        Self::parse_as("body", body, known)
+    }
+
+    /// Reads a part of a body, which errors call by this name.
+    pub(super) fn part(name: &str, raw: &'a RawValue, known: &[&str]) -> Result<Self, Problem> {
+        Self::parse_as(name, raw.get().as_bytes(), known)
+    }
+
+    fn parse_as(name: &str, text: &'a [u8], known: &[&str]) -> Result<Self, Problem> {
+        let object: Object<'a> = serde_json::from_slice(text).map_err(|error| {
             if error.is_data() {
-                let detail =
-                    format!("the body must be an object with {}: {}", known.join(", "), without_position(&error));
-                Problem::field("body", detail)
+                let (known, why) = (known.join(", "), without_position(&error));
+                let shown = if name == "body" { "the body".to_owned() } else { format!("'{name}'") };
+                Problem::field(name, format!("{shown} must be an object with {known}: {why}"))
             } else {
                 malformed(&error)
             }
         })?;
-        object.only(known)?;
+        if let Some((stray, _)) = object.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            return Err(unknown_field(stray, known));
+        }
         for (at, (name, _)) in object.fields.iter().enumerate() {
             if object.fields[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(name, format!("the field '{name}' is given twice")));
@@ -145,26 +156,27 @@ impl<'a> Object<'a> {
         Ok(object)
     }
 
-    /// Refuses every field but these.
+    /// Refuses every field that is given but these.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Problem> {
-        match self.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            Some((name, _)) => {
-                let name: String = name.chars().take(64).collect();
-                let detail = format!("there is no field '{name}' here; there is {}", known.join(", "));
-                Err(Problem::new(Code::UnknownField, detail).with("field", name))
-            }
+        match self.fields.iter().find(|(name, raw)| !known.contains(&name.as_str()) && raw.get() != "null") {
+            Some((stray, _)) => Err(unknown_field(stray, known)),
             None => Ok(()),
         }
     }
 
+    /// A field that is given; null is as good as leaving it out.
+    fn given(&self, name: &str) -> Option<&'a RawValue> {
+        self.fields.iter().find(|(given, raw)| given == name && raw.get() != "null").map(|(_, raw)| *raw)
+    }
+
     /// Whether a field is given.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.fields.iter().any(|(given, _)| given == name)
+        self.given(name).is_some()
     }
 
     /// A field, if it is given.
     pub(super) fn optional<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Problem> {
-        let Some((_, raw)) = self.fields.iter().find(|(given, _)| given == name) else { return Ok(None) };
+        let Some(raw) = self.given(name) else { return Ok(None) };
         serde_json::from_str(raw.get())
             .map(Some)
             .map_err(|error| Problem::field(name, format!("'{name}': {}", without_position(&error))))
@@ -174,6 +186,12 @@ impl<'a> Object<'a> {
     pub(super) fn required<T: Deserialize<'a>>(&self, name: &str) -> Result<T, Problem> {
         self.optional(name)?.ok_or_else(|| Problem::field(name, format!("the field '{name}' is missing")))
     }
+}
+
+fn unknown_field(name: &str, known: &[&str]) -> Problem {
+    let name: String = name.chars().take(64).collect();
+    let detail = format!("there is no field '{name}' here; there is {}", known.join(", "));
+    Problem::new(Code::UnknownField, detail).with("field", name)
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
@@ -226,6 +244,7 @@ mod tests {
             ("[]", "invalid_field", "field", text("body")),
             ("3", "invalid_field", "field", text("body")),
             ("{}", "invalid_field", "field", text("now")),
+            (r#"{"now":null}"#, "invalid_field", "field", text("now")),
             (r#"{"now":"x"}"#, "invalid_field", "field", text("now")),
             (r#"{"now":1,"now":2}"#, "invalid_field", "field", text("now")),
             (r#"{"now":1,"nwo":2}"#, "unknown_field", "field", text("nwo")),
@@ -233,6 +252,18 @@ mod tests {
             let problem = problem(body);
             assert_eq!((&problem["code"], &problem[member]), (&text(code), &value), "{body}");
         }
-        assert_eq!(problem(r#" {"now":1} "#), "fine");
+        assert_eq!(problem(r#" {"now":1,"deep":null} "#), "fine");
+    }
+
+    #[test]
+    fn a_part_of_a_body_goes_by_its_own_name() {
+        let body = Object::parse(br#"{"deep":5}"#, &["deep"]).unwrap();
+        let problem = Object::part("deep", body.required("deep").unwrap(), &["now"]).err().unwrap();
+        let problem = serde_json::to_value(problem).unwrap();
+        assert_eq!(problem["field"], "deep");
+        assert_eq!(
+            problem["detail"],
+            "'deep' must be an object with now: invalid type: integer `5`, expected an object"
+        );
     }
 }

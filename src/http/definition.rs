@@ -1,7 +1,5 @@
 //! A board's definition as a body has it.
 
-use serde::Deserialize;
-
 use super::body::Object;
 use super::problem::Problem;
 use crate::board::{Decimals, Definition, Metric, Mode, Span, SyntaxError};
@@ -29,10 +27,10 @@ pub(super) fn read(body: &[u8]) -> Result<Definition, Problem> {
     let metric: String = object.required("metric")?;
     let metric: Metric =
         metric.parse().map_err(|error: SyntaxError| wrong("metric", &error).with("column", error.column))?;
-    let mode: Mode = given(&object, "mode")?.unwrap_or_default();
+    let mode: Mode = object.optional("mode")?.unwrap_or_default();
     // A window that begins with a subject's first event has no slots; what stands here is of no effect.
     let slot: Span = match mode {
-        Mode::FromFirst => given(&object, "slot")?.unwrap_or(Span::DAY),
+        Mode::FromFirst => object.optional("slot")?.unwrap_or(Span::DAY),
         Mode::Sliding => object.required("slot")?,
     };
     let mut definition = Definition::new(metric, slot);
@@ -40,30 +38,25 @@ pub(super) fn read(body: &[u8]) -> Result<Definition, Problem> {
     if let Some(digits) = whole(&object, "decimals", 0, u32::from(Decimals::MOST))? {
         definition.decimals = u8::try_from(digits).ok().and_then(Decimals::new).unwrap_or_default();
     }
-    if let Some(zone) = given::<String>(&object, "timezone")? {
+    if let Some(zone) = object.optional::<String>("timezone")? {
         definition.timezone = zone.parse().map_err(|_| {
             let zone: String = zone.chars().take(64).collect();
             wrong("timezone", &format_args!("'{zone}' is not a zone of the IANA database, such as Europe/Berlin"))
         })?;
     }
-    definition.order = given(&object, "order")?.unwrap_or_default();
-    definition.cover = given(&object, "cover")?.unwrap_or_default();
-    definition.ranked = given(&object, "ranked")?.unwrap_or(true);
-    definition.keep = given(&object, "keep")?;
+    definition.order = object.optional("order")?.unwrap_or_default();
+    definition.cover = object.optional("cover")?.unwrap_or_default();
+    definition.ranked = object.optional("ranked")?.unwrap_or(true);
+    definition.keep = object.optional("keep")?;
     definition.min_samples = whole(&object, "min_samples", 1, u32::MAX)?.unwrap_or(1);
     definition.max_values = whole(&object, "max_values", 1, u32::MAX)?;
-    definition.stamp = given(&object, "stamp")?.unwrap_or_default();
+    definition.stamp = object.optional("stamp")?.unwrap_or_default();
     Ok(definition)
-}
-
-/// A key that may be left out or null.
-fn given<'a, T: Deserialize<'a>>(object: &Object<'a>, key: &str) -> Result<Option<T>, Problem> {
-    Ok(object.optional::<Option<T>>(key)?.flatten())
 }
 
 /// A whole number as JSON has it, for which 2.0 is one too.
 fn whole(object: &Object<'_>, key: &str, least: u32, most: u32) -> Result<Option<u32>, Problem> {
-    let Some(number) = given::<serde_json::Value>(object, key)? else { return Ok(None) };
+    let Some(number) = object.optional::<serde_json::Value>(key)? else { return Ok(None) };
     let within = |n: &f64| n.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(n);
     match number.as_f64().filter(within) {
         Some(number) => Ok(Some(number as u32)),

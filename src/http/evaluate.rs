@@ -11,21 +11,22 @@ use super::answer::WindowBounds;
 use super::body::Object;
 use super::codes::Code;
 use super::events::EventsReceipt;
+use super::intake::{Text, unsound};
 use super::meters::EventTally;
 use super::openapi::{board_schema, operand_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, answer, body, events, windows};
+use super::{HttpState, answer, body, events};
 use crate::board::{
-    BoardName, Compared, Event, EventId, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
+    BoardName, Compared, Event, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
 };
 use crate::service::{Evaluated, Evaluation, Feature, RuleName, Service, ServiceError};
 
 /// The most rules of one request.
 const MOST_RULES: usize = 100;
 
-/// The longest type of an event, in bytes: more than any metric names.
-const MOST_TYPE_BYTES: usize = 128;
+/// The most metrics that the rules of one request may read, those of each rule added up.
+const MOST_METRICS: usize = 1_000;
 
 /// What rules say.
 #[derive(Debug, Serialize, ToSchema)]
@@ -121,6 +122,31 @@ impl MetricValue {
     }
 }
 
+impl RuleVerdict {
+    fn of(asked: &AskedRule<'_>, evaluation: Evaluation, features: &[Feature]) -> Self {
+        let Evaluation { verdict, metrics } = evaluation;
+        let value_of = |metric: &Metric| {
+            let (_, place) = metrics.iter().find(|(known, _)| known == metric)?;
+            Some(MetricValue::of(metric, features.get(*place)?))
+        };
+        let sides = |compared: Compared| Sides {
+            left: compared.left,
+            left_value: compared.left_value,
+            operator: compared.comparison.to_string(),
+            right: compared.right,
+            right_value: compared.right_value,
+            hit: compared.hit,
+            metrics: compared.metrics.iter().filter_map(value_of).collect(),
+        };
+        Self {
+            name: asked.name.clone(),
+            rule: asked.rule.to_string(),
+            hit: verdict.hit,
+            sides: verdict.comparisons.into_iter().map(sides).collect(),
+        }
+    }
+}
+
 /// Evaluate rules
 ///
 /// Whether rules hit for an event's `fields`: one `rule`, several `rules`, or those of the configuration by `name` or
@@ -128,8 +154,8 @@ impl MetricValue {
 /// Every comparison is answered with what its sides came to.
 ///
 /// Each metric is served by the board that differs from it in nothing but a longer window, from its newest slots (see
-/// `POST /v1/query`); where none does, `no_board` shows the definition of one that would. All metrics of all rules are
-/// read at once.
+/// `POST /v1/query`); where none does, `no_board` shows the definition of one that would. All metrics of all rules,
+/// 1,000 at most, are read at once.
 ///
 /// With `record` `true` the event (its `type`, `fields`, `at` and `id`) is counted **first**, on every board of its type,
 /// so that the rules see it included. If anything is wrong with the rules, nothing is counted.
@@ -167,33 +193,12 @@ pub(super) async fn evaluate(
     let refs: Vec<&Rule> = rules.iter().map(|asked| &*asked.rule).collect();
     let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, features, recorded, as_of } = evaluated;
-    let verdicts: Vec<RuleVerdict> = rules
-        .iter()
-        .zip(evaluations)
-        .map(|(AskedRule { name, rule }, Evaluation { verdict, metrics })| {
-            let metrics: Vec<MetricValue> = metrics
-                .iter()
-                .filter_map(|(metric, place)| Some(MetricValue::of(metric, features.get(*place)?)))
-                .collect();
-            RuleVerdict {
-                name: name.clone(),
-                rule: rule.to_string(),
-                hit: verdict.hit,
-                sides: verdict.comparisons.into_iter().map(|compared| sides(compared, &metrics)).collect(),
-            }
-        })
+    let verdicts: Vec<RuleVerdict> = (rules.iter().zip(evaluations))
+        .map(|(asked, evaluation)| RuleVerdict::of(asked, evaluation, &features))
         .collect();
     let hit = verdicts.iter().any(|verdict| verdict.hit);
     let recorded = event.zip(recorded).map(|(event, outcome)| events::receipt_of_one(event, outcome, &tally));
     Ok(answer::json(&Evaluations { hit, rules: verdicts, as_of, recorded }))
-}
-
-fn sides(compared: Compared, metrics: &[MetricValue]) -> Sides {
-    let Compared { left, left_value, comparison, right, right_value, hit } = compared;
-    // A side's canonical text has those of its metrics within it.
-    let within = |value: &&MetricValue| left.contains(&value.metric) || right.contains(&value.metric);
-    let metrics = metrics.iter().filter(within).cloned().collect();
-    Sides { left, left_value, operator: comparison.to_string(), right, right_value, hit, metrics }
 }
 
 const KEYS: [&str; 9] = ["rule", "rules", "name", "names", "fields", "type", "at", "id", "record"];
@@ -219,18 +224,29 @@ fn rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<AskedRule<
         let detail = format!("'{form}' must list 1 to {MOST_RULES}; here are {}", texts.len());
         return Err(Problem::field(form, detail).with("minimum", 1).with("maximum", MOST_RULES));
     }
-    let read = |(index, text): (usize, &String)| {
+    let rules = (0..).zip(&texts).map(|(index, text)| {
         let field = if form.ends_with('s') { format!("{form}[{index}]") } else { form.to_owned() };
-        if form.starts_with("name") {
-            let named = service.rules().get(text);
-            let shown = || ServiceError::UnknownRule(text.chars().take(64).collect());
-            let (name, rule) = named.ok_or_else(|| Problem::from(shown()).with("field", field))?;
-            return Ok(AskedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) });
-        }
-        let rule: Rule = text.parse().map_err(|error| not_a_rule(&field, &error))?;
-        Ok(AskedRule { name: None, rule: Cow::Owned(rule) })
-    };
-    texts.iter().enumerate().map(read).collect()
+        if form.starts_with("name") { named(text, &field, service) } else { written(text, &field) }
+    });
+    let rules = rules.collect::<Result<Vec<_>, Problem>>()?;
+    let metrics: usize = rules.iter().map(|asked| asked.rule.metrics().len()).sum();
+    if metrics > MOST_METRICS {
+        let detail = format!("the rules have {metrics} metrics; those of one request may have {MOST_METRICS}");
+        return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_METRICS));
+    }
+    Ok(rules)
+}
+
+/// A rule of the configuration.
+fn named<'a>(name: &str, field: &str, service: &'a Service) -> Result<AskedRule<'a>, Problem> {
+    let unknown = || Problem::from(ServiceError::UnknownRule(name.chars().take(64).collect())).with("field", field);
+    let (name, rule) = service.rules().get(name).ok_or_else(unknown)?;
+    Ok(AskedRule { name: Some(name.clone()), rule: Cow::Borrowed(rule) })
+}
+
+fn written(text: &str, field: &str) -> Result<AskedRule<'static>, Problem> {
+    let rule: Rule = text.parse().map_err(|error| not_a_rule(field, &error))?;
+    Ok(AskedRule { name: None, rule: Cow::Owned(rule) })
 }
 
 /// A text that is not a rule or a metric.
@@ -238,23 +254,18 @@ pub(super) fn not_a_rule(field: &str, error: &SyntaxError) -> Problem {
     Problem::new(Code::InvalidRule, format!("'{field}': {error}")).with("field", field).with("column", error.column)
 }
 
-/// The event that is to be counted, if one is. What is given of it is checked in any case.
+/// The event that is to be counted, if one is. What is given of it is checked in any case, as an event's own is.
 fn event(object: &Object<'_>, fields: &Fields) -> Result<Option<Event>, Problem> {
-    let at = object.optional::<String>("at")?.map(|text| windows::time("at", &text)).transpose()?;
-    let id = object.optional::<String>("id")?.map(|text| EventId::parse(&text)).transpose();
-    let id = id.map_err(|error| Problem::field("id", format!("'id': {error}")))?;
-    let kind = object.optional::<String>("type")?;
-    if let Some(kind) = &kind
-        && (kind.is_empty() || kind.len() > MOST_TYPE_BYTES || kind.contains(char::is_control))
-    {
-        let detail = format!("'type' must have 1 to {MOST_TYPE_BYTES} bytes of UTF-8 without control characters");
-        return Err(Problem::field("type", detail));
-    }
+    let text = |key| Ok::<_, Problem>(object.optional::<Text<'_>>(key)?.unwrap_or_default());
+    let at = text("at")?.at().map_err(unsound)?;
+    let id = text("id")?.id().map_err(unsound)?;
+    let kind = text("type")?;
+    let kind = (!kind.is_absent()).then(|| events::kind(kind)).transpose().map_err(unsound)?;
     if !object.optional::<bool>("record")?.unwrap_or_default() {
         return Ok(None);
     }
     match kind {
-        Some(kind) => Ok(Some(Event { kind: kind.into(), fields: fields.clone(), at, id, retract: false })),
+        Some(kind) => Ok(Some(Event { kind, fields: fields.clone(), at, id, retract: false })),
         None => Err(Problem::field("type", "an event that is to be counted needs its 'type'")),
     }
 }

@@ -169,6 +169,9 @@ impl From<ServiceError> for Problem {
             ServiceError::TooLong { window, .. } => {
                 Problem::new(Code::BeyondWindow, detail).with("field", "last").with("maximum", window.to_string())
             }
+            ServiceError::NotKept { floor, .. } => {
+                Problem::new(Code::BeyondWindow, detail).with("field", "as_of").with("floor", floor.to_string())
+            }
             ServiceError::Misasked { field, .. } => Problem::field(field, detail),
             ServiceError::NoBoard { metric, suggestion } => {
                 let problem = Problem::new(Code::NoBoard, detail).with("metric", metric.to_string());

@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::windows::{self, WindowValue};
 use super::{HttpState, answer, body, events};
 use crate::board::{BoardName, Metric, Subject, Timestamp};
-use crate::service::{Hop, Hopped, Over, Question, ServiceError, WindowQuestion};
+use crate::service::{Feature, Hop, Hopped, Over, Question, Service, ServiceError, WindowQuestion};
 
 /// The most questions of one request.
 const MOST_QUESTIONS: usize = 1_000;
@@ -107,6 +107,15 @@ impl HopValue {
     }
 }
 
+impl Answer {
+    fn of(question: &Question, feature: &Feature) -> Self {
+        Answer::Window(Box::new(match question {
+            Question::Window(asked) => WindowValue::of(feature, asked.over, asked.as_of),
+            Question::Metric { metric, .. } => WindowValue::of(feature, Over::Whole, None).with_metric(metric),
+        }))
+    }
+}
+
 impl From<Problem> for Answer {
     fn from(problem: Problem) -> Self {
         Answer::Refused(Refused { error: problem.concealed().unwrap_or(problem) })
@@ -183,30 +192,32 @@ pub(super) async fn query(
         let detail = format!("{hops} of the questions hop; at most {MOST_HOPS} may");
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_HOPS));
     }
-    let of_windows = |asked: &Result<Asked, Problem>| match asked {
+    Ok(answer::json(&Answers { answers: answers(&state.service, asked).await }))
+}
+
+/// Each in its place: those about windows and metrics in one call of the store, then the hops one by one.
+async fn answers(service: &Service, asked: Vec<Result<Asked, Problem>>) -> Vec<Answer> {
+    let questions = asked.iter().filter_map(|asked| match asked {
         Ok(Asked::Question(question)) => Some(question.clone()),
         _ => None,
-    };
-    let mut features = state.service.features(asked.iter().filter_map(of_windows).collect()).await.into_iter();
+    });
+    let mut features = service.features(questions.collect()).await.into_iter();
     let mut answers = Vec::with_capacity(asked.len());
     for asked in asked {
         answers.push(match asked {
             Err(problem) => problem.into(),
-            Ok(Asked::Hop(hop)) => match state.service.hop(&hop).await {
+            Ok(Asked::Hop(hop)) => match service.hop(&hop).await {
                 Ok(found) => Answer::Hop(HopValue::of(hop, &found)),
                 Err(error) => error.into(),
             },
             Ok(Asked::Question(question)) => match features.next() {
-                Some(Ok(feature)) => Answer::Window(Box::new(match &question {
-                    Question::Window(question) => WindowValue::of(&feature, question.over, question.as_of),
-                    Question::Metric { metric, .. } => WindowValue::of(&feature, Over::Whole, None).with_metric(metric),
-                })),
+                Some(Ok(feature)) => Answer::of(&question, &feature),
                 Some(Err(error)) => error.into(),
                 None => Problem::new(Code::Internal, "a question was not answered").into(),
             },
         });
     }
-    Ok(answer::json(&Answers { answers }))
+    answers
 }
 
 /// Every key that a question of any form may have.
@@ -226,7 +237,8 @@ fn questions(body: &[u8]) -> Result<Vec<Result<Asked, Problem>>, Problem> {
         let detail = format!("'queries' may have {MOST_QUESTIONS} questions; here are {}", given.len());
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_QUESTIONS));
     }
-    Ok(given.into_iter().map(|raw| question(&Object::parse(raw.get().as_bytes(), &KEYS)?)).collect())
+    let each = |(index, raw)| question(&Object::part(&format!("queries[{index}]"), raw, &KEYS)?);
+    Ok(given.into_iter().enumerate().map(each).collect())
 }
 
 fn question(object: &Object<'_>) -> Result<Asked, Problem> {
@@ -256,10 +268,9 @@ fn question(object: &Object<'_>) -> Result<Asked, Problem> {
 }
 
 fn hop(raw: &RawValue) -> Result<Hop, Problem> {
-    let object = Object::parse(raw.get().as_bytes(), &["from", "to", "most"])?;
-    let (from, to): (&RawValue, &RawValue) = (object.required("from")?, object.required("to")?);
-    let from = Object::parse(from.get().as_bytes(), &["board", "subject"])?;
-    let to = Object::parse(to.get().as_bytes(), &["board"])?;
+    let object = Object::part("hop", raw, &["from", "to", "most"])?;
+    let from = Object::part("from", object.required("from")?, &["board", "subject"])?;
+    let to = Object::part("to", object.required("to")?, &["board"])?;
     let most = object.optional::<u32>("most")?.unwrap_or(USUALLY_FOLLOWED);
     if !(1..=MOST_FOLLOWED).contains(&most) {
         let detail = format!("'most' must be a whole number from 1 to {MOST_FOLLOWED}");

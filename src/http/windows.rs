@@ -39,11 +39,12 @@ pub(super) struct WindowValue {
     /// The slots that were read. On a `from_first` board the subject's own window, or the one that an event now would
     /// begin.
     window: WindowBounds,
-    /// COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the same as `value`. AVG: how many were measured.
+    /// COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the same as `value`. AVG: how many were measured in these
+    /// slots, each counted whole whatever the `edge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     count: Option<Shown>,
-    /// AVG only: what was measured, added up.
+    /// AVG only: what was measured in these slots, added up; each counts whole whatever the `edge`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     sum: Option<Shown>,

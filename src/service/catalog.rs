@@ -1,9 +1,9 @@
 //! All boards by the type of event that their metrics name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::board::Board;
+use crate::board::{Board, Generation};
 
 /// A list of boards at one moment, by the type of event that each counts.
 #[derive(Debug, Default)]
@@ -22,6 +22,17 @@ impl Catalog {
             boards.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         }
         catalog
+    }
+
+    /// The generations of all its boards.
+    pub(super) fn generations(&self) -> HashSet<Generation> {
+        self.by_event.values().flatten().map(|board| board.generation()).collect()
+    }
+
+    /// Those of its boards that are not among these.
+    pub(super) fn beyond(&self, known: &HashSet<Generation>) -> Self {
+        let boards = self.by_event.values().flatten();
+        Self::new(boards.filter(|board| !known.contains(&board.generation())).cloned())
     }
 
     /// The boards whose metric names this type.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span};
+use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp};
 use crate::store::StoreError;
 
 /// Why the service did not do what was asked.
@@ -50,6 +50,13 @@ pub enum ServiceError {
         most: u64,
         /// The board's window.
         window: Span,
+    },
+    /// The window that ended then is not held, or not whole.
+    #[error("'as_of': the window that ends with the slot of {as_of} is not held; the board keeps {floor} until now")]
+    NotKept {
+        as_of: Timestamp,
+        /// Start of the oldest slot that is kept.
+        floor: Timestamp,
     },
     /// A part of a question does not go with the board.
     #[error("'{field}': {detail}")]

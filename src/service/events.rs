@@ -1,27 +1,27 @@
 //! Events: each goes to every board whose metric names its type.
 //!
 //! What the events of one call do to a board is gathered into one batch, and all batches leave together in one
-//! store call. A board that turns out to be defined anew gets the events once more, as it counts them now.
+//! store call. Which boards there are is known here; whether these are all of them the store is asked at the same time,
+//! so that it costs no time. Only where they are not, or where one has gone, the list is read again and the boards new
+//! in it get the events too.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
+
+use futures_util::future::join;
 
 use super::catalog::Catalog;
+use super::registry::Listed;
 use super::{Result, Service};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
-/// How old the list of boards may be for a type that some board counts: so long may a board that another instance
-/// has defined miss events.
-pub(super) const MOST_AGE: Duration = Duration::from_secs(1);
-
-/// The same for a type that no board counts as far as is known here. Shorter, because it is often the first event
-/// after a board was defined elsewhere; not 0, because clients may send types that nobody ever counts.
-pub(super) const MOST_AGE_WHERE_UNKNOWN: Duration = Duration::from_millis(100);
-
 /// Increments that make a portion: what one store call takes if there are very many boards or events.
 const PORTION: usize = 100_000;
+
+/// How often boards may change under the same events before we give up.
+const ATTEMPTS: usize = 4;
 
 /// What became of the events of one call.
 #[derive(Debug, Default)]
@@ -72,6 +72,13 @@ pub enum Refusal {
     Store(Rejection),
 }
 
+impl Refusal {
+    /// Whether the store was not even asked.
+    fn is_ours(&self) -> bool {
+        !matches!(self, Refusal::Store(_))
+    }
+}
+
 impl From<Outcome> for Taken {
     fn from(outcome: Outcome) -> Self {
         match outcome {
@@ -84,9 +91,9 @@ impl From<Outcome> for Taken {
 
 impl Service {
     /// Counts events on every board that takes them, and answers what became of each. One store call (for each
-    /// 100,000 increments, if they come to more).
+    /// 100,000 increments, if they come to more), and two more where boards came or went since the last call.
     ///
-    /// A board that was defined through another instance within the last second may be missed. An error means that
+    /// A board counts them if it was defined, through whichever instance, before this was called. An error means that
     /// not every board is known to have the events; some may. With ids they can be sent again safely.
     pub async fn record(&self, events: Vec<Event>, return_scores: bool) -> Result<Recorded> {
         let mut recorded = Recorded { events: Vec::with_capacity(events.len()) };
@@ -105,11 +112,10 @@ impl Service {
         let mut settled = 0;
         while settled < events.len() {
             let rest = &events[settled..];
-            let catalog = self.catalog_for(rest).await?;
+            let listed = self.registry.listed().await?;
             let mut fan = Fan::new(return_scores);
-            let end = rest.iter().position(|event| !fan.gather(&catalog, event)).unwrap_or(rest.len());
-            let portion = &rest[..end];
-            self.send(&mut fan, portion).await?;
+            let end = rest.iter().position(|event| !fan.gather(&listed.catalog, event)).unwrap_or(rest.len());
+            self.send(&mut fan, &rest[..end], listed).await?;
             for outcome in fan.outcomes() {
                 each(settled, outcome);
                 settled += 1;
@@ -118,33 +124,36 @@ impl Service {
         Ok(())
     }
 
-    /// A catalog that is as new as the types of these events ask for.
-    async fn catalog_for(&self, events: &[Event]) -> Result<Arc<Catalog>> {
-        let catalog = self.registry.catalog(MOST_AGE).await?;
-        if events.iter().all(|event| !catalog.of(&event.kind).is_empty()) {
-            return Ok(catalog);
-        }
-        Ok(self.registry.catalog(MOST_AGE_WHERE_UNKNOWN).await?)
-    }
-
-    /// Hands everything gathered to the store and notes what it says, once more for boards that have changed.
-    async fn send(&self, fan: &mut Fan, events: &[Event]) -> Result<()> {
-        let answers = self.add_all(fan.take_batches()).await;
-        let changed = fan.settle(answers)?;
-        if changed.is_empty() {
+    /// Hands everything gathered to the store and notes what it says; then the same for boards that the list these
+    /// events were gathered by turns out to lack.
+    async fn send(&self, fan: &mut Fan, events: &[Event], listed: Listed) -> Result<()> {
+        let begun = Instant::now();
+        let (version, answers) = join(self.store.boards_version(), self.add_all(fan.take_batches())).await;
+        let mut changed = fan.settle(answers)?;
+        let version = version?;
+        if changed.is_empty() && version == listed.version {
             return Ok(());
         }
-        let mut fresh = Vec::with_capacity(changed.len());
-        for board in &changed {
-            fan.forget(board);
-            fresh.extend(self.registry.refresh(board.name()).await?);
+        let mut known = listed.catalog.generations();
+        let mut fresh = match changed.is_empty() {
+            true => self.registry.listed_at(version, begun).await?,
+            false => self.registry.listed_after(Instant::now()).await?,
+        };
+        for _ in 1..ATTEMPTS {
+            for board in &changed {
+                fan.forget(board);
+                known.remove(&board.generation());
+            }
+            fan.gather_again(&fresh.catalog, &known, events);
+            known.extend(fresh.catalog.generations());
+            let answers = self.add_all(fan.take_batches()).await;
+            changed = fan.settle(answers)?;
+            if changed.is_empty() {
+                return Ok(());
+            }
+            fresh = self.registry.listed_after(Instant::now()).await?;
         }
-        fan.gather_again(&Catalog::new(fresh), events);
-        let answers = self.add_all(fan.take_batches()).await;
-        match fan.settle(answers)?.is_empty() {
-            true => Ok(()),
-            false => Err(StoreError::BoardChanged.into()),
-        }
+        Err(StoreError::BoardChanged.into())
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added, StoreError>> {
@@ -210,10 +219,16 @@ impl Fan {
         }
     }
 
-    /// Spreads the same events over boards that have changed since.
-    fn gather_again(&mut self, fresh: &Catalog, events: &[Event]) {
+    /// Spreads the same events over those boards of a newer list that are not among the known ones.
+    fn gather_again(&mut self, fresh: &Catalog, known: &HashSet<Generation>, events: &[Event]) {
+        let (new, there) = (fresh.beyond(known), fresh.generations());
         for (at, event) in events.iter().enumerate() {
-            self.spread(fresh, at, event);
+            let spread = &mut self.events[at];
+            // A board that has gone has no say; but what one took before it went, it took.
+            let is_ours = |taken: &Taken| matches!(taken, Taken::Refused(refusal) if refusal.is_ours());
+            spread.on.retain(|on| there.contains(&on.board.generation()) || !on.taken.as_ref().is_some_and(is_ours));
+            spread.is_known = spread.on.iter().any(|on| on.taken.is_some()) || !fresh.of(&event.kind).is_empty();
+            self.spread(&new, at, event);
         }
     }
 

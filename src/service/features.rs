@@ -4,14 +4,18 @@
 //! out to be defined anew meanwhile, the questions about it are asked once more, of the new one.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use super::events::{MOST_AGE, MOST_AGE_WHERE_UNKNOWN};
 use super::{Result, Service, ServiceError, serving};
 use crate::board::{
     Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Sketch, Span, Subject, Tally, Timestamp, Value,
     remaining_share, share_after, weighted_value,
 };
 use crate::store::{Ask, Reach, Reading, StoreError};
+
+/// How old the list may be by which one of several boards is chosen that all serve a metric. Where none serves it, the
+/// store is always asked.
+const MOST_AGE: Duration = Duration::from_secs(1);
 
 /// A question about one subject.
 #[derive(Clone, Debug)]
@@ -135,12 +139,18 @@ impl Service {
         }
     }
 
-    /// The board that serves a metric, and which of its slots. The list of boards may be a second old; where none in it
-    /// serves the metric, another instance may just have defined one, so it is read again.
+    /// The board that serves a metric, and which of its slots. Where none is known that does, the store is asked whether
+    /// there are others.
     pub(super) async fn serving(&self, metric: &Metric) -> Result<(Arc<Board>, Reach)> {
-        for age in [MOST_AGE, MOST_AGE_WHERE_UNKNOWN] {
-            let catalog = self.registry.catalog(age).await?;
-            if let Some(found) = serving::board_for(catalog.of(&metric.event), metric) {
+        let listed = self.registry.listed_within(MOST_AGE).await?;
+        if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
+            return Ok(found);
+        }
+        let since = Instant::now();
+        let version = self.store.boards_version().await?;
+        if version != listed.version {
+            let listed = self.registry.listed_at(version, since).await?;
+            if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
                 return Ok(found);
             }
         }
@@ -165,7 +175,12 @@ impl Service {
         let mut readings = if asks.is_empty() { Vec::new() } else { self.store.read(asks).await }.into_iter();
         let answer = |plan: Result<Planned>| {
             let planned = plan?;
-            let reading = readings.next().unwrap_or_else(|| Err(unanswered()))?;
+            let reading = readings.next().unwrap_or_else(|| Err(unanswered()));
+            let as_of = planned.ask.as_of;
+            let reading = reading.map_err(|error| match (error, as_of) {
+                (StoreError::BeyondWindow { floor }, Some(as_of)) => ServiceError::NotKept { as_of, floor },
+                (error, _) => error.into(),
+            })?;
             finish(planned, reading)
         };
         plans.into_iter().map(answer).collect()
@@ -188,7 +203,7 @@ fn reach(board: &Board, question: &WindowQuestion) -> Result<Reach> {
             Err(ServiceError::Misasked { field, detail })
         };
         return match question.over {
-            Over::Last(last) if last != window => misasked("last"),
+            Over::Last(last) if !last.is_as_long_as(window) => misasked("last"),
             Over::From(_) => misasked("from"),
             _ => Ok(Reach::Slots(1)),
         };

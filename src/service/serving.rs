@@ -31,21 +31,12 @@ fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
         return None;
     }
     if definition.mode == Mode::FromFirst {
-        return same_length(own.window, metric.window).then_some(1);
+        return own.window.is_as_long_as(metric.window).then_some(1);
     }
     let asked = u32::try_from(board.calendar().slots_covering(metric.window)?).ok()?;
     // A board that covers its window in full covers a shorter one in full as well: the same metric then is its score.
     let more = u32::from(definition.cover == Cover::Full);
     asked.checked_add(more).filter(|slots| *slots <= board.slots())
-}
-
-/// Whether two spans are as long, however they are written: `60m` and `1h`.
-fn same_length(a: Span, b: Span) -> bool {
-    match (a.seconds(), b.seconds()) {
-        (Some(a), Some(b)) => a == b,
-        (None, None) => a.count() == b.count(),
-        _ => false,
-    }
 }
 
 /// Slots that people use, finest first.

@@ -33,6 +33,9 @@
 //!   id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) says that the store has it, as durably as it
 //!   was configured to.
+//! - **List.** [`boards_version`](Store::boards_version) is another whenever the list of boards is another: it changes
+//!   after a board has come or gone and before the call that did it answers, through whichever instance. So a list
+//!   that was read after the version it is kept with misses no board for as long as the version stays that.
 //! - **Identity.** Every call carries the [`Board`] it means. If that generation is gone the call changes nothing
 //!   and answers [`StoreError::BoardChanged`]: look the board up again.
 
@@ -276,6 +279,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// All boards, by name.
     async fn boards(&self) -> Result<Vec<Arc<Board>>>;
+
+    /// A number that is another after each board that was defined or removed. Numbers have no order: only whether two
+    /// are equal means anything. Redis: one round trip, which calls made at the same time share.
+    async fn boards_version(&self) -> Result<u64>;
 
     /// Removes a board with everything it holds; answers whether it was there.
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;

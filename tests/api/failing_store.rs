@@ -108,6 +108,7 @@ reads! {
     define(name: &BoardName, definition: &Definition) -> Defined;
     board(name: &BoardName) -> Option<Arc<Board>>;
     boards() -> Vec<Arc<Board>>;
+    boards_version() -> u64;
     undefine(board: &Arc<Board>) -> bool;
     page(board: &Arc<Board>, offset: u64, limit: u32) -> Page;
     neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;

@@ -77,6 +77,10 @@ async fn each_question_is_answered_in_its_place_or_refused_for_itself() {
     );
     let error = &answers[2]["error"];
     assert_eq!((&error["status"], &error["board"]), (&json!(404), &json!("nothing")));
+    assert_eq!(answers[17]["error"]["field"], "queries[17]");
+    let nulls =
+        json!({"board": "likes", "subject": "p1", "last": null, "as_of": null, "metric": null, "queries": null});
+    assert_eq!(query(&site, nulls).await.body["answers"][0]["value"], 2);
 }
 
 #[actix_web::test]

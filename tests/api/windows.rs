@@ -78,12 +78,16 @@ async fn what_a_board_cannot_weight_or_look_back_on_it_refuses_with_the_reason()
         ("first", "?edge=weighted", "edge_unsupported", "no slots"),
         ("first", "?last=1h", "invalid_field", "3h long"),
         ("first", "?from=2026-01-02T09:00:00Z", "invalid_field", "3h long"),
+        ("first", "?last=181m", "invalid_field", "3h long"),
         ("unranked", "?as_of=yesterday", "invalid_field", "as_of"),
         ("unranked", "?as_of=2026-01-02T09:00:00Z&from=2026-01-02T09:30:00Z", "invalid_field", "from"),
     ] {
         let answer = window(&site, board, "x", query).await;
         assert_eq!(answer.refusal(), (422, code), "{board}{query}: {answer:?}");
         assert!(answer.body["detail"].as_str().unwrap().contains(says), "{board}{query}: {answer:?}");
+    }
+    for last in ["3h", "180m"] {
+        assert_eq!(window(&site, "first", "x", &format!("?last={last}")).await.status, 200, "{last}");
     }
 }
 
@@ -141,7 +145,11 @@ async fn a_past_window_is_read_as_of_its_end() {
         assert_eq!(answer.body["as_of"], "2026-01-02T13:30:00Z");
     }
     for query in ["?as_of=2026-01-02T13:30:01Z", "?as_of=2026-01-02T08:59:59Z"] {
-        assert_eq!(window(&site, "u", "d", query).await.refusal(), (422, "beyond_window"), "{query}");
+        let answer = window(&site, "u", "d", query).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "beyond_window"), &json!("as_of")), "{query}");
+        // What is kept, and not where the window begins.
+        assert_eq!(answer.body["floor"], "2026-01-02T08:00:00Z", "{query}: {answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains("keeps 2026-01-02T08:00:00Z until now"), "{answer:?}");
     }
 }
 

@@ -35,6 +35,30 @@ async fn boards_and_clock_hold_on_all_instances_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_event_through_any_instance_counts_on_a_board_defined_just_before_through_another() {
+    for engine in Engine::available() {
+        let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
+        let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
+        let view = json!({"type": "view", "fields": {"post": "p"}});
+        let (mut definer, mut poster) = (&a, &b);
+        for round in 1..=10 {
+            // The list is warm: what it has and what it has not was asked for just now.
+            poster.ok("POST", "/v1/events", Some(view.clone())).await;
+            let path = format!("/v1/boards/views-{round}");
+            definer.ok("PUT", &path, Some(json!({"metric": "COUNT(2h, view, post)", "slot": "1h"}))).await;
+            let answer = poster.ok("POST", "/v1/events", Some(view.clone())).await;
+            assert_eq!(answer["boards"].as_object().unwrap().len(), 1, "{answer}");
+            assert_eq!(answer["boards"][format!("views-{round}")]["accepted"], 1, "{answer}");
+            assert_eq!(definer.ok("GET", &format!("{path}/subjects/p"), None).await["score"], 1);
+            definer.ok("DELETE", &path, None).await;
+            let answer = poster.ok("POST", "/v1/events", Some(view.clone())).await;
+            assert_eq!((&answer["boards"], &answer["unknown"]), (&json!({}), &json!(1)), "{answer}");
+            (definer, poster) = (poster, definer);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_roll_over_together_and_survive_each_others_death() {
     for engine in Engine::available() {
         let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());

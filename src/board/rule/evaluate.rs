@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Arithmetic, Compare, Compared, Expression, Operand, Verdict};
+use super::{Arithmetic, Compare, Compared, Expression, Operand, Type, Verdict};
 use crate::board::condition::Condition;
 use crate::board::{Field, FieldFault, Fields, Metric, number};
 
@@ -47,24 +47,26 @@ impl Given<'_> {
     fn compared(&self, compare: &Compare) -> Result<Compared, FieldFault> {
         let Compare { left, comparison, right } = compare;
         let (left_value, right_value) = (self.value(left)?, self.value(right)?);
+        // What is wrong must not depend on what metrics say: whoever checks a rule before counting an event asks without.
+        let types = (type_of(left, left_value.as_ref()), type_of(right, right_value.as_ref()));
+        if let (Some(expected), Some(found)) = types {
+            if expected != found {
+                // The field is what does not fit; where both sides are fields, the right one.
+                return Err(match right.field() {
+                    Some(_) => fault(right, left, mismatch(expected, found)),
+                    None => fault(left, right, mismatch(found, expected)),
+                });
+            }
+            if expected == Type::Bool && comparison.needs_order() {
+                return Err(fault(left, right, "a truth value has no order".to_owned()));
+            }
+        }
         let order = match (&left_value, &right_value) {
             (Some(Operand::Number(a)), Some(Operand::Number(b))) => {
                 self.exactly(left, right).or_else(|| a.partial_cmp(b))
             }
             (Some(Operand::Text(a)), Some(Operand::Text(b))) => Some(a.cmp(b)),
-            (Some(Operand::Bool(a)), Some(Operand::Bool(b))) => {
-                if comparison.needs_order() {
-                    return Err(fault(left, right, "a truth value has no order".to_owned()));
-                }
-                Some(a.cmp(b))
-            }
-            (Some(a), Some(b)) => {
-                // The field is what does not fit; where both sides are fields, the right one.
-                return Err(match right.field() {
-                    Some(_) => fault(right, left, mismatch(a, b)),
-                    None => fault(left, right, mismatch(b, a)),
-                });
-            }
+            (Some(Operand::Bool(a)), Some(Operand::Bool(b))) => Some(a.cmp(b)),
             _ => None,
         };
         Ok(Compared {
@@ -73,6 +75,7 @@ impl Given<'_> {
             comparison: *comparison,
             right: right.to_string(),
             right_value,
+            metrics: compare.metrics(),
             hit: order.is_some_and(|order| comparison.holds(order)),
         })
     }
@@ -157,11 +160,21 @@ fn float(field: &str, number: &str) -> Result<f64, FieldFault> {
     }
 }
 
-fn mismatch(expected: &Operand, found: &Operand) -> String {
-    let described = |operand: &Operand| match operand {
-        Operand::Number(_) => "a number",
-        Operand::Text(_) => "a text",
-        Operand::Bool(_) => "a truth value",
+/// The type of a side: its value's or, where it has none, the one that its writing gives away.
+fn type_of(side: &Expression, value: Option<&Operand>) -> Option<Type> {
+    match value {
+        Some(Operand::Number(_)) => Some(Type::Number),
+        Some(Operand::Text(_)) => Some(Type::Text),
+        Some(Operand::Bool(_)) => Some(Type::Bool),
+        None => side.known_type(),
+    }
+}
+
+fn mismatch(expected: Type, found: Type) -> String {
+    let described = |side: Type| match side {
+        Type::Number => "a number",
+        Type::Text => "a text",
+        Type::Bool => "a truth value",
     };
     format!("expected {}, found {}", described(expected), described(found))
 }
@@ -268,6 +281,7 @@ mod tests {
             comparison,
             right: right.into(),
             right_value: Some(right_value),
+            metrics: if left.starts_with("COUNT") { vec![left.parse().unwrap()] } else { Vec::new() },
             hit,
         };
         use crate::board::Comparison::{Equal, Greater, NotEqual};
@@ -294,6 +308,8 @@ mod tests {
             ("'app' = amount", "the field 'amount': expected a text, found a number"),
             ("amount = ok", "the field 'ok': expected a number, found a truth value"),
             ("COUNT(1h, e, s) > channel", "the field 'channel': expected a number, found a text"),
+            ("AVG(1h, e, v, s) > channel", "the field 'channel': expected a number, found a text"),
+            ("ok = 1 / (COUNT(1h, e, s) - 4)", "the field 'ok': expected a number, found a truth value"),
             ("channel * 2 > 1", "the field 'channel': expected a number, found a text"),
             ("-ok > 1", "the field 'ok': expected a number, found a truth value"),
             ("ok < ok", "the field 'ok': a truth value has no order"),

@@ -57,6 +57,8 @@ pub struct Compared {
     pub right: String,
     /// As `left_value`.
     pub right_value: Option<Operand>,
+    /// The different metrics of both sides, in order of appearance.
+    pub metrics: Vec<Metric>,
     /// Whether it holds; false if a side has no value.
     pub hit: bool,
 }
@@ -69,16 +71,8 @@ impl Rule {
     /// The different metrics that the rule names, in order of appearance: what [`evaluate`](Self::evaluate) will ask
     /// for.
     pub fn metrics(&self) -> Vec<&Metric> {
-        let mut metrics: Vec<&Metric> = Vec::new();
-        let mut visit = |metric| {
-            if !metrics.contains(&metric) {
-                metrics.push(metric);
-            }
-        };
-        self.0.each(&mut |Compare { left, right, .. }| {
-            left.metrics(&mut visit);
-            right.metrics(&mut visit);
-        });
+        let mut metrics = Vec::new();
+        self.0.each(&mut |compare| compare.add_metrics(&mut metrics));
         metrics
     }
 
@@ -93,6 +87,26 @@ impl Rule {
     /// A field that is missing, or not of the type that its place in the rule needs.
     pub fn evaluate(&self, fields: &Fields, value_of: &dyn Fn(&Metric) -> Option<f64>) -> Result<Verdict, FieldFault> {
         evaluate::verdict(&self.0, fields, value_of)
+    }
+}
+
+impl Compare {
+    /// The different metrics of both sides, in order of appearance.
+    fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = Vec::new();
+        self.add_metrics(&mut metrics);
+        metrics.into_iter().cloned().collect()
+    }
+
+    /// Adds the metrics that are not there yet.
+    fn add_metrics<'a>(&'a self, metrics: &mut Vec<&'a Metric>) {
+        let mut visit = |metric| {
+            if !metrics.contains(&metric) {
+                metrics.push(metric);
+            }
+        };
+        self.left.metrics(&mut visit);
+        self.right.metrics(&mut visit);
     }
 }
 

@@ -109,7 +109,8 @@ pub(super) fn fields(raw: &RawValue) -> Result<Fields, Flaw> {
     sent.judge().map(|(fields, _)| fields)
 }
 
-fn kind(text: Text<'_>) -> Result<Box<str>, Flaw> {
+/// Reads the type of an event, which must be there.
+pub(in crate::http) fn kind(text: Text<'_>) -> Result<Box<str>, Flaw> {
     let shape = |detail: &str| Err(Flaw::shape(ItemCode::InvalidType, "type", detail));
     let value = |detail: String| Err(Flaw::value(ItemCode::InvalidType, "type", detail));
     match text {

@@ -19,6 +19,7 @@ use super::{HttpState, answer};
 use crate::board::{Event, Fields};
 use crate::service::{self, EventOutcome};
 
+pub(super) use self::item::kind;
 pub(super) use self::receipt::{EventCounts, EventsReceipt};
 
 /// The most events of one request that asks for scores: each has one on every board that counts it.
@@ -30,8 +31,8 @@ const MOST_WITH_SCORES: usize = 10_000;
 /// through), with the fields that the metric reads: `COUNT_DISTINCT(30d, login, device_id, user_id)` reads `device_id`
 /// and `user_id`. Send one event, `{"events":[…]}`, or a stream of any length as `application/x-ndjson` with one event
 /// a line (blank lines are skipped). All boards together are one call of the store, and the answer comes after it
-/// has them. A board counts from the next event after it was defined; one that was defined through another
-/// instance, from a second later.
+/// has them. A board counts every event that is sent after the call that defined it was answered, through whichever
+/// instance.
 ///
 /// Fields are texts, numbers (read exactly) and truth values; null is the same as absent. Lists and objects may be
 /// sent and are as good as absent, except that a board whose metric needs such a field says `invalid_field`.

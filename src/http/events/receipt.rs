@@ -225,7 +225,8 @@ impl EventsReceipt {
                 self.reject(place, Some(board.name()), code, || match refusal {
                     Refusal::Field(fault) => (Some(fault.field().to_owned()), detail_of_fault(&fault, nested)),
                     Refusal::RetractionUnsupported => {
-                        (None, format!("{} cannot undo what it has counted", board.definition().metric))
+                        let detail = format!("{} cannot undo what it has counted", board.definition().metric);
+                        (Some("retract".to_owned()), detail)
                     }
                     Refusal::RetractionWithoutTime => (Some("at".to_owned()), "a retraction needs 'at'".to_owned()),
                     Refusal::Store(rejection) => (None, detail_of(rejection, &board)),

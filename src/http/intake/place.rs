@@ -3,7 +3,7 @@
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::board::{Board, Score};
+use crate::board::{Board, Mode, Score};
 use crate::http::codes::ItemCode;
 use crate::store::Rejection;
 
@@ -71,8 +71,11 @@ pub(in crate::http) fn code_of(rejection: Rejection) -> ItemCode {
 /// The store's reason for a person.
 pub(in crate::http) fn detail_of(rejection: Rejection, board: &Board) -> String {
     match rejection {
-        Rejection::TooLate => "its slot has left the window".to_owned(),
-        Rejection::TooEarly => "it is further in the future than clocks may differ".to_owned(),
+        Rejection::TooLate => match board.definition().mode {
+            Mode::Sliding => "its slot has left the window".to_owned(),
+            Mode::FromFirst => "a window that began with it would be over".to_owned(),
+        },
+        Rejection::TooEarly => "it is too far ahead of the store's clock".to_owned(),
         Rejection::OutOfRange => {
             let bound = Score { units: board.slot_bound().0, decimals: board.decimals() };
             format!("one subject holds at most {bound} in one slot of this board, and at least -{bound}")

@@ -56,6 +56,7 @@ mod writing;
 use std::any::Any;
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -81,6 +82,8 @@ use crate::board::{Board, Timestamp};
 #[derive(Debug)]
 pub struct Embedded {
     boards: Arc<Boards>,
+    /// Counts the boards that came and went since opening; grows only while [`boards`](Self::boards) is locked.
+    boards_version: AtomicU64,
     clock: Clock,
     journal: Arc<Journal>,
     limits: Limits,
@@ -150,6 +153,7 @@ impl Embedded {
             .map_err(failed)?;
         Ok(Arc::new(Embedded {
             boards,
+            boards_version: AtomicU64::new(0),
             clock: match recovered.clock {
                 Some(time) => Clock::Simulated(Mutex::new(time)),
                 None => Clock::system(),

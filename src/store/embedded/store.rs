@@ -1,6 +1,7 @@
 //! The embedded store as a [`Store`]: each call is one visit to a board's tables.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -100,6 +101,7 @@ impl Store for Embedded {
                 let tables = Mutex::new(Tables::new(&board, now));
                 let board = Arc::new(board);
                 boards.insert(name.clone(), Arc::new(LiveBoard { board: board.clone(), tables }));
+                self.boards_version.fetch_add(1, Ordering::AcqRel);
                 (Defined::Created(board), self.journal.append_entries(entries, None))
             }
         };
@@ -115,6 +117,10 @@ impl Store for Embedded {
         Ok(self.boards.read().values().map(|live| live.board.clone()).collect())
     }
 
+    async fn boards_version(&self) -> Result<u64> {
+        Ok(self.boards_version.load(Ordering::Acquire))
+    }
+
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
         self.journal.admit()?;
         let (live, ticket) = {
@@ -124,6 +130,7 @@ impl Store for Embedded {
                 _ => return Ok(false),
             };
             boards.remove(board.name());
+            self.boards_version.fetch_add(1, Ordering::AcqRel);
             live.tables.lock().gone = true;
             let entry = (key(BOARDS, &[board.name().as_str().as_bytes()]), None);
             let sweep = Sweep::All(board.generation());

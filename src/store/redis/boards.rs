@@ -7,8 +7,9 @@ use redis::{Value, cmd};
 
 use super::connection::{Failure, Links};
 use super::reply::Reply;
-use super::scripts::{Call, DEFINE, UNDEFINE};
+use super::scripts::{ANNOUNCE, Call, DEFINE, UNDEFINE};
 use super::session::{ATTEMPTS, Preamble, Session};
+use super::version;
 use super::view::View;
 use crate::board::{Board, BoardName, Definition, Generation};
 use crate::store::{Defined, Result, StoreError};
@@ -16,7 +17,8 @@ use crate::store::{Defined, Result, StoreError};
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Defines a board; the name is listed first, so that no board is ever missing from the list.
+/// Defines a board. Its name is listed first, so that no board is ever missing from the list, and announced when it is
+/// there, so that every instance knows that its own list is old.
 pub(super) async fn define(session: &Session, name: &BoardName, definition: &Definition) -> Result<Defined> {
     let generation = Generation(rand::random());
     let board = Board::new(name.clone(), generation, definition.clone())
@@ -34,10 +36,42 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
         session.forget(&board);
     }
     Ok(match defined? {
-        None => Defined::Created(board),
-        Some(existing) if existing.definition() == board.definition() => Defined::Unchanged(existing),
+        None => {
+            announce(session, &board).await?;
+            Defined::Created(board)
+        }
+        Some(existing) if existing.definition() == board.definition() => {
+            announce(session, &existing).await?;
+            Defined::Unchanged(existing)
+        }
         Some(existing) => Defined::Conflict(existing),
     })
+}
+
+/// Makes the list of boards another one, now that this board is there. Also for a board that was there before: whoever
+/// created it may have ended in between, or be about to do this. Once is enough for an instance that is asked to define
+/// the same board again and again, as clients do when they start.
+async fn announce(session: &Session, board: &Board) -> Result<(), Failure> {
+    let view = session.view(board);
+    if !view.is_announced() {
+        change_list(session, board.name(), None).await?;
+        view.note_announced();
+    }
+    Ok(())
+}
+
+/// Lists the name of a board that is there; or takes the name of one off the list that was seen to be none at a
+/// version of the list. `false`, and nothing done, if the list is another by now.
+async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, Failure> {
+    let mut call = Call::default();
+    call.key(session.keys.names()).key(session.keys.version());
+    call.arg(name).arg(version::draw()).args(gone_at);
+    let mut reply = Reply::new(session.links.calls.call(&ANNOUNCE, &ANNOUNCE.command(&call)).await?)?;
+    match reply.text()?.as_str() {
+        "done" => Ok(true),
+        "stale" => Ok(false),
+        other => Err(Failure::Corrupt(format!("a change of the list of boards was answered '{other}'"))),
+    }
 }
 
 /// Answers the board that exists already, if one does.
@@ -129,14 +163,29 @@ pub(super) async fn undefine(session: &Session, board: &Board) -> Result<bool, F
         Err(Failure::BoardChanged) => return Ok(false),
         Err(failure) => return Err(failure),
     }
-    let mut command = cmd("SREM");
-    command.arg(session.keys.names()).arg(board.name().as_str());
-    session.links.calls.send(&command).await?;
-    // Somebody may have defined it anew just before its name was taken off the list.
-    if self::board(session, board.name()).await?.is_some() {
-        list(session, board.name()).await?;
-    }
+    unlist(session, board.name()).await?;
     Ok(true)
+}
+
+/// Takes the name of a board that has gone off the list, unless somebody has defined it anew: whoever does that makes
+/// the list another one before anybody is told, and then the name stays.
+async fn unlist(session: &Session, name: &BoardName) -> Result<(), Failure> {
+    let mut gone = false;
+    for _ in 0..ATTEMPTS {
+        let seen_at = version::current(session).await?;
+        if board(session, name).await?.is_some() {
+            break;
+        }
+        gone = change_list(session, name, Some(seen_at)).await?;
+        if gone {
+            break;
+        }
+    }
+    // A name of no board does no harm. One may have come just before its name went, of which nobody has been told.
+    if !gone || board(session, name).await?.is_some() {
+        change_list(session, name, None).await?;
+    }
+    Ok(())
 }
 
 /// Writes a key that lasts a minute.

@@ -33,6 +33,12 @@ impl StoreKeys {
         format!("{}boards", self.root)
     }
 
+    /// Drawn anew whenever the list of boards has become another. On the hash tag of [`names`](Self::names), so that
+    /// in a cluster too one script may touch both.
+    pub fn version(&self) -> String {
+        format!("{}{{{}}}:version", self.root, self.names())
+    }
+
     /// Hash: clock mode, and the time of a simulated clock.
     pub fn clock(&self) -> String {
         format!("{}clock", self.root)
@@ -124,6 +130,7 @@ mod tests {
             ]
         };
         let (one, other) = (of(1), of(2));
+        assert_eq!(tag(&keys.version()), keys.names());
         assert_eq!(keys.meta(&name), "rolltop:1:{hot-posts}:meta");
         assert_eq!(one[0], "rolltop:1:{hot-posts}:0000000000000001:s:3600000");
         for key in &one {

@@ -6,6 +6,7 @@
 //! | key | type | holds |
 //! |---|---|---|
 //! | `P:1:boards` | set | names of boards, for listing; `meta` is what counts |
+//! | `P:1:{P:1:boards}:version` | string | drawn anew whenever a board has come or gone |
 //! | `P:1:clock` | hash | `mode`; `now` of a simulated clock |
 //! | `P:1:{b}:meta` | hash | `generation`, `definition` (JSON), `head`, `floor`, `dropped`, `cursor`, `stepper`, `stepped` |
 //! | `P:1:{b}:g:i` | sorted set | start of every slot that exists, by itself |
@@ -59,13 +60,14 @@ mod rollover;
 mod scripts;
 mod session;
 mod slices;
+mod version;
 mod view;
 mod write;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use redis::{Client, cmd};
 use tokio::sync::oneshot;
 
@@ -75,6 +77,7 @@ use self::keys::StoreKeys;
 use self::reply::Reply;
 use self::scripts::{Call, SET_CLOCK};
 use self::session::Session;
+use self::version::Versions;
 use super::{
     Added, Ask, AuditCursor, AuditStep, Batch, ClockMode, Defined, Limits, Lookup, Page, Reading, Removal, Result,
     RetireStep, Standing, Status, Store, StoreError, Values,
@@ -101,6 +104,7 @@ pub struct RedisOptions {
 pub struct RedisStore {
     session: Arc<Session>,
     queue: Arc<Queue>,
+    versions: Arc<Versions>,
 }
 
 impl RedisOptions {
@@ -131,8 +135,9 @@ impl RedisStore {
         let reading = open_clock(&links, &keys, options.clock).await?;
         let session = Arc::new(Session::new(links, keys, simulated, options.limits, reading));
         let queue = Arc::new(Queue::new(options.queue));
-        start_combiner(session.clone(), queue.clone())?;
-        Ok(Arc::new(RedisStore { session, queue }))
+        let versions = Arc::new(Versions::default());
+        start_combiner(session.clone(), queue.clone(), versions.clone())?;
+        Ok(Arc::new(RedisStore { session, queue, versions }))
     }
 
     fn error(&self, failure: Failure) -> StoreError {
@@ -145,11 +150,14 @@ impl RedisStore {
 }
 
 /// Starts the combiner on a thread of its own: it and the connection it writes through wake each other all the time,
-/// and on one thread that costs next to nothing. Ends when the queue is closed and empty.
-fn start_combiner(session: Arc<Session>, queue: Arc<Queue>) -> Result<()> {
+/// and on one thread that costs next to nothing. Reading the version of the list of boards, which goes along with most
+/// writes, is done there too. Ends when both are closed and empty.
+fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versions>) -> Result<()> {
     let failed = |source: std::io::Error| StoreError::Backend { source: Box::new(source) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let run = move || runtime.block_on(combine::run(session, queue));
+    let run = move || {
+        runtime.block_on(join(combine::run(session.clone(), queue), version::run(session, versions)));
+    };
     std::thread::Builder::new().name("rolltop-combine".to_owned()).spawn(run).map_err(failed)?;
     Ok(())
 }
@@ -162,6 +170,7 @@ async fn answer_of(answered: oneshot::Receiver<Result<Added>>) -> Result<Added> 
 impl Drop for RedisStore {
     fn drop(&mut self) {
         self.queue.close();
+        self.versions.close();
     }
 }
 
@@ -238,6 +247,10 @@ impl Store for RedisStore {
 
     async fn boards(&self) -> Result<Vec<Arc<Board>>> {
         boards::boards(&self.session).await.map_err(|failure| self.error(failure))
+    }
+
+    async fn boards_version(&self) -> Result<u64> {
+        self.versions.read(&self.session).await
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {

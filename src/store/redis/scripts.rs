@@ -152,6 +152,7 @@ scripts! {
         AUDIT_SKETCH = "audit" after ["clock", "board", "kind/sketch"] with 5 keys;
         UNDEFINE = "undefine" after ["clock", "board"] with 5 keys;
         DEFINE = "define" after ["clock"] with 1 keys;
+        ANNOUNCE = "announce" after [] with 2 keys;
         SET_CLOCK = "set_clock" after [] with 1 keys;
     }
     change {

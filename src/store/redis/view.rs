@@ -2,7 +2,7 @@
 //! every script checks those it is given and answers with better ones.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -28,6 +28,7 @@ pub(super) struct View {
     existing: Mutex<Existing>,
     pace: AtomicU32,
     kept: Mutex<Option<Kept>>,
+    announced: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -67,6 +68,7 @@ impl View {
             existing: Mutex::new(Existing { slots: Arc::new([]), buckets: Arc::new([]) }),
             pace: AtomicU32::new(START),
             kept: Mutex::default(),
+            announced: AtomicBool::new(false),
         }
     }
 
@@ -86,6 +88,15 @@ impl View {
         let mut time = self.time.lock();
         time.believed = if self.simulated { reading } else { time.trust.believe(reading, monotonic, self.half_window) };
         time.at = monotonic;
+    }
+
+    /// Whether this instance has said in the list of boards that this one is there.
+    pub fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
+    }
+
+    pub fn note_announced(&self) {
+        self.announced.store(true, Ordering::Release);
     }
 
     pub fn existing(&self) -> Existing {

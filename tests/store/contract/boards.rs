@@ -67,6 +67,34 @@ pub async fn all_are_listed_by_name(site: Site) {
     assert_eq!(listed, names);
 }
 
+pub async fn the_version_tells_of_boards_that_came_and_went(site: Site) {
+    let both = async || {
+        let version = site.store.boards_version().await.unwrap();
+        assert_eq!(site.other.boards_version().await.unwrap(), version);
+        version
+    };
+    let mut seen = vec![both().await];
+    let wanted = definition("COUNT(3h, like, post)", "1h");
+    for round in 0..3 {
+        let board = site.define("hot", &wanted).await;
+        seen.push(both().await);
+        site.count(&board, vec![plus("a", 1)]).await;
+        site.clock(&format!("2026-01-01T1{round}:30:00Z")).await;
+        let other = definition("COUNT(4h, like, post)", "1h");
+        assert!(matches!(site.other.define(&name("hot"), &other).await, Ok(Defined::Conflict(_))));
+        assert_eq!(seen.last(), Some(&both().await), "nothing has come or gone");
+        site.define("cold", &wanted).await;
+        seen.push(both().await);
+        for name in ["hot", "cold"] {
+            let board = site.other.board(&crate::given::name(name)).await.unwrap().unwrap();
+            assert!(site.other.undefine(&board).await.unwrap());
+            seen.push(both().await);
+        }
+    }
+    let distinct: std::collections::HashSet<_> = seen.iter().collect();
+    assert_eq!(distinct.len(), seen.len(), "{seen:?}");
+}
+
 pub async fn every_instance_knows_them_at_once(site: Site) {
     assert!(site.other.board(&name("hot")).await.unwrap().is_none());
     let board = site.define("hot", &definition("COUNT(3h, like, post)", "1h")).await;

@@ -78,6 +78,7 @@ contract! {
         auditing::a_repair_with_nothing_wrong_changes_nothing,
         auditing::an_empty_board_audits,
         boards::created_unchanged_conflict,
+        boards::the_version_tells_of_boards_that_came_and_went,
         boards::a_definition_that_cannot_be_is_refused,
         boards::all_are_listed_by_name,
         boards::every_instance_knows_them_at_once,

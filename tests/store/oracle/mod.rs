@@ -33,6 +33,8 @@ struct State {
     now: Timestamp,
     boards: BTreeMap<BoardName, Held>,
     generations: u64,
+    /// Boards that came and went.
+    changes: u64,
 }
 
 struct Held {
@@ -50,7 +52,7 @@ impl Oracle {
             ClockMode::System => Timestamp::EPOCH,
             ClockMode::Simulated(start) => start,
         };
-        let state = State { now, boards: BTreeMap::new(), generations: 0 };
+        let state = State { now, boards: BTreeMap::new(), generations: 0, changes: 0 };
         Self { mode, limits: Limits::default(), state: Mutex::new(state) }
     }
 
@@ -124,6 +126,7 @@ impl Store for Oracle {
             return Ok(if same { Defined::Unchanged(board) } else { Defined::Conflict(board) });
         }
         state.generations += 1;
+        state.changes += 1;
         let board = Board::new(name.clone(), Generation(state.generations), definition.clone())
             .map_err(|error| StoreError::Setup { detail: error.to_string() })?;
         let board = Arc::new(board);
@@ -141,11 +144,16 @@ impl Store for Oracle {
         Ok(self.state.lock().boards.values().map(|held| held.board.clone()).collect())
     }
 
+    async fn boards_version(&self) -> Result<u64> {
+        Ok(self.state.lock().changes)
+    }
+
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
         let mut state = self.state.lock();
         match state.boards.get(board.name()) {
             Some(held) if held.board.generation() == board.generation() => {
                 state.boards.remove(board.name());
+                state.changes += 1;
                 Ok(true)
             }
             Some(_) => Err(StoreError::BoardChanged),

@@ -103,7 +103,9 @@ async fn a_step_retires_few_full_sketches() {
         let name = |i: i64| format!("s{i}");
         add(&store, &board, (0..60).map(|i| seen(&name(i), "x"))).await;
         let mut full = Sketch::default();
-        (0..5_000).for_each(|i| drop(full.mark(Mark::of(&format!("u{i}")))));
+        for i in 0..5_000 {
+            full.mark(Mark::of(&format!("u{i}")));
+        }
         let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
         for (i, pattern) in (0..60).flat_map(|i| [(i, "*:s:*"), (i, "*:t")]) {
             let key = keys(&server, pattern).swap_remove(0);

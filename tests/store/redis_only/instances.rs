@@ -122,3 +122,99 @@ async fn a_board_defined_at_once_by_many_is_one_board() {
         assert_eq!(two.board(a.name()).await.unwrap().unwrap().generation(), a.generation());
     }
 }
+
+/// The version in the server's hands, and the instance's word on it.
+async fn version(server: &RedisServer, store: &RedisStore) -> u64 {
+    let version = store.boards_version().await.unwrap();
+    let stored: Option<u64> = behind(server, &["GET", "rolltop:1:{rolltop:1:boards}:version"]);
+    assert_eq!(stored.unwrap_or_default(), version);
+    version
+}
+
+#[tokio::test]
+async fn who_is_told_that_a_board_is_there_may_rely_on_all_instances_finding_it() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let board = hourly(&one, "hot").await;
+        let before = version(&server, &two).await;
+        // As if who created it had ended before the list was made another one: that of before is kept elsewhere.
+        assert_eq!(hourly(&two, "hot").await.generation(), board.generation());
+        let after = version(&server, &one).await;
+        assert_ne!(after, before);
+        // Both have said it: no list need be read again for it.
+        for store in [&one, &two, &one, &two] {
+            hourly(store, "hot").await;
+        }
+        assert_eq!(version(&server, &one).await, after);
+        // A server that has lost all of it is no reason to believe in an old list.
+        behind::<()>(&server, &["FLUSHALL"]);
+        assert_eq!(version(&server, &one).await, 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_board_defined_while_its_forerunner_is_removed_is_listed_when_its_definer_is_told() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let mut board = hourly(&one, "hot").await;
+        for round in 0..300 {
+            let (remover, old) = (one.clone(), board.clone());
+            let removing = tokio::spawn(async move { remover.undefine(&old).await.unwrap() });
+            let new = loop {
+                let new = hourly(&two, "hot").await;
+                if new.generation() != board.generation() {
+                    break new;
+                }
+            };
+            // Removing may not have ended yet; the list is right all the time.
+            for _ in 0..10 {
+                let listed = two.boards().await.unwrap();
+                assert_eq!(listed.first().map(|board| board.generation()), Some(new.generation()), "round {round}");
+            }
+            assert!(removing.await.unwrap());
+            board = new;
+        }
+        assert!(two.undefine(&board).await.unwrap());
+        assert_eq!(keys(&server, "rolltop:1:boards"), [""; 0]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_who_ask_for_the_version_at_once_share_readings_and_none_is_answered_with_an_old_one() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let stop = Arc::new(AtomicBool::new(false));
+        let crowd: Vec<_> = (0..64)
+            .map(|_| {
+                let (store, stop) = (two.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let mut asked = 0_u64;
+                    while !stop.load(Ordering::SeqCst) {
+                        store.boards_version().await.unwrap();
+                        asked += 1;
+                    }
+                    asked
+                })
+            })
+            .collect();
+        let mut seen = std::collections::HashSet::from([two.boards_version().await.unwrap()]);
+        for round in 0..200 {
+            let board = hourly(&one, &format!("b{round}")).await;
+            assert!(seen.insert(two.boards_version().await.unwrap()), "round {round}");
+            one.undefine(&board).await.unwrap();
+            assert!(seen.insert(two.boards_version().await.unwrap()), "round {round}");
+        }
+        stop.store(true, Ordering::SeqCst);
+        let mut asked = 0;
+        for task in crowd {
+            asked += task.await.unwrap();
+        }
+        let stats: String = behind(&server, &["INFO", "commandstats"]);
+        let reads =
+            stats.split("cmdstat_get:calls=").nth(1).and_then(|rest| rest.split(',').next()?.parse::<u64>().ok());
+        assert!(reads.unwrap() * 4 < asked, "{reads:?} readings for {asked} who asked");
+    }
+}
