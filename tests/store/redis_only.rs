@@ -1,5 +1,6 @@
 //! What only the Redis store promises: scripts, lost replies, several instances.
 
+mod bounded;
 mod calls;
 mod damage;
 mod faults;

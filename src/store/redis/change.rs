@@ -16,6 +16,8 @@ const LANE: usize = 200;
 /// About the most cells that one script puts together into scores, were all slots held, and the most sketches.
 const CELLS: usize = 20_000;
 const SKETCHES: usize = 1_000;
+/// The most sketches that one script estimates, on ranked boards: one for each total that changed.
+const ESTIMATES: usize = 40;
 /// But so many entries go together in any case: scores are those after a whole call, so few items should share one.
 const LEAST: usize = 8;
 
@@ -52,9 +54,12 @@ enum Word<'a> {
     Text(&'a str),
 }
 
-/// The most entries of one call. Unranked boards keep no scores, so that each one wanted takes a look at every slot.
+/// The most entries of one call: what the server does in about 2 ms. Unranked boards keep no scores, so that each one
+/// wanted takes a look at every slot.
 pub(super) fn lane(board: &Board, scored: bool) -> usize {
     let looked_at = match board.kind() {
+        // Every total that changed is estimated.
+        Kind::Sketch if board.is_ranked() => return ESTIMATES,
         _ if board.is_ranked() || !scored || board.definition().mode == Mode::FromFirst => return LANE,
         Kind::Distinct => return LANE,
         Kind::Sketch => SKETCHES,
@@ -99,12 +104,11 @@ impl Encoder<'_, '_> {
         if self.session.simulated {
             return String::new();
         }
-        let window = &self.hold.preamble.window;
         let kept = match self.board.definition().mode {
             Mode::FromFirst => self.board.definition().metric.window.approximate_millis(),
-            Mode::Sliding => window.end.millis() - self.view.oldest_kept(self.board, window).millis(),
+            Mode::Sliding => self.view.kept(self.board, &self.hold.preamble.window).life,
         };
-        (kept + self.board.dedupe_horizon() + SLACK).to_string()
+        kept.saturating_add(self.board.dedupe_horizon() + SLACK).to_string()
     }
 
     pub fn encode(&self, lane: &Lane<'_, '_>) -> Cmd {
@@ -155,7 +159,7 @@ impl Encoder<'_, '_> {
         command.arg(self.sequence).arg(board.slot_bound().0).arg(slots.len()).arg(subjects.len()).arg(entries);
         command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
         command.arg(first_subject_key).arg(first_bucket_key);
-        command.arg(view.oldest_kept(board, &hold.preamble.window).millis()).arg(self.life());
+        command.arg(view.kept(board, &hold.preamble.window).oldest.millis()).arg(self.life());
         for start in slots.keys() {
             command.arg(start.millis());
         }
@@ -220,6 +224,7 @@ mod tests {
         assert_eq!(lane("SUM(2000m, e, v, s)", false, true), 9);
         assert_eq!(lane("SUM(3m, e, v, s)", false, true), LANE);
         assert_eq!(lane("SUM(199m, e, v, s)", false, true), 100);
+        assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, false), ESTIMATES);
         assert_eq!(lane("COUNT_DISTINCT(2000m, e, s, c)", false, true), LANE);
         assert_eq!(lane("APPROX_COUNT_DISTINCT(9m, e, s, c)", false, true), 100);
         assert_eq!(lane("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true), LEAST);

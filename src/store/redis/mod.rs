@@ -31,8 +31,9 @@
 //! | APPROX_COUNT_DISTINCT | a sketch, 2,048 bytes at most | all of them merged | its estimate |
 //!
 //! Cells and totals are written by `change.lua`, put together of what all kinds share, `cells/` (where cells are),
-//! `standing/` (what follows for the ranking) and `change/` (what an entry does); only amounts added to ranked sums,
-//! the most frequent by far, have a script made for them, `write.lua`. `kind/` is how cells combine.
+//! `scores/` (what follows for the ranking) and `change/` (what an entry does); only amounts added to ranked sums,
+//! the most frequent by far, have a script made for them, `write.lua`. `kind/` is how cells combine. `scripts` tells
+//! which parts make which script, and what each part gives to the others.
 //!
 //! The keys of single subjects cannot be listed without a scan of the keyspace. On a system clock they go by
 //! themselves some time after the last of what they hold has left the window; a simulated clock, which the server

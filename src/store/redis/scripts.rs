@@ -1,4 +1,23 @@
-//! The Lua scripts, each in its own file headed by its contract.
+//! The Lua scripts, each in its own file headed by its contract, and how they are put together.
+//!
+//! The server knows no modules, so a script is the text of several files, one after the other; what an earlier one
+//! defines the later ones use. The last file is the script, those before it are its parts, named in [`scripts!`]:
+//!
+//! | part | gives to those after it |
+//! |---|---|
+//! | `clock` | `read_clock`, `format` |
+//! | `board` | `enter`, which makes sure of the board and advances; `ok`, `stale_keys` and other replies |
+//! | `bulk` | `each_thousand`, for commands with many values |
+//! | `operation` | `recorded` and `record`, which make a repeated write harmless |
+//! | `entries` | the arguments of `change` by name; `position` of a slot, `missing` ones |
+//! | `slices` | `add_slices`, which reads what one subject has |
+//! | `kind/*` | how cells combine: `sound`, `new`, `fold`, `score_of`; totals: `read_total`, `total_of`, `withdraw` |
+//! | `cells/*` | where cells are: `cell`, `set_cell`, `save_cells` |
+//! | `scores/*` | what follows from cells: `acc_of`, `move`, `score_text`, `save_standing`; whether it `IS_RANKED` |
+//! | `change/*` | what an entry does: `prepare` reads and judges it, `apply`, and `finish` after all was saved |
+//! | `retire/*` | `load_totals` and `subtract`: taking cells out of scores that are sums, or that follow from totals |
+//!
+//! A script of a kind is chosen by [`change`], [`retire`] and [`audit`].
 
 use std::sync::LazyLock;
 
@@ -84,63 +103,83 @@ impl Call {
     }
 }
 
-macro_rules! scripts {
-    ($($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys;)*) => {
-        $(pub(super) static $constant: LazyLock<Script> = LazyLock::new(|| {
+macro_rules! script {
+    ($name:literal, [$($before:literal),*], $keys:literal) => {
+        LazyLock::new(|| {
             let code = concat!(
                 $(include_str!(concat!("lua/", $before, ".lua")), "\n",)*
                 include_str!(concat!("lua/", $name, ".lua"))
             );
             Script::new($name, code, $keys)
-        });)*
+        })
+    };
+}
+
+macro_rules! scripts {
+    (
+        { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys;)* }
+        change { $($change:ident: [$($change_part:literal),*];)* }
+        retire { $($retire:ident: [$($retire_part:literal),*];)* }
+    ) => {
+        $(pub(super) static $constant: LazyLock<Script> = script!($name, [$($before),*], $keys);)*
+        $(pub(super) static $change: LazyLock<Script> =
+            script!("change", ["clock", "board", "bulk", "operation", "entries", $($change_part),*], 6);)*
+        $(pub(super) static $retire: LazyLock<Script> =
+            script!("retire", ["clock", "board", "bulk", "retire/arguments", $($retire_part),*], 7);)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
-            vec![$(&$constant),*]
+            vec![$(&$constant,)* $(&$change,)* $(&$retire),*]
         }
     };
 }
 
 scripts! {
-    WRITE = "write" after ["clock", "board", "operation"] with 6 keys;
-    CHANGE_RANKED_SUM = "change" after ["clock", "board", "operation", "entries", "kind/sum", "cells/slots", "standing/score", "change/sum"] with 6 keys;
-    CHANGE_UNRANKED_SUM = "change" after ["clock", "board", "operation", "entries", "kind/sum", "cells/subject", "standing/window", "change/sum"] with 6 keys;
-    CHANGE_RANKED_MEAN = "change" after ["clock", "board", "operation", "entries", "kind/mean", "cells/slots", "standing/total", "change/mean"] with 6 keys;
-    CHANGE_UNRANKED_MEAN = "change" after ["clock", "board", "operation", "entries", "kind/mean", "cells/subject", "standing/window", "change/mean"] with 6 keys;
-    CHANGE_RANKED_EXTREME = "change" after ["clock", "board", "operation", "entries", "kind/extreme", "cells/slots", "standing/total", "change/extreme"] with 6 keys;
-    CHANGE_UNRANKED_EXTREME = "change" after ["clock", "board", "operation", "entries", "kind/extreme", "cells/subject", "standing/window", "change/extreme"] with 6 keys;
-    CHANGE_RANKED_SKETCH = "change" after ["clock", "board", "operation", "entries", "kind/sketch", "cells/slots", "standing/total", "change/sketch"] with 6 keys;
-    CHANGE_UNRANKED_SKETCH = "change" after ["clock", "board", "operation", "entries", "kind/sketch", "cells/subject", "standing/window", "change/sketch"] with 6 keys;
-    CHANGE_RANKED_DISTINCT = "change" after ["clock", "board", "operation", "entries", "kind/sum", "cells/slots", "standing/score", "change/distinct"] with 6 keys;
-    CHANGE_UNRANKED_DISTINCT = "change" after ["clock", "board", "operation", "entries", "cells/none", "standing/seen", "change/distinct"] with 6 keys;
-    CHANGE_FIXED = "change" after ["clock", "board", "operation", "entries", "change/fixed"] with 6 keys;
-    PAGE = "page" after ["clock", "board"] with 5 keys;
-    NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys;
-    LOOKUP = "lookup" after ["clock", "board"] with 5 keys;
-    STANDING = "standing" after ["clock", "board"] with 6 keys;
-    STATUS = "status" after ["clock", "board"] with 5 keys;
-    VALUES = "values" after ["clock", "board"] with 7 keys;
-    READ = "read" after ["clock", "board", "slices"] with 7 keys;
-    FORGET = "forget" after ["clock", "board", "slices"] with 7 keys;
-    REMOVE = "remove" after ["clock", "board"] with 5 keys;
-    RETIRE_SUM = "retire" after ["clock", "board", "kind/sum", "retire/arguments", "retire/sums"] with 7 keys;
-    RETIRE_MEAN = "retire" after ["clock", "board", "kind/mean", "retire/arguments", "retire/totals"] with 7 keys;
-    RETIRE_EXTREME = "retire" after ["clock", "board", "kind/extreme", "retire/arguments", "retire/totals"] with 7 keys;
-    RETIRE_SKETCH = "retire" after ["clock", "board", "kind/sketch", "retire/arguments", "retire/totals"] with 7 keys;
-    AUDIT_SUM = "audit" after ["clock", "board", "kind/sum"] with 5 keys;
-    AUDIT_MEAN = "audit" after ["clock", "board", "kind/mean"] with 5 keys;
-    AUDIT_EXTREME = "audit" after ["clock", "board", "kind/extreme"] with 5 keys;
-    AUDIT_SKETCH = "audit" after ["clock", "board", "kind/sketch"] with 5 keys;
-    UNDEFINE = "undefine" after ["clock", "board"] with 5 keys;
-    DEFINE = "define" after ["clock"] with 1 keys;
-    ANNOUNCE = "announce" after [] with 2 keys;
-    SET_CLOCK = "set_clock" after [] with 1 keys;
+    {
+        WRITE = "write" after ["clock", "board", "operation"] with 6 keys;
+        PAGE = "page" after ["clock", "board"] with 5 keys;
+        NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys;
+        LOOKUP = "lookup" after ["clock", "board"] with 5 keys;
+        STANDING = "standing" after ["clock", "board"] with 6 keys;
+        STATUS = "status" after ["clock", "board"] with 5 keys;
+        VALUES = "values" after ["clock", "board"] with 7 keys;
+        READ = "read" after ["clock", "board", "slices"] with 7 keys;
+        FORGET = "forget" after ["clock", "board", "slices"] with 7 keys;
+        REMOVE = "remove" after ["clock", "board"] with 5 keys;
+        AUDIT_SUM = "audit" after ["clock", "board", "kind/sum"] with 5 keys;
+        AUDIT_MEAN = "audit" after ["clock", "board", "kind/mean"] with 5 keys;
+        AUDIT_EXTREME = "audit" after ["clock", "board", "kind/extreme"] with 5 keys;
+        AUDIT_SKETCH = "audit" after ["clock", "board", "kind/sketch"] with 5 keys;
+        UNDEFINE = "undefine" after ["clock", "board"] with 5 keys;
+        DEFINE = "define" after ["clock"] with 1 keys;
+        ANNOUNCE = "announce" after [] with 2 keys;
+        SET_CLOCK = "set_clock" after [] with 1 keys;
+    }
+    change {
+        CHANGE_RANKED_SUM: ["kind/sum", "cells/slots", "scores/sums", "change/sum"];
+        CHANGE_UNRANKED_SUM: ["kind/sum", "cells/subject", "scores/window", "change/sum"];
+        CHANGE_RANKED_MEAN: ["kind/mean", "cells/slots", "scores/totals", "change/mean"];
+        CHANGE_UNRANKED_MEAN: ["kind/mean", "cells/subject", "scores/window", "change/mean"];
+        CHANGE_RANKED_EXTREME: ["kind/extreme", "cells/slots", "scores/totals", "change/extreme"];
+        CHANGE_UNRANKED_EXTREME: ["kind/extreme", "cells/subject", "scores/window", "change/extreme"];
+        CHANGE_RANKED_SKETCH: ["kind/sketch", "cells/slots", "scores/totals", "change/sketch"];
+        CHANGE_UNRANKED_SKETCH: ["kind/sketch", "cells/subject", "scores/window", "change/sketch"];
+        CHANGE_RANKED_DISTINCT: ["kind/sum", "cells/slots", "scores/sums", "change/distinct"];
+        CHANGE_UNRANKED_DISTINCT: ["cells/none", "scores/seen", "change/distinct"];
+        CHANGE_FROM_FIRST: ["change/from_first"];
+    }
+    retire {
+        RETIRE_SUM: ["kind/sum", "retire/sums"];
+        RETIRE_MEAN: ["kind/mean", "retire/totals"];
+        RETIRE_EXTREME: ["kind/extreme", "retire/totals"];
+        RETIRE_SKETCH: ["kind/sketch", "retire/totals"];
+    }
 }
 
 /// What applies a board's changes one after the other.
 pub(super) fn change(board: &Board) -> &'static Script {
     if board.definition().mode == Mode::FromFirst {
-        return &CHANGE_FIXED;
+        return &CHANGE_FROM_FIRST;
     }
     match (board.is_ranked(), board.kind()) {
         (true, Kind::Sum) => &CHANGE_RANKED_SUM,

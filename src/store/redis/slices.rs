@@ -40,7 +40,7 @@ fn range(moment: &Moment<'_>, ask: &Ask) -> Result<Range, Timestamp> {
         let starts = starts[from.min(starts.len().saturating_sub(1))..].to_vec();
         return Ok(Range { starts, end: window.end });
     };
-    let oldest = moment.view.oldest_kept(board, window);
+    let oldest = moment.view.kept(board, window).oldest;
     let newest = calendar.slot_of(until);
     let first = match ask.reach {
         Reach::Slots(slots) if slots > board.slots() => return Err(oldest),
@@ -147,7 +147,7 @@ async fn read_one(session: &Session, ask: &Ask) -> Result<Result<Reading, StoreE
         // Even where there is nothing to read the script says what time it is.
         let nothing = Range { starts: Vec::new(), end: moment.window.floor };
         ask_for(moment, board, &ask.subject, range.as_ref().unwrap_or(&nothing), call);
-        (range, moment.view.oldest_kept(board, &moment.window))
+        (range, moment.view.kept(board, &moment.window).oldest)
     });
     let Answer { mut frame, asked: (range, oldest), mut reply, .. } = answer.await?;
     if ask.as_of.is_some_and(|time| time > frame.as_of) {

@@ -27,8 +27,7 @@ pub(super) struct View {
     time: Mutex<Time>,
     existing: Mutex<Existing>,
     pace: AtomicU32,
-    /// The oldest slot kept while the window has this head.
-    kept: Mutex<Option<(Timestamp, Timestamp)>>,
+    kept: Mutex<Option<Kept>>,
     announced: AtomicBool,
 }
 
@@ -37,6 +36,17 @@ struct Time {
     trust: ClockTrust,
     believed: Timestamp,
     at: Duration,
+}
+
+/// What a board keeps while its window has this head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    head: Timestamp,
+    /// The start of the oldest slot kept.
+    pub oldest: Timestamp,
+    /// How long the head's slot is kept from its start on, in milliseconds: not what lies behind it, for months, and days
+    /// on which clocks change, differ in length.
+    pub life: i64,
 }
 
 /// The slots and dedupe buckets that exist, oldest first.
@@ -108,19 +118,12 @@ impl View {
         }
     }
 
-    /// The start of the oldest slot that the board keeps. O(1) while the head stays, else O(slots kept).
-    pub fn oldest_kept(&self, board: &Board, window: &Window) -> Timestamp {
+    /// What the board keeps with this window. O(1) while the head stays, else O(slots kept).
+    pub fn kept(&self, board: &Board, window: &Window) -> Kept {
         let mut kept = self.kept.lock();
         match *kept {
-            Some((head, oldest)) if head == window.head => oldest,
-            _ => {
-                let mut oldest = window.floor;
-                for _ in board.slots()..board.kept() {
-                    oldest = board.calendar().previous(oldest);
-                }
-                *kept = Some((window.head, oldest));
-                oldest
-            }
+            Some(known) if known.head == window.head => known,
+            _ => *kept.insert(Kept::new(board, window)),
         }
     }
 
@@ -132,6 +135,19 @@ impl View {
     /// Adapts the pace to how long a step took.
     pub fn learn_pace(&self, asked: u32, touched: u64, took: Duration) {
         self.pace.store(next_pace(asked, touched, took), Ordering::Relaxed);
+    }
+}
+
+impl Kept {
+    fn new(board: &Board, window: &Window) -> Self {
+        let (mut oldest, mut until) = (window.floor, window.end);
+        for _ in board.slots()..board.kept() {
+            oldest = board.calendar().previous(oldest);
+        }
+        for _ in 1..board.kept() {
+            until = board.calendar().next(until);
+        }
+        Self { head: window.head, oldest, life: until.millis().saturating_sub(window.head.millis()) }
     }
 }
 
@@ -189,6 +205,17 @@ mod tests {
         assert_eq!(view.estimate(Duration::from_secs(10)), (at(0), Timestamp::MAX));
         view.learn_time(at(1_000_000), Duration::from_secs(10));
         assert_eq!(view.estimate(Duration::from_secs(99)).0, at(1_000_000));
+    }
+
+    /// February and March are shorter than March and April, which is what a value of the first of March lives through.
+    #[test]
+    fn a_slot_is_kept_for_as_long_as_what_follows_it() {
+        let definition = Definition::new("COUNT_DISTINCT(2mo, e, s, c)".parse().unwrap(), "1mo".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let t = |text: &str| Timestamp::parse(text).unwrap();
+        let kept = view(false).kept(&board, &board.window_at(t("2026-03-01T00:00:00Z")));
+        assert_eq!(kept.oldest, t("2026-02-01T00:00:00Z"));
+        assert_eq!(kept.life, t("2026-05-01T00:00:00Z").millis() - t("2026-03-01T00:00:00Z").millis());
     }
 
     #[test]

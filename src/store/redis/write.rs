@@ -91,7 +91,9 @@ impl Writer {
         let (mut pending, mut singly): (Vec<usize>, Vec<usize>) = ((0..flush.len()).collect(), Vec::new());
         let (mut alone, mut read) = (false, None);
         let mut needed = BTreeSet::new();
-        for _ in 0..ATTEMPTS {
+        let mut in_vain = 0;
+        while in_vain < ATTEMPTS {
+            let before = pending.len() + singly.len();
             let now = read.unwrap_or_else(|| view.estimate(session.monotonic()).0);
             let basis = Basis {
                 board,
@@ -149,6 +151,8 @@ impl Writer {
                 pending = std::mem::take(&mut singly);
                 alone = true;
             }
+            // Each lane may turn out to need slots of its own, so only rounds that settle nothing are counted.
+            in_vain = if pending.len() + singly.len() < before { 0 } else { in_vain + 1 };
             if !alone {
                 // Items tried singly keep the order of the entries they come from.
                 pending.sort_unstable();

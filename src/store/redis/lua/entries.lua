@@ -7,7 +7,6 @@ local OLDEST, TTL = tonumber(ARGV[18]), ARGV[19]
 local FIRST_START = 20
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local FIRST_ENTRY, STRIDE = FIRST_SUBJECT + SUBJECTS, 8
-local call = redis.call
 
 -- Of the slot, or the subject, at a position from 1.
 local function start_of(slot)
@@ -50,11 +49,4 @@ local function position(start)
     missing[#missing + 1] = start
   end
   return position_of[start]
-end
-
--- Calls with so many values that `unpack` would fail on all of them at once; an even number at a time.
-local function each_thousand(command, key, values)
-  for first = 1, #values, 1000 do
-    call(command, key, unpack(values, first, math.min(first + 999, #values)))
-  end
 end

@@ -4,7 +4,7 @@
 -- ARGV  1-8 the board, 9 how many to pass over, 10 how many to answer
 -- reply ok, now, reading, retiring, the time of the latest value dropped for want of room or '', how many there are in
 --       all, then value, time, …
--- cost  O(log values + values passed over + values answered)
+-- cost  O(log values + values answered)
 -- why a script: total and page are of one instant, after the window was advanced
 
 local early = enter()
@@ -14,8 +14,12 @@ end
 local reply = ok()
 reply[5] = redis.call('ZSCORE', KEYS[7], 'c') or ''
 reply[6] = redis.call('ZCOUNT', KEYS[6], ARGV[5], '+inf')
-local page = redis.call('ZREVRANGEBYSCORE', KEYS[6], '+inf', ARGV[5], 'WITHSCORES', 'LIMIT', ARGV[9], ARGV[10])
-for i = 1, #page do
-  reply[6 + i] = page[i]
+-- By place, for by time the server walks over what is passed over. Those of the window come before all others.
+local first, last = tonumber(ARGV[9]), math.min(ARGV[9] + ARGV[10], reply[6]) - 1
+if first <= last then
+  local page = redis.call('ZREVRANGE', KEYS[6], format(first), format(last), 'WITHSCORES')
+  for i = 1, #page do
+    reply[6 + i] = page[i]
+  end
 end
 return reply

@@ -11,8 +11,8 @@ local MOST = tonumber(ARGV[#ARGV])
 -- How many forgotten times a write removes at most.
 local SWEPT = 16
 
--- By subject, then by value: the position of the slot that counts it. By subject: how many entries it has.
-local slot_of, entries_of = {}, {}
+-- What is known of each subject: read before the first write, and kept true by each.
+local memories = {}
 
 local function seen_key(who)
   return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1)]
@@ -22,21 +22,42 @@ local function gone_key(who)
   return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1) + 1]
 end
 
--- Answers `seen` or `gone` with the time; nil of a value that is neither.
-local function state(who, value)
-  local seen = tonumber(call('ZSCORE', seen_key(who), value) or nil)
-  if seen and seen >= FLOOR then
-    return 'seen', seen
+-- `states`: by value what it is (`seen`, `gone` or neither) and since when; `slots`: by value the position of the slot
+-- that counts it; `live`: how many are seen, where there is a limit; `entries`: how many were prepared; `located`: of
+-- how many of the values seen longest ago the slot is known.
+local function memory_of(who)
+  local memory = memories[who]
+  if not memory then
+    memory = {states = {}, slots = {}, entries = 0, located = 0, has_gone = call('ZCARD', gone_key(who)) > 0}
+    memory.live = MOST and call('ZCOUNT', seen_key(who), ARGV[5], '+inf')
+    memories[who] = memory
   end
-  local gone = tonumber(call('ZSCORE', gone_key(who), 't' .. value) or nil)
-  if gone and gone >= FLOOR then
-    return 'gone', gone
-  end
+  return memory
 end
 
--- Finds the slot that counts a value last seen at this time, and reads what it holds. Answers whether that is ours.
+-- Answers `seen` or `gone` with the time; nil of a value that is neither.
+local function state(who, value)
+  local memory = memory_of(who)
+  local known = memory.states[value]
+  if not known then
+    local seen = tonumber(call('ZSCORE', seen_key(who), value) or nil)
+    local gone = memory.has_gone and tonumber(call('ZSCORE', gone_key(who), 't' .. value) or nil)
+    if seen and seen >= FLOOR then
+      known = {'seen', seen}
+    elseif gone and gone >= FLOOR then
+      known = {'gone', gone}
+    else
+      known = {}
+    end
+    memory.states[value] = known
+  end
+  return known[1], known[2]
+end
+
+-- Reads what the slot holds that counts a value last seen at this time. Answers whether that is ours.
 local function locate(who, value, time)
-  if slot_of[who][value] then
+  local slots = memory_of(who).slots
+  if slots[value] then
     return true
   end
   local start = call('ZREVRANGEBYSCORE', INDEX, time, '-inf', 'LIMIT', 0, 1)[1]
@@ -45,43 +66,46 @@ local function locate(who, value, time)
     -- Either the slot is missing from the call, or from the board.
     return start ~= nil
   end
-  slot_of[who][value] = slot
   local held = cell(slot, who)
-  return held and sound(held)
+  if not held or not sound(held) then
+    return false
+  end
+  slots[value] = slot
+  return true
 end
 
 -- Reads all that applying the entry may need. Answers what is wrong with it.
 local function prepare(entry)
-  local who, is_sound = entry.who, true
   if entry.verb == 'look' then
     return
   end
-  call('ZCARD', gone_key(who))
+  local who, memory = entry.who, memory_of(entry.who)
   local known, time = state(who, entry.a)
   if not IS_RANKED then
     return
   end
   acc_of(who)
-  if not entries_of[who] then
-    slot_of[who], entries_of[who] = {}, 0
-  end
-  entries_of[who] = entries_of[who] + 1
+  memory.entries = memory.entries + 1
   local held = cell(entry.slot, who)
-  if held and not sound(held) then
-    is_sound = false
-  end
-  if known == 'seen' then
+  local is_sound = not held or sound(held)
+  -- What is older than remembered changes nothing.
+  if known == 'seen' and entry.at >= time then
+    if held and is_sound and time >= tonumber(start_of(entry.slot)) then
+      memory.slots[entry.a] = entry.slot
+    end
     is_sound = locate(who, entry.a, format(time)) and is_sound
   end
-  if MOST and call('ZCOUNT', seen_key(who), ARGV[5], '+inf') + entries_of[who] > MOST then
-    -- Those that may be dropped.
+  if MOST and memory.live + memory.entries > MOST then
+    -- Those that may be dropped: no more than there are entries.
+    local more = memory.entries - memory.located
     local oldest =
-      call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', 0, entries_of[who])
+      call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
     for i = 1, #oldest, 2 do
-      is_sound = locate(who, oldest[i], oldest[i + 1]) and is_sound
+      memory.is_damaged = not locate(who, oldest[i], oldest[i + 1]) or memory.is_damaged
     end
+    memory.located = memory.entries
   end
-  return not is_sound and 'damaged' or nil
+  return (memory.is_damaged or not is_sound) and 'damaged' or nil
 end
 
 -- Counts a value in the slot, or no longer.
@@ -95,25 +119,23 @@ local function count(who, slot, by)
   end
 end
 
-local function located(who, value)
-  return IS_RANKED and slot_of[who][value]
-end
-
-local function locate_at(who, value, slot)
-  if IS_RANKED then
-    slot_of[who][value] = slot
-  end
+-- The value is no longer seen.
+local function leave(who, value)
+  local memory = memories[who]
+  count(who, memory.slots[value], -1)
+  memory.slots[value] = nil
+  memory.live = MOST and memory.live - 1
 end
 
 local function drop_oldest_seen(who)
-  local live = MOST and call('ZCOUNT', seen_key(who), ARGV[5], '+inf') or 0
-  while MOST and live > MOST do
+  local memory = memories[who]
+  while MOST and memory.live > MOST do
     local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     call('ZREM', seen_key(who), oldest[1])
     call('ZADD', gone_key(who), 'GT', oldest[2], 'c')
-    count(who, located(who, oldest[1]), -1)
-    locate_at(who, oldest[1], nil)
-    live = live - 1
+    memory.has_gone = true
+    memory.states[oldest[1]] = {}
+    leave(who, oldest[1])
   end
 end
 
@@ -126,42 +148,49 @@ local function drop_oldest_gone(who)
   end
   while MOST and live > MOST do
     local oldest = call('ZRANGEBYSCORE', key, ARGV[5], '+inf', 'LIMIT', 0, 2)
-    call('ZREM', key, oldest[1] ~= 'c' and oldest[1] or oldest[2])
+    local tombstone = oldest[1] ~= 'c' and oldest[1] or oldest[2]
+    call('ZREM', key, tombstone)
+    memories[who].states[string.sub(tombstone, 2)] = {}
     live = live - 1
   end
 end
 
 local function see(who, value, at, slot)
-  local known, time = state(who, value)
+  local memory, known, time = memories[who], state(who, value)
   if known and at <= time then
     return
   end
   call('ZADD', seen_key(who), format(at), value)
+  memory.states[value] = {'seen', at}
   if known == 'seen' then
-    if located(who, value) ~= slot then
-      count(who, located(who, value), -1)
+    if memory.slots[value] ~= slot then
+      count(who, memory.slots[value], -1)
       count(who, slot, 1)
+      memory.slots[value] = slot
     end
-    locate_at(who, value, slot)
     return
   end
-  call('ZREM', gone_key(who), 't' .. value)
+  if memory.has_gone then
+    call('ZREM', gone_key(who), 't' .. value)
+  end
   count(who, slot, 1)
-  locate_at(who, value, slot)
+  memory.slots[value] = slot
+  memory.live = MOST and memory.live + 1
   drop_oldest_seen(who)
 end
 
 local function retract(who, value, at)
-  local known, time = state(who, value)
+  local memory, known, time = memories[who], state(who, value)
   if known == 'seen' and at < time or known == 'gone' and at <= time then
     return
   end
   call('ZADD', gone_key(who), format(at), 't' .. value)
+  memory.has_gone = true
+  memory.states[value] = {'gone', at}
   if known ~= 'gone' then
     call('ZREM', seen_key(who), value)
     if known == 'seen' then
-      count(who, located(who, value), -1)
-      locate_at(who, value, nil)
+      leave(who, value)
     end
     drop_oldest_gone(who)
   end
@@ -192,6 +221,8 @@ end
 local function finish()
   for who in pairs(touched) do
     keep_up(seen_key(who))
-    keep_up(gone_key(who))
+    if memories[who].has_gone then
+      keep_up(gone_key(who))
+    end
   end
 end

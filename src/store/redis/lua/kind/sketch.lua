@@ -14,39 +14,42 @@ local function sound(cell)
   return #cell == REGISTERS or #cell < REGISTERS and #cell % ENTRY == 0 and cell ~= ''
 end
 
--- Ranks by register from 0, those that are not 0.
+-- Ranks by register, counted from 1; what is not there is 0.
 local function ranks_of(text)
-  local ranks = {}
   if #text == REGISTERS then
-    for i, rank in ipairs({byte(text, 1, REGISTERS)}) do
-      if rank > 0 then
-        ranks[i - 1] = rank
-      end
-    end
-  else
-    for at = 1, #text, ENTRY do
-      local high, low, rank = byte(text, at, at + 2)
-      ranks[high * 256 + low] = rank
-    end
+    return {byte(text, 1, REGISTERS)}
+  end
+  local ranks = {}
+  for at = 1, #text, ENTRY do
+    local high, low, rank = byte(text, at, at + 2)
+    ranks[high * 256 + low + 1] = rank
   end
   return ranks
 end
 
 local function print_ranks(ranks)
-  local registers = {}
-  for register in pairs(ranks) do
-    registers[#registers + 1] = register
+  local marked = 0
+  for _, rank in pairs(ranks) do
+    if rank > 0 then
+      marked = marked + 1
+    end
   end
   local parts = {}
-  if #registers * ENTRY <= REGISTERS then
-    table.sort(registers)
-    for i, register in ipairs(registers) do
-      parts[i] = char(math.floor(register / 256), register % 256, ranks[register])
+  if marked * ENTRY <= REGISTERS then
+    local places = {}
+    for place, rank in pairs(ranks) do
+      if rank > 0 then
+        places[#places + 1] = place
+      end
+    end
+    table.sort(places)
+    for i, place in ipairs(places) do
+      parts[i] = char(math.floor((place - 1) / 256), (place - 1) % 256, ranks[place])
     end
     return table.concat(parts)
   end
-  for i = 1, REGISTERS do
-    parts[i] = ranks[i - 1] or 0
+  for place = 1, REGISTERS do
+    parts[place] = ranks[place] or 0
   end
   return char(unpack(parts))
 end
@@ -80,7 +83,7 @@ local function mark(text, register, rank)
   end
   if #text + ENTRY > REGISTERS then
     local ranks = ranks_of(text)
-    ranks[register] = rank
+    ranks[register + 1] = rank
     return print_ranks(ranks)
   end
   return sub(text, 1, at - 1) .. char(math.floor(register / 256), register % 256, rank) .. sub(text, at)
@@ -124,8 +127,12 @@ local function estimate(text)
     counts[rank] = 0
   end
   if #text == REGISTERS then
-    for _, rank in ipairs({byte(text, 1, REGISTERS)}) do
-      counts[rank] = counts[rank] + 1
+    for at = 1, REGISTERS, 4 do
+      local i, j, k, l = byte(text, at, at + 3)
+      counts[i] = counts[i] + 1
+      counts[j] = counts[j] + 1
+      counts[k] = counts[k] + 1
+      counts[l] = counts[l] + 1
     end
   else
     counts[0] = REGISTERS - #text / ENTRY
@@ -150,9 +157,9 @@ end
 
 local function fold(acc, _, cell)
   local ranks = acc.ranks
-  for register, rank in pairs(ranks_of(cell)) do
-    if rank > (ranks[register] or 0) then
-      ranks[register] = rank
+  for place, rank in pairs(ranks_of(cell)) do
+    if rank > (ranks[place] or 0) then
+      ranks[place] = rank
     end
   end
 end
@@ -176,42 +183,38 @@ local function score_of(acc)
   end
 end
 
--- Takes a cell away from the total. `others` answers the cells that stay, and is asked only where one of the total's
--- ranks may have been this cell's. Answers whether that changed the total.
+-- Takes a cell away from the total. `others` answers one after the other the cells that stay, then nil; it is asked
+-- as long as some rank of the total may have been this cell's alone. Answers whether that changed the total.
 local function withdraw(acc, _, cell, others)
-  local total, doubtful, is_doubtful = ranks_of(total_of(acc) or ''), {}, false
-  for register, rank in pairs(ranks_of(cell)) do
-    if total[register] == rank then
-      doubtful[register], is_doubtful = 0, true
+  local total = ranks_of(total_of(acc) or '')
+  -- By place: the highest rank that others have there.
+  local doubtful, left = {}, 0
+  for place, rank in pairs(ranks_of(cell)) do
+    if rank > 0 and total[place] == rank then
+      doubtful[place], left = 0, left + 1
     end
   end
-  if not is_doubtful then
+  while left > 0 do
+    local other = others()
+    if not other then
+      break
+    end
+    local ranks = #other ~= REGISTERS and ranks_of(other)
+    for place, highest in pairs(doubtful) do
+      local rank = ranks and ranks[place] or not ranks and byte(other, place) or 0
+      if rank >= total[place] then
+        doubtful[place], left = nil, left - 1
+      elseif rank > highest then
+        doubtful[place] = rank
+      end
+    end
+  end
+  if left == 0 then
     return false
   end
-  for _, other in ipairs(others()) do
-    if #other == REGISTERS then
-      for register, rank in pairs(doubtful) do
-        doubtful[register] = math.max(rank, byte(other, register + 1))
-      end
-    else
-      for at = 1, #other, ENTRY do
-        local high, low, rank = byte(other, at, at + 2)
-        local register = high * 256 + low
-        if doubtful[register] then
-          doubtful[register] = math.max(doubtful[register], rank)
-        end
-      end
-    end
+  for place, highest in pairs(doubtful) do
+    total[place] = highest
   end
-  local changed = false
-  for register, rank in pairs(doubtful) do
-    if rank ~= total[register] then
-      total[register] = rank > 0 and rank or nil
-      changed = true
-    end
-  end
-  if changed then
-    acc.text = print_ranks(total)
-  end
-  return changed
+  acc.text = print_ranks(total)
+  return true
 end

@@ -1,6 +1,6 @@
 -- Withdraws cells from totals, from which scores follow. Not a script of its own.
 
--- How many bytes of other cells a step looks through: about 2 ms.
+-- How many bytes of cells and totals a step looks through, where that is what takes time: about 2 ms.
 local BUDGET = 60000
 
 local totals = {}
@@ -26,25 +26,30 @@ local function subtract(start, subjects, cells)
   local held, lines, without, unranked = {}, {}, {}, {}
   local done, work = 0, 0
   local subject
-  -- The subject's cells in all other slots.
+  -- One after the other, the subject's cells in all other slots.
   local function others()
-    local found = {}
-    for slot = 1, SLOTS do
-      local other = tonumber(ARGV[FIRST_START - 1 + slot])
-      local cell = other >= dropped and other ~= start and call('HGET', KEYS[FIRST_SLOT_KEY - 1 + slot], subject)
-      if cell and sound(cell) then
-        found[#found + 1] = cell
-        work = work + #cell
+    local slot = 0
+    return function()
+      while slot < SLOTS do
+        slot = slot + 1
+        local other = tonumber(ARGV[FIRST_START - 1 + slot])
+        local cell = other >= dropped and other ~= start and call('HGET', KEYS[FIRST_SLOT_KEY - 1 + slot], subject)
+        work = work + 64
+        if cell and sound(cell) then
+          work = work + #cell
+          return cell
+        end
       end
     end
-    work = work + 2048
-    return found
   end
   while done < #subjects and work < BUDGET do
     done = done + 1
     subject = subjects[done]
     local acc = totals[done]
-    if withdraw(acc, start, cells[done], others) then
+    if SLOTS > 0 then
+      work = work + #cells[done] + 2048
+    end
+    if withdraw(acc, start, cells[done], others()) then
       local total, score = total_of(acc), score_of(acc)
       if total then
         held[#held + 1] = subject
