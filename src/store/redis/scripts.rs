@@ -8,6 +8,7 @@
 //! | `clock` | `read_clock`, `format` |
 //! | `board` | `enter`, which makes sure of the board and advances; `ok`, `stale_keys` and other replies |
 //! | `bulk` | `each_thousand`, for commands with many values |
+//! | `gather` | `gather` and `save_gathered`: totals and scores that changed, written together |
 //! | `operation` | `recorded` and `record`, which make a repeated write harmless |
 //! | `entries` | the arguments of `change` by name; `position` of a slot, `missing` ones |
 //! | `slices` | `add_slices`, which reads what one subject has |
@@ -158,11 +159,11 @@ scripts! {
     change {
         CHANGE_RANKED_SUM: ["kind/sum", "cells/slots", "scores/sums", "change/sum"];
         CHANGE_UNRANKED_SUM: ["kind/sum", "cells/subject", "scores/window", "change/sum"];
-        CHANGE_RANKED_MEAN: ["kind/mean", "cells/slots", "scores/totals", "change/mean"];
+        CHANGE_RANKED_MEAN: ["kind/mean", "cells/slots", "gather", "scores/totals", "change/mean"];
         CHANGE_UNRANKED_MEAN: ["kind/mean", "cells/subject", "scores/window", "change/mean"];
-        CHANGE_RANKED_EXTREME: ["kind/extreme", "cells/slots", "scores/totals", "change/extreme"];
+        CHANGE_RANKED_EXTREME: ["kind/extreme", "cells/slots", "gather", "scores/totals", "change/extreme"];
         CHANGE_UNRANKED_EXTREME: ["kind/extreme", "cells/subject", "scores/window", "change/extreme"];
-        CHANGE_RANKED_SKETCH: ["kind/sketch", "cells/slots", "scores/totals", "change/sketch"];
+        CHANGE_RANKED_SKETCH: ["kind/sketch", "cells/slots", "gather", "scores/totals", "change/sketch"];
         CHANGE_UNRANKED_SKETCH: ["kind/sketch", "cells/subject", "scores/window", "change/sketch"];
         CHANGE_RANKED_DISTINCT: ["kind/sum", "cells/slots", "scores/sums", "change/distinct"];
         CHANGE_UNRANKED_DISTINCT: ["cells/none", "scores/seen", "change/distinct"];
@@ -170,9 +171,9 @@ scripts! {
     }
     retire {
         RETIRE_SUM: ["kind/sum", "retire/sums"];
-        RETIRE_MEAN: ["kind/mean", "retire/totals"];
-        RETIRE_EXTREME: ["kind/extreme", "retire/totals"];
-        RETIRE_SKETCH: ["kind/sketch", "retire/totals"];
+        RETIRE_MEAN: ["kind/mean", "gather", "retire/totals"];
+        RETIRE_EXTREME: ["kind/extreme", "gather", "retire/totals"];
+        RETIRE_SKETCH: ["kind/sketch", "gather", "retire/totals"];
     }
 }
 

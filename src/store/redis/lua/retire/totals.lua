@@ -23,7 +23,6 @@ end
 
 -- Answers how many of the subjects were done and how many of them left the ranking.
 local function subtract(start, subjects, cells)
-  local held, lines, without, unranked = {}, {}, {}, {}
   local done, work = 0, 0
   local subject
   -- One after the other, the subject's cells in all other slots.
@@ -50,23 +49,8 @@ local function subtract(start, subjects, cells)
       work = work + #cells[done] + 2048
     end
     if withdraw(acc, start, cells[done], others()) then
-      local total, score = total_of(acc), score_of(acc)
-      if total then
-        held[#held + 1] = subject
-        held[#held + 1] = total
-      else
-        without[#without + 1] = subject
-      end
-      if score then
-        lines[#lines + 1] = score
-        lines[#lines + 1] = subject
-      else
-        unranked[#unranked + 1] = subject
-      end
+      gather(subject, acc)
     end
   end
-  each_thousand('HSET', TOTALS, held)
-  each_thousand('ZADD', RANKING, lines)
-  each_thousand('HDEL', TOTALS, without)
-  return done, each_thousand('ZREM', RANKING, unranked)
+  return done, save_gathered()
 end

@@ -24,24 +24,8 @@ local function score_text(who)
 end
 
 local function save_standing()
-  local totals, lines, without, unranked = {}, {}, {}, {}
   for who in pairs(moved) do
-    local subject, total, score = subject_of(who), total_of(accs[who]), score_of(accs[who])
-    if total then
-      totals[#totals + 1] = subject
-      totals[#totals + 1] = total
-    else
-      without[#without + 1] = subject
-    end
-    if score then
-      lines[#lines + 1] = score
-      lines[#lines + 1] = subject
-    else
-      unranked[#unranked + 1] = subject
-    end
+    gather(subject_of(who), accs[who])
   end
-  each_thousand('HSET', TOTALS, totals)
-  each_thousand('ZADD', RANKING, lines)
-  each_thousand('HDEL', TOTALS, without)
-  each_thousand('ZREM', RANKING, unranked)
+  save_gathered()
 end
