@@ -202,9 +202,17 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
     )),
     responses(
-        (status = 200, description = "The board existed with just this definition.", body = DefinedBoard),
+        (status = 200, description = "The board existed with just this definition.", body = DefinedBoard, example = json!({
+            "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+            "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+            "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+            "generation": "9296c0c4290f051f"})),
         (status = 201, description = "The board is new.", body = DefinedBoard,
-            headers(("location" = String, description = "Path of the board."))),
+            headers(("location" = String, description = "Path of the board.")), example = json!({
+            "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+            "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+            "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+            "generation": "9296c0c4290f051f"})),
     ),
 )]
 pub(super) async fn put(
@@ -229,7 +237,11 @@ pub(super) async fn put(
 /// With everything it holds: slots, ranking, remembered ids. Answers the definition it had.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}", operation_id = "removeBoard", tag = "boards",
-    responses((status = 200, description = "The board that went.", body = DefinedBoard)),
+    responses((status = 200, description = "The board that went.", body = DefinedBoard, example = json!({
+        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+        "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+        "generation": "9296c0c4290f051f"}))),
 )]
 pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;
