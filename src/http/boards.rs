@@ -198,21 +198,13 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
             "max_values": 1000}))),
         ("logins, with a look back" = (value = json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m",
             "ranked": false, "keep": "24h"}))),
-        ("an hour from the first transfer" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
+        ("transfers within an hour of the first" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
     )),
     responses(
-        (status = 200, description = "The board existed with just this definition.", body = DefinedBoard, example = json!({
-            "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
-            "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-            "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
-            "generation": "9296c0c4290f051f"})),
+        (status = 200, description = "The board existed with just this definition.", body = DefinedBoard),
         (status = 201, description = "The board is new.", body = DefinedBoard,
-            headers(("location" = String, description = "Path of the board.")), example = json!({
-            "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
-            "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-            "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
-            "generation": "9296c0c4290f051f"})),
+            headers(("location" = String, description = "Path of the board."))),
     ),
 )]
 pub(super) async fn put(
@@ -237,11 +229,7 @@ pub(super) async fn put(
 /// With everything it holds: slots, ranking, remembered ids. Answers the definition it had.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}", operation_id = "removeBoard", tag = "boards",
-    responses((status = 200, description = "The board that went.", body = DefinedBoard, example = json!({
-        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
-        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
-        "generation": "9296c0c4290f051f"}))),
+    responses((status = 200, description = "The board that went.", body = DefinedBoard)),
 )]
 pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::read(&request, &[])?;

@@ -55,8 +55,8 @@ const INCREMENTS: Sort = Sort {
         description = "`score` answers, under `scores`, each subject's new score from the same atomic step (JSON only).")),
     request_body(description = "One increment, a batch, or a stream.", content(
         (super::openapi::IncrementsBody = "application/json", examples(
-            ("one" = (summary = "One increment", value = json!({"subject": "post-1", "amount": 2}))),
-            ("several" = (summary = "A batch", value = json!({"increments": [
+            ("amount" = (summary = "One increment", value = json!({"subject": "post-1", "amount": 2}))),
+            ("batch" = (summary = "A batch", value = json!({"increments": [
                 {"subject": "post-1"}, {"subject": "post-2", "amount": -1, "id": "e-82"}]}))),
             ("measured" = (summary = "AVG, MIN, MAX", value = json!({"subject": "sensor-1", "value": 21.5}))),
             ("seen" = (summary = "COUNT_DISTINCT, APPROX_COUNT_DISTINCT",

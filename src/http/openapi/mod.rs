@@ -129,12 +129,15 @@ fn add_path_parameters(described: &mut Described, path: &str) {
                 .build(),
         )
     };
+    // Names for which the sample boards have an answer.
+    let (board, subject) =
+        if path.ends_with("/values") { ("users-per-device", "device-1") } else { ("hot-posts", "post-1") };
     if path.contains("{subject}") {
         let description = "The subject, percent-encoded as one part of the path: `a/b` is `a%2Fb`.";
-        parameters.insert(0, of_path("subject", subject_schema().into(), description, "post-1"));
+        parameters.insert(0, of_path("subject", subject_schema().into(), description, subject));
     }
     if path.contains("{board}") {
-        parameters.insert(0, of_path("board", board_schema().into(), "The board's name.", "hot-posts"));
+        parameters.insert(0, of_path("board", board_schema().into(), "The board's name.", board));
     }
     if parameters.is_empty() {
         described.parameters = None;

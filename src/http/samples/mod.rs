@@ -58,9 +58,9 @@ fn admit(board: &Board) -> Result<(), Problem> {
         description = "`score` answers, under `scores`, each subject's new score from the same atomic step (JSON only).")),
     request_body(description = "One sample, a batch, or a stream.", content(
         (super::openapi::SamplesBody = "application/json", examples(
-            ("one" = (summary = "COUNT, SUM", value = json!({
+            ("amount" = (summary = "COUNT, SUM", value = json!({
                 "subject": "post-1", "at": "2026-01-01T10:00:00Z", "amount": 412}))),
-            ("several" = (summary = "AVG, a batch", value = json!({"samples": [
+            ("batch" = (summary = "AVG, a batch", value = json!({"samples": [
                 {"subject": "sensor-1", "at": "2026-01-01T10:00:00Z", "sum": 1290.5, "count": 60},
                 {"subject": "sensor-2", "at": "2026-01-01T10:00:00Z", "sum": 1201, "count": 58}]}))),
             ("extreme" = (summary = "MIN, MAX", value = json!({
