@@ -160,6 +160,9 @@ impl Board {
     /// Where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
     /// Without `at`, or up to `max_skew` milliseconds ahead, it belongs to the head.
     pub fn place(&self, at: Option<Timestamp>, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
+        if self.definition.mode == Mode::FromFirst {
+            return self.place_in_life(at.unwrap_or(now), now, max_skew);
+        }
         match at {
             None => Placement::Slot(window.head),
             Some(at) if at >= window.head => {
@@ -171,6 +174,19 @@ impl Board {
             }
             Some(at) if at < window.floor => Placement::TooLate,
             Some(at) => Placement::Slot(self.calendar.slot_of(at)),
+        }
+    }
+
+    /// On a `from_first` board there are no slots: any time within the last window belongs, to itself.
+    fn place_in_life(&self, at: Timestamp, now: Timestamp, max_skew: i64) -> Placement {
+        let life = self.definition.metric.window.approximate_millis();
+        if at > now.plus_millis(max_skew) {
+            Placement::TooEarly
+        } else if at.millis() <= now.millis().saturating_sub(life) {
+            // Not by `plus_millis`, which ends at the epoch.
+            Placement::TooLate
+        } else {
+            Placement::Slot(at.min(now))
         }
     }
 

@@ -42,6 +42,14 @@ pub enum Mode {
     FromFirst,
 }
 
+impl Mode {
+    /// The slot of a definition that says this, or nothing, of it; `None` where one must be said. A window that begins
+    /// with a subject's first event has no slots: what stands there is of no effect.
+    pub(crate) fn slot(self, said: Option<Span>) -> Option<Span> {
+        said.or((self == Mode::FromFirst).then_some(Span::DAY))
+    }
+}
+
 /// Which end of its slot a sample is stamped with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -135,9 +135,7 @@ impl<'de> Deserialize<'de> for Definition {
             max_values,
             stamp,
         } = Plain::deserialize(deserializer)?;
-        // A window that begins with a subject's first event has no slots; what stands here is of no effect.
-        let slot =
-            slot.or((mode == Mode::FromFirst).then_some(Span::DAY)).ok_or_else(|| D::Error::missing_field("slot"))?;
+        let slot = mode.slot(slot).ok_or_else(|| D::Error::missing_field("slot"))?;
         Ok(Definition {
             metric,
             slot,

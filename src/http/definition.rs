@@ -2,7 +2,7 @@
 
 use super::body::Object;
 use super::problem::Problem;
-use crate::board::{Decimals, Definition, Metric, Mode, Span, SyntaxError};
+use crate::board::{Decimals, Definition, Metric, Mode, SyntaxError};
 
 /// The keys of a definition.
 const KEYS: [&str; 12] = [
@@ -28,10 +28,9 @@ pub(super) fn read(body: &[u8]) -> Result<Definition, Problem> {
     let metric: Metric =
         metric.parse().map_err(|error: SyntaxError| wrong("metric", &error).with("column", error.column))?;
     let mode: Mode = object.optional("mode")?.unwrap_or_default();
-    // A window that begins with a subject's first event has no slots; what stands here is of no effect.
-    let slot: Span = match mode {
-        Mode::FromFirst => object.optional("slot")?.unwrap_or(Span::DAY),
-        Mode::Sliding => object.required("slot")?,
+    let slot = match mode.slot(object.optional("slot")?) {
+        Some(slot) => slot,
+        None => object.required("slot")?,
     };
     let mut definition = Definition::new(metric, slot);
     definition.mode = mode;

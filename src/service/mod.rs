@@ -210,11 +210,6 @@ impl Service {
         Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: tallies, capped })
     }
 
-    /// One subject's amount over a shorter window ending now.
-    pub async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<About<Reading>> {
-        about_board!(self, board, |current| self.store.count(current, subject, reach))
-    }
-
     /// The values a subject was seen with, newest first. [`ServiceError::NoValues`] unless the board is COUNT_DISTINCT.
     pub async fn values(
         &self,

@@ -25,6 +25,13 @@ pub struct Increment {
     pub id: Option<EventId>,
 }
 
+impl Increment {
+    /// An amount of COUNT and SUM as it changes the sum: a retraction subtracts it.
+    pub fn signed(&self, amount: Amount) -> Amount {
+        Amount(if self.retract { -amount.0 } else { amount.0 })
+    }
+}
+
 /// The increments of one request to one board.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -114,7 +121,11 @@ impl<'a> Plan<'a> {
         let is_alone = increments.size_hint().1 == Some(1);
         let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
         for (index, increment) in increments {
-            let slot = match place(board, increment, now, window, max_skew) {
+            let placement = match increment.change {
+                Change::Set { .. } => board.place_sample(increment.at.unwrap_or(now), window),
+                _ => board.place(increment.at, now, window, max_skew),
+            };
+            let slot = match placement {
                 Placement::Slot(slot) => slot,
                 Placement::TooLate if increment.retract => {
                     plan.moot.push(index);
@@ -130,9 +141,7 @@ impl<'a> Plan<'a> {
                 }
             };
             let (amount, sent) = match &increment.change {
-                Change::Amount(amount) if board.kind() == Kind::Sum => {
-                    (Amount(if increment.retract { -amount.0 } else { amount.0 }), None)
-                }
+                Change::Amount(amount) if board.kind() == Kind::Sum => (increment.signed(*amount), None),
                 _ => (Amount(0), Some(increment)),
             };
             let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;
@@ -163,25 +172,6 @@ impl<'a> Plan<'a> {
             });
         }
         plan
-    }
-}
-
-/// Where an increment belongs. On a `from_first` board any time within the last window does: its own time is
-/// answered, for there are no slots.
-fn place(board: &Board, increment: &Increment, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
-    if board.definition().mode == Mode::FromFirst {
-        let at = increment.at.unwrap_or(now);
-        let life = board.definition().metric.window.approximate_millis();
-        return match at {
-            at if at > now.plus_millis(max_skew) => Placement::TooEarly,
-            // Not by `plus_millis`, which ends at the epoch.
-            at if at.millis() <= now.millis().saturating_sub(life) => Placement::TooLate,
-            at => Placement::Slot(at.min(now)),
-        };
-    }
-    match increment.change {
-        Change::Set { .. } => board.place_sample(increment.at.unwrap_or(now), window),
-        _ => board.place(increment.at, now, window, max_skew),
     }
 }
 

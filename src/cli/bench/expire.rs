@@ -3,17 +3,13 @@
 //! The board holds its subjects in one slot and half of them in a newer one, too, so that its ranking cannot simply be
 //! dropped; the simulated clock moves past the slot, and the board is rolled over by hand.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::ensure;
-use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::load::Load;
 use super::process::{Redis, Server};
-use super::wire::{self, Protocol};
-use super::{Setting, report, subjects};
+use super::{Setting, ingest, report};
 
 /// The metrics compared, the first with the others, and what an increment of each says besides its subject.
 const METRICS: [(&str, &str, &str); 6] = [
@@ -24,8 +20,6 @@ const METRICS: [(&str, &str, &str); 6] = [
     ("distinct", "COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
     ("approx", "APPROX_COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
 ];
-/// Lines in one request.
-const LINES: usize = 5_000;
 /// How many subjects each board has.
 const SUBJECTS: u32 = 200_000;
 
@@ -59,31 +53,14 @@ async fn retire(setting: &Setting, board: &str, metric: &str, says: &str, subjec
     let url = redis.as_ref().map(|redis| redis.url.as_str());
     let rolltop = Server::rolltop(url, Some("2026-01-01T00:00:00Z")).await?;
     rolltop.define(board, metric, "1h").await?;
-    seed(&rolltop, board, says, subjects).await?;
-    set_clock(&rolltop, "2026-01-01T12:00:00Z").await?;
-    seed(&rolltop, board, says, subjects / 2).await?;
-    set_clock(&rolltop, "2026-01-02T00:00:00Z").await?;
+    ingest::seed_with(&rolltop, board, subjects, says).await?;
+    let held: Value = rolltop.call("GET", &format!("/v1/boards/{board}"), Value::Null).await?;
+    ensure!(held["total"] == subjects, "{board} should hold {subjects} subjects: {}", held["total"]);
+    rolltop.set_clock("2026-01-01T12:00:00Z").await?;
+    ingest::seed_with(&rolltop, board, subjects / 2, says).await?;
+    rolltop.set_clock("2026-01-02T00:00:00Z").await?;
     let begun = Instant::now();
     let done: Value = rolltop.call("POST", &format!("/v1/boards/{board}/rollover"), json!({})).await?;
     ensure!(done["floor"].is_string(), "the rollover of {board} answered {done}");
     Ok(begun.elapsed().as_secs_f64())
-}
-
-async fn set_clock(server: &Server, now: &str) -> anyhow::Result<()> {
-    server.call::<Value>("PUT", "/v1/clock", json!({"now": now})).await.map(drop)
-}
-
-/// Sends one increment for each of so many subjects.
-async fn seed(server: &Server, board: &str, says: &str, subjects: u32) -> anyhow::Result<()> {
-    let path = format!("/v1/boards/{board}/increments");
-    let numbers: Vec<u32> = (0..subjects).collect();
-    let request = |chunk: &[u32]| {
-        let line = |number: &u32| format!("{{\"subject\":\"{}\",{says}}}\n", subjects::name(*number));
-        wire::request("POST", &path, "application/x-ndjson", chunk.iter().map(line).collect::<String>().as_bytes())
-    };
-    let requests: Arc<[Bytes]> = numbers.chunks(LINES).map(request).collect();
-    let address = server.address.clone();
-    let load = Load { address, protocol: Protocol::Http, requests, connections: 4, pause: Duration::ZERO };
-    load.check("\"rejected\":[]").await?;
-    load.run_once().await
 }

@@ -18,6 +18,8 @@ const LINES: usize = 5_000;
 const PREPARED: usize = 64;
 /// Increments in one raw pipeline to Redis.
 const PIPELINED: usize = 128;
+/// What an increment of COUNT says.
+const LIKE: &str = "\"amount\":1";
 /// Requests or pipelines under way at once.
 const CONNECTIONS: u16 = 4;
 
@@ -38,7 +40,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
             let load = load(&redis.address, protocol, requests);
             sides.push(Side::new("pipelined HINCRBY + ZINCRBY", PIPELINED, load));
         }
-        let ours = load(&rolltop.address, Protocol::Http, ndjson_requests(board, &numbers));
+        let ours = load(&rolltop.address, Protocol::Http, ndjson_requests(board, &numbers, LIKE));
         ours.check("\"rejected\":[]").await?;
         sides.push(Side::new("rolltop", LINES, ours));
         let named = if skew == Skew::Uniform { "distinct".to_owned() } else { skew.to_string() };
@@ -50,21 +52,26 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// NDJSON requests for these subjects, one increment each.
-pub fn ndjson_requests(board: &str, numbers: &[u32]) -> Arc<[Bytes]> {
+/// NDJSON requests for these subjects, one increment each, which says this besides its subject.
+fn ndjson_requests(board: &str, numbers: &[u32], says: &str) -> Arc<[Bytes]> {
     let path = format!("/v1/boards/{board}/increments");
     let request = |chunk: &[u32]| {
-        let line = |number: &u32| format!("{{\"subject\":\"{}\",\"amount\":1}}\n", subjects::name(*number));
+        let line = |number: &u32| format!("{{\"subject\":\"{}\",{says}}}\n", subjects::name(*number));
         let body: String = chunk.iter().map(line).collect();
         wire::request("POST", &path, "application/x-ndjson", body.as_bytes())
     };
     numbers.chunks(LINES).map(request).collect()
 }
 
-/// Sends every request once.
+/// Counts 1 for each of so many subjects.
 pub async fn seed(server: &Server, board: &str, subjects: u32) -> anyhow::Result<()> {
+    seed_with(server, board, subjects, LIKE).await
+}
+
+/// Sends one increment for each of so many subjects, which says this besides its subject.
+pub async fn seed_with(server: &Server, board: &str, subjects: u32, says: &str) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..subjects).collect();
-    load(&server.address, Protocol::Http, ndjson_requests(board, &numbers)).run_once().await
+    load(&server.address, Protocol::Http, ndjson_requests(board, &numbers, says)).run_once().await
 }
 
 fn load(address: &str, protocol: Protocol, requests: Arc<[Bytes]>) -> Load {

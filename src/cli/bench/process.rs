@@ -94,6 +94,11 @@ impl Server {
         serde_json::from_slice(answer).with_context(|| format!("the answer to {method} {path}"))
     }
 
+    /// Moves a simulated clock.
+    pub async fn set_clock(&self, now: &str) -> anyhow::Result<()> {
+        self.call::<Value>("PUT", "/v1/clock", serde_json::json!({"now": now})).await.map(drop)
+    }
+
     /// Defines a ranked board.
     pub async fn define(&self, board: &str, metric: &str, slot: &str) -> anyhow::Result<()> {
         self.define_as(board, metric, slot, true).await

@@ -38,7 +38,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     }
     rolltop.define("calm", "COUNT(24h, hit, post)", "1h").await?;
     ingest::seed(&rolltop, "calm", small).await?;
-    set_clock(&rolltop, "2026-01-01T01:00:00Z").await?;
+    rolltop.set_clock("2026-01-01T01:00:00Z").await?;
     for (board, _) in &boards {
         let path = format!("/v1/boards/{board}/increments");
         rolltop.call::<Value>("POST", &path, json!({"subject": "stays", "amount": 1})).await?;
@@ -59,7 +59,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
 
     let (running, pinging) = (others.start(), pings.as_ref().map(Load::start));
     let begun = Instant::now();
-    set_clock(&rolltop, "2026-01-01T02:00:00Z").await?;
+    rolltop.set_clock("2026-01-01T02:00:00Z").await?;
     for (board, _) in &boards {
         while retiring(&rolltop, board).await? > 0 {
             ensure!(begun.elapsed() < PATIENCE, "{board} is still retiring after {} s", PATIENCE.as_secs());
@@ -115,10 +115,6 @@ async fn stop(running: Option<Running>) -> anyhow::Result<Option<Measured>> {
         Some(running) => running.stop().await.map(Some),
         None => Ok(None),
     }
-}
-
-async fn set_clock(server: &Server, now: &str) -> anyhow::Result<()> {
-    server.call::<Value>("PUT", "/v1/clock", json!({"now": now})).await.map(drop)
 }
 
 async fn retiring(server: &Server, board: &str) -> anyhow::Result<u64> {

@@ -3,7 +3,7 @@
 
 use super::reading;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Counted, Kind, Subject, Tally, Timestamp, Window};
+use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::{Ask, Reach, Reading, Result, StoreError, Values};
 
 /// What a subject has in the slots asked for. O(slots found), and O(slots of the window) to look back.
@@ -72,12 +72,11 @@ fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -
 /// What a `from_first` board says of a subject: the counter that lives now, or none.
 fn counter(tables: &Tables, subject: &Subject) -> Reading {
     let life = tables.holdings.rule.life.unwrap_or_default();
-    let counter = tables.holdings.counter(subject.as_str(), tables.now.millis());
-    let start = counter.map_or(tables.now, |counter| Timestamp::from_millis(counter.start));
+    let tallies = reading::live_tallies(tables, subject);
+    let start = tallies.first().map_or(tables.now, |(start, _)| *start);
     let mut frame = tables.frame();
     frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };
-    let tally = counter.map(|counter| (start, Tally::Sum(Amount(counter.amount))));
-    Reading { frame, slots: 1, tallies: tally.into_iter().collect(), capped: false }
+    Reading { frame, slots: 1, tallies, capped: false }
 }
 
 /// A page of the values that a subject was seen with in the window. O(values / 128 + limit).

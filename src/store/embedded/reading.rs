@@ -115,7 +115,7 @@ pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Sta
 }
 
 /// What a subject has in the window's slots, or in the counter that lives. O(slots).
-fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
+pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
     let (holdings, subject) = (&tables.holdings, subject.as_str());
     if holdings.rule.life.is_none() {
         return holdings.tallies(subject, tables.window.floor.millis(), i64::MAX);

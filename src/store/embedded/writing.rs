@@ -50,7 +50,7 @@ pub(super) fn apply(
             // The sum is refused: each item for itself, in order.
             for &item in &entry.items {
                 let Change::Amount(amount) = increments[item].change else { continue };
-                let amount = Amount(if increments[item].retract { -amount.0 } else { amount.0 });
+                let amount = increments[item].signed(amount);
                 if writing.take_amount(entry, item, amount).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                 }

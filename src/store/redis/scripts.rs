@@ -9,7 +9,7 @@
 //! | `board` | `enter`, which makes sure of the board and advances; `ok`, `stale_keys` and other replies |
 //! | `bulk` | `each_thousand`, for commands with many values |
 //! | `gather` | `gather` and `save_gathered`: totals and scores that changed, written together |
-//! | `operation` | `recorded` and `record`, which make a repeated write harmless |
+//! | `operation` | `begin` and `record`, which make a repeated write harmless |
 //! | `entries` | the arguments of `change` by name; `position` of a slot, `missing` ones |
 //! | `slices` | `add_slices`, which reads what one subject has |
 //! | `kind/*` | how cells combine: `sound`, `new`, `fold`, `score_of`; totals: `read_total`, `total_of`, `withdraw` |

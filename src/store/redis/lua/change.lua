@@ -22,16 +22,8 @@
 -- why a script: cell, total and score change together or not at all, each item is judged by what those before it
 --       left, and the reply is recorded by the step it tells of, which makes repeating it after a lost reply safe
 
-local repeated = recorded()
-if repeated then
-  return repeated
-end
-local early = enter()
+local early = begin()
 if early then
-  if early[1] == 'stale' then
-    -- An earlier sending of this operation may still arrive; it must not count beside the one that replaces it.
-    record(early)
-  end
   return early
 end
 

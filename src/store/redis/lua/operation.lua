@@ -25,3 +25,18 @@ local function recorded()
     end
   end
 end
+
+-- What a write does first: makes sure that it is not one that was done before, then as every script. Answers nil, or the
+-- reply to give up with.
+local function begin()
+  local repeated = recorded()
+  if repeated then
+    return repeated
+  end
+  local early = enter()
+  if early and early[1] == 'stale' then
+    -- An earlier sending of this operation may still arrive; it must not count beside the one that replaces it.
+    record(early)
+  end
+  return early
+end

@@ -26,17 +26,8 @@ local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
 -- Much cheaper than to let the server print a number, and as exact: sums are below 2^53.
 local call, tonumber, whole = redis.call, tonumber, string.format
 
-local repeated = recorded()
-if repeated then
-  return repeated
-end
-
-local early = enter()
+local early = begin()
 if early then
-  if early[1] == 'stale' then
-    -- An earlier sending of this operation may still arrive; it must not count beside the one that replaces it.
-    record(early)
-  end
   return early
 end
 
