@@ -76,6 +76,11 @@ impl Kind {
         }
     }
 
+    /// The relative standard error of what it says, where that is an estimate.
+    pub fn standard_error(self) -> Option<f64> {
+        (self == Kind::Sketch).then_some(Sketch::STANDARD_ERROR)
+    }
+
     /// Whether a value puts a subject into the ranking.
     pub fn ranks(self, value: Option<Value>) -> bool {
         value.is_some() && value != self.absent()

@@ -119,7 +119,7 @@ impl MetricValue {
             value: answer::score(board, *value),
             window: WindowBounds { from: bounds.floor, to: bounds.end, slots: reading.slots },
             capped: (board.kind() == Kind::Distinct).then_some(reading.capped),
-            standard_error: feature.standard_error(),
+            standard_error: board.kind().standard_error(),
         }
     }
 }

@@ -11,9 +11,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::rankings::{self, Line};
 use super::{HttpState, address, answer};
-use crate::board::{
-    Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Sketch, Subject, Tally, Timestamp, Value, Window,
-};
+use crate::board::{Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Subject, Tally, Timestamp, Value, Window};
 use crate::service::About;
 
 /// Where a subject stands.
@@ -146,7 +144,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         as_of: standing.frame.as_of,
         retiring: standing.frame.retiring,
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
-        standard_error: (board.kind() == Kind::Sketch).then_some(Sketch::STANDARD_ERROR),
+        standard_error: board.kind().standard_error(),
         slots: standing.slots.into_iter().map(|slot| SlotTally::of(&board, &standing.frame.window, slot)).collect(),
         board: name,
         subject,

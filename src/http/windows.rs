@@ -93,14 +93,12 @@ impl WindowValue {
             value,
             edge: *edge,
             capped: (board.kind() == Kind::Distinct).then_some(reading.capped),
-            standard_error: feature.standard_error(),
+            standard_error: board.kind().standard_error(),
             as_of: frame.as_of,
             retiring: frame.retiring,
         }
     }
-}
 
-impl WindowValue {
     /// The same, to a question by metric.
     pub(super) fn with_metric(mut self, metric: &Metric) -> Self {
         self.metric = Some(metric.to_string());

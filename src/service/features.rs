@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::{Result, Service, ServiceError, serving};
 use crate::board::{
-    Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Sketch, Span, Subject, Tally, Timestamp, Value,
-    remaining_share, share_after, weighted_value,
+    Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Span, Subject, Tally, Timestamp, Value, remaining_share,
+    share_after, weighted_value,
 };
 use crate::store::{Ask, Reach, Reading, StoreError};
 
@@ -78,11 +78,6 @@ impl Feature {
                 _ => (sum, count),
             })
         })
-    }
-
-    /// The relative standard error of the value, where it is an estimate.
-    pub fn standard_error(&self) -> Option<f64> {
-        (self.board.kind() == Kind::Sketch).then_some(Sketch::STANDARD_ERROR)
     }
 }
 
