@@ -9,7 +9,7 @@ mod parts;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -31,10 +31,13 @@ struct Memory {
     fails: AtomicBool,
     /// Whoever holds it keeps groups from being written.
     gate: Mutex<()>,
+    /// How many groups have come to the gate.
+    knocks: AtomicUsize,
 }
 
 impl Disk for Memory {
     fn commit(&self, writes: Vec<Write>, _: bool) -> Result<(), DiskError> {
+        self.knocks.fetch_add(1, Ordering::SeqCst);
         let _open = self.gate.lock();
         self.sync()?;
         let mut entries = self.entries.lock();

@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 
 use super::contents::live_contents;
 use super::*;
-use crate::board::Value;
+use crate::board::{Generation, Value};
 use crate::store::embedded::codec::JOURNAL;
 use crate::store::embedded::ranking::{Entry, Texts};
 use crate::store::{AuditCursor, StoreError};
@@ -219,7 +219,9 @@ async fn writes_to_several_boards_share_a_group_and_fail_each_for_itself() {
             other => panic!("{other:?}"),
         }
     }
-    store.undefine(&boards[3]).await.unwrap();
+    // Of one board the store knows another generation, as if it had been removed.
+    let gone = Board::new(boards[3].name().clone(), Generation(1), boards[3].definition().clone()).unwrap();
+    boards[3] = Arc::new(gone);
     let groups = || disk.entries.lock().keys().filter(|key| key.starts_with(JOURNAL)).count();
     let batches = || {
         let batch = |board: &Arc<Board>| {
@@ -228,9 +230,29 @@ async fn writes_to_several_boards_share_a_group_and_fail_each_for_itself() {
         };
         boards.iter().map(batch).collect::<Vec<_>>()
     };
-    let before = groups();
+    // A writer on its way back from an earlier group would take what has been appended so far: it is kept busy with a
+    // group of its own until all has been.
+    let gate = disk.gate.lock();
+    let knocks = disk.knocks.load(Ordering::SeqCst);
+    let before = groups() + 1;
+    let item = Increment { change: change(&boards[0], 7), ..increment(2, 0, None, None) };
+    let mut busy = add(&store, &boards[0], vec![item]).boxed();
+    // The second time it wakes the writer.
+    assert!((&mut busy).now_or_never().is_none() && (&mut busy).now_or_never().is_none());
+    while disk.knocks.load(Ordering::SeqCst) == knocks {
+        std::thread::yield_now();
+    }
+    let mut all = store.add_all(batches());
+    assert!((&mut all).now_or_never().is_none(), "all is appended, and waits for the disk");
+    drop(gate);
+    busy.await.unwrap();
+    let mut all = Some(all);
     for expected in [Outcome::Counted { score: None }, Outcome::Duplicate { score: None }] {
-        for (nth, added) in store.add_all(batches()).await.into_iter().enumerate() {
+        let added = match all.take() {
+            Some(all) => all.await,
+            None => store.add_all(batches()).await,
+        };
+        for (nth, added) in added.into_iter().enumerate() {
             match added {
                 Err(StoreError::BoardChanged) => assert_eq!(nth, 3),
                 added => assert_eq!(added.unwrap().outcomes, [expected]),
