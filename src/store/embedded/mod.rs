@@ -43,6 +43,8 @@ mod recovery;
 mod rule;
 mod sightings;
 mod slab;
+#[allow(dead_code, unused_imports)] // until the engine is built on it
+mod storage;
 mod store;
 mod stored;
 mod tables;

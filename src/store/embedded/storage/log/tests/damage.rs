@@ -1,0 +1,1 @@
+//! Damage is told from a normal end.
