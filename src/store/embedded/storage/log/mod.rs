@@ -12,7 +12,8 @@
 //! before it, so it is never read again.
 //!
 //! The last frames have nothing after them that could prove that they were synced. If the disk loses those although
-//! they were synced, it is taken for the end of the log. An empty frame, written after a sync, closes this gap.
+//! they were synced, it is taken for the end of the log; likewise if the last file is cut off, or removed. An empty
+//! frame written after a sync vouches for those before it, and [`LogStart::synced_seq`] for those before a manifest.
 //!
 //! # After reading
 //! What was read may still be only in the system's memory. [`LogEnd::secure`] writes again and syncs what nothing

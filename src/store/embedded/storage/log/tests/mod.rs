@@ -6,7 +6,7 @@ mod damage;
 use std::sync::Arc;
 
 use super::super::damage::StorageError;
-use super::super::files::simulated::{Fault, Kind, Simulated};
+use super::super::files::simulated::{Crash, Fault, Kind, Simulated};
 use super::super::files::{File, Files};
 use super::*;
 
