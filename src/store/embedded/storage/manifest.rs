@@ -130,6 +130,16 @@ impl Manifest {
         Self::decode(&bytes).map(Some)
     }
 
+    /// Reads the manifest as [`read`](Self::read) does, and makes certain that the same one is found after a power loss.
+    ///
+    /// A process that was killed may have replaced the manifest without syncing the directory. What is built on the
+    /// new one must not be read with the old one: a start that goes on to write uses this.
+    pub(crate) fn recover(files: &dyn Files) -> Result<Option<Self>, StorageError> {
+        let manifest = Self::read(files)?;
+        files.sync_dir("").context("sync the directory of", MANIFEST)?;
+        Ok(manifest)
+    }
+
     /// Makes this the manifest, atomically. It survives a crash when this has returned.
     ///
     /// # Errors

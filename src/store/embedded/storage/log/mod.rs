@@ -17,13 +17,15 @@
 //!
 //! # After reading
 //! What was read may still be only in the system's memory. [`LogEnd::secure`] writes again and syncs what nothing
-//! proves to be synced; only then may the log be continued.
+//! proves to be synced; only then may the log be continued. The start must come from a manifest that is itself
+//! certain to stay: see `Manifest::recover`.
 
 mod append;
 mod chain;
 mod evidence;
 mod frame;
 mod read;
+mod secure;
 mod segment;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ mod tests;
 pub(crate) use self::append::{LogAppender, Sealed, Spare};
 pub(crate) use self::frame::MAX_PAYLOAD;
 pub(crate) use self::read::{Frame, LogEnd, LogReader, SegmentRange};
+pub(crate) use self::secure::write_again;
 pub(crate) use self::segment::{DIRECTORY, segment_name};
 
 /// From where the log is read, as the manifest says.

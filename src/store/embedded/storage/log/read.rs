@@ -10,12 +10,10 @@ use super::LogStart;
 use super::chain::Segments;
 use super::evidence::{self, Evidence};
 use super::frame::{FrameHeader, HEADER, Seed, frame_len};
-use super::segment::{self, DIRECTORY, segment_name};
+use super::segment::{self, SegmentHeader, segment_name};
 
 /// The places from which a log may have to be written again are noted this many bytes apart.
 const MARK_EVERY: u64 = 256 << 10;
-/// Bytes that are written again at a time.
-const CHUNK: usize = 1 << 20;
 
 /// Reads the frames of a log in order, one at a time: memory for the largest frame, at least 1 MB.
 #[derive(Debug)]
@@ -29,6 +27,8 @@ pub(crate) struct LogReader {
     bytes: Option<Buffered>,
     /// Where the next frame begins in it; 0 without a header.
     offset: u64,
+    /// The segment that follows it.
+    next: Option<SegmentHeader>,
     /// Bytes of the frame that was returned last.
     returned: usize,
     last_seq: u64,
@@ -89,8 +89,9 @@ pub(crate) struct LogEnd {
     /// Files of the log's directory that are not part of the log, relative to the data directory. They may be deleted
     /// at any time and in any order.
     pub files_to_delete: Vec<String>,
+    pub(super) store: u128,
     /// What is to be written again: segment, first byte, end.
-    unproven: Vec<(u64, u64, u64)>,
+    pub(super) unproven: Vec<(u64, u64, u64)>,
 }
 
 /// Why there is no further frame in a segment.
@@ -111,6 +112,7 @@ impl LogReader {
             number: start.segment,
             bytes: None,
             offset: 0,
+            next: None,
             returned: 0,
             last_seq: start.seq.saturating_sub(1),
             synced_seq: start.synced_seq,
@@ -119,6 +121,7 @@ impl LogReader {
             marks: VecDeque::new(),
             ended: false,
         };
+        reader.next = reader.segments.successor(start.segment).copied();
         if let Some(header) = reader.segments.header(start.segment) {
             if header.first_seq > start.seq {
                 let what = format!("it begins with sequence {}, not {}", header.first_seq, start.seq);
@@ -178,6 +181,7 @@ impl LogReader {
             offset: self.offset,
             last_seq: self.last_seq,
             synced_seq: self.synced_seq.min(self.last_seq),
+            store: self.store,
             unproven: unproven.collect(),
             next_segment: highest.max(self.number) + 1,
             files_to_delete,
@@ -190,6 +194,7 @@ impl LogReader {
         let name = segment_name(number);
         let file = self.files.open(&name).context("open", &name)?;
         self.bytes = Some(Buffered::new(file, name, segment::HEADER as u64)?);
+        self.next = self.segments.successor(number).copied();
         self.number = number;
         self.offset = 0;
         self.mark(self.last_seq);
@@ -209,7 +214,7 @@ impl LogReader {
     /// Reads the header of the next frame, and checks its payload.
     fn read_frame(&mut self) -> Result<Result<FrameHeader, Stop>, StorageError> {
         let invalid = |what: &str| Ok(Err(Stop::Invalid(what.to_owned())));
-        let end = self.segments.successor(self.number).map(|next| next.previous_end);
+        let end = self.next.map(|next| next.previous_end);
         if end.is_some_and(|end| end == self.offset || end == 0) {
             return Ok(Err(Stop::Reached));
         }
@@ -237,8 +242,7 @@ impl LogReader {
 
     /// Goes on to the next segment, or ends.
     fn leave(&mut self, stop: Stop) -> Result<(), StorageError> {
-        let next = self.segments.successor(self.number).map(|next| (next.number, next.first_seq));
-        let what = match (stop, next) {
+        let what = match (stop, self.next.map(|next| (next.number, next.first_seq))) {
             (Stop::Reached, Some((number, first_seq))) if first_seq.checked_sub(1) == Some(self.last_seq) => {
                 self.pass_segment();
                 return self.enter(number);
@@ -292,34 +296,5 @@ impl LogReader {
         while self.marks.get(1).is_some_and(|second| second.seq <= self.synced_seq) {
             self.marks.pop_front();
         }
-    }
-}
-
-impl LogEnd {
-    /// Writes those frames again that nothing proves to be synced, each in its place, and syncs them. What is read
-    /// after a crash may be in the system's memory only, and no sync brings it to the disk if an earlier one failed.
-    ///
-    /// Afterwards all frames up to `last_seq` are on the disk. It can be repeated after an error. Costs reading and
-    /// writing of what was appended since the last sync before the crash.
-    pub(crate) fn secure(&mut self, files: &dyn Files) -> Result<(), StorageError> {
-        let mut buffer = vec![0; CHUNK];
-        for &(number, from, end) in &self.unproven {
-            let name = segment_name(number);
-            let file = files.open_for_writing(&name).context("open", &name)?;
-            let mut offset = from;
-            while offset < end {
-                let count = usize::try_from(end - offset).map_or(CHUNK, |rest| rest.min(CHUNK));
-                file.read_exact_at(&mut buffer[..count], offset).context("read", &name)?;
-                file.write_all_at(&buffer[..count], offset).context("write", &name)?;
-                offset += count as u64;
-            }
-            file.sync_data().context("sync", &name)?;
-        }
-        if !self.unproven.is_empty() {
-            files.sync_dir(DIRECTORY).context("sync", DIRECTORY)?;
-        }
-        self.unproven.clear();
-        self.synced_seq = self.last_seq;
-        Ok(())
     }
 }

@@ -116,6 +116,20 @@ fn after_any_crash_there_is_the_old_or_the_new_one() {
 }
 
 #[test]
+fn a_manifest_that_was_recovered_stays() {
+    let files = Simulated::new();
+    sample(1).install(&files).unwrap();
+    files.when(1, Fault::Io, |op| op.kind == Kind::SyncDir);
+    sample(2).install(&files).unwrap_err();
+    let killed = files.crash(0, Crash::Killed);
+    assert_eq!(Manifest::read(&killed).unwrap(), Some(sample(2)));
+    let after = |seed| Manifest::read(&killed.crash(seed, Crash::PowerLoss)).unwrap().unwrap();
+    assert!((0..60).any(|seed| after(seed) == sample(1)), "reading alone changes nothing");
+    assert_eq!(Manifest::recover(&killed).unwrap(), Some(sample(2)));
+    assert!((0..60).all(|seed| after(seed) == sample(2)));
+}
+
+#[test]
 fn a_failed_read_is_not_damage() {
     let files = Simulated::new();
     sample(1).install(&files).unwrap();

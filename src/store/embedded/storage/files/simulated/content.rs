@@ -1,6 +1,6 @@
 //! The bytes of a file on a simulated disk: now, after a crash, and the versions between.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -142,10 +142,12 @@ impl Content {
         self.durable.insert(index, sector);
     }
 
-    /// Sectors that a crash may leave in more than one way.
-    #[cfg(test)]
-    pub(super) fn unsynced(&self) -> BTreeSet<u64> {
-        self.unsynced.keys().copied().collect()
+    pub(super) fn evict(&mut self) {
+        let unsynced = &self.unsynced;
+        self.current.retain(|index, _| unsynced.contains_key(index));
+        for (index, sector) in &self.durable {
+            self.current.entry(*index).or_insert_with(|| Arc::clone(sector));
+        }
     }
 }
 

@@ -165,6 +165,12 @@ impl Simulated {
         Self::of(left, self.root.clone())
     }
 
+    /// Drops from the system's memory what is synced or counts as synced: what a failed sync lost reads as it is on
+    /// the disk from now on. Not an operation.
+    pub(crate) fn evict(&self) {
+        self.disk.state.lock().contents.values_mut().for_each(Content::evict);
+    }
+
     /// Changes one byte of a file, on the disk and in what is read: damage. Not an operation.
     pub(crate) fn damage(&self, name: &str, offset: u64, change: impl FnOnce(u8) -> u8) {
         let mut state = self.disk.state.lock();

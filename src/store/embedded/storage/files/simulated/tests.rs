@@ -116,8 +116,11 @@ fn after_a_failed_sync_the_bytes_are_read_but_no_later_sync_writes_them() {
     assert_eq!(seen.len(), 1, "nothing is left to chance");
     assert_ne!(seen.first().unwrap(), &[1; 4_096]);
     assert_eq!(contents(&files.crash(1, Crash::Killed), "a").unwrap(), [1; 4_096]);
+    files.evict();
+    assert_ne!(contents(&files, "a").unwrap(), [1; 4_096]);
     // Written again, they are synced again.
     file.write_all_at(&[1; 4_096], 0).unwrap();
+    files.evict();
     file.sync_data().unwrap();
     assert_eq!(outcomes(&files, Crash::PowerLoss, |left| contents(left, "a").unwrap()), [vec![1; 4_096]].into());
 }

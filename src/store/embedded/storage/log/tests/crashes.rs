@@ -1,7 +1,9 @@
 //! Crashes at any operation, one after another: what was synced is read, and nothing that was not written.
 //!
-//! A run appends, rotates, makes spares and syncs, as chance decides, with faults of the disk between. At any
+//! A run appends, rotates, makes spares, syncs, and moves the log's start, as chance decides, with faults of the disk between. At any
 //! operation a crash may come: a kill, or a power loss. Then the log is opened again, and so on.
+//!
+//! `ROLLTOP_CRASH_RUNS=100000 cargo test --release --lib log::tests::crashes` tries as many runs of each kind.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +11,8 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use super::super::super::files::simulated::Op;
+use super::super::super::manifest::{ClockMode, Manifest};
 use super::*;
 
 /// What is known of the log from outside.
@@ -28,27 +32,64 @@ struct Image {
     known: Known,
 }
 
-/// Opens a log, checks it against what is known, and continues it. What it reads is what counts from then on.
-fn open(files: &Simulated, known: &mut Known, killed: bool) -> (LogEnd, String) {
-    let (frames, end) = read(files, START).unwrap_or_else(|error| panic!("{error}; {known:?}"));
+/// From where the log is to be read.
+fn start_of(files: &Simulated) -> LogStart {
+    Manifest::read(files).unwrap().map_or(START, |manifest| manifest.log_start)
+}
+
+/// Opens a log and checks it against what is known. What it reads is what counts from then on.
+fn open(files: &Simulated, known: &mut Known, killed: bool) -> LogEnd {
+    let start = start_of(files);
+    let (frames, end) = read(files, start).unwrap_or_else(|error| {
+        panic!("{error}; {start:?}; written {}, synced {}; {:?}", known.written, known.synced, files.list(DIRECTORY))
+    });
     let seqs: Vec<u64> = frames.iter().map(|(seq, _)| *seq).collect();
-    assert_eq!(seqs, (1..=end.last_seq).collect::<Vec<_>>(), "a gap");
+    assert_eq!(seqs, (start.seq..=end.last_seq).collect::<Vec<_>>(), "a gap");
     let promised = if killed { known.written } else { known.synced };
     assert!(end.last_seq >= promised, "{} was read, {promised} was promised", end.last_seq);
     for (seq, bytes) in &frames {
         assert_eq!(Some(bytes), known.payloads.get(seq), "frame {seq} is not what was written last");
     }
-    let described = format!("{} frames, {:?}", frames.len(), end.segments);
     known.payloads.split_off(&(end.last_seq + 1));
     (known.written, known.synced) = (end.last_seq, known.synced.min(end.last_seq));
-    (end, described)
+    end
+}
+
+/// What a checkpoint of everything leads to: the log begins with the current segment. Returns whether it worked.
+fn move_start(files: &Simulated, log: &mut LogAppender, random: &mut StdRng) -> bool {
+    if log.rotate().is_err() {
+        return false;
+    }
+    let seq = log.next_seq();
+    let manifest = Manifest {
+        store: STORE,
+        fingerprint_key: [0; 2],
+        clock_mode: ClockMode::System,
+        clock: None,
+        simulated_clock: None,
+        log_start: LogStart { segment: log.current_number(), seq, synced_seq: seq - 1 },
+        boards: Vec::new(),
+    };
+    if manifest.install(files).is_err() {
+        return false;
+    }
+    for number in 1..log.current_number() {
+        if random.random_bool(0.7) {
+            // Most are gone already.
+            drop(files.remove(&segment_name(number)));
+        }
+    }
+    true
 }
 
 /// One life of a process: opens, secures, deletes garbage and appends, for some steps. Errors of the disk end it.
 /// `note` is called when more is known.
 fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng, note: &dyn Fn(&Known)) {
-    let (mut end, _) = open(files, known, killed);
+    let mut end = open(files, known, killed);
     note(known);
+    if Manifest::recover(files).is_err() {
+        return;
+    }
     if end.secure(files).is_err() {
         return;
     }
@@ -83,6 +124,9 @@ fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng,
                 }
                 known.synced = written;
                 note(known);
+                if random.random_bool(0.2) && !move_start(files, &mut log, random) {
+                    return;
+                }
             }
             _ => {
                 let seq = log.next_seq();
@@ -121,7 +165,7 @@ fn run(seed: u64, faults: bool) {
                 changes += 1;
                 changes
             });
-            move |number: u64, op: &super::super::super::files::simulated::Op| {
+            move |number: u64, op: &Op| {
                 if op.changes() && changes.lock()() == at {
                     let disk = files.crash(seed ^ number, crash);
                     *image.lock() = Some(Image { disk, known: current.lock().clone() });
@@ -149,16 +193,17 @@ fn run(seed: u64, faults: bool) {
     open(&files, &mut known, killed);
 }
 
+/// How many runs are tried.
+fn runs() -> u64 {
+    std::env::var("ROLLTOP_CRASH_RUNS").map_or(400, |runs| runs.parse().unwrap())
+}
+
 #[test]
 fn what_was_synced_survives_crashes_and_nothing_else_appears() {
-    for seed in 0..1_500 {
-        run(seed, false);
-    }
+    (0..runs()).for_each(|seed| run(seed, false));
 }
 
 #[test]
 fn what_was_synced_survives_crashes_of_a_failing_disk() {
-    for seed in 0..1_500 {
-        run(seed, true);
-    }
+    (0..runs()).for_each(|seed| run(seed, true));
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::damage::StorageError;
 use super::super::files::simulated::{Crash, Fault, Kind, Simulated};
-use super::super::files::{File, Files};
+use super::super::files::{File, Files, SystemFiles};
 use super::*;
 
 pub(super) const STORE: u128 = 77;
@@ -245,4 +245,49 @@ fn a_large_log_is_read_in_bounded_memory_and_secured() {
     assert_eq!(end.synced_seq, 60);
     assert!(files.operations() - before < 40, "most of the log was written again");
     end.secure(&files).unwrap();
+}
+
+#[test]
+fn a_log_on_a_real_disk_is_read_and_secured() {
+    let directory = tempfile::tempdir().unwrap();
+    let files: Arc<dyn Files> = Arc::new(SystemFiles::new(directory.path()));
+    files.create_dir(DIRECTORY).unwrap();
+    for life in 0..3u64 {
+        let mut end = LogReader::open(Arc::clone(&files), STORE, START).unwrap().finish().unwrap();
+        assert_eq!((end.last_seq, end.synced_seq), (life * 20, if life == 0 { 0 } else { life * 20 - 1 }));
+        end.secure(&*files).unwrap();
+        let mut log = LogAppender::open(Arc::clone(&files), STORE, &end, SEGMENT).unwrap();
+        for seq in end.last_seq + 1..=end.last_seq + 20 {
+            log.append(seq, seq - 1, &payload(seq, 0)).unwrap();
+        }
+        sync_all(&mut log);
+        files.create_new(&segment_name(log.take_number())).unwrap();
+    }
+    let mut reader = LogReader::open(files, STORE, START).unwrap();
+    for seq in 1..=60 {
+        assert_eq!(reader.next().unwrap().map(|frame| frame.payload.to_vec()), Some(payload(seq, 0)));
+    }
+    assert_eq!(reader.next().unwrap(), None);
+}
+
+#[test]
+fn what_cannot_be_read_again_is_not_secured() {
+    let files = new_disk();
+    let mut log = new_log(&files);
+    (1..=20).for_each(|seq| log.append(seq, 0, &payload(seq, 0)).unwrap());
+    files.when(1, Fault::Io, |op| op.kind == Kind::Sync);
+    log.current_file().sync_data().unwrap_err();
+    let mut end = read(&files, START).unwrap().1;
+    assert_eq!(end.last_seq, 20);
+    let mut again = end.clone();
+    let images = files.crash(0, Crash::Killed);
+    files.evict();
+    assert!(matches!(end.secure(&files), Err(StorageError::Damaged { .. })));
+    assert!(read(&files, START).unwrap().1.last_seq < 20);
+    // While it can be read, it can be written again, whatever fails on the way.
+    let first = images.operations();
+    images.at(first + 20, Fault::Io);
+    while again.secure(&images).is_err() {}
+    let left = images.crash(3, Crash::PowerLoss);
+    assert_eq!(read(&left, START).unwrap().1.last_seq, 20);
 }
