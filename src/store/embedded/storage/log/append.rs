@@ -97,8 +97,12 @@ impl Spare {
 impl LogAppender {
     /// Continues the log after a start, in a new segment of `segment_len` bytes. The end must be
     /// [secured](LogEnd::secure).
-    pub(crate) fn open(files: Arc<dyn Files>, store: u128, end: &LogEnd, segment_len: u64) -> io::Result<Self> {
-        let spare = Spare::create(&*files, end.next_segment, segment_len)?;
+    ///
+    /// # Errors
+    /// Whatever the disk says, for lack of space for example. It can be repeated: each time takes a new number.
+    pub(crate) fn open(files: Arc<dyn Files>, store: u128, end: &mut LogEnd, segment_len: u64) -> io::Result<Self> {
+        end.next_segment += 1;
+        let spare = Spare::create(&*files, end.next_segment - 1, segment_len)?;
         let next_seq = end.last_seq + 1;
         let current = Current::new(spare, store, next_seq, (end.segment, end.offset));
         Ok(Self {
@@ -106,7 +110,7 @@ impl LogAppender {
             store,
             segment_len,
             next_seq,
-            next_number: end.next_segment + 1,
+            next_number: end.next_segment,
             current,
             sealed: Vec::new(),
             spare: None,

@@ -101,7 +101,7 @@ fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng,
             return;
         }
     }
-    let Ok(mut log) = LogAppender::open(Arc::new(files.clone()), STORE, &end, SEGMENT) else { return };
+    let Ok(mut log) = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, SEGMENT) else { return };
     let round = random.random_range(0..1_000);
     let mut unsynced = Vec::new();
     for _ in 0..random.random_range(0..25) {

@@ -135,7 +135,7 @@ fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
     assert_eq!(end.files_to_delete, dead);
     end.secure(&files).unwrap();
     // Continued, with the dead files still there, and with other frames.
-    let mut log = append_to(&files, &end);
+    let mut log = append_to(&files, &mut end);
     for seq in 7..=12 {
         log.append(seq, seq - 1, &payload(seq, 1)).unwrap();
     }
@@ -197,7 +197,7 @@ fn a_chain_that_is_broken_ends_the_log_unless_the_rest_was_synced() {
             let (frames, mut end) = result.unwrap();
             assert_eq!((frames.len(), end.segment, end.next_segment), (1, 1, 5));
             end.secure(&files).unwrap();
-            append_to(&files, &end).append(2, 1, b"other").unwrap();
+            append_to(&files, &mut end).append(2, 1, b"other").unwrap();
             assert_eq!(read(&files, START).unwrap().0, [(1, b"x".to_vec()), (2, b"other".to_vec())]);
         }
     }
@@ -234,8 +234,8 @@ fn an_error_of_the_disk_is_never_the_end() {
 #[test]
 fn the_search_for_proof_reads_each_byte_once() {
     let files = new_disk();
-    let end = read(&files, START).unwrap().1;
-    let mut log = LogAppender::open(Arc::new(files.clone()), STORE, &end, 4 << 20).unwrap();
+    let mut end = read(&files, START).unwrap().1;
+    let mut log = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, 4 << 20).unwrap();
     log.append(1, 0, b"one").unwrap();
     let bytes = Arc::new(AtomicU64::new(0));
     files.on_operation(Box::new({

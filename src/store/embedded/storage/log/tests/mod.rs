@@ -32,12 +32,12 @@ pub(super) fn read(files: &Simulated, start: LogStart) -> Result<Read, StorageEr
     Ok((frames, reader.finish()?))
 }
 
-pub(super) fn append_to(files: &Simulated, end: &LogEnd) -> LogAppender {
+pub(super) fn append_to(files: &Simulated, end: &mut LogEnd) -> LogAppender {
     LogAppender::open(Arc::new(files.clone()), STORE, end, SEGMENT).unwrap()
 }
 
 pub(super) fn new_log(files: &Simulated) -> LogAppender {
-    append_to(files, &read(files, START).unwrap().1)
+    append_to(files, &mut read(files, START).unwrap().1)
 }
 
 pub(super) fn sync_all(log: &mut LogAppender) {
@@ -60,10 +60,10 @@ fn seqs(read: &Read) -> Vec<u64> {
 #[test]
 fn a_new_log_is_empty_and_begins_with_segment_1() {
     let files = new_disk();
-    let (frames, end) = read(&files, START).unwrap();
+    let (frames, mut end) = read(&files, START).unwrap();
     assert_eq!(frames, []);
     assert_eq!((end.segment, end.offset, end.last_seq, end.next_segment), (0, 0, 0, 1));
-    let mut log = append_to(&files, &end);
+    let mut log = append_to(&files, &mut end);
     assert_eq!((log.current_number(), log.next_seq()), (1, 1));
     log.append(1, 0, b"one").unwrap();
     let (frames, end) = read(&files, START).unwrap();
@@ -222,8 +222,8 @@ fn the_log_is_read_from_where_the_manifest_says() {
 #[test]
 fn a_large_log_is_read_in_bounded_memory_and_secured() {
     let files = new_disk();
-    let end = read(&files, START).unwrap().1;
-    let mut log = LogAppender::open(Arc::new(files.clone()), STORE, &end, 3 << 20).unwrap();
+    let mut end = read(&files, START).unwrap().1;
+    let mut log = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, 3 << 20).unwrap();
     let large = |seq: u64| vec![seq as u8; 100_000 + seq as usize * 1_001];
     for seq in 1..=60 {
         log.append(seq, if seq < 50 { seq - 1 } else { 48 }, &large(seq)).unwrap();
@@ -256,7 +256,7 @@ fn a_log_on_a_real_disk_is_read_and_secured() {
         let mut end = LogReader::open(Arc::clone(&files), STORE, START).unwrap().finish().unwrap();
         assert_eq!((end.last_seq, end.synced_seq), (life * 20, if life == 0 { 0 } else { life * 20 - 1 }));
         end.secure(&*files).unwrap();
-        let mut log = LogAppender::open(Arc::clone(&files), STORE, &end, SEGMENT).unwrap();
+        let mut log = LogAppender::open(Arc::clone(&files), STORE, &mut end, SEGMENT).unwrap();
         for seq in end.last_seq + 1..=end.last_seq + 20 {
             log.append(seq, seq - 1, &payload(seq, 0)).unwrap();
         }
@@ -290,4 +290,23 @@ fn what_cannot_be_read_again_is_not_secured() {
     while again.secure(&images).is_err() {}
     let left = images.crash(3, Crash::PowerLoss);
     assert_eq!(read(&left, START).unwrap().1.last_seq, 20);
+}
+
+#[test]
+fn a_log_can_be_opened_when_there_is_room_again() {
+    let files = new_disk();
+    new_log(&files).append(1, 0, b"one").unwrap();
+    let mut end = read(&files, START).unwrap().1;
+    files.set_capacity(Some(files.used()));
+    // Not even what was made can be removed.
+    files.when(u32::MAX, Fault::Io, |op| op.kind == Kind::Remove);
+    for _ in 0..3 {
+        end.secure(&files).unwrap();
+        let error = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, SEGMENT).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
+        assert_eq!(seqs(&read(&files, START).unwrap()), [1]);
+    }
+    files.set_capacity(None);
+    append_to(&files, &mut end).append(2, 1, b"two").unwrap();
+    assert_eq!(seqs(&read(&files, START).unwrap()), [1, 2]);
 }
