@@ -73,6 +73,7 @@ impl Spare {
     pub(crate) fn create(files: &dyn Files, number: u64, len: u64) -> io::Result<Spare> {
         let name = segment_name(number);
         let file = files.create_new(&name)?;
+        // The file is synced for speed only: what a first sync has to write is not left to those that writes wait for.
         let made = file.allocate(len).and_then(|()| file.sync_data()).and_then(|()| files.sync_dir(DIRECTORY));
         match made {
             Ok(()) => Ok(Spare { number, file, len }),

@@ -293,6 +293,20 @@ fn what_cannot_be_read_again_is_not_secured() {
 }
 
 #[test]
+fn a_frame_that_changed_since_it_was_read_is_not_secured() {
+    let files = new_disk();
+    new_log(&files).append(1, 0, &[1; 100]).unwrap();
+    let end = read(&files, START).unwrap().1;
+    for offset in 0..end.offset - 4 {
+        let changed = files.crash(0, Crash::Killed);
+        changed.damage(&segment_name(1), offset, |byte| byte ^ 1);
+        let error = end.clone().secure(&changed).unwrap_err();
+        assert!(matches!(error, StorageError::Damaged { .. }), "byte {offset}");
+    }
+    end.clone().secure(&files).unwrap();
+}
+
+#[test]
 fn a_log_can_be_opened_when_there_is_room_again() {
     let files = new_disk();
     new_log(&files).append(1, 0, b"one").unwrap();
