@@ -45,6 +45,8 @@ mod sightings;
 mod slab;
 mod store;
 mod stored;
+#[cfg_attr(not(test), expect(dead_code, reason = "holdings and ids are built on it next"))]
+mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
