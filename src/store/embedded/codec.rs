@@ -11,8 +11,6 @@
 //! m folded            every journal entry up to this sequence is contained in the records
 //! b <name>            generation and definition of a board
 //! g <generation>      the time a board has reached: its head and floor
-//! s <generation> <subject>              a subject's slices
-//! v <generation> <subject> \n <value>   when a value of COUNT_DISTINCT was last seen
 //! i <generation> <arrival> <pair>       an id counted
 //! j <sequence>        a group of operations, of which the value lists absolute results
 //! ```
@@ -29,8 +27,6 @@ pub(super) const DIGEST: &[u8] = b"mdigest";
 pub(super) const FOLDED: &[u8] = b"mfolded";
 pub(super) const BOARDS: &[u8] = b"b";
 pub(super) const REACHED: &[u8] = b"g";
-pub(super) const RECORDS: &[u8] = b"s";
-pub(super) const VALUES: &[u8] = b"v";
 pub(super) const IDS: &[u8] = b"i";
 pub(super) const JOURNAL: &[u8] = b"j";
 
@@ -55,16 +51,6 @@ pub(super) fn of_board(kind: &[u8], generation: Generation) -> Vec<u8> {
 pub(super) fn split_board_key(key: &[u8]) -> Result<(Generation, &[u8]), Damaged> {
     let (generation, rest) = key.get(1..).and_then(|k| k.split_first_chunk::<8>()).ok_or(Damaged)?;
     Ok((Generation(u64::from_be_bytes(*generation)), rest))
-}
-
-/// The key of a subject's value. Neither may contain a control character, so the newline keeps them apart.
-pub(super) fn of_value(generation: Generation, subject: &str, value: &str) -> Vec<u8> {
-    key(&of_board(VALUES, generation), &[subject.as_bytes(), b"\n", value.as_bytes()])
-}
-
-/// Subject and value of what follows the generation in a value's key.
-pub(super) fn split_value_key(rest: &[u8]) -> Result<(&str, &str), Damaged> {
-    std::str::from_utf8(rest).ok().and_then(|rest| rest.split_once('\n')).ok_or(Damaged)
 }
 
 /// Appends the checksum of a value.

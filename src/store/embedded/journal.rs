@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::disk::{DiskError, Write};
 use super::operations::Operations;
 use super::options::Durability;
-use crate::board::{Generation, Kind};
+use crate::board::Generation;
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
@@ -40,8 +40,6 @@ pub(super) struct Pending {
 pub(super) enum Sweep {
     /// The board is gone: everything.
     All(Generation),
-    /// Everything expired at once: what is about no time at or above this floor.
-    Below { generation: Generation, floor: i64, metric: Kind },
 }
 
 /// The journal, for any number of threads.
@@ -169,11 +167,10 @@ impl Journal {
     }
 
     /// Appends operations whose fate nobody waits for.
-    pub(super) fn note(&self, operations: &Operations, sweep: Option<Sweep>) {
+    pub(super) fn note(&self, operations: &Operations) {
         let mut pending = self.pending.lock();
         if self.failed.get().is_none() {
             pending.operations.extend_from_slice(operations.bytes());
-            pending.sweeps.extend(sweep);
             self.wake.notify_one();
         }
     }

@@ -7,17 +7,13 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::boards::LiveBoard;
-use super::codec::{
-    self, BOARDS, Damaged, IDS, JOURNAL, REACHED, RECORDS, Reader, VALUES, seal, split_board_key, split_value_key,
-    unseal,
-};
+use super::codec::{self, BOARDS, Damaged, IDS, JOURNAL, REACHED, Reader, seal, split_board_key, unseal};
 use super::disk::{Disk, DiskError};
 use super::journal::Sweep;
 use super::operations::{Operation, operations};
 use super::recovery::Recovered;
-use super::stored::{self, Part};
 use super::tables::Tables;
-use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
+use crate::board::{Board, BoardName, Definition, Generation, Sketch, Timestamp};
 use crate::store::{Result, StoreError};
 
 /// Entries read at a time.
@@ -62,13 +58,7 @@ pub(super) fn decode_time(sealed: &[u8]) -> Result<Timestamp, Damaged> {
 type Loader = fn(&mut Loading, &[u8], &[u8]) -> Result<(), Failure>;
 
 /// How each kind of entry is read; definitions first, as the others are of boards.
-const LOADERS: [(&[u8], Loader); 5] = [
-    (BOARDS, Loading::board),
-    (REACHED, Loading::reached),
-    (RECORDS, Loading::record),
-    (VALUES, Loading::value),
-    (IDS, Loading::id),
-];
+const LOADERS: [(&[u8], Loader); 3] = [(BOARDS, Loading::board), (REACHED, Loading::reached), (IDS, Loading::id)];
 
 /// Visits every entry of a kind.
 fn each(
@@ -87,6 +77,30 @@ fn each(
             None => return Ok(()),
         }
     }
+}
+
+/// Does an operation again that is about this board. Operations of a part of a log, or of a checkpoint and the log since
+/// it began, end in the same state however often they are done, in their order. Then call [`Tables::rebuild`].
+pub(super) fn restore(board: &Board, tables: &mut Tables, operation: Operation) -> Result<(), Damaged> {
+    let holdings = &mut tables.holdings;
+    match operation {
+        Operation::Board(_) => {}
+        Operation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
+        Operation::Samples { slot, sum, count, subject } => {
+            holdings.restore_samples(subject.into(), slot, (sum, count));
+        }
+        Operation::Marked { slot, mark, subject } => holdings.restore_mark(subject.into(), slot, mark),
+        Operation::Sketch { slot, sketch, subject } => {
+            let sketch = Sketch::from_bytes(sketch).ok_or(Damaged)?;
+            holdings.restore_sketch(subject.into(), slot, sketch);
+        }
+        Operation::Sighted { sighting, subject, value } => holdings.restore_sighting(subject.into(), value, sighting),
+        Operation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
+        Operation::Id { arrival, pair } => tables.ids.remember(pair.into(), arrival),
+        Operation::Removed { subject } => holdings.restore_removed(subject.into()),
+        Operation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
+    }
+    Ok(())
 }
 
 /// What has been read so far.
@@ -165,33 +179,6 @@ impl Loading {
         Ok(())
     }
 
-    fn record(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        let (generation, subject) = split_board_key(key)?;
-        let subject = std::str::from_utf8(subject).map_err(|_| Damaged)?;
-        let value = unseal(value)?;
-        let Some((board, tables)) = self.tables(generation) else { return Ok(()) };
-        let holdings = &mut tables.holdings;
-        for part in stored::decode(board.kind(), value)? {
-            match part {
-                Part::Amount { slot, amount } => holdings.restore_amount(subject, slot, amount, false),
-                Part::Samples { slot, sum, count } => holdings.restore_samples(subject, slot, (sum, count), false),
-                Part::Sketch { slot, sketch } => holdings.restore_sketch(subject, slot, sketch),
-                Part::Capped { at } => holdings.restore_capped(subject, at, false),
-            }
-        }
-        Ok(())
-    }
-
-    fn value(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        let (generation, rest) = split_board_key(key)?;
-        let (subject, name) = split_value_key(rest)?;
-        let sighting = stored::decode_sighting(unseal(value)?)?;
-        if let Some((_, tables)) = self.tables(generation) {
-            tables.holdings.restore_sighting(subject, name, Some(sighting), false);
-        }
-        Ok(())
-    }
-
     fn id(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         unseal(value)?;
         let (generation, rest) = split_board_key(key)?;
@@ -228,22 +215,7 @@ impl Loading {
                 continue;
             }
             let Some((board, tables)) = &mut current else { continue };
-            let holdings = &mut tables.holdings;
-            match operation {
-                Operation::Board(_) => {}
-                Operation::Amount { slot, amount, subject } => holdings.restore_amount(subject, slot, amount, true),
-                Operation::Samples { slot, sum, count, subject } => {
-                    holdings.restore_samples(subject, slot, (sum, count), true);
-                }
-                Operation::Marked { slot, mark, subject } => holdings.restore_mark(subject, slot, mark),
-                Operation::Sighted { sighting, subject, value } => {
-                    holdings.restore_sighting(subject, value, sighting, true);
-                }
-                Operation::Capped { at, subject } => holdings.restore_capped(subject, at, true),
-                Operation::Id { arrival, pair } => tables.ids.remember(pair.into(), arrival),
-                Operation::Removed { subject } => holdings.restore_removed(subject),
-                Operation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
-            }
+            restore(board, tables, operation)?;
         }
         Ok(())
     }

@@ -20,6 +20,7 @@
 //! journal; unlock; wait for the acknowledgement. A write that fails on the disk turns the store read-only: memory
 //! may then be ahead of the disk by writes that nobody was told had counted. Reads go on.
 
+mod arena;
 mod asking;
 mod audit;
 mod boards;
@@ -31,10 +32,15 @@ mod fold;
 mod holdings;
 mod ids;
 mod journal;
+mod list;
 mod loading;
+mod merging;
 mod meters;
+mod names;
+mod numbering;
 mod operations;
 mod options;
+mod pool;
 mod precheck;
 mod ranking;
 mod reading;
@@ -44,8 +50,7 @@ mod rule;
 mod sightings;
 mod slab;
 mod store;
-mod stored;
-#[cfg_attr(not(test), expect(dead_code, reason = "holdings and ids are built on it next"))]
+mod subjects;
 mod table;
 mod tables;
 #[cfg(test)]
@@ -189,6 +194,11 @@ impl Embedded {
         let advance = self.enter(&live, &mut tables, &mut operations)?;
         let answer = work(&mut tables, &mut operations, advance);
         let ticket = if operations.is_empty() { Ticket::Done } else { self.journal.append(&operations) };
+        let garbage = tables.holdings.take_garbage();
+        drop(tables);
+        if !garbage.is_empty() {
+            self.discard(garbage);
+        }
         Ok((answer, ticket))
     }
 
@@ -200,9 +210,15 @@ impl Embedded {
         let advance = self.enter(&live, &mut tables, &mut operations)?;
         if !operations.is_empty() {
             // Nobody waits: if it is lost, the clock will say the same again.
-            self.journal.note(&operations, None);
+            self.journal.note(&operations);
         }
-        Ok(work(&live.board, &mut tables, advance))
+        let answer = work(&live.board, &mut tables, advance);
+        let garbage = tables.holdings.take_garbage();
+        drop(tables);
+        if !garbage.is_empty() {
+            self.discard(garbage);
+        }
+        Ok(answer)
     }
 
     /// Moves a board to the clock's now, and passes on what that set free.
@@ -216,9 +232,6 @@ impl Embedded {
             operations.advanced(tables.now.millis());
         }
         if let Some(expired) = &mut advance.expired {
-            let generation = live.board.generation();
-            let sweep = Sweep::Below { generation, floor: expired.floor, metric: live.board.kind() };
-            self.journal.note(&Operations::of(generation), Some(sweep));
             self.discard(expired.holdings.take());
         }
         if let Some(forgotten) = advance.forgotten.take() {

@@ -18,6 +18,7 @@ const SEEN: u8 = 8;
 const GONE: u8 = 9;
 const DROPPED: u8 = 10;
 const CAPPED: u8 = 11;
+const SKETCH: u8 = 12;
 
 /// Operations of one board, encoded one after another.
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub(super) enum Operation<'a> {
     Samples { slot: i64, sum: i64, count: i64, subject: &'a str },
     /// A register of a subject's sketch in this slot is now this high, at least.
     Marked { slot: i64, mark: Mark, subject: &'a str },
+    /// A subject now has this sketch, in its stored form, in this slot.
+    Sketch { slot: i64, sketch: &'a [u8], subject: &'a str },
     /// What is now known of a subject's value; `None`: nothing, as it was dropped.
     Sighted { sighting: Option<Sighting>, subject: &'a str, value: &'a str },
     /// The newest value of a subject that was dropped had this time.
@@ -58,6 +61,11 @@ impl Operations {
         self.0.len() <= 9
     }
 
+    /// How many bytes there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -76,6 +84,14 @@ impl Operations {
         self.begin(MARKED, &[slot]);
         self.0.extend_from_slice(&mark.register.to_le_bytes());
         self.0.push(mark.rank);
+        self.text(subject);
+    }
+
+    pub(super) fn sketch(&mut self, slot: i64, sketch: &[u8], subject: &str) {
+        self.begin(SKETCH, &[slot]);
+        // A sketch has 2,048 bytes at most.
+        self.0.extend_from_slice(&(sketch.len() as u16).to_le_bytes());
+        self.0.extend_from_slice(sketch);
         self.text(subject);
     }
 
@@ -148,6 +164,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Operation<'a>, Damaged> {
             subject: reader.text()?,
         },
         MARKED => Operation::Marked { slot: reader.i64()?, mark: reader.mark()?, subject: reader.text()? },
+        SKETCH => Operation::Sketch { slot: reader.i64()?, sketch: reader.bytes()?, subject: reader.text()? },
         SEEN | GONE => {
             let sighting = Some(Sighting { at: reader.i64()?, gone: code == GONE });
             Operation::Sighted { sighting, subject: reader.text()?, value: reader.text()? }
@@ -180,6 +197,7 @@ mod tests {
         operations.sighted(Some(Sighting { at: 4, gone: true }), "d", "w");
         operations.sighted(None, "e", "x");
         operations.capped(6, "f");
+        operations.sketch(7, &[1, 2, 3], "g");
         operations
     }
 
@@ -201,6 +219,7 @@ mod tests {
                 Operation::Sighted { sighting: Some(Sighting { at: 4, gone: true }), subject: "d", value: "w" },
                 Operation::Sighted { sighting: None, subject: "e", value: "x" },
                 Operation::Capped { at: 6, subject: "f" },
+                Operation::Sketch { slot: 7, sketch: &[1, 2, 3], subject: "g" },
             ]
         );
         assert!(Operations::of(Generation(7)).is_empty() && !sample.is_empty());

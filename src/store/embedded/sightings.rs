@@ -120,6 +120,11 @@ impl Sightings {
         self.seen.descending(skipped)
     }
 
+    /// The values seen, or with `gone` taken back, from this time and value on, oldest first. O(log values) to start.
+    pub(super) fn from(&self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = &Moment> {
+        if gone { self.gone.from(at, value) } else { self.seen.from(at, value) }
+    }
+
     /// All values with what is known of them.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Arc<str>, Sighting)> {
         let of = |gone| move |moment: &'_ Moment| Sighting { at: moment.at, gone };

@@ -20,7 +20,7 @@ use crate::store::{
 };
 
 /// What a step of retiring aims at.
-const STEP: Duration = Duration::from_millis(2);
+const STEP: Duration = Duration::from_micros(500);
 /// Subjects of a step, however slow or fast the machine is.
 const LEAST: u64 = 64;
 const MOST: u64 = 4_096;
@@ -191,15 +191,14 @@ impl Store for Embedded {
         let ((removal, removed), ticket) = self.change(board, |tables, operations, _| {
             let score = reading::score(tables, subject);
             let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
-            let counters = u64::from(tables.holdings.counter(subject.as_str(), now).is_some());
+            let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
             let rule = tables.holdings.rule;
-            let removed = tables.holdings.remove(subject.as_str());
+            let removed = tables.holdings.remove(subject.as_str().into(), floor);
             if removed.anything {
                 operations.removed(subject.as_str());
             }
-            let live = removed.slices.iter().filter(|slice| slice.slot >= floor).count() as u64;
-            let retiring_slots = if rule.ranked { removed.slices.len() as u64 - live } else { 0 };
-            let live_slots = if rule.life.is_some() { counters } else { live };
+            let retiring_slots = if rule.ranked { removed.expired } else { 0 };
+            let live_slots = if rule.life.is_some() { counters } else { removed.live };
             (Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.anything)
         })?;
         ticket.wait().await?;
@@ -222,7 +221,7 @@ impl Store for Embedded {
                 work < LEAST || (work < MOST && (!is_time_to_look(&mut looked, work) || started.elapsed() < STEP))
             });
             if done {
-                tables.visit(MOST);
+                tables.visit(MOST / 4);
             }
             RetireStep {
                 frame: tables.frame(),

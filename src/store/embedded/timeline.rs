@@ -102,6 +102,14 @@ impl Timeline {
         self.len - before - within
     }
 
+    /// Those from this time and value on, oldest first. O(log values) to start, then O(1) each.
+    pub(super) fn from(&self, at: i64, value: &str) -> impl Iterator<Item = &Moment> {
+        let key = (at, value.as_bytes());
+        let which = self.chunk_for(key).unwrap_or(0);
+        let first = self.chunks.get(which).map_or(0, |chunk| chunk.partition_point(|held| held.key() < key));
+        self.chunks.get(which..).unwrap_or_default().iter().flatten().skip(first)
+    }
+
     /// All, oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Moment> {
         self.chunks.iter().flatten()

@@ -128,17 +128,12 @@ impl Writer {
         let due = self.progress.unfolded > 0
             && (self.progress.unfolded >= self.pace.bytes || self.progress.folded_at.elapsed() >= self.pace.every);
         if self.progress.fold.is_none() && due {
-            self.progress.fold = Some(Fold::begin(&self.boards, self.deleted, self.sequence));
+            self.progress.fold = Some(Fold::begin(&self.boards, self.deleted));
             self.progress.unfolded = 0;
             self.progress.folded_at = Instant::now();
         }
-        if let Some(fold) = &mut self.progress.fold {
-            let piece = fold.piece(self.disk.as_ref())?;
-            if piece.is_none() {
-                self.deleted = fold.through();
-                self.progress.fold = None;
-            }
-            return Ok(piece);
+        if let Some(fold) = self.progress.fold.take() {
+            self.deleted = fold.through();
         }
         while let Some(sweep) = self.progress.sweeps.front() {
             match sweep_piece(self.disk.as_ref(), *sweep, &mut self.progress.swept)? {

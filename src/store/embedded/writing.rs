@@ -2,6 +2,7 @@
 
 use super::holdings::OutOfRange;
 use super::ids::pair;
+use super::names::Name;
 use super::operations::Operations;
 use super::reading;
 use super::sightings::Sighting;
@@ -9,8 +10,11 @@ use super::tables::Tables;
 use crate::board::{Amount, Board, Change, Kind, Mark};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
-/// Records visited for each batch, to free what has expired of subjects that nobody writes to.
-const VISITS: u64 = 4;
+/// Records visited for each item while a round of visits is due, so that what waits to be freed is a third of what is live at
+/// most, however fast more comes.
+const VISITS_PER_ITEM: u64 = 4;
+/// The most records visited by one batch: a tenth of a millisecond.
+const MOST_VISITS: u64 = 1_024;
 
 /// Applies a batch to tables that have been advanced. O(items x log n).
 pub(super) fn apply(
@@ -20,8 +24,8 @@ pub(super) fn apply(
     max_skew: i64,
     operations: &mut Operations,
 ) -> Added {
-    tables.visit(VISITS);
     let increments = &batch.increments;
+    tables.visit((increments.len() as u64 * VISITS_PER_ITEM).min(MOST_VISITS));
     let mut outcomes = vec![Outcome::Counted { score: None }; increments.len()];
     let plan = Plan::new(board, &tables.window, tables.now, max_skew, increments.iter().enumerate());
     for (item, rejection) in plan.rejected {
@@ -87,25 +91,26 @@ impl Writing<'_> {
     fn take(&mut self, entry: &Entry) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else { return self.take_amount(entry, entry.items[0], entry.amount) };
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
+        let name = Name::from(subject);
         let holdings = &mut self.tables.holdings;
         match (self.board.kind(), &increment.change) {
             (Kind::Sum, Change::Set { sum, .. }) => {
-                let sum = holdings.set_sum(subject, slot, sum.0, self.bound)?;
+                let sum = holdings.set_sum(name, slot, sum.0, self.bound)?;
                 self.operations.amount(slot, sum, subject);
             }
             (Kind::Mean, Change::Amount(amount)) => {
                 let sample = if increment.retract { (-amount.0, -1) } else { (amount.0, 1) };
-                let samples = holdings.measure(subject, slot, sample, self.bound)?;
+                let samples = holdings.measure(name, slot, sample, self.bound)?;
                 self.operations.samples(slot, samples, subject);
             }
             (Kind::Mean, Change::Set { sum, count }) => {
-                let samples = holdings.set_samples(subject, slot, (sum.0, *count), self.bound)?;
+                let samples = holdings.set_samples(name, slot, (sum.0, *count), self.bound)?;
                 self.operations.samples(slot, samples, subject);
             }
             (Kind::Min | Kind::Max, change) => {
                 let extreme = match change {
-                    Change::Amount(amount) => holdings.extend(subject, slot, amount.0)?,
-                    Change::Set { sum, .. } => holdings.set_extreme(subject, slot, sum.0)?,
+                    Change::Amount(amount) => holdings.extend(name, slot, amount.0)?,
+                    Change::Set { sum, .. } => holdings.set_extreme(name, slot, sum.0)?,
                     Change::Seen(_) => return Err(OutOfRange),
                 };
                 if let Some(extreme) = extreme {
@@ -115,7 +120,7 @@ impl Writing<'_> {
             (Kind::Distinct, Change::Seen(value)) => {
                 let sighting = Sighting { at: entry.at.millis(), gone: increment.retract };
                 let floor = self.tables.window.floor.millis();
-                let seeing = holdings.sight(subject, value.as_str(), sighting, floor, self.board.calendar())?;
+                let seeing = holdings.sight(name, value.as_str(), sighting, floor)?;
                 if seeing.changed {
                     self.operations.sighted(Some(sighting), subject, value.as_str());
                 }
@@ -128,7 +133,7 @@ impl Writing<'_> {
             }
             (Kind::Sketch, Change::Seen(value)) => {
                 let mark = Mark::of(value.as_str());
-                if holdings.mark(subject, slot, mark)? {
+                if holdings.mark(name, slot, mark)? {
                     self.operations.marked(slot, mark, subject);
                 }
             }
@@ -143,12 +148,12 @@ impl Writing<'_> {
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
         if holdings.rule.life.is_none() {
-            let new = holdings.add(subject, slot, amount.0, self.bound)?;
+            let new = holdings.add(subject.into(), slot, amount.0, self.bound)?;
             self.operations.amount(slot, new, subject);
             return Ok(());
         }
         let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.tables.now.millis()));
-        if let Some(counter) = holdings.count_from_first(subject, amount.0, retracts, times, self.bound)? {
+        if let Some(counter) = holdings.count_from_first(subject.into(), amount.0, retracts, times, self.bound)? {
             self.operations.amount(counter.start, counter.amount, subject);
         }
         Ok(())

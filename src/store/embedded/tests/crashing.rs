@@ -7,7 +7,7 @@ use super::*;
 use crate::store::embedded::recovery;
 
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     Add(Vec<Item>),
     Remove(u8),
     Forward(i64),
@@ -17,9 +17,9 @@ enum Step {
 }
 
 /// Who, how much or which value, how many hours ago, an id, and how: most are simple, some undo or set.
-type Item = (u8, i64, Option<i64>, Option<u8>, u8);
+pub(super) type Item = (u8, i64, Option<i64>, Option<u8>, u8);
 
-fn made(board: &Board, now: Timestamp, (who, number, hours, id, how): Item) -> Increment {
+pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how): Item) -> Increment {
     let retract = how == 8 && board.takes_retractions();
     let sample = Change::Set { sum: Amount(number), count: number.rem_euclid(3) };
     let sets = how == 9 && board.takes(&sample);
@@ -31,7 +31,7 @@ fn made(board: &Board, now: Timestamp, (who, number, hours, id, how): Item) -> I
     Increment { subject: subject(who), change, retract, at, id }
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let item = (0u8..12, -3i64..6, prop::option::of(0i64..4), prop::option::of(0u8..6), 0u8..10);
     prop_oneof![
         8 => prop::collection::vec(item, 1..8).prop_map(Step::Add),

@@ -1,22 +1,27 @@
-//! What has expired is freed, in memory and on the disk, although nobody writes to it again.
+//! What has expired is freed, although nobody writes to it again, and memory returns.
 
 use super::*;
-use crate::store::embedded::codec::{IDS, RECORDS, VALUES};
+use crate::store::embedded::tables::Tables;
+use crate::store::embedded::writing;
 
-/// Subjects in memory, and records and values on the disk.
-fn held(store: &Embedded, disk: &Memory) -> (usize, usize) {
-    let board = live(store);
-    let tables = board.tables.lock();
-    let records = (0..tables.holdings.slab.end()).filter(|id| tables.holdings.slab.get(*id).is_some()).count();
-    let entries = disk.entries.lock();
-    (records, entries.keys().filter(|key| key.starts_with(RECORDS) || key.starts_with(VALUES)).count())
+/// Applies a batch at a time.
+fn write(board: &Board, tables: &mut Tables, now: Timestamp, increments: Vec<Increment>) {
+    tables.advance(board, now);
+    let batch = Batch { increments, return_scores: false };
+    let mut operations = super::super::operations::Operations::of(board.generation());
+    let added = writing::apply(board, tables, &batch, 0, &mut operations);
+    assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
+}
+
+fn named(text: String, change: Change) -> Increment {
+    Increment { subject: Subject::parse(&text).unwrap(), change, retract: false, at: None, id: None }
 }
 
 #[tokio::test]
 async fn subjects_that_nobody_writes_to_are_freed() {
     for definition in every_definition() {
         let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::new(Memory::default()));
-        let store = open(folder.path(), &disk, EAGER).unwrap();
+        let store = open(folder.path(), &disk, Pace::default()).unwrap();
         let board = define_as(&store, &definition).await;
         let item = |number| Increment { change: change(&board, number), ..increment(0, 0, None, None) };
         let idle = (1..=100).map(|who| Increment { subject: subject(who), ..item(1) });
@@ -33,18 +38,15 @@ async fn subjects_that_nobody_writes_to_are_freed() {
             while !store.retire_step(&board).await.unwrap().done {}
             store.retire_step(&board).await.unwrap();
         }
-        settle(&store).await;
-        let (records, entries) = held(&store, &disk);
-        assert_eq!(records, 1, "{definition:?}");
-        assert!(entries <= 4, "{definition:?}: {entries} entries");
+        assert_eq!(live(&store).tables.lock().holdings.subjects.len(), 1, "{definition:?}");
     }
 }
 
 #[tokio::test]
-async fn whatever_expires_at_once_leaves_the_disk() {
+async fn what_expires_at_once_leaves_nothing() {
     for definition in every_definition() {
         let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::new(Memory::default()));
-        let store = open(folder.path(), &disk, EAGER).unwrap();
+        let store = open(folder.path(), &disk, Pace::default()).unwrap();
         let board = define_as(&store, &definition).await;
         let item = |who| Increment { change: change(&board, 1), ..increment(who, 0, None, None) };
         add(&store, &board, (0..100).map(item).collect()).await.unwrap();
@@ -52,24 +54,66 @@ async fn whatever_expires_at_once_leaves_the_disk() {
         for _ in 0..3 {
             store.retire_step(&board).await.unwrap();
         }
-        settle(&store).await;
-        assert_eq!(held(&store, &disk), (0, 0), "{definition:?}");
+        assert_eq!(live(&store).tables.lock().holdings.subjects.len(), 0, "{definition:?}");
     }
 }
 
-#[tokio::test]
-async fn a_removed_board_leaves_nothing() {
-    for definition in every_definition() {
-        let (folder, disk) = (tempfile::tempdir().unwrap(), Arc::new(Memory::default()));
-        let store = open(folder.path(), &disk, EAGER).unwrap();
-        let board = define_as(&store, &definition).await;
-        let item = |who| Increment { change: change(&board, 1), ..increment(who, 0, None, Some(who)) };
-        add(&store, &board, (0..100).map(item).collect()).await.unwrap();
-        settle(&store).await;
-        let of = |kind: &[u8]| disk.entries.lock().keys().filter(|key| key.starts_with(kind)).count();
-        assert_eq!((of(RECORDS) + of(VALUES), of(IDS), of(b"g")), (100, 100, 1), "{definition:?}");
-        store.undefine(&board).await.unwrap();
-        settle(&store).await;
-        assert_eq!((of(RECORDS) + of(VALUES), of(IDS), of(b"g")), (0, 0, 0), "{definition:?}");
+/// Sessions that are seen once each, as many in every ten minutes: memory holds little more than those of the hours
+/// that the board keeps.
+#[test]
+fn ever_new_subjects_do_not_gather() {
+    const EACH: usize = 5_000;
+    let mut definition = Definition::new("COUNT(1h, view, session)".parse().unwrap(), "1m".parse().unwrap());
+    definition.ranked = false;
+    let board = Board::new(BoardName::parse("b").unwrap(), crate::board::Generation(1), definition).unwrap();
+    let mut tables = Tables::new(&board, START);
+    let mut most = 0;
+    for step in 0..36 {
+        let now = START.plus_millis(step * 600_000);
+        for part in 0..EACH / 100 {
+            let session = |nth| named(format!("session {step} {part} {nth}"), Change::Amount(Amount(1)));
+            write(&board, &mut tables, now.plus_millis(part as i64 * 10_000), (0..100).map(session).collect());
+        }
+        most = most.max(tables.holdings.subjects.len());
+    }
+    // 61 slots of a minute are kept.
+    assert!(most < EACH * 61 / 10 * 3 / 2, "{most}");
+}
+
+/// After 90 of 100 subjects expired, and with no writes but a few, visits alone give the memory back.
+#[test]
+fn memory_returns() {
+    const COUNT: usize = 60_000;
+    for ranked in [true, false] {
+        let mut definition = hours("COUNT(3h, like, post)");
+        definition.ranked = ranked;
+        let board = Board::new(BoardName::parse("b").unwrap(), crate::board::Generation(1), definition).unwrap();
+        let mut tables = Tables::new(&board, START);
+        let like = |nth: usize| named(format!("post {nth:09}"), Change::Amount(Amount(1 + nth as i64 % 50)));
+        for part in 0..COUNT / 1_000 {
+            write(&board, &mut tables, START, (part * 1_000..(part + 1) * 1_000).map(like).collect());
+        }
+        let full = tables.holdings.memory_bytes();
+        for hour in 1..=3 {
+            for part in 0..COUNT / 10_000 {
+                let few = (part * 10_000..(part + 1) * 10_000).step_by(10).map(like);
+                write(&board, &mut tables, START.plus_millis(hour * HOUR), few.collect());
+            }
+        }
+        // Of an unranked board one slot more is kept.
+        tables.advance(&board, START.plus_millis(4 * HOUR));
+        while !tables.retire(|work| work < 1_000).1 {}
+        let mut portions = 0;
+        while tables.is_visit_due() {
+            let visit = tables.visit(500);
+            assert!(visit.work < 2_000);
+            portions += 1;
+            assert!(portions < 2_000);
+        }
+        let left = tables.holdings.memory_bytes();
+        assert_eq!(tables.holdings.subjects.len(), COUNT / 10);
+        // Those that are left have three slices, which take 2.4 times what those before took.
+        assert!(left < full / 3, "{left} of {full} bytes");
+        contents::live_contents(&tables);
     }
 }

@@ -2,9 +2,10 @@
 
 mod contents;
 mod crashing;
-mod damage;
 mod freeing;
 mod parts;
+mod passing;
+mod walking;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -101,14 +101,14 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
         let live = live(&store);
         let mut tables = live.tables.lock();
         let holdings = &mut tables.holdings;
-        let entry = |score, id: u32| Entry::new(score, holdings.slab.text(id), id);
+        let entry = |score, id: u32| Entry::new(score, holdings.subjects.text(id), id);
         let (missing, doubled) = (entry(1, 0), entry(100, 2_499));
         // One is not ranked, one is ranked a second time, one has a score that is not its slices' sum.
-        holdings.ranking.remove(missing, &holdings.slab);
-        holdings.ranking.insert(doubled, &holdings.slab);
+        holdings.ranking.remove(missing, &holdings.subjects);
+        holdings.ranking.insert(doubled, &holdings.subjects);
         let (old, wrong) = (entry(2, 1), entry(9, 1));
-        holdings.ranking.replace(old, wrong, &holdings.slab);
-        holdings.slab.get_mut(1).unwrap().key = 9;
+        holdings.ranking.replace(old, wrong, &holdings.subjects);
+        holdings.subjects.get_mut(1).unwrap().key = 9;
     }
     let (_, differences, repaired) = audit(false).await;
     let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score, d.slots)).collect();
