@@ -19,6 +19,7 @@ pub(super) struct Ids {
     /// Not yet in the database's own record of ids: arrival and text.
     pub unfolded: VecDeque<(i64, Arc<str>)>,
     /// The database has no ids that arrived at or before this.
+    #[expect(dead_code, reason = "nothing is swept for now")]
     pub swept: i64,
 }
 
@@ -76,6 +77,7 @@ impl Ids {
     }
 
     /// Ids that arrived at or before this instant are past the horizon.
+    #[expect(dead_code, reason = "nothing is swept for now")]
     pub(super) fn expired_through(&self, now: i64) -> i64 {
         now.saturating_sub(self.horizon)
     }

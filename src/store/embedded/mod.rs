@@ -48,10 +48,13 @@ mod record;
 mod recovery;
 mod rule;
 mod sightings;
+#[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for the memory taken so far"))]
 mod slab;
 mod store;
 mod subjects;
+#[cfg_attr(not(test), expect(dead_code, reason = "ids are to be built on it, too"))]
 mod table;
+#[cfg_attr(not(test), expect(dead_code, reason = "housekeeping is to call it"))]
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -75,7 +78,7 @@ pub use options::{Durability, DurabilityError, EmbeddedOptions};
 use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, Reading};
 use self::disk::{Disk, DiskError, Fjall};
-use self::journal::{Journal, Sweep, Ticket};
+use self::journal::{Journal, Ticket};
 use self::meters::Meters;
 use self::operations::Operations;
 use self::tables::{Advance, Tables};

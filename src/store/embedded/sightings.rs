@@ -105,11 +105,6 @@ impl Sightings {
         oldest.chain(self.capped).any(|at| at < floor)
     }
 
-    /// The value seen longest ago; of several the smallest bytes. With `gone` the same of the tombstones.
-    pub(super) fn oldest(&self, gone: bool) -> Option<&Moment> {
-        if gone { self.gone.first() } else { self.seen.first() }
-    }
-
     /// How many values were seen, or with `gone` taken back, at `floor` or later.
     pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
         if gone { self.gone.count_from(floor) } else { self.seen.count_from(floor) }

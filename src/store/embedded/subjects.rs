@@ -9,7 +9,7 @@
 use super::arena::Arena;
 use super::extra::{Extras, Garbage, resized};
 use super::names::{Name, SubjectHash};
-use super::numbering::{Numbering, OLDEST};
+use super::numbering::Numbering;
 use super::pool::{NONE, Pool};
 use super::ranking::Texts;
 use super::record::{Cell, Record, Slice};
@@ -109,11 +109,6 @@ impl Subjects {
 
     fn bytes(&self, id: u32) -> &[u8] {
         self.slab.get(id).map_or(&[], |record| self.texts.bytes(record.text))
-    }
-
-    /// One past the highest id that may be in use.
-    pub(super) fn end(&self) -> u32 {
-        self.slab.end()
     }
 
     /// The first id from `from` on that is in use.
@@ -325,11 +320,6 @@ impl Subjects {
         if self.slab.remove(id) {
             self.extras.free_chunk(id);
         }
-    }
-
-    /// Whether the numbers of a slice's slot are within what ordinals tell apart.
-    pub(super) fn is_tellable(&self, slot: i64) -> bool {
-        self.numbering.newest() - slot < OLDEST
     }
 
     /// The bytes that all of it takes, without what sketches and values own and the allocator adds.

@@ -77,6 +77,8 @@ pub(super) struct Retired {
 
 /// Slots for which slices may wait to be dropped before more and more visits are made.
 const PATIENCE: i64 = OLDEST / 4;
+/// By so many slots the oldest one kept is moved on; if the head moved farther, it is looked up again.
+const MOST_STEPS: u32 = 64;
 /// The most visits that moving the clock makes, unless slots would be confused.
 const VISITS_PER_ADVANCE: u64 = 2_048;
 
@@ -112,7 +114,7 @@ impl Tables {
         let window = board.window_at(now);
         advance.slots = board.calendar().slots_between(self.window.head, window.head);
         let rule = self.holdings.rule;
-        let oldest_kept = oldest_kept(board, &window);
+        let oldest_kept = oldest_kept_after(board, (&self.window, self.holdings.oldest_kept), &window);
         // The counters of a `from_first` board end each at its own time.
         if oldest_kept > self.window.head.millis() && rule.life.is_none() {
             let slots = self.holdings.lists.len() as u64;
@@ -282,4 +284,50 @@ fn oldest_kept(board: &Board, window: &Window) -> i64 {
         oldest = board.calendar().previous(oldest);
     }
     oldest.millis()
+}
+
+/// The same once the head has moved from one window to another, given what it was. Where it moved a little, which is
+/// nearly always, the oldest slot moves as many slots on.
+fn oldest_kept_after(board: &Board, (old, oldest): (&Window, i64), new: &Window) -> i64 {
+    if board.kept() == board.slots() {
+        return new.floor.millis();
+    }
+    let calendar = board.calendar();
+    let (mut head, mut oldest) = (old.head, Timestamp::from_millis(oldest));
+    // At the epoch there are fewer slots than are kept.
+    if calendar.previous(oldest) < oldest {
+        for _ in 0..MOST_STEPS {
+            if head >= new.head {
+                return oldest.millis();
+            }
+            (head, oldest) = (calendar.next(head), calendar.next(oldest));
+        }
+    }
+    oldest_kept(board, new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    #[test]
+    fn the_oldest_slot_kept_moves_with_the_head() {
+        for (slot, window, keep, zone) in [("1h", "3h", "30h", "Europe/Berlin"), ("1d", "2d", "9d", "Pacific/Apia")] {
+            let metric = format!("COUNT({window}, a, b)");
+            let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+            (definition.ranked, definition.keep) = (false, Some(keep.parse().unwrap()));
+            definition.timezone = zone.parse().unwrap();
+            let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+            for from in [0, 1_332_000_000_000, 1_325_000_000_000] {
+                let mut now = Timestamp::from_millis(from);
+                let mut tables = Tables::new(&board, now);
+                for step in 0..400 {
+                    now = now.plus_millis([1_800_000, 3_600_000, 40_000_000, 100][step % 4]);
+                    tables.advance(&board, now);
+                    assert_eq!(tables.holdings.oldest_kept, oldest_kept(&board, &tables.window), "{slot} {now:?}");
+                }
+            }
+        }
+    }
 }

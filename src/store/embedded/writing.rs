@@ -16,6 +16,9 @@ const VISITS_PER_ITEM: u64 = 4;
 /// The most records visited by one batch: a tenth of a millisecond.
 const MOST_VISITS: u64 = 1_024;
 
+/// Entries that are brought into the cache together before they are applied.
+const PORTION: usize = 256;
+
 /// Applies a batch to tables that have been advanced. O(items x log n).
 pub(super) fn apply(
     board: &Board,
@@ -33,32 +36,13 @@ pub(super) fn apply(
     }
     let now = tables.now.millis();
     let mut writing = Writing { board, tables, operations, increments, bound: board.slot_bound().0 };
-    for entry in &plan.entries {
-        if let Some(id) = entry.id {
-            let pair = pair(entry.subject, id);
-            let outcome = if writing.tables.ids.seen(&pair, now) {
-                Outcome::Duplicate { score: None }
-            } else if writing.take(entry).is_ok() {
-                writing.operations.id(now, &pair);
-                writing.tables.ids.remember(pair, now);
-                continue;
-            } else {
-                Outcome::Rejected(Rejection::OutOfRange)
-            };
-            set(&mut outcomes, entry, outcome);
-        } else if entry.sent.is_some() {
-            if writing.take(entry).is_err() {
-                set(&mut outcomes, entry, Outcome::Rejected(Rejection::OutOfRange));
-            }
-        } else if entry.is_beyond_exact() || writing.take(entry).is_err() {
-            // The sum is refused: each item for itself, in order.
-            for &item in &entry.items {
-                let Change::Amount(amount) = increments[item].change else { continue };
-                let amount = increments[item].signed(amount);
-                if writing.take_amount(entry, item, amount).is_err() {
-                    outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
-                }
-            }
+    for portion in plan.entries.chunks(PORTION) {
+        let names: Vec<Name> = portion.iter().map(|entry| Name::from(entry.subject.as_str())).collect();
+        if names.len() > 1 {
+            writing.tables.holdings.touch(&names);
+        }
+        for (entry, name) in portion.iter().zip(names) {
+            writing.apply(entry, name, now, &mut outcomes);
         }
     }
     if batch.return_scores {
@@ -87,11 +71,40 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    /// Makes an entry's update, or says why not.
+    fn apply(&mut self, entry: &Entry, name: Name, now: i64, outcomes: &mut [Outcome]) {
+        if let Some(id) = entry.id {
+            let pair = pair(entry.subject, id);
+            let outcome = if self.tables.ids.seen(&pair, now) {
+                Outcome::Duplicate { score: None }
+            } else if self.take(entry, name).is_ok() {
+                self.operations.id(now, &pair);
+                self.tables.ids.remember(pair, now);
+                return;
+            } else {
+                Outcome::Rejected(Rejection::OutOfRange)
+            };
+            set(outcomes, entry, outcome);
+        } else if entry.sent.is_some() {
+            if self.take(entry, name).is_err() {
+                set(outcomes, entry, Outcome::Rejected(Rejection::OutOfRange));
+            }
+        } else if entry.is_beyond_exact() || self.take(entry, name).is_err() {
+            // The sum is refused: each item for itself, in order.
+            for &item in &entry.items {
+                let Change::Amount(amount) = self.increments[item].change else { continue };
+                let amount = self.increments[item].signed(amount);
+                if self.take_amount(entry, name, item, amount).is_err() {
+                    outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
+                }
+            }
+        }
+    }
+
     /// Makes an entry's update as a whole, or changes nothing.
-    fn take(&mut self, entry: &Entry) -> Result<(), OutOfRange> {
-        let Some(increment) = entry.sent else { return self.take_amount(entry, entry.items[0], entry.amount) };
+    fn take(&mut self, entry: &Entry, name: Name) -> Result<(), OutOfRange> {
+        let Some(increment) = entry.sent else { return self.take_amount(entry, name, entry.items[0], entry.amount) };
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
-        let name = Name::from(subject);
         let holdings = &mut self.tables.holdings;
         match (self.board.kind(), &increment.change) {
             (Kind::Sum, Change::Set { sum, .. }) => {
@@ -144,16 +157,16 @@ impl Writing<'_> {
     }
 
     /// COUNT and SUM: adds an amount, of the entry or of the one of its items.
-    fn take_amount(&mut self, entry: &Entry, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+    fn take_amount(&mut self, entry: &Entry, name: Name, item: usize, amount: Amount) -> Result<(), OutOfRange> {
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
         if holdings.rule.life.is_none() {
-            let new = holdings.add(subject.into(), slot, amount.0, self.bound)?;
+            let new = holdings.add(name, slot, amount.0, self.bound)?;
             self.operations.amount(slot, new, subject);
             return Ok(());
         }
         let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.tables.now.millis()));
-        if let Some(counter) = holdings.count_from_first(subject.into(), amount.0, retracts, times, self.bound)? {
+        if let Some(counter) = holdings.count_from_first(name, amount.0, retracts, times, self.bound)? {
             self.operations.amount(counter.start, counter.amount, subject);
         }
         Ok(())

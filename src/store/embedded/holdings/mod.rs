@@ -19,6 +19,7 @@ mod extremes;
 mod means;
 mod restoring;
 mod sketches;
+#[cfg_attr(not(test), expect(dead_code, reason = "the checkpointer is to call it"))]
 mod walking;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,7 @@ use std::collections::BTreeMap;
 use super::extra::Garbage;
 use super::list::List;
 use super::merging::merged;
-use super::names::{Name, SubjectHash};
+use super::names::Name;
 use super::numbering::Numbering;
 use super::ranking::{Entry, Ranking, Texts};
 use super::record::{Record, Slice};
@@ -35,6 +36,7 @@ use super::subjects::Subjects;
 use crate::board::{Amount, Calendar, Kind, Tally, Timestamp, Value};
 
 pub(super) use self::counters::Counter;
+#[cfg_attr(not(test), expect(unused_imports, reason = "the checkpointer is to call it"))]
 pub(super) use self::walking::Walk;
 
 /// All that a board holds. Taken away as a whole when every slot has expired.
@@ -209,17 +211,19 @@ impl Holdings {
         std::mem::take(&mut self.garbage)
     }
 
-    /// Reads what a portion of work is about to need, so that the misses of the cache overlap. Call it with the hashes
-    /// of a portion's subjects before the portion is applied.
-    pub(super) fn touch(&self, hashes: &[SubjectHash]) {
-        let index = hashes.iter().fold(0, |all, hash| all ^ self.subjects.touch_index(*hash));
-        let records = hashes.iter().fold(0, |all, hash| all ^ self.subjects.touch_record(*hash));
-        let texts = hashes.iter().fold(0, |all, hash| all ^ self.subjects.touch_text(*hash));
+    /// Reads what a portion of work is about to need, so that the misses of the cache overlap: to be called
+    /// with a portion's subjects before the portion is applied.
+    pub(super) fn touch(&self, names: &[Name]) {
+        let hashes = names.iter().map(|name| name.hash);
+        let index = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_index(hash));
+        let records = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_record(hash));
+        let texts = hashes.fold(0, |all, hash| all ^ self.subjects.touch_text(hash));
         std::hint::black_box((index, records, texts));
     }
 
     /// The bytes that subjects and lists take: without the ranking, what sketches and values own, and what the
     /// allocator adds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for the memory taken so far"))]
     pub(super) fn memory_bytes(&self) -> usize {
         self.subjects.memory_bytes() + self.lists.values().map(List::memory_bytes).sum::<usize>()
     }

@@ -3,6 +3,7 @@
 mod contents;
 mod crashing;
 mod freeing;
+mod measuring;
 mod parts;
 mod passing;
 mod walking;
@@ -149,11 +150,4 @@ fn change(board: &Board, number: i64) -> Change {
     let amount = Change::Amount(Amount(number));
     let seen = || Change::Seen(Counted::parse(&format!("value-{number}")).unwrap());
     if board.takes(&amount) { amount } else { seen() }
-}
-
-/// Lets the writer do what it has to do between groups: each acknowledgement comes after a piece of it.
-async fn settle(store: &Embedded) {
-    for _ in 0..200 {
-        store.journal.catch_up().wait().await.unwrap();
-    }
 }
