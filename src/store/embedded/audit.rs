@@ -10,7 +10,7 @@ use crate::board::{Kind, Subject};
 use crate::store::{AuditCursor, AuditStep, Difference};
 
 /// The work of one step, in subjects with some slices each: well below a millisecond. A sketch counts as one.
-const STEP: usize = 1_000;
+const STEP: usize = 400;
 
 /// Where an audit goes on.
 enum Position {

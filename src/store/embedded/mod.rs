@@ -2,9 +2,10 @@
 //!
 //! # What is where
 //! - **Memory** holds every live record: all boards must fit. Per board, behind one lock (`tables`): subjects' records
-//!   with all their slices, each slot's subjects, the ranking (`holdings`), and the ids counted lately.
-//!   The process grows by 300 to 350 bytes a subject with one slice, the database's
-//!   buffers included, and by 24 more for each further slice; `docs/data-model.md` has the parts.
+//!   with all their slices (`subjects`), each slot's subjects (`list`), the ranking, and the ids counted lately.
+//!   A subject with one slice and a name of 14 bytes takes 62 bytes and its entry in the ranking; each further slice
+//!   16, and 4 in its slot's list if the board is ranked; AVG 24 more, and 8 a slice. Nothing grows or shrinks as a
+//!   whole: tables, texts, records, slices and lists are in chunks that are never reallocated.
 //! - A slice holds one number, which is all that COUNT, SUM, MIN and MAX need. What AVG, COUNT_DISTINCT and
 //!   APPROX_COUNT_DISTINCT keep beside it stands apart (`extra`), so that it costs the others nothing.
 //! - Unranked boards have the same records without ranking and lists. Nothing rolls over: readers look at the slots
