@@ -127,5 +127,6 @@ fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut Audit
         }
     }
     let last = found.last().filter(|_| found.len() == STEP)?;
-    Some(format!("entry {} {}", last.score, holdings.subjects.text(last.id)))
+    let score = last.score;
+    Some(format!("entry {score} {}", holdings.subjects.text(last.id)))
 }

@@ -6,7 +6,7 @@ use crate::board::{Mark, Sketch};
 use crate::store::embedded::list::List;
 use crate::store::embedded::names::Name;
 use crate::store::embedded::numbering::OLDEST;
-use crate::store::embedded::ranking::{Entry, Ranking, Texts};
+use crate::store::embedded::ranking::{Entry, Ranking, Texts, Unsorted};
 use crate::store::embedded::record::Slice;
 use crate::store::embedded::sightings::Sighting;
 
@@ -89,7 +89,7 @@ impl Holdings {
     pub(in super::super) fn rebuild(&mut self, floor: i64, head: i64, now: i64) {
         self.reach(self.number(head));
         self.subjects.numbering.move_to(head);
-        let mut entries = Vec::new();
+        let mut entries = Unsorted::default();
         let mut next = 0;
         while let Some(id) = self.subjects.next_from(next) {
             next = id + 1;
