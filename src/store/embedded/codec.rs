@@ -11,7 +11,7 @@
 //! m folded            every journal entry up to this sequence is contained in the records
 //! b <name>            generation and definition of a board
 //! g <generation>      the time a board has reached: its head and floor
-//! i <generation> <arrival> <pair>       an id counted
+//! i <generation> <arrival> <fingerprint>  an id counted
 //! j <sequence>        a group of operations, of which the value lists absolute results
 //! ```
 //!

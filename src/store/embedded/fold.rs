@@ -1,6 +1,5 @@
 //! Nothing is folded for now: the journal keeps everything, and opening does all of it again.
 
-use super::boards::Boards;
 use super::codec::{IDS, REACHED, of_board};
 use super::disk::{Disk, DiskError, Write};
 use super::journal::Sweep;
@@ -16,10 +15,7 @@ pub(super) struct Fold {
 
 impl Fold {
     /// Begins to fold nothing. Entries up to `deleted` are gone already.
-    pub(super) fn begin(boards: &Boards, deleted: u64) -> Self {
-        for live in boards.read().values() {
-            live.tables.lock().ids.unfolded.clear();
-        }
+    pub(super) fn begin(deleted: u64) -> Self {
         Self { deleted }
     }
 

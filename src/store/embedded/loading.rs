@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::boards::LiveBoard;
 use super::codec::{self, BOARDS, Damaged, IDS, JOURNAL, REACHED, Reader, seal, split_board_key, unseal};
 use super::disk::{Disk, DiskError};
+use super::fingerprint::Fingerprint;
 use super::journal::Sweep;
 use super::operations::{Operation, operations};
 use super::recovery::Recovered;
@@ -96,7 +97,7 @@ pub(super) fn restore(board: &Board, tables: &mut Tables, operation: Operation) 
         }
         Operation::Sighted { sighting, subject, value } => holdings.restore_sighting(subject.into(), value, sighting),
         Operation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
-        Operation::Id { arrival, pair } => tables.ids.remember(pair.into(), arrival),
+        Operation::Id { arrival, fingerprint } => tables.ids.remember(fingerprint, arrival),
         Operation::Removed { subject } => holdings.restore_removed(subject.into()),
         Operation::Advanced { now } => tables.move_clock(board, Timestamp::from_millis(now)),
     }
@@ -182,10 +183,10 @@ impl Loading {
     fn id(&mut self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         unseal(value)?;
         let (generation, rest) = split_board_key(key)?;
-        let (arrival, pair) = rest.split_first_chunk::<8>().ok_or(Damaged)?;
-        let pair = std::str::from_utf8(pair).map_err(|_| Damaged)?;
+        let (arrival, fingerprint) = rest.split_first_chunk::<8>().ok_or(Damaged)?;
+        let fingerprint = fingerprint.try_into().map_err(|_| Damaged)?;
         if let Some((_, tables)) = self.tables(generation) {
-            tables.ids.restore(pair.into(), i64::from_be_bytes(*arrival));
+            tables.ids.remember(Fingerprint(u128::from_be_bytes(fingerprint)), i64::from_be_bytes(*arrival));
         }
         Ok(())
     }

@@ -29,6 +29,7 @@ mod clock;
 mod codec;
 mod disk;
 mod extra;
+mod fingerprint;
 mod fold;
 mod holdings;
 mod ids;
@@ -142,7 +143,6 @@ impl Embedded {
         let writer = Writer {
             disk,
             journal: journal.clone(),
-            boards: boards.clone(),
             durability: options.durability,
             pace,
             watermark: Watermark::new(folder, 0),

@@ -4,6 +4,7 @@
 //! state. Codes keep their meaning for good; new ones come with a new layout: see `recovery`.
 
 use super::codec::{Damaged, Reader};
+use super::fingerprint::Fingerprint;
 use super::sightings::Sighting;
 use crate::board::{Generation, Mark};
 
@@ -42,7 +43,7 @@ pub(super) enum Operation<'a> {
     /// The newest value of a subject that was dropped had this time.
     Capped { at: i64, subject: &'a str },
     /// An id was counted.
-    Id { arrival: i64, pair: &'a str },
+    Id { arrival: i64, fingerprint: Fingerprint },
     /// A subject has nothing any more.
     Removed { subject: &'a str },
     /// The board's time has reached this.
@@ -109,9 +110,9 @@ impl Operations {
         self.text(subject);
     }
 
-    pub(super) fn id(&mut self, arrival: i64, pair: &str) {
+    pub(super) fn id(&mut self, arrival: i64, fingerprint: Fingerprint) {
         self.begin(ID, &[arrival]);
-        self.text(pair);
+        self.0.extend_from_slice(&fingerprint.0.to_le_bytes());
     }
 
     pub(super) fn removed(&mut self, subject: &str) {
@@ -131,7 +132,7 @@ impl Operations {
     }
 
     fn text(&mut self, text: &str) {
-        // Subjects and values have at most 512 bytes, pairs 641.
+        // Subjects and values have at most 512 bytes.
         self.0.extend_from_slice(&(text.len() as u16).to_le_bytes());
         self.0.extend_from_slice(text.as_bytes());
     }
@@ -171,7 +172,7 @@ fn read<'a>(reader: &mut Reader<'a>) -> Result<Operation<'a>, Damaged> {
         }
         DROPPED => Operation::Sighted { sighting: None, subject: reader.text()?, value: reader.text()? },
         CAPPED => Operation::Capped { at: reader.i64()?, subject: reader.text()? },
-        ID => Operation::Id { arrival: reader.i64()?, pair: reader.text()? },
+        ID => Operation::Id { arrival: reader.i64()?, fingerprint: Fingerprint(u128::from_le_bytes(reader.array()?)) },
         REMOVED => Operation::Removed { subject: reader.text()? },
         ADVANCED => Operation::Advanced { now: reader.i64()? },
         _ => return Err(Damaged),
@@ -188,7 +189,7 @@ mod tests {
     fn sample() -> Operations {
         let mut operations = Operations::of(Generation(7));
         operations.amount(-1, i64::MAX, "päth/😀");
-        operations.id(5, "a\nb");
+        operations.id(5, Fingerprint(8));
         operations.removed("x");
         operations.advanced(9);
         operations.samples(1, (-5, 2), "a");
@@ -210,7 +211,7 @@ mod tests {
             [
                 Operation::Board(Generation(7)),
                 Operation::Amount { slot: -1, amount: i64::MAX, subject: "päth/😀" },
-                Operation::Id { arrival: 5, pair: "a\nb" },
+                Operation::Id { arrival: 5, fingerprint: Fingerprint(8) },
                 Operation::Removed { subject: "x" },
                 Operation::Advanced { now: 9 },
                 Operation::Samples { slot: 1, sum: -5, count: 2, subject: "a" },
@@ -230,7 +231,7 @@ mod tests {
     fn the_first_codes_keep_their_bytes() {
         let mut operations = Operations::of(Generation(1));
         operations.amount(2, 3, "s");
-        operations.id(4, "p");
+        operations.id(4, Fingerprint(6));
         operations.removed("s");
         operations.advanced(5);
         let number = |n: u8| [n, 0, 0, 0, 0, 0, 0, 0];
@@ -242,7 +243,7 @@ mod tests {
             &number(3),
             &[1, 0, b's', 2],
             &number(4),
-            &[1, 0, b'p'],
+            &[6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             &[3, 1, 0, b's'],
             &[4],
             &number(5),

@@ -53,6 +53,19 @@ impl Texts for Subjects {
     }
 }
 
+/// The names of subjects by id, which threads may share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SubjectTexts<'a> {
+    slab: &'a Slab<Record>,
+    texts: &'a Arena,
+}
+
+impl Texts for SubjectTexts<'_> {
+    fn text(&self, id: u32) -> &str {
+        self.slab.get(id).map_or("", |record| self.texts.get(record.text))
+    }
+}
+
 impl Subjects {
     pub(super) fn new(rule: Rule, numbering: Numbering) -> Self {
         Self {
@@ -65,6 +78,11 @@ impl Subjects {
             numbering,
             compacting: false,
         }
+    }
+
+    /// The names alone.
+    pub(super) fn texts(&self) -> SubjectTexts<'_> {
+        SubjectTexts { slab: &self.slab, texts: &self.texts }
     }
 
     /// How many subjects have a record.

@@ -2,6 +2,7 @@
 //!
 //! The board's subjects are its [`Holdings`]; beside them stand the window and the ids counted lately.
 
+use super::fingerprint::FingerprintKey;
 use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
 use super::numbering::OLDEST;
@@ -17,6 +18,8 @@ pub(super) struct Tables {
     pub now: Timestamp,
     pub holdings: Holdings,
     pub ids: Ids,
+    /// The key of the ids' fingerprints.
+    pub key: FingerprintKey,
     /// Judges the system clock for this board; starts with the first reading.
     pub trust: Option<ClockTrust>,
     /// The board was removed; a call that still has it must change nothing.
@@ -90,6 +93,7 @@ impl Tables {
             now,
             holdings: Holdings::new(Rule::of(board), board.calendar(), window.head.millis()),
             ids: Ids::new(board.dedupe_horizon()),
+            key: FingerprintKey::default(),
             trust: None,
             gone: false,
             round: Round { next: None, began: now.millis(), cleared: 0, clearing: 0 },

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::boards::Boards;
 use super::codec::{DIGEST, JOURNAL, has_share, key, seal, share};
 use super::disk::{Disk, DiskError, Write};
 use super::fold::{Fold, sweep_piece};
@@ -44,7 +43,6 @@ impl Default for Pace {
 pub(super) struct Writer {
     pub disk: Arc<dyn Disk>,
     pub journal: Arc<Journal>,
-    pub boards: Arc<Boards>,
     pub durability: Durability,
     pub pace: Pace,
     pub watermark: Watermark,
@@ -128,7 +126,7 @@ impl Writer {
         let due = self.progress.unfolded > 0
             && (self.progress.unfolded >= self.pace.bytes || self.progress.folded_at.elapsed() >= self.pace.every);
         if self.progress.fold.is_none() && due {
-            self.progress.fold = Some(Fold::begin(&self.boards, self.deleted));
+            self.progress.fold = Some(Fold::begin(self.deleted));
             self.progress.unfolded = 0;
             self.progress.folded_at = Instant::now();
         }

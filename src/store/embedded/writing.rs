@@ -1,7 +1,6 @@
 //! How a batch takes effect on a board's tables, and what the journal is told.
 
 use super::holdings::OutOfRange;
-use super::ids::pair;
 use super::names::Name;
 use super::operations::Operations;
 use super::reading;
@@ -74,12 +73,12 @@ impl Writing<'_> {
     /// Makes an entry's update, or says why not.
     fn apply(&mut self, entry: &Entry, name: Name, now: i64, outcomes: &mut [Outcome]) {
         if let Some(id) = entry.id {
-            let pair = pair(entry.subject, id);
-            let outcome = if self.tables.ids.seen(&pair, now) {
+            let fingerprint = self.tables.key.of(entry.subject, id);
+            let outcome = if self.tables.ids.seen(fingerprint, now) {
                 Outcome::Duplicate { score: None }
             } else if self.take(entry, name).is_ok() {
-                self.operations.id(now, &pair);
-                self.tables.ids.remember(pair, now);
+                self.operations.id(now, fingerprint);
+                self.tables.ids.remember(fingerprint, now);
                 return;
             } else {
                 Outcome::Rejected(Rejection::OutOfRange)

@@ -118,7 +118,7 @@ impl Holdings {
                 entries.push(Entry::new(key, self.subjects.text(id), id));
             }
         }
-        self.ranking = Ranking::build(entries, &self.subjects);
+        self.ranking = Ranking::build(entries, &self.subjects.texts());
     }
 
     fn restored(&mut self, name: Name) -> Option<u32> {
