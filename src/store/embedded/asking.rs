@@ -90,7 +90,7 @@ pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let live = sightings.newest(offset).take_while(|moment| moment.at >= floor);
     let item =
-        |moment: &super::timeline::Moment| (Counted::from_stored(&*moment.value), Timestamp::from_millis(moment.at));
+        |moment: super::sightings::Moment<'_>| (Counted::from_stored(moment.value), Timestamp::from_millis(moment.at));
     Values {
         frame,
         total: sightings.count_from(false, floor) as u64,

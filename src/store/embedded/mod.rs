@@ -60,7 +60,6 @@ mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod timeline;
 mod watermark;
 mod writer;
 mod writing;

@@ -262,6 +262,12 @@ impl<E: Entry> Extendible<E> {
         (directory_index(hash, depth) * count, count)
     }
 
+    /// Entries copied from one array to another so far.
+    #[cfg(test)]
+    pub(super) fn moved(&self) -> usize {
+        self.moved
+    }
+
     fn count_moved(&mut self, _entries: usize) {
         #[cfg(test)]
         {

@@ -69,7 +69,7 @@ impl Holdings {
     /// Forgets up to `most` each of the values seen and gone before `floor`; answers how many it forgot.
     pub(in super::super) fn forget_values(&mut self, id: u32, floor: i64, most: usize) -> usize {
         match self.subjects.extras.sightings_mut(id).filter(|sightings| sightings.reaches_before(floor)) {
-            Some(sightings) => sightings.forget_before(floor, most).len(),
+            Some(sightings) => sightings.forget_before(floor, most),
             None => 0,
         }
     }
@@ -82,7 +82,7 @@ impl Holdings {
             return None;
         }
         // Expired ones may be there still, which are forgotten bit by bit.
-        let oldest = sightings.from(gone, floor, "").next().map(|moment| (Box::from(&*moment.value), moment.at));
+        let oldest = sightings.from(gone, floor, "").next().map(|moment| (Box::from(moment.value), moment.at));
         let (value, at): (Box<str>, i64) = oldest?;
         sightings.forget(&value);
         Some((value, at))

@@ -63,7 +63,7 @@ impl Holdings {
         let Some(id) = self.restored(name) else { return };
         let Some(sightings) = self.subjects.extras.sightings_mut(id) else { return };
         match sighting {
-            Some(sighting) => drop(sightings.set(value, sighting)),
+            Some(sighting) => sightings.set(value, sighting),
             None => drop(sightings.forget(value)),
         }
     }

@@ -153,9 +153,9 @@ impl Holdings {
             let (at, value) = after.map_or((i64::MIN, ""), |(at, value)| (*at, value));
             for moment in sightings.from(gone, at, value) {
                 if operations.len() >= end {
-                    return Some(Within::Value { gone, at: moment.at, value: Box::from(&*moment.value) });
+                    return Some(Within::Value { gone, at: moment.at, value: Box::from(moment.value) });
                 }
-                operations.sighted(Some(Sighting { at: moment.at, gone }), subject, &moment.value);
+                operations.sighted(Some(Sighting { at: moment.at, gone }), subject, moment.value);
             }
         }
         None

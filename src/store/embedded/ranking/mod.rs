@@ -72,9 +72,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.len += 1;
         if self.nodes.is_empty() {
             // A small ranking stays small: this leaf grows up to its size.
-            self.nodes.push(Node::new(vec![vec![entry]]));
-            self.firsts.push(entry);
-            self.counts.push(1);
+            (self.nodes, self.firsts, self.counts) = (vec![Node::new(vec![vec![entry]])], vec![entry], vec![1]);
             return;
         }
         let at = self.node_for(&entry, texts);
@@ -132,6 +130,13 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         let subject = Entry::new(score, text, 0);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_le())
+    }
+
+    /// The place of the first entry at or after this score and subject, which need not be ranked. O(log n).
+    pub(super) fn place_from(&self, score: i64, text: &str, texts: &impl Texts) -> usize {
+        let subject = Entry::new(score, text, 0);
+        let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
+        self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_lt())
     }
 
     /// How many entries score less than `score`. O(log n).
@@ -267,6 +272,12 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.counts.remove(at);
         self.note(self.nodes.len() - at);
         self.nodes.remove(at)
+    }
+
+    /// How many entries, leaves and nodes were moved so far.
+    #[cfg(test)]
+    pub(super) fn moved(&self) -> usize {
+        self.moved
     }
 
     /// Counts what was moved, for tests.

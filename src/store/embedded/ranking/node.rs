@@ -95,7 +95,12 @@ impl<const LEAF: usize> Node<LEAF> {
             leaf = self.leaf_for(&entry, texts);
             place = place_in(&self.leaves[leaf]);
         }
-        self.leaves[leaf].insert(place, entry);
+        let entries = &mut self.leaves[leaf];
+        if entries.len() == entries.capacity() {
+            // The only leaf of a small ranking.
+            entries.reserve_exact((entries.len() / 4).max(4).min(LEAF - entries.len()));
+        }
+        entries.insert(place, entry);
         self.touched(leaf);
         moved + self.leaves[leaf].len() - place
     }

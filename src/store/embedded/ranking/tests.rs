@@ -83,6 +83,7 @@ fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
         if let Some(entry) = model.get(place) {
             assert_eq!(ranking.position(*entry, texts), Some(place));
             assert_eq!(ranking.place_after(entry.score, texts.text(entry.id), texts), place + 1);
+            assert_eq!(ranking.place_from(entry.score, texts.text(entry.id), texts), place);
             assert_eq!(ranking.below(entry.score), model.partition_point(|e| e.score < entry.score));
             assert_eq!(ranking.through(entry.score), model.partition_point(|e| e.score <= entry.score));
         }
