@@ -91,6 +91,7 @@ contract! {
         bounds::a_refused_sum_is_tried_singly,
         bounds::what_is_refused_is_not_remembered,
         bounds::no_amount_overflows,
+        bounds::a_sum_is_exact_however_far_it_goes_on_the_way,
         bounds::full_slots_of_either_sign_stay_exact,
         clock::moves_forward_only,
         clock::is_shared_by_all_instances,
