@@ -244,6 +244,7 @@ contract! {
         from_first::a_life_begins_when_its_event_happened,
         from_first::retractions_only_take_from_a_life,
         from_first::lives_have_bounds_ids_and_an_end,
+        from_first::a_life_longer_than_time_goes_on_to_its_end,
         together::an_event_feeds_many_boards,
         together::each_board_takes_what_it_can,
         together::a_board_may_be_named_twice,
