@@ -16,7 +16,7 @@
 //!   rule       what rules say of given fields and values
 //! ```
 //!
-//! `config` and `telemetry` stand beside it and are used by `app` and `cli`.
+//! `config`, `descriptors` and `telemetry` stand beside it and are used by `app` and `cli`.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ pub mod app;
 pub mod board;
 pub mod cli;
 pub mod config;
+pub mod descriptors;
 pub mod http;
 pub mod service;
 pub mod store;

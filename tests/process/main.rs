@@ -6,6 +6,7 @@ mod redis_server;
 mod command_line;
 mod crash;
 mod instances;
+mod limits;
 mod metrics;
 mod replaying;
 mod retiring;
