@@ -7,6 +7,7 @@ pub mod replay;
 mod serve;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -60,7 +61,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("rolltop: cannot start threads: {error}");
+            complain(format_args!("cannot start threads: {error}"));
             return ExitCode::from(1);
         }
     };
@@ -80,8 +81,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(Failure::WrongConfig(error)) => (error, 2),
     };
     // `{:#}` would repeat what our errors already say of their sources.
-    eprintln!("rolltop: {error}");
+    complain(&error);
     ExitCode::from(code)
+}
+
+/// Writes to standard error why the program ends. Where that cannot be written, the exit code still says it: `eprintln!`
+/// would panic instead.
+fn complain(why: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "rolltop: {why}");
 }
 
 /// `rolltop --listen …` means `rolltop serve --listen …`.
