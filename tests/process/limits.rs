@@ -22,11 +22,11 @@ async fn define(service: &Running) {
     service.ok("PUT", BOARD, Some(json!({"metric": "COUNT(24h, hit, page)", "slot": "1h"}))).await;
 }
 
-/// Writes new subjects for so long, over one connection; how many. Each write must be acknowledged.
+/// Writes new subjects for so long, over one connection, from this one on; up to which. Each write must be acknowledged.
 async fn write_for(service: &Running, duration: Duration, first: usize) -> usize {
     let begun = Instant::now();
     let mut written = first;
-    while begun.elapsed() < duration {
+    while written == first || begun.elapsed() < duration {
         let lines = (written..written + 1_000).map(|n| format!("{{\"subject\":\"page-{n}\"}}\n")).collect();
         assert_eq!(service.ndjson("few", lines).await["accepted"], 1_000);
         written += 1_000;
