@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
-use super::{HttpState, answer};
+use super::{HttpState, answer, meters};
 
 /// A word on how it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -64,7 +64,7 @@ pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Pr
 
 /// Get metrics
 ///
-/// In the text format of Prometheus.
+/// In the text format of Prometheus. A board's series go when it is removed.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "getMetrics", tag = "operations",
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain",
@@ -73,7 +73,9 @@ pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Pr
 pub(super) async fn metrics(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     match &state.options.metrics {
         Some(recorder) => {
-            Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(recorder.render()))
+            let known = state.service.known_boards();
+            let text = meters::of_known_boards(&recorder.render(), |board| known.contains(board));
+            Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text))
         }
         None => Err(super::routes::nothing_at(request.path())),
     }

@@ -24,6 +24,7 @@ mod rules;
 mod scheduler;
 mod serving;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 pub use audit::AuditReport;
@@ -141,6 +142,11 @@ impl Service {
     /// All boards, by name.
     pub async fn boards(&self) -> Result<Vec<Arc<Board>>> {
         Ok(self.registry.refresh_all().await?)
+    }
+
+    /// The names of the boards this instance knows. No store call.
+    pub fn known_boards(&self) -> HashSet<BoardName> {
+        self.registry.known().iter().map(|board| board.name().clone()).collect()
     }
 
     /// Defines a board; `true` if it is new. The same definition again is fine, another one is a conflict.

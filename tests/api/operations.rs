@@ -32,6 +32,24 @@ async fn metrics_count_requests_and_increments() {
 }
 
 #[actix_web::test]
+async fn the_series_of_a_board_go_with_it() {
+    let site = Site::new().await;
+    let shown = async |board: &str| {
+        let metrics = site.client.get("/metrics").await.text;
+        metrics.lines().filter(|line| line.contains(&format!("board=\"{board}\""))).count()
+    };
+    for board in ["stays", "goes"] {
+        site.client.define(board, "COUNT(3h, like, post)", "1h").await;
+        site.client.count(board, &["a"]).await;
+        assert_eq!(site.client.post(&format!("/v1/boards/{board}/rollover"), json!({})).await.status, 200);
+        assert!(shown(board).await >= 3, "{board}");
+    }
+    assert!(site.client.delete("/v1/boards/goes").await.status < 300);
+    assert_eq!(shown("goes").await, 0);
+    assert!(shown("stays").await >= 3);
+}
+
+#[actix_web::test]
 async fn a_person_is_told_where_to_go() {
     let site = Site::new().await;
     let page = site.client.get("/").await;
