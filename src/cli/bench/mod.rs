@@ -1,6 +1,6 @@
 //! `rolltop bench`: what the numbers of `docs/performance.md` are measured with.
 //!
-//! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B A B), and
+//! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B B A), and
 //! reports medians and ratios: absolute rates say more about the machine than about the program. This process only
 //! generates load; all servers are processes of their own (`process`), started for the scenario and stopped after
 //! it.

@@ -64,17 +64,25 @@ impl Side {
 }
 
 impl Table {
-    /// Gives each side its turns, one after the other, after a short one that does not count.
+    /// Gives each side its turns, one after the other, after a short one that does not count. A round goes there and
+    /// back, with half a turn each way, so that no side has the better place in it.
     pub async fn measure(&mut self, setting: &Setting, redis: &mut Option<Redis>) -> anyhow::Result<()> {
         for side in &self.sides {
             side.load.run_for(Duration::from_secs(1)).await?;
         }
+        let sides = self.sides.len();
         for _ in 0..setting.rounds {
-            for side in &mut self.sides {
+            let mut turns = vec![(Measured::default(), None); sides];
+            for at in (0..sides).chain((0..sides).rev()) {
                 let before = cpu(redis).await?;
-                let measured = side.load.run_for(setting.turn()).await?;
+                let half = self.sides[at].load.run_for(setting.turn() / 2).await?;
                 let after = cpu(redis).await?;
-                side.add(&measured, before.zip(after).map(|(before, after)| after - before));
+                let (turn, redis_seconds) = &mut turns[at];
+                turn.extend(half);
+                *redis_seconds = before.zip(after).map(|(before, after)| redis_seconds.unwrap_or(0.0) + after - before);
+            }
+            for (side, (turn, redis_seconds)) in self.sides.iter_mut().zip(turns) {
+                side.add(&turn, redis_seconds);
             }
         }
         Ok(())
