@@ -3,9 +3,14 @@
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
+mod clocks;
 mod command_line;
 mod crash;
+mod disks;
+mod expiring;
+mod harness;
 mod instances;
+mod kills;
 mod limits;
 mod metrics;
 mod replaying;
