@@ -10,6 +10,7 @@ use actix_web::{App, HttpServer, web};
 use tokio::net::TcpSocket;
 
 use crate::config::{Config, StoreChoice};
+use crate::descriptors;
 use crate::http::{self, HttpOptions, HttpState};
 use crate::service::{NamedRules, Scheduler, Service, ServiceError};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
@@ -29,8 +30,6 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
 /// How long a client may take to close after us.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections of all workers together; more wait in the backlog.
-const MOST_CONNECTIONS: usize = 20_000;
 /// Connections that the system accepts for us before we do.
 const BACKLOG: u32 = 1_024;
 
@@ -88,7 +87,7 @@ impl Application {
             App::new().wrap(http::cors(&state.options.cors_origins)).configure(http::configure(state.clone()))
         })
         .workers(config.workers)
-        .max_connections((MOST_CONNECTIONS / config.workers.max(1)).max(1))
+        .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))
         .client_request_timeout(HEAD_TIMEOUT)
         .client_disconnect_timeout(DISCONNECT_TIMEOUT)
         .keep_alive(KEEP_ALIVE)
@@ -165,8 +164,15 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
     let limits = Limits { max_skew: config.max_skew };
     Ok(match &config.store {
         StoreChoice::Embedded => {
-            let (path, durability) = (config.data_dir.clone(), config.durability);
-            Embedded::open(EmbeddedOptions { path, clock: config.clock, durability, limits }).await?
+            let options = EmbeddedOptions {
+                path: config.data_dir.clone(),
+                clock: config.clock,
+                durability: config.durability,
+                limits,
+                backup_dir: config.backup_dir.clone(),
+                trust_clock: config.trust_clock,
+            };
+            Embedded::open(options).await?
         }
         StoreChoice::Redis(url) => {
             let (url, prefix) = (url.clone(), config.redis_prefix.clone());

@@ -1,22 +1,22 @@
 //! Rolltop answers "what is on top over the last N hours?", exactly, and what rules ask of single subjects.
 //!
-//! The map of the house. Arrows point downward only; a request walks it from top to bottom:
+//! The modules. Imports point downward only; a request passes through them from top to bottom:
 //!
 //! ```text
-//! cli        commands: serve, check, replay, bench, healthcheck, openapi
+//! cli        commands: serve, check, replay, bench, healthcheck, backup, check-data, openapi
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
 //! http       routes by resource: parse, call the service, answer
 //!   intake     one, many or a stream of items, each judged for itself
 //! service    boards, events, features and rules, rollover, audit, when the scheduler ticks: usable as a library
 //! store      the trait and its written contract; a batch, and how it takes effect
 //!   redis      hashes by slot and a result sorted set, or a key by subject, changed only through Lua
-//!   embedded   records and an order-statistics ranking in memory, a journal on disk
+//!   embedded   the whole state in memory; a log and checkpoints on disk
 //! board      pure: definitions, metrics, slots and windows, amounts (no I/O, no clock, no async)
 //!   language   how metrics, filters and rules are written
 //!   rule       what rules say of given fields and values
 //! ```
 //!
-//! `config` and `telemetry` stand beside it and are used by `app` and `cli`.
+//! `config`, `descriptors` and `telemetry` stand beside it and are used by `app` and `cli`.
 
 #![forbid(unsafe_code)]
 
@@ -24,6 +24,7 @@ pub mod app;
 pub mod board;
 pub mod cli;
 pub mod config;
+pub mod descriptors;
 pub mod http;
 pub mod service;
 pub mod store;

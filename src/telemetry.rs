@@ -18,12 +18,18 @@ const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1
 /// What is logged where `RUST_LOG` says nothing: what Rolltop has to tell, and the libraries' warnings.
 const USUAL_LEVELS: &str = "warn,rolltop=info";
 
-/// Sends log lines to standard error, at the levels `RUST_LOG` says. Later calls do
-/// nothing, so that several applications can live in one process.
+/// Sends log lines to standard error, at the levels `RUST_LOG` says. A line that cannot be written is dropped: logging
+/// must not end a service whose log is on a full disk. Later calls do nothing, so that several applications can live
+/// in one process.
 pub fn start_logging(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(USUAL_LEVELS));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(colours);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(colours)
+        // It would report a line that cannot be written by `eprintln!`, which panics for the same reason.
+        .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => builder.finish().try_init(),
         LogFormat::Json => builder.json().finish().try_init(),

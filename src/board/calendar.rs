@@ -139,6 +139,17 @@ impl Calendar {
         u64::try_from(self.index(to) - self.index(from)).unwrap_or(0)
     }
 
+    /// The number of the slot that contains `t`. Later slots have greater numbers; those of slots that a zone skipped
+    /// are left out. O(1).
+    pub fn number(&self, t: Timestamp) -> i64 {
+        self.index(t)
+    }
+
+    /// Start of the slot of this [`number`](Self::number). O(1).
+    pub fn start_of(&self, number: i64) -> Timestamp {
+        self.start(number)
+    }
+
     /// The largest index whose slot starts at or before `t`.
     fn index(&self, t: Timestamp) -> i64 {
         if let Grid::Universal { length, shift } = self.grid {

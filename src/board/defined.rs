@@ -13,6 +13,9 @@ use super::{
 /// The longest dedupe horizon unless the window is shorter: a day, in milliseconds.
 const LONGEST_DEDUPE_HORIZON: i64 = 86_400_000;
 
+/// By so many slots a window is moved on; if it moved farther, its slots are looked up again.
+const MOST_STEPS: u32 = 64;
+
 /// Sets a board apart from a deleted one of the same name: drawn at random when it is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Generation(pub u64);
@@ -126,7 +129,8 @@ impl Board {
         self.definition.metric.window.approximate_millis().min(LONGEST_DEDUPE_HORIZON)
     }
 
-    /// The window at `now`. O(1) while the head stays, O(slots) when it moves.
+    /// The window at `now`. O(1) while the head stays, a copy when it moves, O(slots) of calendar arithmetic when it
+    /// moves far.
     pub fn window_at(&self, now: Timestamp) -> Window {
         self.window_and_starts(now).0
     }
@@ -140,6 +144,10 @@ impl Board {
             return (*window, starts.clone());
         }
         let head = self.calendar.slot_of(now);
+        if let Some((window, starts)) = latest.as_ref().and_then(|(window, starts)| self.moved(window, starts, head)) {
+            *latest = Some((window, starts.clone()));
+            return (window, starts);
+        }
         let mut starts = Vec::with_capacity(self.slots as usize);
         starts.push(head);
         while starts.len() < self.slots as usize {
@@ -155,6 +163,25 @@ impl Board {
         let starts: Arc<[Timestamp]> = starts.into();
         *latest = Some((window, starts.clone()));
         (window, starts)
+    }
+
+    /// The window and its starts once the head has moved a little on to `head`; `None` if it moved far.
+    fn moved(&self, window: &Window, starts: &[Timestamp], head: Timestamp) -> Option<(Window, Arc<[Timestamp]>)> {
+        let mut starts = starts.to_vec();
+        let mut next = window.end;
+        for _ in 0..MOST_STEPS {
+            if next > head || starts.last().is_none_or(|last| *last >= next) {
+                break;
+            }
+            starts.push(next);
+            next = self.calendar.next(next);
+        }
+        if starts.last() != Some(&head) {
+            return None;
+        }
+        let surplus = starts.len().saturating_sub(self.slots as usize);
+        let starts: Arc<[Timestamp]> = starts[surplus..].into();
+        Some((Window { floor: starts[0], head, end: next }, starts))
     }
 
     /// Where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
@@ -270,5 +297,29 @@ mod tests {
         let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
         assert_eq!(b.slot_bound(), Amount(EXACT_MAX / 48));
         assert_eq!(b.dedupe_horizon(), 86_400_000);
+    }
+
+    #[test]
+    fn a_window_that_moves_on_is_the_one_looked_up() {
+        for (metric, slot, zone) in [
+            ("COUNT(90m, a, b)", "30m", "UTC"),
+            ("COUNT(12h, a, b)", "1h", "Australia/Lord_Howe"),
+            ("COUNT(5d, a, b)", "1d", "Pacific/Apia"),
+            ("COUNT(3mo, a, b)", "1mo", "America/Havana"),
+        ] {
+            let define = || {
+                let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());
+                definition.timezone = zone.parse().unwrap();
+                Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+            };
+            let moving = define();
+            for from in [0, 1_325_000_000_000] {
+                let mut now = Timestamp::from_millis(from);
+                for step in 0..300i64 {
+                    assert_eq!(moving.window_and_starts(now), define().window_and_starts(now), "{metric} {now:?}");
+                    now = now.plus_millis([600_000, 3_600_000, 86_400_000, 7_000_000][step as usize % 4]);
+                }
+            }
+        }
     }
 }

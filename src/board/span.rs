@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::Timestamp;
+
 /// The unit a duration is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Unit {
@@ -92,9 +94,11 @@ impl Span {
     }
 
     /// Nominal length in milliseconds, a month taken as 31 days: for horizons and time-outs, never for slots.
+    ///
+    /// At most the whole range of [`Timestamp`], some 8,000 years, so that adding it to an instant cannot overflow.
     pub fn approximate_millis(self) -> i64 {
         let seconds = self.seconds().unwrap_or(u64::from(self.count) * 31 * 86_400);
-        i64::try_from(seconds).unwrap_or(i64::MAX / 1_000).saturating_mul(1_000)
+        i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000).min(Timestamp::MAX.millis())
     }
 }
 
@@ -165,5 +169,15 @@ mod tests {
         assert_eq!(week.seconds(), days.seconds());
         assert_ne!(week, days);
         assert_eq!("1mo".parse::<Span>().unwrap().seconds(), None);
+    }
+
+    #[test]
+    fn no_length_is_longer_than_time() {
+        let millis = |text: &str| text.parse::<Span>().unwrap().approximate_millis();
+        assert_eq!((millis("90s"), millis("1mo")), (90_000, 31 * 86_400_000));
+        for text in ["4294967295mo", "4294967295w", "4294967295d", "4294967295h", "100000mo"] {
+            assert_eq!(millis(text), Timestamp::MAX.millis(), "{text}");
+        }
+        assert_eq!(millis("4294967295s"), 4_294_967_295_000);
     }
 }

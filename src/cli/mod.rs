@@ -1,12 +1,15 @@
 //! The command line. Without a command it serves.
 
+mod backup;
 pub mod bench;
 mod check;
+mod check_data;
 pub mod healthcheck;
 pub mod replay;
 mod serve;
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -36,6 +39,10 @@ enum Command {
     Bench(bench::BenchArgs),
     /// Ask a running server whether it lives (or with --ready whether it can serve), for container health checks
     Healthcheck(healthcheck::HealthcheckArgs),
+    /// Ask a running server to make a backup of its data directory, and print where it is
+    Backup(backup::BackupArgs),
+    /// Read a data directory that is not in use, or a backup, and print what is damaged by file and offset
+    CheckData(check_data::CheckDataArgs),
     /// Print the OpenAPI document
     Openapi,
 }
@@ -60,7 +67,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("rolltop: cannot start threads: {error}");
+            complain(format_args!("cannot start threads: {error}"));
             return ExitCode::from(1);
         }
     };
@@ -71,6 +78,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             Command::Replay(args) => Ok(replay::run(args).await?),
             Command::Bench(args) => Ok(bench::run(args).await?),
             Command::Healthcheck(args) => Ok(healthcheck::run(args).await?),
+            Command::Backup(args) => Ok(backup::run(args).await?),
+            Command::CheckData(args) => check_data::run(&args),
             Command::Openapi => print_openapi(),
         }
     });
@@ -80,8 +89,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(Failure::WrongConfig(error)) => (error, 2),
     };
     // `{:#}` would repeat what our errors already say of their sources.
-    eprintln!("rolltop: {error}");
+    complain(&error);
     ExitCode::from(code)
+}
+
+/// Writes to standard error why the program ends. Where that cannot be written, the exit code still says it: `eprintln!`
+/// would panic instead.
+fn complain(why: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "rolltop: {why}");
 }
 
 /// `rolltop --listen …` means `rolltop serve --listen …`.

@@ -1,10 +1,11 @@
 //! `rolltop serve`: the service, until it is told to stop.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use crate::app::{Application, StartError};
 use crate::config::{Config, Settings, StoreChoice};
-use crate::telemetry;
+use crate::{descriptors, telemetry};
 
 use super::Failure;
 
@@ -22,6 +23,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
     let config =
         Config::load(args.config.as_deref(), args.settings).map_err(|error| Failure::WrongConfig(error.into()))?;
     telemetry::start_logging(config.log_format);
+    descriptors::raise_limit();
     let application = Application::build(&config).await.map_err(|error| match error {
         StartError::Board { .. } => Failure::WrongConfig(error.into()),
         error => Failure::Failed(error.into()),
@@ -40,11 +42,15 @@ fn greet(config: &Config, application: &Application) {
         }
         StoreChoice::Redis(_) => format!("redis, keys under {}:", config.redis_prefix),
     };
-    println!("rolltop {} is running", env!("CARGO_PKG_VERSION"));
-    println!("  API         {base}/v1/boards");
-    println!("  Swagger UI  {base}/swagger-ui/");
-    println!("  store       {store}");
-    println!("  boards      {} from {}", config.boards.len(), config.source);
+    let greeting = format!(
+        "rolltop {version} is running\n  API         {base}/v1/boards\n  Swagger UI  {base}/swagger-ui/\n  \
+         store       {store}\n  boards      {boards} from {source}\n",
+        version = env!("CARGO_PKG_VERSION"),
+        boards = config.boards.len(),
+        source = config.source,
+    );
+    // Standard output may be closed, or a file on a full disk: the service runs all the same.
+    let _ = std::io::stdout().write_all(greeting.as_bytes());
 }
 
 /// Resolves at SIGTERM or SIGINT.

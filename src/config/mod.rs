@@ -30,6 +30,10 @@ pub struct Config {
     pub store: StoreChoice,
     pub data_dir: PathBuf,
     pub durability: Durability,
+    /// Where backups of the embedded store go; `None`: there are none.
+    pub backup_dir: Option<PathBuf>,
+    /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
+    pub trust_clock: bool,
     pub redis_prefix: String,
     /// The most increments waiting for Redis.
     pub queue: usize,
@@ -75,6 +79,8 @@ impl Config {
             store: s.store.unwrap_or(StoreChoice::Embedded),
             data_dir: s.data_dir.unwrap_or_else(|| PathBuf::from("data")),
             durability: s.durability.unwrap_or(Durability::EverySecond),
+            backup_dir: s.backup_dir.filter(|path| !path.as_os_str().is_empty()),
+            trust_clock: s.trust_clock.unwrap_or(false),
             redis_prefix: s.redis_prefix.unwrap_or_else(|| "rolltop".to_owned()),
             queue: s.queue.unwrap_or(100_000),
             clock: s.clock.unwrap_or(ClockMode::System),
@@ -133,6 +139,18 @@ mod tests {
     }
 
     #[test]
+    fn backups_and_trust_in_the_clock_are_off_unless_they_are_set() {
+        let config = load("").unwrap();
+        assert_eq!((config.backup_dir, config.trust_clock), (None, false));
+        let config = load("backup_dir = \"/var/backups\"\ntrust_clock = true\n").unwrap();
+        assert_eq!((config.backup_dir, config.trust_clock), (Some("/var/backups".into()), true));
+        // A flag takes back what the file says.
+        let given = Settings { backup_dir: Some("".into()), trust_clock: Some(false), ..Settings::default() };
+        let config = Config::from_text("f", "backup_dir = \"b\"\ntrust_clock = true\n", given).unwrap();
+        assert_eq!((config.backup_dir, config.trust_clock), (None, false));
+    }
+
+    #[test]
     fn errors_name_line_and_key() {
         for (text, line, says) in [
             ("listen = \"127.0.0.1:2\"\nlisten2 = 3\n", 2, "listen2"),
@@ -142,6 +160,8 @@ mod tests {
             ("durability = \"maybe\"\n", 1, "maybe"),
             ("clock = \"simulated=yesterday\"\n", 1, "yesterday"),
             ("log_format = \"xml\"\n", 1, "xml"),
+            ("backup_dir = 3\n", 1, "backup_dir"),
+            ("\ntrust_clock = \"yes\"\n", 2, "trust_clock"),
             (
                 "[boards.b]\nmetric = \"COUNT(x, a, b)\"\nslot = \"1h\"\n",
                 2,

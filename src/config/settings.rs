@@ -23,13 +23,19 @@ pub struct Settings {
     #[arg(long, env = "ROLLTOP_STORE", value_name = "STORE", hide_env_values = true)]
     #[serde(default, deserialize_with = "text")]
     pub store: Option<StoreChoice>,
-    /// The embedded store's folder [default: data]
+    /// The embedded store's data directory [default: data]
     #[arg(long, env = "ROLLTOP_DATA_DIR", value_name = "PATH")]
     pub data_dir: Option<PathBuf>,
     /// What an acknowledged increment survives in the embedded store: always, everysec or off [default: everysec]
     #[arg(long, env = "ROLLTOP_DURABILITY", value_name = "WHEN")]
     #[serde(default, deserialize_with = "text")]
     pub durability: Option<Durability>,
+    /// Where POST /v1/backup puts backups of the embedded store [default: none, there are no backups]
+    #[arg(long, env = "ROLLTOP_BACKUP_DIR", value_name = "PATH")]
+    pub backup_dir: Option<PathBuf>,
+    /// Believe the system clock at the start, even if it is far ahead of the last recorded time [default: false]
+    #[arg(long, env = "ROLLTOP_TRUST_CLOCK", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub trust_clock: Option<bool>,
     /// What every key in Redis starts with [default: rolltop]
     #[arg(long, env = "ROLLTOP_REDIS_PREFIX", value_name = "TEXT")]
     pub redis_prefix: Option<String>,
@@ -66,11 +72,13 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 14] = [
+    pub const KEYS: [&str; 16] = [
         "listen",
         "store",
         "data_dir",
         "durability",
+        "backup_dir",
+        "trust_clock",
         "redis_prefix",
         "queue",
         "clock",
@@ -90,6 +98,8 @@ impl Settings {
             store: self.store.or(other.store),
             data_dir: self.data_dir.or(other.data_dir),
             durability: self.durability.or(other.durability),
+            backup_dir: self.backup_dir.or(other.backup_dir),
+            trust_clock: self.trust_clock.or(other.trust_clock),
             redis_prefix: self.redis_prefix.or(other.redis_prefix),
             queue: self.queue.or(other.queue),
             clock: self.clock.or(other.clock),

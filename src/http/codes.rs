@@ -84,6 +84,8 @@ request_codes! {
     BoardChanged = "board_changed", CONFLICT, "The board changed meanwhile";
     /// The board takes no samples, because its metric counts values or its windows have no slots to set.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board takes no samples";
+    /// The store cannot do this, or is not configured to; the detail says what to do instead.
+    Unsupported = "unsupported", CONFLICT, "The store cannot do this";
     /// A simulated clock moves forward only; `now` is what it reads.
     ClockBackward = "clock_backward", CONFLICT, "The clock moves forward only";
     /// The body, or the number of its items, is beyond what one request may have; `limit` says how much that is.
@@ -124,6 +126,11 @@ request_codes! {
     StoreTimeout = "store_timeout", SERVICE_UNAVAILABLE, "The store did not answer in time";
     /// The store takes no writes: its memory or disk is full, or an earlier write failed.
     StoreReadOnly = "store_read_only", SERVICE_UNAVAILABLE, "The store takes no writes";
+    /// The system clock of the store is further ahead of the last recorded time than expected. Nothing was counted; try
+    /// again after `retry_after` seconds.
+    ClockDoubted = "clock_doubted", SERVICE_UNAVAILABLE, "The clock is doubted";
+    /// The backup was not made, for a reason the detail names; the store goes on as before.
+    BackupFailed = "backup_failed", SERVICE_UNAVAILABLE, "The backup was not made";
     /// The instance should not be sent requests now; `reasons` says why.
     NotReady = "not_ready", SERVICE_UNAVAILABLE, "Not ready";
 }

@@ -171,8 +171,36 @@ impl EventTally {
     }
 }
 
+/// What the recorder has rendered, without the series of boards that are not known: it keeps a series for ever, also
+/// when its board has been removed. A board that is defined again finds its counters where they were.
+pub(super) fn of_known_boards(rendered: &str, is_known: impl Fn(&str) -> bool) -> String {
+    let stays = |line: &&str| board_of(line).is_none_or(&is_known);
+    rendered.split_inclusive('\n').filter(stays).collect()
+}
+
+/// The value of the label `board` of a series, if it has one. A board's name needs no escapes.
+fn board_of(line: &str) -> Option<&str> {
+    let at = ["{board=\"", ",board=\""].iter().find_map(|label| Some(line.find(label)? + label.len()))?;
+    line[at..].split('"').next()
+}
+
 fn grown(counter: &Counter, before: u64, now: u64) {
     if now > before {
         counter.increment(now - before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_of_unknown_boards_are_left_out() {
+        let rendered = "# HELP slots by board=\"gone\"\n# TYPE slots gauge\nslots{board=\"gone\"} 1\nslots{board=\"here\"} 2\n\
+                        lag{kind=\"x\",board=\"gone\"} 1\nlag{kind=\"x\",board=\"here\",le=\"1\"} 2\n\
+                        requests{route=\"/v1/boards/{board}\"} 3\nother{on_board=\"gone\",text=\"a,board=\\\"gone\\\"\"} 4\nbare 5";
+        let left = of_known_boards(rendered, |board| board == "here");
+        let gone = ["slots{board=\"gone\"} 1\n", "lag{kind=\"x\",board=\"gone\"} 1\n"];
+        assert_eq!(left, gone.iter().fold(rendered.to_owned(), |text, line| text.replace(line, "")));
     }
 }

@@ -5,6 +5,7 @@
 
 mod address;
 mod answer;
+mod backup;
 mod boards;
 mod body;
 mod clock;

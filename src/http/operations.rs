@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
-use super::{HttpState, answer};
+use super::{HttpState, answer, meters};
 
 /// A word on how it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,7 +44,8 @@ pub(super) async fn health(state: Data<HttpState>) -> HttpResponse {
 /// Is it ready for requests?
 ///
 /// 200 if the store can be reached and written to and no board's rollover is overdue by a minute; else 503 with
-/// the `reasons`. For readiness probes and load balancers.
+/// the `reasons`. The embedded store cannot be written to while its disk is short of space, refuses writes, or has not
+/// confirmed any for 5 s, and while its clock is doubted after a start. For readiness probes and load balancers.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
     responses((status = 200, description = "It is.", body = Health,
@@ -64,7 +65,7 @@ pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Pr
 
 /// Get metrics
 ///
-/// In the text format of Prometheus.
+/// In the text format of Prometheus. A board's series go when it is removed.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "getMetrics", tag = "operations",
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain",
@@ -73,7 +74,10 @@ pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Pr
 pub(super) async fn metrics(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     match &state.options.metrics {
         Some(recorder) => {
-            Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(recorder.render()))
+            state.service.observe().await;
+            let known = state.service.known_boards();
+            let text = meters::of_known_boards(&recorder.render(), |board| known.contains(board));
+            Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text))
         }
         None => Err(super::routes::nothing_at(request.path())),
     }

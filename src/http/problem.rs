@@ -206,6 +206,9 @@ impl From<StoreError> for Problem {
             StoreError::Unreachable { .. } => Problem::new(Code::StoreUnreachable, detail),
             StoreError::TimedOut { .. } => Problem::new(Code::StoreTimeout, detail),
             StoreError::ReadOnly { .. } => Problem::new(Code::StoreReadOnly, detail),
+            StoreError::ClockDoubted { .. } => Problem::new(Code::ClockDoubted, detail),
+            StoreError::Unsupported { .. } => Problem::new(Code::Unsupported, detail),
+            StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
             StoreError::ClockModeMismatch { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Setup { .. }

@@ -14,8 +14,8 @@ use super::meters::{self, EventTally, RouteMeters, Tally};
 use super::operations::Document;
 use super::problem::Problem;
 use super::{
-    HttpState, boards, clock, evaluate, events, increments, openapi, operations, query, rankings, rollover, rules,
-    samples, subjects, values, welcome, windows,
+    HttpState, backup, boards, clock, evaluate, events, increments, openapi, operations, query, rankings, rollover,
+    rules, samples, subjects, values, welcome, windows,
 };
 
 /// One operation.
@@ -39,7 +39,8 @@ const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
 /// What else a single question can get wrong.
 const UNANSWERED: &[Code] = &[UnknownBoard];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
-const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly];
+const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly, ClockDoubted];
+const BACKUP: &[Code] = &[Unsupported, StoreReadOnly, BackupFailed];
 
 const fn operation(
     method: Method,
@@ -122,6 +123,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::POST, "/v1/boards/{board}/audit", || web::to(boards::audit), &[QUERY, BOARD, WRITE]),
     operation(Method::GET, "/v1/boards", || web::to(boards::list), &[QUERY, READ]),
     operation(Method::POST, "/v1/rollover", || web::to(rollover::all), &[QUERY, &[BoardChanged], WRITE]),
+    operation(Method::POST, "/v1/backup", || web::to(backup::make), &[QUERY, BACKUP]),
     Operation {
         method: Method::GET,
         path: "/v1/clock",

@@ -24,7 +24,9 @@ mod rules;
 mod scheduler;
 mod serving;
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use audit::AuditReport;
 pub use error::ServiceError;
@@ -36,12 +38,21 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
+use metrics::{describe_gauge, gauge};
+
 use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
 use crate::store::{
-    self, Added, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError, Values,
+    self, Added, BackedUp, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError,
+    Values,
 };
 use registry::Registry;
 use rollover::Rollover;
+
+/// 1 while the store takes no writes or cannot be reached, as of the last look; else 0.
+pub const WRITES_REFUSED: &str = "rolltop_writes_refused";
+
+/// How long the store may take to say how it is, before it counts as not answering.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// What a call of the service answers.
 pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
@@ -120,6 +131,7 @@ impl Service {
 
     /// A service over this store that knows rules by name.
     pub fn with_rules(store: Arc<dyn Store>, rules: NamedRules) -> Arc<Self> {
+        describe_gauge!(WRITES_REFUSED, "1 while the store takes no writes or cannot be reached");
         Arc::new(Self { registry: Registry::new(store.clone()), rollover: Rollover::new(store.clone()), rules, store })
     }
 
@@ -141,6 +153,11 @@ impl Service {
     /// All boards, by name.
     pub async fn boards(&self) -> Result<Vec<Arc<Board>>> {
         Ok(self.registry.refresh_all().await?)
+    }
+
+    /// The names of the boards this instance knows. No store call.
+    pub fn known_boards(&self) -> HashSet<BoardName> {
+        self.registry.known().iter().map(|board| board.name().clone()).collect()
     }
 
     /// Defines a board; `true` if it is new. The same definition again is fine, another one is a conflict.
@@ -256,9 +273,25 @@ impl Service {
         Ok(self.store.set_clock(to).await?)
     }
 
-    /// Whether this instance should be sent requests. One store call.
+    /// Whether this instance should be sent requests. One store call; updates the gauge [`WRITES_REFUSED`].
     pub async fn readiness(&self) -> Readiness {
-        Readiness { store: self.store.check().await, overdue: self.rollover.overdue() }
+        let store = self.store.check().await;
+        gauge!(WRITES_REFUSED).set(if store.is_ok() { 0.0 } else { 1.0 });
+        Readiness { store, overdue: self.rollover.overdue() }
+    }
+
+    /// Updates the gauges that say how the store is. Waits for the store for [`LOOK`] at most.
+    pub async fn observe(&self) {
+        if tokio::time::timeout(LOOK, self.readiness()).await.is_err() {
+            gauge!(WRITES_REFUSED).set(1.0);
+        }
+    }
+
+    /// Copies the store's data as it is at one instant, while reads and writes go on.
+    ///
+    /// [`StoreError::Unsupported`] if the store cannot, or is not configured to.
+    pub async fn backup(&self) -> Result<BackedUp> {
+        Ok(self.store.backup().await?)
     }
 
     /// Makes everything durable; call once, when nothing else is under way.

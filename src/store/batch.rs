@@ -2,9 +2,10 @@
 //!
 //! Amounts of the same subject and slot whose items carry no id are added up first and applied as one; so
 //! a thousand likes of one post cost one update. If a sum is refused (out of range), its items are tried singly
-//! in their order. [`Plan`] is that rule, shared by every store so that all give the same answers.
+//! in their order. A sum is exact however long the batch is: only what it comes to is in range or not, whatever it was
+//! on the way. [`Plan`] is that rule, shared by every store so that all give the same answers.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::board::{
     Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Value, Window,
@@ -28,7 +29,8 @@ pub struct Increment {
 impl Increment {
     /// An amount of COUNT and SUM as it changes the sum: a retraction subtracts it.
     pub fn signed(&self, amount: Amount) -> Amount {
-        Amount(if self.retract { -amount.0 } else { amount.0 })
+        // Only the least `i64` has no opposite; what it becomes is as far out of range.
+        Amount(if self.retract { amount.0.saturating_neg() } else { amount.0 })
     }
 }
 
@@ -84,8 +86,8 @@ pub struct Entry<'a> {
     /// When it happened, never later than the store's now: what the last-seen scheme remembers.
     pub at: Timestamp,
     pub subject: &'a Subject,
-    /// COUNT and SUM: the sum of its items, retractions subtracted; beyond ±[`EXACT_MAX`] it stands for "refused, try
-    /// them singly". 0 where [`sent`](Self::sent) says what to do.
+    /// COUNT and SUM: the sum of its items, retractions subtracted. It is exact up to ±[`EXACT_MAX`]; beyond, it stands
+    /// for "refused, try them singly". 0 where [`sent`](Self::sent) says what to do.
     pub amount: Amount,
     /// The item itself where it is not an amount to be added up: samples, and all that other metrics take.
     pub sent: Option<&'a Increment>,
@@ -120,6 +122,8 @@ impl<'a> Plan<'a> {
         // A single increment, the most frequent request of all, has nothing to be added up with.
         let is_alone = increments.size_hint().1 == Some(1);
         let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
+        // Sums that have passed what an `Amount` holds, by entry: later items may bring them back.
+        let mut wide: BTreeMap<usize, i128> = BTreeMap::new();
         for (index, increment) in increments {
             let placement = match increment.change {
                 Change::Set { .. } => board.place_sample(increment.at.unwrap_or(now), window),
@@ -148,9 +152,13 @@ impl<'a> Plan<'a> {
             if increment.id.is_none() && !is_alone && adds_up {
                 match open.entry((slot, increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
-                        let entry = &mut plan.entries[*found.get()];
-                        entry.amount = Amount(entry.amount.0.saturating_add(amount.0));
+                        let at = *found.get();
+                        let entry = &mut plan.entries[at];
                         entry.items.push(index);
+                        match entry.amount.0.checked_add(amount.0) {
+                            Some(sum) if !wide.contains_key(&at) => entry.amount = Amount(sum),
+                            _ => *wide.entry(at).or_insert(entry.amount.0.into()) += i128::from(amount.0),
+                        }
                         continue;
                     }
                     std::collections::hash_map::Entry::Vacant(place) => {
@@ -170,6 +178,9 @@ impl<'a> Plan<'a> {
                 id: increment.id.as_ref(),
                 items: vec![index],
             });
+        }
+        for (at, sum) in wide {
+            plan.entries[at].amount = Amount(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
         }
         plan
     }
@@ -229,5 +240,25 @@ mod tests {
             ]
         );
         assert_eq!(plan.rejected, [(5, Rejection::TooLate), (6, Rejection::TooEarly)]);
+    }
+
+    #[test]
+    fn a_sum_is_exact_whatever_it_is_on_the_way() {
+        let definition = Definition::new("SUM(2h, sale, amount, seller)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
+        let sum = |amounts: &[(usize, i64)]| {
+            let amounts = amounts.iter().flat_map(|(times, amount)| std::iter::repeat_n(*amount, *times));
+            let items: Vec<Increment> = amounts.map(|amount| increment("a", amount, None, None)).collect();
+            let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
+            assert_eq!((plan.entries.len(), plan.entries[0].items.len()), (1, items.len()));
+            (plan.entries[0].amount.0, plan.entries[0].is_beyond_exact())
+        };
+        assert_eq!(sum(&[(1_025, EXACT_MAX), (1_024, -EXACT_MAX)]), (EXACT_MAX, false));
+        assert_eq!(sum(&[(1_025, EXACT_MAX), (1_025, -EXACT_MAX), (1, 7)]), (7, false));
+        assert_eq!(sum(&[(3_000, -EXACT_MAX), (3_000, EXACT_MAX), (1, -7)]), (-7, false));
+        assert_eq!(sum(&[(2, i64::MIN), (2, i64::MAX)]), (-2, false));
+        assert_eq!(sum(&[(2, i64::MAX), (1, -i64::MAX), (1, 1)]), (i64::MAX, true));
+        assert_eq!(sum(&[(3_000, -EXACT_MAX)]), (i64::MIN, true));
     }
 }

@@ -40,6 +40,18 @@ pub enum StoreError {
     /// The store refuses writes: memory or disk full, or read-only after a failed write.
     #[error("the store takes no writes: {reason}")]
     ReadOnly { reason: String },
+    /// The system clock, read after a start, is further ahead of the last recorded time than a window; nothing of this
+    /// call was done.
+    #[error(
+        "the system clock reads {reading}, but {recorded} was the last time recorded; writes are taken once the clock has agreed with itself for a minute, or after a start with --trust-clock"
+    )]
+    ClockDoubted { reading: Timestamp, recorded: Timestamp, retry_after: Duration },
+    /// The store cannot do this at all; another tool can.
+    #[error("{detail}")]
+    Unsupported { detail: String },
+    /// A backup was not made; the store goes on as before.
+    #[error("the backup was not made: {detail}")]
+    BackupFailed { detail: String },
     /// What the store holds is not what this version wrote.
     #[error("the store's data is damaged: {detail}")]
     Corrupt { detail: String },
@@ -60,13 +72,14 @@ impl StoreError {
                 | StoreError::Unreachable { .. }
                 | StoreError::TimedOut { .. }
                 | StoreError::ReadOnly { .. }
+                | StoreError::ClockDoubted { .. }
         )
     }
 
     /// When a client should try again, for a transient failure.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            StoreError::Overloaded { retry_after } => Some(*retry_after),
+            StoreError::Overloaded { retry_after } | StoreError::ClockDoubted { retry_after, .. } => Some(*retry_after),
             _ if self.is_transient() => Some(Duration::from_secs(1)),
             _ => None,
         }

@@ -31,6 +31,8 @@
 //!   error.
 //! - **Once.** A (slot, subject) is subtracted exactly once, whoever steps, crashes or repeats. An increment's
 //!   id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
+//! - **Batches.** Each item of a batch takes effect as a whole, and the items in the order of their [`Plan`]. A large
+//!   batch is applied in portions: others may read and write between them.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) says that the store has it, as durably as it
 //!   was configured to.
 //! - **List.** [`boards_version`](Store::boards_version) is another whenever the list of boards is another: it changes
@@ -115,7 +117,7 @@ pub struct Page {
 pub struct Standing {
     pub frame: Frame,
     pub total: u64,
-    /// Its score in the ranking; what [`Kind::absent`](crate::board::Kind::absent)(crate::board::Kind::absent) says if it is not ranked. On an
+    /// Its score in the ranking; what [`Kind::absent`](crate::board::Kind::absent) says if it is not ranked. On an
     /// unranked board the value of its window.
     pub score: Option<Value>,
     /// `None` if it is not ranked.
@@ -257,6 +259,17 @@ pub struct AuditStep {
     pub next: Option<AuditCursor>,
 }
 
+/// A copy of the store's data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackedUp {
+    /// The directory of the copy, which can be opened as a data directory.
+    pub path: std::path::PathBuf,
+    /// How many files it has.
+    pub files: u64,
+    /// How many bytes they have together.
+    pub bytes: u64,
+}
+
 /// Boards, their slots and their rankings, kept exactly. See the [module](self) for the contract.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
@@ -327,7 +340,7 @@ pub trait Store: Send + Sync + 'static {
     /// Head, floor, slots and totals. O(slots).
     async fn status(&self, board: &Arc<Board>) -> Result<Status>;
 
-    /// Advances, then subtracts a bounded part of the oldest slot below the floor: aims at 2 ms.
+    /// Advances, then subtracts a bounded part of the oldest slot below the floor: aims at 2 ms or less.
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep>;
 
     /// Compares (and with `repair` sets right) a bounded part of the subjects, each atomically. Start with
@@ -336,6 +349,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether the store can be reached and written to.
     async fn check(&self) -> Result<()>;
+
+    /// Copies the data as it is at one instant, while reads and writes go on.
+    ///
+    /// [`StoreError::Unsupported`] if the store cannot, or is not configured to.
+    async fn backup(&self) -> Result<BackedUp>;
 
     /// Makes everything acknowledged as durable as it can be. Called once, when nothing else is under way.
     async fn close(&self) -> Result<()>;

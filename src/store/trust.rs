@@ -9,23 +9,37 @@ const ALWAYS_BELIEVED: i64 = 5_000;
 /// How long a leap must be confirmed by further readings.
 const CONFIRMATION: Duration = Duration::from_secs(60);
 
-/// Judges readings of a wall clock by a monotonic one.
+/// Judges readings of a wall clock.
 ///
-/// One wrong reading far in the future would expire everything a board holds, at once and for good. So a reading
-/// that runs ahead of the monotonic clock by more than half a window (and 5 s) is not believed until the readings
-/// have agreed with it for a minute; until then time goes on as the monotonic clock says. Small leaps are
-/// believed at once, and so is the first reading, as there is nothing to compare it with. A clock set back is
-/// followed without moving what is answered back: time stands still until it has caught up.
+/// One wrong reading far in the future would expire everything a board holds, at once and for good. So a reading that
+/// runs too far ahead of what is expected is not believed until the readings have agreed with it for a minute.
+///
+/// - While the process runs, a monotonic clock says what to expect. A reading that runs ahead of it by more than half a
+///   window (and 5 s) is doubted, and time goes on as the monotonic clock says.
+/// - After a start, the last recorded reading says what to expect, together with the time since, where that is known
+///   (the machine was not restarted meanwhile): then it is as if the process had run on.
+/// - Where the time since is not known, a reading beyond the recorded one by more than a window (and 5 s) is doubted.
+///   Time then stands still at the recorded reading, and [`is_standing`](Self::is_standing): nothing must be written.
+///
+/// A clock set back is followed without moving what is answered back: time stands still until it has caught up.
 #[derive(Clone, Debug)]
 pub struct ClockTrust {
-    /// The last believed reading, and when it was taken.
-    anchor: (Timestamp, Duration),
+    expectation: Expectation,
     /// The latest time answered.
     answered: Timestamp,
     doubt: Option<Doubt>,
 }
 
-/// A leap not believed yet.
+/// What a reading is compared with.
+#[derive(Clone, Copy, Debug)]
+enum Expectation {
+    /// The last believed reading, and when it was taken.
+    Since(Timestamp, Duration),
+    /// A reading taken an unknown time ago.
+    After(Timestamp),
+}
+
+/// A reading that is not believed yet.
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     first: Timestamp,
@@ -35,30 +49,48 @@ struct Doubt {
 impl ClockTrust {
     /// Starts with a reading that is believed, taken when the monotonic clock showed `monotonic`.
     pub fn new(reading: Timestamp, monotonic: Duration) -> Self {
-        Self { anchor: (reading, monotonic), answered: reading, doubt: None }
+        Self { expectation: Expectation::Since(reading, monotonic), answered: reading, doubt: None }
     }
 
-    /// The time to go by, given a reading of the wall clock. It never runs backward.
-    pub fn believe(&mut self, reading: Timestamp, monotonic: Duration, half_window_millis: i64) -> Timestamp {
-        let tolerance = half_window_millis.max(ALWAYS_BELIEVED);
-        let expected = after(self.anchor.0, monotonic.saturating_sub(self.anchor.1));
-        let believed = if reading <= expected.plus_millis(tolerance) || self.confirmed(reading, monotonic) {
-            self.anchor = (reading, monotonic);
-            self.doubt = None;
-            reading
-        } else {
-            expected
+    /// Starts with a reading that was recorded an unknown time ago.
+    pub fn resumed(recorded: Timestamp) -> Self {
+        Self { expectation: Expectation::After(recorded), answered: recorded, doubt: None }
+    }
+
+    /// Returns the time to go by, given a reading of the wall clock. It never runs backward.
+    pub fn believe(&mut self, reading: Timestamp, monotonic: Duration, window_millis: i64) -> Timestamp {
+        let (expected, tolerance) = match self.expectation {
+            Expectation::Since(time, at) => (after(time, monotonic.saturating_sub(at)), window_millis / 2),
+            Expectation::After(time) => (time, window_millis),
         };
+        let believed =
+            if reading <= expected.plus_millis(tolerance.max(ALWAYS_BELIEVED)) || self.confirmed(reading, monotonic) {
+                self.expectation = Expectation::Since(reading, monotonic);
+                self.doubt = None;
+                reading
+            } else {
+                expected
+            };
         self.answered = self.answered.max(believed);
         self.answered
     }
 
-    /// The first reading of the leap that is being doubted, for a warning to name.
+    /// Returns the first of the readings that are doubted, for a warning to name.
     pub fn doubted(&self) -> Option<Timestamp> {
         self.doubt.map(|doubt| doubt.first)
     }
 
-    /// Whether the readings have agreed with the leap for long enough.
+    /// Returns how long time will stand still at most, if it does: no reading was believed since the start.
+    pub fn is_standing(&self, monotonic: Duration) -> Option<Duration> {
+        match (self.expectation, self.doubt) {
+            (Expectation::After(_), Some(doubt)) => {
+                Some(CONFIRMATION.saturating_sub(monotonic.saturating_sub(doubt.since)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the readings have agreed with the doubted one for long enough.
     fn confirmed(&mut self, reading: Timestamp, monotonic: Duration) -> bool {
         let doubt = *self.doubt.get_or_insert(Doubt { first: reading, since: monotonic });
         let elapsed = monotonic.saturating_sub(doubt.since);
@@ -92,48 +124,69 @@ mod tests {
     #[test]
     fn ordinary_time_is_believed_however_rarely_it_is_read() {
         let mut trust = ClockTrust::new(t(0), s(100));
-        assert_eq!(trust.believe(t(10_000), s(110), HOUR), t(10_000));
-        assert_eq!(trust.believe(t(400 * HOUR), s(100 + 400 * 3_600), HOUR), t(400 * HOUR));
+        assert_eq!(trust.believe(t(10_000), s(110), 2 * HOUR), t(10_000));
+        assert_eq!(trust.believe(t(400 * HOUR), s(100 + 400 * 3_600), 2 * HOUR), t(400 * HOUR));
         assert_eq!(trust.doubted(), None);
     }
 
     #[test]
     fn a_leap_up_to_half_a_window_is_believed_and_never_less_than_five_seconds() {
-        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(HOUR), s(0), HOUR), t(HOUR));
-        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(HOUR + 1), s(0), HOUR), t(0));
-        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(5_000), s(0), 500), t(5_000));
-        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(5_001), s(0), 500), t(0));
+        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(HOUR), s(0), 2 * HOUR), t(HOUR));
+        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(HOUR + 1), s(0), 2 * HOUR), t(0));
+        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(5_000), s(0), 1_000), t(5_000));
+        assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(5_001), s(0), 1_000), t(0));
     }
 
     #[test]
     fn a_far_leap_is_believed_after_a_minute_of_agreement() {
         let mut trust = ClockTrust::new(t(0), s(0));
         let year = 8_760 * HOUR;
-        assert_eq!(trust.believe(t(year), s(1), HOUR), t(1_000));
+        assert_eq!(trust.believe(t(year), s(1), 2 * HOUR), t(1_000));
         assert_eq!(trust.doubted(), Some(t(year)));
-        assert_eq!(trust.believe(t(year + 59_000), s(60), HOUR), t(60_000));
-        assert_eq!(trust.believe(t(year + 60_000), s(61), HOUR), t(year + 60_000));
+        assert_eq!(trust.believe(t(year + 59_000), s(60), 2 * HOUR), t(60_000));
+        assert_eq!(trust.believe(t(year + 60_000), s(61), 2 * HOUR), t(year + 60_000));
         assert_eq!(trust.doubted(), None);
     }
 
     #[test]
     fn a_leap_that_goes_away_or_wanders_is_never_believed() {
         let mut trust = ClockTrust::new(t(0), s(0));
-        assert_eq!(trust.believe(t(1_000 * HOUR), s(1), HOUR), t(1_000));
-        assert_eq!(trust.believe(t(2_000), s(2), HOUR), t(2_000));
+        assert_eq!(trust.believe(t(1_000 * HOUR), s(1), 2 * HOUR), t(1_000));
+        assert_eq!(trust.believe(t(2_000), s(2), 2 * HOUR), t(2_000));
         assert_eq!(trust.doubted(), None);
         for second in 3..200 {
             let wild = t(second * 1_000 * HOUR);
             let seconds = second.unsigned_abs();
-            assert_eq!(trust.believe(wild, s(seconds), HOUR), t(second * 1_000));
+            assert_eq!(trust.believe(wild, s(seconds), 2 * HOUR), t(second * 1_000));
         }
     }
 
     #[test]
     fn a_clock_set_back_stands_still_and_is_followed_from_there() {
         let mut trust = ClockTrust::new(t(10 * HOUR), s(0));
-        assert_eq!(trust.believe(t(0), s(1), HOUR), t(10 * HOUR));
-        assert_eq!(trust.believe(t(9 * HOUR), s(1 + 9 * 3_600), HOUR), t(10 * HOUR));
-        assert_eq!(trust.believe(t(11 * HOUR), s(1 + 11 * 3_600), HOUR), t(11 * HOUR));
+        assert_eq!(trust.believe(t(0), s(1), 2 * HOUR), t(10 * HOUR));
+        assert_eq!(trust.believe(t(9 * HOUR), s(1 + 9 * 3_600), 2 * HOUR), t(10 * HOUR));
+        assert_eq!(trust.believe(t(11 * HOUR), s(1 + 11 * 3_600), 2 * HOUR), t(11 * HOUR));
+    }
+
+    #[test]
+    fn after_a_start_of_unknown_length_a_window_is_believed_and_more_stands_still() {
+        assert_eq!(ClockTrust::resumed(t(0)).believe(t(2 * HOUR), s(0), 2 * HOUR), t(2 * HOUR));
+        let mut trust = ClockTrust::resumed(t(0));
+        let year = 8_760 * HOUR;
+        assert_eq!(trust.believe(t(year), s(10), 2 * HOUR), t(0));
+        assert_eq!(trust.is_standing(s(10)), Some(s(60)));
+        assert_eq!(trust.believe(t(year + 59_000), s(69), 2 * HOUR), t(0));
+        assert_eq!(trust.is_standing(s(69)), Some(s(1)));
+        assert_eq!(trust.believe(t(year + 60_000), s(70), 2 * HOUR), t(year + 60_000));
+        assert_eq!(trust.is_standing(s(70)), None);
+    }
+
+    #[test]
+    fn after_a_start_a_glitch_that_passes_leaves_no_trace() {
+        let mut trust = ClockTrust::resumed(t(0));
+        assert_eq!(trust.believe(t(8_760 * HOUR), s(1), 2 * HOUR), t(0));
+        assert_eq!(trust.believe(t(HOUR), s(3), 2 * HOUR), t(HOUR));
+        assert_eq!((trust.is_standing(s(3)), trust.doubted()), (None, None));
     }
 }

@@ -19,6 +19,7 @@ pub enum Fault {
     ReadOnly,
     Backend,
     BoardChanged,
+    ClockDoubted,
 }
 
 /// What is to fail: the next calls of `add` after so many good ones, and everything else at once.
@@ -60,6 +61,11 @@ impl Switch {
                 Fault::ReadOnly => StoreError::ReadOnly { reason: "the disk is full".into() },
                 Fault::Backend => StoreError::Backend { source: "an inner secret".into() },
                 Fault::BoardChanged => StoreError::BoardChanged,
+                Fault::ClockDoubted => StoreError::ClockDoubted {
+                    reading: Timestamp::from_millis(2_000_000_000_000),
+                    recorded: Timestamp::from_millis(1_700_000_000_000),
+                    retry_after: Duration::from_secs(57),
+                },
             }),
         }
     }
@@ -128,5 +134,6 @@ reads! {
     retire_step(board: &Arc<Board>) -> RetireStep;
     audit_step(board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> AuditStep;
     check() -> ();
+    backup() -> BackedUp;
     close() -> ();
 }

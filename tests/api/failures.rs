@@ -5,13 +5,14 @@ use serde_json::json;
 use crate::failing_store::Fault;
 use crate::site::Site;
 
-const FAULTS: [(Fault, u16, &str, &str); 6] = [
+const FAULTS: [(Fault, u16, &str, &str); 7] = [
     (Fault::Unreachable, 503, "store_unreachable", "1"),
     (Fault::TimedOut, 503, "store_timeout", "1"),
     (Fault::Overloaded, 503, "overloaded", "3"),
     (Fault::ReadOnly, 503, "store_read_only", "1"),
     (Fault::Backend, 500, "internal", ""),
     (Fault::BoardChanged, 409, "board_changed", ""),
+    (Fault::ClockDoubted, 503, "clock_doubted", "57"),
 ];
 
 #[actix_web::test]
@@ -37,11 +38,20 @@ async fn a_failed_write_says_why_and_when_to_come_back() {
 
 #[actix_web::test]
 async fn a_service_whose_store_fails_is_alive_but_not_ready() {
-    let site = Site::new().await;
-    assert_eq!(site.client.get("/readyz").await.body["status"], "ready");
-    site.switch.fail(Fault::Unreachable);
-    let answer = site.client.get("/readyz").await;
-    assert_eq!(answer.refusal(), (503, "not_ready"));
-    assert!(answer.body["reasons"][0].as_str().unwrap().contains("nowhere:1"), "{answer:?}");
-    assert_eq!(site.client.get("/healthz").await.body["status"], "ok");
+    for (fault, reason) in [
+        (Fault::Unreachable, "nowhere:1"),
+        (Fault::ReadOnly, "the store takes no writes: the disk is full"),
+        (
+            Fault::ClockDoubted,
+            "the system clock reads 2033-05-18T03:33:20Z, but 2023-11-14T22:13:20Z was the last time",
+        ),
+    ] {
+        let site = Site::new().await;
+        assert_eq!(site.client.get("/readyz").await.body["status"], "ready");
+        site.switch.fail(fault);
+        let answer = site.client.get("/readyz").await;
+        assert_eq!(answer.refusal(), (503, "not_ready"));
+        assert!(answer.body["reasons"][0].as_str().unwrap().contains(reason), "{answer:?}");
+        assert_eq!(site.client.get("/healthz").await.body["status"], "ok");
+    }
 }

@@ -4,6 +4,7 @@ mod client;
 mod failing_store;
 mod site;
 
+mod backup;
 mod boards;
 mod document;
 mod evaluate;

@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
+use crate::failing_store::Fault;
 use crate::site::Site;
 
 #[actix_web::test]
@@ -29,6 +30,44 @@ async fn metrics_count_requests_and_increments() {
     assert!(!metrics.text.contains("nope"), "a label with a client's value:\n{}", metrics.text);
     let without = Site::with(|options| options.metrics = None).await;
     assert_eq!(without.client.get("/metrics").await.refusal(), (404, "not_found"));
+}
+
+/// The store is looked at for each answer of `/metrics`, so the gauges need no other call before it. Other tests of this
+/// process share the recorder and may come in between: what is looked for is seen at some time.
+#[actix_web::test]
+async fn metrics_say_whether_the_store_takes_writes() {
+    let site = Site::new().await;
+    let shows = async |line: &str| {
+        for _ in 0..100 {
+            let metrics = site.client.get("/metrics").await.text;
+            if metrics.lines().any(|shown| shown == line) {
+                return true;
+            }
+        }
+        false
+    };
+    assert!(shows("rolltop_writes_refused 0").await);
+    assert!(shows("rolltop_clock_doubted 0").await);
+    site.switch.fail(Fault::ReadOnly);
+    assert!(shows("rolltop_writes_refused 1").await);
+}
+
+#[actix_web::test]
+async fn the_series_of_a_board_go_with_it() {
+    let site = Site::new().await;
+    let shown = async |board: &str| {
+        let metrics = site.client.get("/metrics").await.text;
+        metrics.lines().filter(|line| line.contains(&format!("board=\"{board}\""))).count()
+    };
+    for board in ["stays", "goes"] {
+        site.client.define(board, "COUNT(3h, like, post)", "1h").await;
+        site.client.count(board, &["a"]).await;
+        assert_eq!(site.client.post(&format!("/v1/boards/{board}/rollover"), json!({})).await.status, 200);
+        assert!(shown(board).await >= 3, "{board}");
+    }
+    assert!(site.client.delete("/v1/boards/goes").await.status < 300);
+    assert_eq!(shown("goes").await, 0);
+    assert!(shown("stays").await >= 3);
 }
 
 #[actix_web::test]

@@ -1,5 +1,6 @@
 //! A service of one's own for each test.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use actix_web::web::Data;
@@ -8,8 +9,8 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rolltop::board::Timestamp;
 use rolltop::http::{self, HttpOptions, HttpState};
 use rolltop::service::{NamedRules, RuleName, Service};
-use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
-use rolltop::store::{ClockMode, Limits, Store};
+use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
+use rolltop::store::{ClockMode, Store};
 
 use crate::client::Client;
 use crate::failing_store::{Failing, Switch};
@@ -41,14 +42,24 @@ impl Site {
     }
 
     async fn with_rules_and(rules: &[(&str, &str)], change: impl FnOnce(&mut HttpOptions)) -> Site {
+        Self::build(rules, change, Pace::default(), |_| ()).await
+    }
+
+    /// With backups, and checkpoints of the store at this pace.
+    pub async fn with_backups(pace: Pace, backup_dir: &Path) -> Site {
+        Self::build(&[], |_| (), pace, |options| options.backup_dir = Some(backup_dir.to_owned())).await
+    }
+
+    async fn build(
+        rules: &[(&str, &str)],
+        change: impl FnOnce(&mut HttpOptions),
+        pace: Pace,
+        change_store: impl FnOnce(&mut EmbeddedOptions),
+    ) -> Site {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let clock = ClockMode::Simulated(Timestamp::parse(START).expect("a time"));
-        let inner = Embedded::open(EmbeddedOptions {
-            path: folder.path().to_owned(),
-            clock,
-            durability: Durability::Off,
-            limits: Limits::default(),
-        });
+        let mut opening = opening(folder.path());
+        change_store(&mut opening);
+        let inner = Embedded::open_at_pace(opening, pace);
         let switch = Arc::new(Switch::default());
         let inner = inner.await.expect("a store");
         let store: Arc<dyn Store> = Arc::new(Failing { inner, switch: switch.clone() });
@@ -58,6 +69,14 @@ impl Site {
             |(name, rule): &(&str, &str)| (RuleName::parse(name).expect("a name"), rule.parse().expect("a rule"));
         let service = Service::with_rules(store.clone(), NamedRules::new(rules.iter().map(named)));
         Site { client: serve(service, options), switch, store, _folder: folder }
+    }
+
+    /// Over the data that is in this directory.
+    pub async fn over(folder: tempfile::TempDir, path: &Path) -> Site {
+        let inner = Embedded::open(opening(path)).await.expect("a store");
+        let switch = Arc::new(Switch::default());
+        let store: Arc<dyn Store> = Arc::new(Failing { inner, switch: switch.clone() });
+        Site { client: serve(Service::new(store.clone()), options()), switch, store, _folder: folder }
     }
 
     /// Another instance over the same store, which knows of its boards only what the store tells.
@@ -72,6 +91,12 @@ impl Site {
         assert_eq!(answer.status, 201, "{answer:?}");
         site
     }
+}
+
+/// How the store in this directory is opened.
+fn opening(path: &Path) -> EmbeddedOptions {
+    let clock = ClockMode::Simulated(Timestamp::parse(START).expect("a time"));
+    EmbeddedOptions { durability: Durability::Off, ..EmbeddedOptions::new(path, clock) }
 }
 
 fn options() -> HttpOptions {

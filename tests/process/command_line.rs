@@ -45,6 +45,9 @@ fn settings_agree_between_flag_environment_and_file() {
     };
     assert!(listening(&[], None).contains("127.0.0.1:1111"));
     assert!(listening(&[], Some("127.0.0.1:2222")).contains("127.0.0.1:2222"));
+    for trust in ["--trust-clock", "--trust-clock=false"] {
+        assert!(listening(&["--backup-dir", "b", trust], None).contains("127.0.0.1:1111"));
+    }
     assert!(listening(&["--listen", "127.0.0.1:3333"], Some("127.0.0.1:2222")).contains("127.0.0.1:3333"));
 }
 
@@ -113,10 +116,10 @@ async fn a_board_that_does_not_fit_what_is_stored_stops_the_start() {
 #[tokio::test(flavor = "multi_thread")]
 async fn either_store_tells_how_its_writes_gather() {
     let server = RedisServer::start(&Engine::available()[0]);
-    let embedded = ["rolltop_journal_group_writes_bucket", "rolltop_store_calls_total{call=\"commit\",outcome=\"ok\"}"];
+    let embedded = ["rolltop_log_group_writes_bucket", "rolltop_store_calls_total{call=\"append\",outcome=\"ok\"}"];
     let redis = ["rolltop_combine_items_bucket", "rolltop_store_calls_total{call=\"write\",outcome=\"ok\"}"];
     for (store, counted, depth) in [
-        ("embedded", embedded, "rolltop_journal_waiting_bytes"),
+        ("embedded", embedded, "rolltop_log_waiting_bytes"),
         (server.url().as_str(), redis, "rolltop_combine_waiting_items"),
     ] {
         let folder = tempfile::tempdir().unwrap();

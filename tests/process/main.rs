@@ -3,9 +3,16 @@
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
+mod clocks;
 mod command_line;
 mod crash;
+mod data;
+mod disks;
+mod expiring;
+mod harness;
 mod instances;
+mod kills;
+mod limits;
 mod metrics;
 mod replaying;
 mod retiring;

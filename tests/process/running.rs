@@ -20,7 +20,10 @@ pub struct Running {
 
 /// A command with an environment and a folder of its own, so that no setting of the developer's leaks in.
 pub fn program(folder: &Path) -> Command {
-    let mut command = Command::new(PROGRAM);
+    alone(Command::new(PROGRAM), folder)
+}
+
+fn alone(mut command: Command, folder: &Path) -> Command {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("ROLLTOP_") {
             command.env_remove(name);
@@ -30,16 +33,36 @@ pub fn program(folder: &Path) -> Command {
     command
 }
 
+/// `rolltop serve` on a free port, with these arguments besides.
+pub fn serve(folder: &Path, args: &[&str]) -> Command {
+    let mut command = program(folder);
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
+    command
+}
+
+/// The same in a process that a shell has prepared, say by `ulimit -n 512`.
+pub fn serve_after(shell: &str, folder: &Path, args: &[&str]) -> Command {
+    let mut command = alone(Command::new("sh"), folder);
+    command.args(["-c", &format!("{shell} && exec \"$@\""), "sh", PROGRAM, "serve", "--listen", "127.0.0.1:0"]);
+    command.args(args);
+    command
+}
+
 impl Running {
     /// Starts `rolltop serve` with these arguments besides `--listen`; waits until it says where it listens.
     pub fn start(folder: &Path, args: &[&str]) -> Running {
+        Running::launch(serve(folder, args))
+    }
+
+    /// Starts a command of [`serve`] or [`serve_after`]; waits until it says where it listens.
+    pub fn launch(command: Command) -> Running {
+        Running::try_launch(command).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The same; why it did not start, if it did not within half a minute.
+    pub fn try_launch(mut command: Command) -> Result<Running, String> {
         let client = client();
-        let mut child = program(folder)
-            .args(["serve", "--listen", "127.0.0.1:0"])
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
         let stdout = BufReader::new(child.stdout.take().expect("piped"));
         let (found, base) = mpsc::channel();
         std::thread::spawn(move || {
@@ -49,14 +72,28 @@ impl Running {
                 }
             }
         });
-        let base = match base.recv_timeout(Duration::from_secs(30)) {
-            Ok(base) => base,
+        match base.recv_timeout(Duration::from_secs(30)) {
+            Ok(base) => Ok(Running { child, base, client }),
             Err(_) => {
                 let _ = child.kill();
-                panic!("{PROGRAM} serve {args:?} did not say where it listens");
+                Err(format!("{command:?} did not say where it listens: {:?}", child.wait()))
             }
-        };
-        Running { child, base, client }
+        }
+    }
+
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// `127.0.0.1:port`.
+    pub fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child")
     }
 
     /// Kills it at once.

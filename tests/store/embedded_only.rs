@@ -1,14 +1,19 @@
-//! What only the embedded store promises: durability, locking, damage.
+//! What only the embedded store promises: durability, locking, damage, files.
 
+mod batches;
+mod damage;
+mod restarts;
+
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
-use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions};
-use rolltop::store::{
-    Batch, ClockMode, Defined, Increment, Limits, Outcome, Reach, Rejection, Result, Store, StoreError,
-};
+use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
+use rolltop::store::{Batch, ClockMode, Defined, Increment, Outcome, Reach, Rejection, Result, Store, StoreError};
 
 use crate::given::Units;
 
@@ -28,7 +33,7 @@ fn name(text: &str) -> BoardName {
 
 fn options(path: &Path, durability: Durability) -> EmbeddedOptions {
     let clock = ClockMode::Simulated(t(START));
-    EmbeddedOptions { path: path.to_owned(), clock, durability, limits: Limits::default() }
+    EmbeddedOptions { durability, ..EmbeddedOptions::new(path, clock) }
 }
 
 async fn open(path: &Path) -> Result<Arc<Embedded>> {
@@ -61,39 +66,86 @@ async fn readable(store: &Embedded, board: &Arc<Board>) -> String {
     text + &format!("{:?}", store.status(board).await.unwrap().slots)
 }
 
-/// The files of a data directory, each by its path in it; without the zeros to which the log is allocated ahead.
-fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    // The watermark first: a raised one must not meet a log that was read before.
-    let mark = fs::read(folder.join("watermark")).ok().map(|bytes| ("watermark".into(), bytes));
-    let mut found: Vec<_> = mark.into_iter().collect();
-    let mut folders = vec![folder.join("database")];
-    while let Some(inner) = folders.pop() {
-        for entry in fs::read_dir(inner).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else {
-                let mut bytes = fs::read(&path).unwrap();
-                // By pages: byte by byte, 64 MiB take a while without optimisation.
-                while bytes.len() > 4096 && bytes.ends_with(&[0; 4096]) {
-                    bytes.truncate(bytes.len() - 4096);
-                }
-                while bytes.len() > 1 && bytes.ends_with(&[0]) && path.extension().is_some_and(|e| e == "jnl") {
-                    bytes.pop();
-                }
-                found.push((path.strip_prefix(folder).unwrap().to_owned(), bytes));
-            }
-        }
-    }
-    found
+/// Small segments, and checkpoints of whatever the log says anything of.
+fn eager() -> Pace {
+    let tick = Duration::from_millis(1);
+    Pace { log_bytes: 1, segment_bytes: 16 << 10, age: Duration::ZERO, tick, ..Pace::default() }
 }
 
-fn write_contents(contents: &[(PathBuf, Vec<u8>)]) -> tempfile::TempDir {
+async fn open_eager(path: &Path) -> Arc<Embedded> {
+    Embedded::open_at_pace(options(path, Durability::EverySecond), eager()).await.unwrap()
+}
+
+/// Waits until it holds.
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < Duration::from_secs(30), "not within 30 s: {what}");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// The manifest of a data directory.
+fn manifest(folder: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(folder.join("MANIFEST")).unwrap();
+    serde_json::from_str(text.split_once('\n').unwrap().1).unwrap()
+}
+
+/// The files of sealed ids that the manifest names for the first board.
+fn named_ids(folder: &Path) -> usize {
+    manifest(folder)["boards"][0]["ids"].as_array().map_or(0, Vec::len)
+}
+
+/// The names in a directory of a data directory.
+fn names(folder: &Path, directory: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder.join(directory)).unwrap();
+    let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+type Contents = BTreeMap<PathBuf, Vec<u8>>;
+
+/// The files of a data directory, each by its path in it; without the zeros to which segments are allocated ahead.
+fn contents(folder: &Path) -> Contents {
+    loop {
+        // What one manifest names stays as long as that is the manifest; others may go at any moment.
+        let manifest = fs::read(folder.join("MANIFEST")).unwrap();
+        let mut found = BTreeMap::new();
+        for directory in ["log", "checkpoints", "ids"] {
+            for name in names(folder, directory) {
+                let path = Path::new(directory).join(name);
+                match fs::read(folder.join(&path)) {
+                    Ok(bytes) if directory == "log" => drop(found.insert(path, without_zeros(bytes))),
+                    Ok(bytes) => drop(found.insert(path, bytes)),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::NotFound),
+                }
+            }
+        }
+        if fs::read(folder.join("MANIFEST")).unwrap() == manifest {
+            found.insert("MANIFEST".into(), manifest);
+            return found;
+        }
+    }
+}
+
+fn without_zeros(mut bytes: Vec<u8>) -> Vec<u8> {
+    // By pages: byte by byte, 32 MiB take a while without optimisation.
+    while bytes.ends_with(&[0; 4_096]) {
+        bytes.truncate(bytes.len() - 4_096);
+    }
+    // The last frame may end with some that belong to it.
+    bytes.resize((bytes.len() + 64).next_multiple_of(8), 0);
+    bytes
+}
+
+fn write_contents(contents: &Contents) -> tempfile::TempDir {
     let to = tempfile::tempdir().unwrap();
+    for directory in ["log", "checkpoints", "ids"] {
+        fs::create_dir(to.path().join(directory)).unwrap();
+    }
     for (path, bytes) in contents {
-        let path = to.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
+        fs::write(to.path().join(path), bytes).unwrap();
     }
     to
 }
@@ -226,83 +278,21 @@ async fn a_removed_board_stays_removed_and_a_new_one_of_its_name_is_empty() {
     assert_eq!(store.count(&board, &subject("a"), Reach::Slots(24)).await.unwrap().units(), 1);
 }
 
-/// Opens a damaged copy. Sound means: everything acknowledged is there. `None` stands for a clear error.
-async fn open_damaged(folder: &Path, expected: &str) -> Option<()> {
-    match open(folder).await {
-        Ok(store) => {
-            let board = store.board(&name("b")).await.unwrap().expect("the board is lost, silently");
-            assert_eq!(readable(&store, &board).await, expected, "something is lost, silently");
-            store.close().await.unwrap();
-            Some(())
+#[tokio::test]
+async fn a_folder_of_an_older_layout_is_refused_and_left_alone() {
+    for old in ["database", "watermark"] {
+        let folder = tempfile::tempdir().unwrap();
+        match old {
+            "database" => fs::create_dir(folder.path().join(old)).unwrap(),
+            file => fs::write(folder.path().join(file), b"8").unwrap(),
         }
-        Err(StoreError::Corrupt { detail }) => {
-            assert!(detail.contains(&folder.display().to_string()) && detail.contains("backup"), "{detail}");
-            None
-        }
-        Err(other) => panic!("not a clear error: {other:?}"),
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn damage_is_an_error_or_harmless_and_never_silent() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(options(folder.path(), Durability::EverySecond)).await.unwrap();
-    let board = define(&store, "b", "COUNT(24h, like, post)", "1h").await;
-    for round in 0..30 {
-        let likes = (0..20).map(|i| increment(&format!("post-{}", i * round % 37), 1 + i, None, None)).collect();
-        add(&store, &board, likes).await;
-    }
-    let expected = readable(&store, &board).await;
-    store.close().await.unwrap();
-    drop(store);
-
-    let sound = contents(folder.path());
-    let (mut noticed, mut harmless) = (0, 0);
-    for (index, (path, bytes)) in sound.iter().enumerate() {
-        let positions = if path.extension().is_some_and(|e| e == "jnl") { 60 } else { 12 };
-        for at in (0..bytes.len()).step_by((bytes.len() / positions).max(1)) {
-            let mut flipped = bytes.clone();
-            flipped[at] ^= 1 << (at % 8);
-            let mut zeroed = bytes.clone();
-            zeroed[at..].fill(0);
-            for damaged in [flipped, bytes[..at].to_vec(), zeroed] {
-                let mut copy = sound.clone();
-                copy[index].1 = damaged;
-                match open_damaged(write_contents(&copy).path(), &expected).await {
-                    Some(()) => harmless += 1,
-                    None => noticed += 1,
-                }
+        match open(folder.path()).await {
+            Err(StoreError::Setup { detail }) => {
+                assert!(detail.contains(&folder.path().display().to_string()), "{detail}");
+                assert!(detail.contains("version") && detail.contains("--data-dir"), "{detail}");
             }
+            other => panic!("{other:?}"),
         }
+        assert!(folder.path().join(old).exists() && !folder.path().join("MANIFEST").exists());
     }
-    assert!(noticed > 50, "{noticed} noticed, {harmless} harmless");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_loss_can_be_accepted_by_deleting_the_watermark() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Embedded::open(options(folder.path(), Durability::Always)).await.unwrap();
-    let board = define(&store, "b", "COUNT(24h, like, post)", "1h").await;
-    for _ in 0..20 {
-        add(&store, &board, vec![increment("a", 1, None, None)]).await;
-    }
-    store.close().await.unwrap();
-    drop(store);
-    let contents = contents(folder.path());
-    let (log, bytes) = contents.iter().find(|(path, _)| path.extension().is_some_and(|e| e == "jnl")).unwrap();
-    fs::write(folder.path().join(log), &bytes[..bytes.len() - 200]).unwrap();
-    let detail = match open(folder.path()).await {
-        Err(StoreError::Corrupt { detail }) => detail,
-        other => panic!("{other:?}"),
-    };
-    assert!(detail.contains("reached 22") && detail.contains("watermark"), "{detail}");
-    fs::remove_file(folder.path().join("watermark")).unwrap();
-    let store = open(folder.path()).await.unwrap();
-    let count = store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units();
-    assert!((1..20).contains(&count), "{count:?}");
-    add(&store, &board, vec![increment("a", 1, None, None)]).await;
-    store.close().await.unwrap();
-    drop(store);
-    let store = open(folder.path()).await.unwrap();
-    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units(), count + 1);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rolltop::board::{Board, Definition, Tally, Timestamp, Value};
-use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
+use rolltop::store::embedded::{Embedded, EmbeddedOptions, Pace};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
     AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, Reach, RetireStep, Store,
@@ -25,15 +25,15 @@ pub const START: &str = "2026-01-01T09:30:00Z";
 pub enum Kind {
     Oracle,
     Embedded,
-    /// Folds its journal all the time, where it usually takes 30 s.
-    EmbeddedFolding,
+    /// Checkpoints whatever it has written, all the time.
+    EmbeddedCheckpointing,
     Redis(Engine),
 }
 
 impl Kind {
     /// Every store but the oracle: Redis once for each engine there is.
     pub fn stores() -> Vec<Kind> {
-        [Kind::Embedded, Kind::EmbeddedFolding]
+        [Kind::Embedded, Kind::EmbeddedCheckpointing]
             .into_iter()
             .chain(Engine::available().into_iter().map(Kind::Redis))
             .collect()
@@ -43,7 +43,7 @@ impl Kind {
 /// Where a store lives: empty at first, and its own.
 pub enum Home {
     Oracle,
-    Embedded { folder: TempDir, pace: Pace },
+    Embedded { name: &'static str, folder: TempDir, pace: Pace },
     Redis { name: &'static str, url: String, prefix: String },
 }
 
@@ -51,8 +51,12 @@ impl Home {
     pub fn new(kind: Kind) -> Home {
         match kind {
             Kind::Oracle => Home::Oracle,
-            Kind::Embedded => Home::embedded(Pace::default()),
-            Kind::EmbeddedFolding => Home::embedded(Pace { every: Duration::MAX, bytes: 100 }),
+            Kind::Embedded => Home::Embedded { name: "embedded", folder: Home::folder(), pace: Pace::default() },
+            Kind::EmbeddedCheckpointing => {
+                let tick = Duration::from_millis(1);
+                let pace = Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() };
+                Home::Embedded { name: "embedded-checkpointing", folder: Home::folder(), pace }
+            }
             Kind::Redis(engine) => {
                 static PREFIXES: AtomicU64 = AtomicU64::new(0);
                 let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
@@ -61,15 +65,14 @@ impl Home {
         }
     }
 
-    fn embedded(pace: Pace) -> Home {
-        Home::Embedded { folder: tempfile::tempdir().expect("a temporary folder"), pace }
+    fn folder() -> TempDir {
+        tempfile::tempdir().expect("a temporary folder")
     }
 
     pub fn name(&self) -> &'static str {
         match self {
             Home::Oracle => "oracle",
-            Home::Embedded { .. } => "embedded",
-            Home::Redis { name, .. } => name,
+            Home::Embedded { name, .. } | Home::Redis { name, .. } => name,
         }
     }
 
@@ -83,9 +86,9 @@ impl Home {
         let limits = Limits::default();
         match self {
             Home::Oracle => Arc::new(Oracle::new(clock)),
-            Home::Embedded { folder, pace } => {
+            Home::Embedded { folder, pace, .. } => {
                 let path = folder.path().join("data");
-                let options = EmbeddedOptions { path, clock, durability: Durability::EverySecond, limits };
+                let options = EmbeddedOptions { limits, ..EmbeddedOptions::new(path, clock) };
                 Embedded::open_at_pace(options, *pace).await.expect("an embedded store")
             }
             Home::Redis { url, prefix, .. } => {

@@ -54,9 +54,13 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
 
 /// NDJSON requests for these subjects, one increment each, which says this besides its subject.
 fn ndjson_requests(board: &str, numbers: &[u32], says: &str) -> Arc<[Bytes]> {
+    ndjson_requests_named(board, numbers, says, subjects::name)
+}
+
+fn ndjson_requests_named(board: &str, numbers: &[u32], says: &str, name: impl Fn(u32) -> String) -> Arc<[Bytes]> {
     let path = format!("/v1/boards/{board}/increments");
     let request = |chunk: &[u32]| {
-        let line = |number: &u32| format!("{{\"subject\":\"{}\",{says}}}\n", subjects::name(*number));
+        let line = |number: &u32| format!("{{\"subject\":\"{}\",{says}}}\n", name(*number));
         let body: String = chunk.iter().map(line).collect();
         wire::request("POST", &path, "application/x-ndjson", body.as_bytes())
     };
@@ -72,6 +76,11 @@ pub async fn seed(server: &Server, board: &str, subjects: u32) -> anyhow::Result
 pub async fn seed_with(server: &Server, board: &str, subjects: u32, says: &str) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..subjects).collect();
     load(&server.address, Protocol::Http, ndjson_requests(board, &numbers, says)).run_once().await
+}
+
+/// The load that counts 1 for each of these subjects.
+pub fn counting(server: &Server, board: &str, numbers: &[u32], name: impl Fn(u32) -> String) -> Load {
+    load(&server.address, Protocol::Http, ndjson_requests_named(board, numbers, LIKE, name))
 }
 
 fn load(address: &str, protocol: Protocol, requests: Arc<[Bytes]>) -> Load {

@@ -127,6 +127,13 @@ impl Running {
 }
 
 impl Measured {
+    /// Adds what was measured at another time.
+    pub fn extend(&mut self, other: Measured) {
+        self.took += other.took;
+        self.micros.extend(other.micros);
+        self.micros.sort_unstable();
+    }
+
     /// Requests a second.
     pub fn rate(&self) -> f64 {
         self.micros.len() as f64 / self.took.as_secs_f64().max(0.001)
@@ -196,5 +203,8 @@ mod tests {
         assert_eq!((measured.millis_at(0.5), measured.millis_at(0.99), measured.millis_at(1.0)), (50.0, 99.0, 100.0));
         assert_eq!(measured.rate(), 50.5);
         assert_eq!(Measured::default().millis_at(0.5), 0.0);
+        let mut both = Measured { took: Duration::from_secs(1), micros: vec![2, 9] };
+        both.extend(Measured { took: Duration::from_secs(2), micros: vec![1, 5, 7] });
+        assert_eq!((both.took, &both.micros[..]), (Duration::from_secs(3), &[1, 2, 5, 7, 9][..]));
     }
 }

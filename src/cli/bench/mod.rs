@@ -1,6 +1,6 @@
 //! `rolltop bench`: what the numbers of `docs/performance.md` are measured with.
 //!
-//! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B A B), and
+//! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B B A), and
 //! reports medians and ratios: absolute rates say more about the machine than about the program. This process only
 //! generates load; all servers are processes of their own (`process`), started for the scenario and stopped after
 //! it.
@@ -9,6 +9,7 @@ mod baseline;
 mod expire;
 mod fanout;
 mod feature;
+mod growth;
 mod ingest;
 mod load;
 mod page;
@@ -17,8 +18,10 @@ mod report;
 mod retire;
 mod single;
 mod subjects;
+mod usage;
 mod wire;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
@@ -33,8 +36,14 @@ pub struct BenchArgs {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Scenario {
     /// One increment a request, against a bare JSON echo; on Redis also against a handler that sends HINCRBY and
-    /// ZINCRBY for each request.
-    Single(Setting),
+    /// ZINCRBY for each request. With `--against` also against another rolltop program, in nine rounds at least.
+    Single {
+        #[command(flatten)]
+        setting: Setting,
+        /// Another rolltop program to measure in turns with this one.
+        #[arg(long, value_name = "PROGRAM")]
+        against: Option<PathBuf>,
+    },
     /// Increments in NDJSON; on Redis against raw pipelines of HINCRBY and ZINCRBY.
     Ingest(Setting),
     /// The top 50 of a large board, against a bare JSON echo.
@@ -47,7 +56,10 @@ enum Scenario {
     Feature(Setting),
     /// How long a slot of 200,000 subjects takes to retire, by metric.
     Expire(Setting),
-    /// All of them.
+    /// A board that grows to millions of subjects on the embedded store: rates, waiting, memory, disk, a restart; with
+    /// `--against` the same of another rolltop program.
+    Growth(growth::GrowthSetting),
+    /// All of them but `growth`.
     All(Setting),
     /// The baseline that echoes JSON.
     #[command(hide = true)]
@@ -111,18 +123,19 @@ pub async fn run(args: BenchArgs) -> anyhow::Result<()> {
 
 async fn measure(scenario: Scenario) -> anyhow::Result<()> {
     match scenario {
-        Scenario::Single(setting) => single::run(&setting).await,
+        Scenario::Single { setting, against } => single::run(&setting, against.as_deref()).await,
         Scenario::Ingest(setting) => ingest::run(&setting).await,
         Scenario::Page(setting) => page::run(&setting).await,
         Scenario::Retire(setting) => retire::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
+        Scenario::Growth(setting) => growth::run(&setting).await,
         Scenario::All(setting) => {
             if setting.store.contains("://") {
                 bail!("each scenario needs an empty store: with a URL run them one by one");
             }
-            single::run(&setting).await?;
+            single::run(&setting, None).await?;
             ingest::run(&setting).await?;
             page::run(&setting).await?;
             retire::run(&setting).await?;

@@ -1,7 +1,7 @@
 //! The servers of a benchmark: processes that stop when they are dropped.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,13 @@ use anyhow::{Context, bail};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::usage::Usage;
 use super::wire::{self, Connection, Protocol};
 
-/// How long a server may take to answer for the first time.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a server may take to answer for the first time: one with millions of subjects has to load them.
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Where the embedded store keeps its data, below the server's folder.
+const DATA: &str = "data";
 
 /// A server on a free port of this machine.
 pub struct Server {
@@ -21,66 +24,94 @@ pub struct Server {
     pub address: String,
     /// Where it writes, removed with it.
     folder: PathBuf,
+    program: PathBuf,
+    args: Vec<String>,
 }
 
 impl Server {
     /// Starts rolltop on an empty store; `redis` is the URL of its Redis, without one it is embedded.
     pub async fn rolltop(redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["serve", "--store", redis.unwrap_or("embedded"), "--data-dir", "data"]).env("RUST_LOG", "warn");
-        if let Some(time) = simulated {
-            command.args(["--clock", &format!("simulated={time}")]);
+        Self::rolltop_of(&std::env::current_exe()?, redis, simulated).await
+    }
+
+    /// The same with the rolltop of this file.
+    pub async fn rolltop_of(program: &Path, redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
+        let mut args = vec!["serve", "--store", redis.unwrap_or("embedded"), "--data-dir", DATA];
+        let clock = simulated.map(|time| format!("simulated={time}"));
+        if let Some(clock) = &clock {
+            args.extend(["--clock", clock]);
         }
-        Self::start(command, |address| vec!["--listen".into(), address]).await
+        // It runs in a folder of its own.
+        Self::start(&std::path::absolute(program)?, &args, |address| vec!["--listen".into(), address]).await
     }
 
     /// Starts the baseline that echoes JSON.
     pub async fn echo() -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "serve-echo"]);
-        Self::start(command, |address| vec!["--listen".into(), address]).await
+        let args = ["bench", "serve-echo"];
+        Self::start(&std::env::current_exe()?, &args, |address| vec!["--listen".into(), address]).await
     }
 
     /// Starts the baseline that sends two commands to Redis for each request.
     pub async fn plain(redis: &str) -> anyhow::Result<Self> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "serve-plain", "--redis", redis]);
-        Self::start(command, |address| vec!["--listen".into(), address]).await
+        let args = ["bench", "serve-plain", "--redis", redis];
+        Self::start(&std::env::current_exe()?, &args, |address| vec!["--listen".into(), address]).await
     }
 
     async fn redis() -> anyhow::Result<Self> {
-        let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"]);
+        let args = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"];
         let port = |address: String| address.rsplit(':').next().unwrap_or_default().to_owned();
-        Self::start(command, |address| vec!["--port".into(), port(address)]).await
+        Self::start(Path::new("redis-server"), &args, |address| vec!["--port".into(), port(address)]).await
     }
 
-    async fn start(mut command: Command, listen: impl Fn(String) -> Vec<String>) -> anyhow::Result<Self> {
+    async fn start(program: &Path, args: &[&str], listen: impl Fn(String) -> Vec<String>) -> anyhow::Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let address = format!("127.0.0.1:{port}");
         let folder = std::env::temp_dir().join(format!("rolltop-bench-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
-        let output = std::fs::File::create(folder.join("output"))?;
-        let program = command.get_program().to_string_lossy().into_owned();
-        let child = command
-            .args(listen(address.clone()))
-            .current_dir(&folder)
-            .stdin(Stdio::null())
-            .stdout(output.try_clone()?)
-            .stderr(output)
-            .spawn()
-            .with_context(|| format!("cannot start {program}"))?;
-        let mut server = Self { child, address, folder };
+        let program = program.to_owned();
+        let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).chain(listen(address.clone())).collect();
+        let child = spawn(&program, &args, &folder)?;
+        let mut server = Self { child, address, folder, program, args };
+        server.wait_for_listener().await?;
+        Ok(server)
+    }
+
+    async fn wait_for_listener(&mut self) -> anyhow::Result<()> {
         let begun = Instant::now();
-        while tokio::net::TcpStream::connect(&server.address).await.is_err() {
-            let ended = server.child.try_wait()?;
-            if ended.is_some() || begun.elapsed() > PATIENCE {
-                let output = std::fs::read_to_string(server.folder.join("output")).unwrap_or_default();
-                bail!("{program} did not start ({ended:?}): {}", output.trim());
-            }
+        while tokio::net::TcpStream::connect(&self.address).await.is_err() {
+            self.ensure_starts(begun)?;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        Ok(server)
+        Ok(())
+    }
+
+    /// Fails if it has ended, or takes too long to start.
+    fn ensure_starts(&mut self, begun: Instant) -> anyhow::Result<()> {
+        let ended = self.child.try_wait()?;
+        if ended.is_some() || begun.elapsed() > PATIENCE {
+            let output = std::fs::read_to_string(self.folder.join("output")).unwrap_or_default();
+            bail!("{} did not start ({ended:?}): {}", self.program.display(), output.trim());
+        }
+        Ok(())
+    }
+
+    /// Kills it and starts it again on what it has written; answers how long it took to be ready.
+    pub async fn restart(&mut self) -> anyhow::Result<Duration> {
+        self.child.kill()?;
+        self.child.wait()?;
+        let begun = Instant::now();
+        self.child = spawn(&self.program, &self.args, &self.folder)?;
+        // It may listen long before it answers.
+        while self.call::<Value>("GET", "/readyz", Value::Null).await.is_err() {
+            self.ensure_starts(begun)?;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(begun.elapsed())
+    }
+
+    /// What it uses of the machine.
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        Usage::of(self.child.id(), &self.folder.join(DATA))
     }
 
     /// One call of the API, for setting up and looking on.
@@ -109,6 +140,19 @@ impl Server {
         let definition = serde_json::json!({"metric": metric, "slot": slot, "ranked": ranked});
         self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
+}
+
+fn spawn(program: &Path, args: &[String], folder: &Path) -> anyhow::Result<Child> {
+    let output = std::fs::File::create(folder.join("output"))?;
+    Command::new(program)
+        .args(args)
+        .env("RUST_LOG", "warn")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))
 }
 
 impl Drop for Server {

@@ -52,23 +52,37 @@ impl Side {
         });
     }
 
+    /// The median ratio of its rate to another's. Turns at about the same time are compared with each other: what
+    /// disturbs one disturbs both.
+    pub fn ratio_to(&self, base: &Side) -> f64 {
+        median(self.turns.iter().zip(&base.turns).map(|(turn, base)| turn.rate / base.rate))
+    }
+
     fn median(&self, of: impl Fn(&Turn) -> f64) -> f64 {
         median(self.turns.iter().map(of))
     }
 }
 
 impl Table {
-    /// Gives each side its turns, one after the other, after a short one that does not count.
+    /// Gives each side its turns, one after the other, after a short one that does not count. A round goes there and
+    /// back, with half a turn each way, so that no side has the better place in it.
     pub async fn measure(&mut self, setting: &Setting, redis: &mut Option<Redis>) -> anyhow::Result<()> {
         for side in &self.sides {
             side.load.run_for(Duration::from_secs(1)).await?;
         }
+        let sides = self.sides.len();
         for _ in 0..setting.rounds {
-            for side in &mut self.sides {
+            let mut turns = vec![(Measured::default(), None); sides];
+            for at in (0..sides).chain((0..sides).rev()) {
                 let before = cpu(redis).await?;
-                let measured = side.load.run_for(setting.turn()).await?;
+                let half = self.sides[at].load.run_for(setting.turn() / 2).await?;
                 let after = cpu(redis).await?;
-                side.add(&measured, before.zip(after).map(|(before, after)| after - before));
+                let (turn, redis_seconds) = &mut turns[at];
+                turn.extend(half);
+                *redis_seconds = before.zip(after).map(|(before, after)| redis_seconds.unwrap_or(0.0) + after - before);
+            }
+            for (side, (turn, redis_seconds)) in self.sides.iter_mut().zip(turns) {
+                side.add(&turn, redis_seconds);
             }
         }
         Ok(())
@@ -89,8 +103,7 @@ impl fmt::Display for Table {
         writeln!(f, "  {:<34}{unit:>14}{:>8}{:>10}{:>10}{:>14}", "", "ratio", "p50 ms", "p99 ms", "Redis CPU µs")?;
         let Some(first) = self.sides.first() else { return Ok(()) };
         for side in &self.sides {
-            // Turns at about the same time are compared with each other: what disturbs one disturbs both.
-            let ratio = median(side.turns.iter().zip(&first.turns).map(|(turn, base)| turn.rate / base.rate));
+            let ratio = side.ratio_to(first);
             write!(f, "  {:<34}{:>14.0}{ratio:>8.2}", side.name, side.median(|turn| turn.rate))?;
             write!(f, "{:>10.2}{:>10.2}", side.median(|turn| turn.p50), side.median(|turn| turn.p99))?;
             match side.turns.iter().map(|turn| turn.redis_micros).collect::<Option<Vec<_>>>() {
@@ -99,6 +112,46 @@ impl fmt::Display for Table {
             }
         }
         Ok(())
+    }
+}
+
+/// One thing that was measured.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    pub name: String,
+    /// NaN where it could not be measured.
+    pub value: f64,
+}
+
+/// The same things measured of one program, or of two: ours and another.
+pub struct Comparison {
+    pub title: String,
+    pub columns: Vec<Vec<Figure>>,
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n{}", self.title)?;
+        let Some((ours, others)) = self.columns.split_first() else { return Ok(()) };
+        write!(f, "  {:<40}{:>14}", "", "rolltop")?;
+        writeln!(f, "{}", if others.is_empty() { String::new() } else { format!("{:>14}{:>8}", "other", "ratio") })?;
+        for (at, figure) in ours.iter().enumerate() {
+            write!(f, "  {:<40}{:>14}", figure.name, shown(figure.value))?;
+            for other in others.iter().filter_map(|other| other.get(at)) {
+                write!(f, "{:>14}{:>8}", shown(other.value), shown(figure.value / other.value))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Large numbers whole, small ones with two digits after the point, and a dash for none.
+fn shown(value: f64) -> String {
+    match value {
+        _ if value.is_nan() => "-".to_owned(),
+        _ if value.abs() >= 1_000.0 => format!("{value:.0}"),
+        _ => format!("{value:.2}"),
     }
 }
 
@@ -130,6 +183,20 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0].into_iter()), 2.5);
         assert_eq!(median(std::iter::empty()), 0.0);
+    }
+
+    #[test]
+    fn comparisons_show_one_program_or_two() {
+        let column = |values: [f64; 2]| {
+            let figure = |(name, value): (&str, f64)| Figure { name: name.to_owned(), value };
+            ["a rate, /s", "a time, ms"].into_iter().zip(values).map(figure).collect::<Vec<_>>()
+        };
+        let shown = |columns| {
+            let text = Comparison { title: "t".into(), columns }.to_string();
+            text.lines().last().unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(vec![column([5e5, 0.5])]), ["a", "time,", "ms", "0.50"]);
+        assert_eq!(shown(vec![column([5e5, 0.5]), column([1e6, 2.0])]), ["a", "time,", "ms", "0.50", "2.00", "0.25"]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(super) fn problem(code: Code) -> Problem {
         .with("board", "hot-posts")
         .with("keys", vec!["slot"])
         .with("existing", board()),
+        Code::Unsupported => says("no directory for backups is configured; set backup_dir (--backup-dir)"),
         Code::BoardChanged => says("the board was removed or defined anew meanwhile"),
         Code::SamplesUnsupported => says(
             "board 'users-per-device' counts the values of COUNT_DISTINCT(30d, login, device_id, user_id), which no \
@@ -94,6 +95,15 @@ pub(super) fn problem(code: Code) -> Problem {
         )
         .retry_after(second),
         Code::StoreReadOnly => says("the store takes no writes: the disk is full").retry_after(second),
+        Code::ClockDoubted => says(
+            "the system clock reads 2036-01-02T00:00:00Z, but 2026-01-02T00:00:00Z was the last time recorded; writes \
+             are taken once the clock has agreed with itself for a minute, or after a start with --trust-clock",
+        )
+        .retry_after(Duration::from_secs(57)),
+        Code::BackupFailed => says(
+            "the backup was not made: in /var/backups/rolltop: cannot create 20261121T040000000Z: Permission \
+             denied (os error 13)",
+        ),
         Code::NotReady => says("the rollover of board 'hot-posts' is overdue")
             .with("reasons", vec!["the rollover of board 'hot-posts' is overdue"])
             .retry_after(second),

@@ -24,8 +24,8 @@ use super::codes::Code;
 use super::problem::PROBLEM_JSON;
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples, subjects,
-    values, welcome, windows,
+    backup, boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples,
+    subjects, values, welcome, windows,
 };
 
 pub(super) use bodies::{ClockBody, DefinitionBody, EventsBody, IncrementsBody, LookupBody, SamplesBody};
@@ -45,7 +45,7 @@ pub(super) use schemas::{
         events::add, increments::add, samples::put, rankings::page, rankings::lookup, subjects::standing,
         windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
-        rollover::all, clock::get, clock::put, operations::health, operations::readiness, operations::metrics,
+        rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome,
     ),
     components(schemas(bodies::ProblemBody)),

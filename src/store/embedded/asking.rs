@@ -15,7 +15,7 @@ pub(super) fn read(board: &Board, tables: &Tables, ask: &Ask) -> Result<Reading>
         Some(time) => looking_back(board, tables, ask.reach, time)?,
         None => newest(board, tables, ask.reach)?,
     };
-    let tallies = tables.holdings.tallies(ask.subject.as_str(), window.floor.millis(), window.head.millis());
+    let tallies = tables.holdings.tallies(ask.subject.as_str().into(), window.floor.millis(), window.head.millis());
     let capped = reading::capped_from(tables, &ask.subject, window.floor);
     let mut frame = tables.frame();
     frame.window = window;
@@ -84,12 +84,13 @@ pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32
     let floor = tables.window.floor.millis();
     let frame = tables.frame();
     let capped = reading::capped_from(tables, subject, tables.window.floor);
-    let sightings = tables.holdings.sightings(subject.as_str()).filter(|_| tables.holdings.rule.kind == Kind::Distinct);
+    let sightings =
+        tables.holdings.sightings(subject.as_str().into()).filter(|_| tables.holdings.rule.kind == Kind::Distinct);
     let Some(sightings) = sightings else { return Values { frame, total: 0, items: Vec::new(), capped } };
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     let live = sightings.newest(offset).take_while(|moment| moment.at >= floor);
     let item =
-        |moment: &super::timeline::Moment| (Counted::from_stored(&*moment.value), Timestamp::from_millis(moment.at));
+        |moment: super::sightings::Moment<'_>| (Counted::from_stored(moment.value), Timestamp::from_millis(moment.at));
     Values {
         frame,
         total: sightings.count_from(false, floor) as u64,

@@ -6,11 +6,11 @@
 use super::holdings::Holdings;
 use super::ranking::{Entry, Texts};
 use super::tables::Tables;
-use crate::board::Subject;
+use crate::board::{Kind, Subject};
 use crate::store::{AuditCursor, AuditStep, Difference};
 
-/// Subjects of one step: well below a millisecond.
-const STEP: usize = 1_000;
+/// The work of one step, in subjects with some slices each: well below a millisecond. A sketch counts as one.
+const STEP: usize = 400;
 
 /// Where an audit goes on.
 enum Position {
@@ -52,7 +52,7 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
         Position::FirstEntry => entries(holdings, 0, repair, &mut step),
         Position::Entry(score, subject) => {
             // No id: it only has to sort right after the entry of this score and subject.
-            let place = holdings.ranking.place_after(score, &subject, &holdings.slab);
+            let place = holdings.ranking.place_after(score, &subject, &holdings.subjects);
             entries(holdings, place, repair, &mut step)
         }
     }
@@ -62,60 +62,71 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
 
 fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
     let rule = holdings.rule;
-    let to = holdings.slab.end().min(from.saturating_add(STEP as u32));
-    for id in from..to {
-        let Some(record) = holdings.slab.get(id) else { continue };
-        let (key, absent) = (record.key, rule.absent());
-        if record.slices.is_empty() && key == absent {
+    let (mut next, mut work) = (from, 0);
+    while let Some(id) = holdings.subjects.next_from(next) {
+        if work >= STEP {
+            return format!("record {id}");
+        }
+        next = id + 1;
+        let Some(record) = holdings.subjects.get(id) else { continue };
+        let (key, len, absent) = (record.key, record.len(), rule.absent());
+        work += match rule.kind {
+            Kind::Sketch => 1 + len,
+            _ => 1 + len / 16,
+        };
+        if len == 0 && key == absent {
             continue;
         }
         step.checked += 1;
         let computed = holdings.computed_key(id);
-        let entry = Entry::new(key, &record.text, id);
-        let ranked = holdings.ranking.contains(entry, &holdings.slab);
+        let entry = Entry::new(key, holdings.subjects.text(id), id);
+        let ranked = holdings.ranking.contains(entry, &holdings.subjects);
         if key == computed && ranked == (key != absent) {
             continue;
         }
         step.differences.push(Difference {
-            subject: Subject::from_stored(&*record.text),
+            subject: Subject::from_stored(holdings.subjects.text(id)),
             score: rule.value(if ranked { key } else { absent }),
             slots: rule.value(computed),
         });
         if repair {
-            holdings.ranking.remove(entry, &holdings.slab);
+            holdings.ranking.remove(entry, &holdings.subjects);
             if computed != absent {
-                holdings.ranking.insert(entry.with_score(computed), &holdings.slab);
+                holdings.ranking.insert(entry.with_score(computed), &holdings.subjects);
             }
-            if let Some((record, extra)) = holdings.slab.both_mut(id) {
+            if let Some(record) = holdings.subjects.get_mut(id) {
                 record.key = computed;
-                if let Some(extra) = extra {
-                    extra.settle(&record.slices);
-                }
             }
+            holdings.subjects.settle(id);
             step.repaired += 1;
         }
     }
-    if to < holdings.slab.end() { format!("record {to}") } else { "entries".to_owned() }
+    "entries".to_owned()
 }
 
 fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut AuditStep) -> Option<String> {
     let rule = holdings.rule;
     let found: Vec<Entry> = holdings.ranking.ascending(place).take(STEP).collect();
     for entry in &found {
-        let record = holdings.slab.get(entry.id);
+        let record = holdings.subjects.get(entry.id);
         if record.is_some_and(|record| record.key == entry.score) {
             continue;
         }
         step.checked += 1;
         step.differences.push(Difference {
-            subject: Subject::from_stored(record.map_or("(unknown)", |record| &record.text)),
+            subject: Subject::from_stored(if record.is_some() {
+                holdings.subjects.text(entry.id)
+            } else {
+                "(unknown)"
+            }),
             score: rule.value(entry.score),
             slots: rule.value(holdings.computed_key(entry.id)),
         });
         if repair {
-            step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.slab));
+            step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.subjects));
         }
     }
     let last = found.last().filter(|_| found.len() == STEP)?;
-    Some(format!("entry {} {}", last.score, holdings.slab.text(last.id)))
+    let score = last.score;
+    Some(format!("entry {score} {}", holdings.subjects.text(last.id)))
 }

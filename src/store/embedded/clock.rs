@@ -1,55 +1,245 @@
-//! The store's clock: this process's, or one set from outside.
+//! The store's clock: this process's system clock, or a simulated one that is set from outside.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
 
+use super::storage::manifest::ClockRecord as StoredRecord;
 use crate::board::Timestamp;
+use crate::store::ClockTrust;
+
+/// A believed reading of the system clock, with what tells later how much time has passed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClockRecord {
+    /// The system clock, in milliseconds.
+    pub wall: i64,
+    /// Milliseconds since the machine started, sleep included.
+    pub uptime: i64,
+    /// Identifies the start of the machine; 0 where it is not known.
+    pub boot: u128,
+}
+
+impl ClockRecord {
+    /// Returns the time that has passed since this record, if the machine was not restarted meanwhile.
+    fn elapsed(self, now: Machine) -> Option<Duration> {
+        let since = now.uptime.checked_sub(self.uptime).and_then(|millis| u64::try_from(millis).ok())?;
+        (self.boot == now.boot && now.boot != 0).then(|| Duration::from_millis(since))
+    }
+}
+
+impl From<ClockRecord> for StoredRecord {
+    fn from(record: ClockRecord) -> Self {
+        let uptime_millis = u64::try_from(record.uptime).unwrap_or(0);
+        Self { wall_millis: record.wall, boot_id: format!("{:032x}", record.boot), uptime_millis }
+    }
+}
+
+impl From<&StoredRecord> for ClockRecord {
+    fn from(record: &StoredRecord) -> Self {
+        let uptime = i64::try_from(record.uptime_millis).unwrap_or(i64::MAX);
+        Self { wall: record.wall_millis, uptime, boot: u128::from_str_radix(&record.boot_id, 16).unwrap_or(0) }
+    }
+}
+
+/// Which start of the machine this is, and how long ago it was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    boot: u128,
+    uptime: i64,
+}
+
+impl Machine {
+    /// Reads it from the system. Without a boot id (only Linux has one) no time is ever known to have passed.
+    pub(super) fn read() -> Self {
+        Self { boot: boot_id(), uptime: uptime() }
+    }
+}
+
+fn boot_id() -> u128 {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    u128::from_str_radix(&text.trim().replace('-', ""), 16).unwrap_or(0)
+}
+
+fn uptime() -> i64 {
+    let time = clock_gettime(ClockId::Boottime);
+    time.tv_sec.saturating_mul(1_000).saturating_add(time.tv_nsec / 1_000_000)
+}
+
+/// How long a machine may have been off without its clock being doubted by the store itself, in milliseconds.
+const LONG_REST: i64 = 7 * 86_400_000;
+/// How long after a restart of the machine no reading is recorded.
+const SETTLING: Duration = Duration::from_secs(60);
 
 /// The store's clock.
 #[derive(Debug)]
 pub(super) enum Clock {
-    System {
-        started: Instant,
-    },
+    System(SystemClock),
     /// Held for a copy or a comparison, and while the change is handed to the journal; never across an await.
     Simulated(Mutex<Timestamp>),
+}
+
+/// The system clock, and what it is judged by.
+#[derive(Debug)]
+pub(super) struct SystemClock {
+    opened: Instant,
+    machine: Machine,
+    start: Start,
+    /// Judges readings for the store itself: what is recorded, and when a new board begins.
+    trust: Mutex<ClockTrust>,
+}
+
+/// What is known about time when a store is opened.
+#[derive(Clone, Copy, Debug)]
+enum Start {
+    /// Nothing to compare with, or the configuration says to believe the clock.
+    Believed,
+    /// The machine has run on since the last record, which says what the clock should have read at opening.
+    Expected(Timestamp),
+    /// The last record is of an unknown time ago.
+    Recorded(Timestamp),
 }
 
 /// One look at the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
-    /// The wall clock and, to judge it by, the time since the store was opened.
+    /// The system clock and, to judge it by, the time since the store was opened.
     System { wall: Timestamp, monotonic: Duration },
     /// Always believed.
     Simulated(Timestamp),
 }
 
 impl Clock {
-    pub(super) fn system() -> Self {
-        Clock::System { started: Instant::now() }
+    /// The system clock of a store whose last record is `record`. With `trusted` its first reading is believed.
+    pub(super) fn system(record: Option<ClockRecord>, trusted: bool, machine: Machine) -> Self {
+        let start = match record.filter(|_| !trusted) {
+            None => Start::Believed,
+            Some(record) => match record.elapsed(machine) {
+                Some(elapsed) => {
+                    let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+                    Start::Expected(Timestamp::from_millis(record.wall).plus_millis(elapsed))
+                }
+                None => Start::Recorded(Timestamp::from_millis(record.wall)),
+            },
+        };
+        let trust = match start {
+            Start::Believed => ClockTrust::new(wall_clock(), Duration::ZERO),
+            Start::Expected(time) => ClockTrust::new(time, Duration::ZERO),
+            // The store's own time expires nothing, so it is judged less strictly than that of boards.
+            Start::Recorded(time) if wall_clock() <= time.plus_millis(LONG_REST) => {
+                ClockTrust::new(wall_clock(), Duration::ZERO)
+            }
+            Start::Recorded(time) => ClockTrust::resumed(time),
+        };
+        Clock::System(SystemClock { opened: Instant::now(), machine, start, trust: Mutex::new(trust) })
+    }
+
+    /// Whether boards may be doubting the clock since the start.
+    pub(super) fn may_be_doubted(&self) -> bool {
+        // Doubt ends after a minute of agreement, or when the readings are as expected.
+        matches!(self, Clock::System(clock) if matches!(clock.start, Start::Recorded(_)))
+    }
+
+    /// Whether the store itself doubts the system clock now.
+    pub(super) fn is_doubted(&self) -> bool {
+        let Clock::System(clock) = self else { return false };
+        let mut trust = clock.trust.lock();
+        trust.believe(wall_clock(), clock.opened.elapsed(), 0);
+        trust.doubted().is_some()
     }
 
     pub(super) fn read(&self) -> Reading {
         match self {
-            Clock::System { started } => Reading::System { wall: wall_clock(), monotonic: started.elapsed() },
+            Clock::System(clock) => Reading::System { wall: wall_clock(), monotonic: clock.opened.elapsed() },
             Clock::Simulated(now) => Reading::Simulated(*now.lock()),
         }
     }
-}
 
-impl Reading {
-    /// What the clock shows, believed or not.
-    pub(super) fn shown(self) -> Timestamp {
+    /// Returns the store's time: the reading, or what is believed instead.
+    pub(super) fn now(&self) -> Timestamp {
         match self {
-            Reading::System { wall, .. } => wall,
-            Reading::Simulated(now) => now,
+            Clock::System(clock) => clock.trust.lock().believe(wall_clock(), clock.opened.elapsed(), 0),
+            Clock::Simulated(now) => *now.lock(),
         }
+    }
+
+    /// Returns the judge of a board that is defined now.
+    pub(super) fn trust_of_new_board(&self) -> Option<ClockTrust> {
+        let Clock::System(clock) = self else { return None };
+        Some(clock.trust.lock().clone())
+    }
+
+    /// Returns the judge of a board that was read from the disk and has reached `reached`; `None`:
+    /// its first reading is believed.
+    pub(super) fn trust_of_board(&self, reached: Timestamp) -> Option<ClockTrust> {
+        let Clock::System(clock) = self else { return None };
+        match clock.start {
+            Start::Believed => None,
+            Start::Expected(time) => Some(ClockTrust::new(time.max(reached), Duration::ZERO)),
+            Start::Recorded(time) => Some(ClockTrust::resumed(time.max(reached))),
+        }
+    }
+
+    /// Returns what a simulated clock reads.
+    pub(super) fn simulated(&self) -> Option<Timestamp> {
+        match self {
+            Clock::System(_) => None,
+            Clock::Simulated(now) => Some(*now.lock()),
+        }
+    }
+
+    /// Returns a record of the store's time, unless its readings are doubted at present. `None` on a simulated clock.
+    pub(super) fn record(&self) -> Option<ClockRecord> {
+        let Clock::System(clock) = self else { return None };
+        let now = self.now();
+        let doubted = clock.trust.lock().doubted().is_some();
+        // After a restart of the machine nothing says whether the first readings are right.
+        let settling = matches!(clock.start, Start::Recorded(_)) && clock.opened.elapsed() < SETTLING;
+        let uptime = uptime();
+        (!doubted && !settling).then(|| ClockRecord { wall: now.millis(), uptime, boot: clock.machine.boot })
     }
 }
 
 fn wall_clock() -> Timestamp {
-    // Before 1970 only a broken clock is; the epoch then stands for "long ago".
+    // Only a broken clock reads a time before 1970; the epoch then stands for "long ago".
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod starting;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_is_known_to_have_passed_only_within_one_boot() {
+        let record = ClockRecord { wall: 5_000, uptime: 1_000, boot: 7 };
+        assert_eq!(record.elapsed(Machine { boot: 7, uptime: 3_500 }), Some(Duration::from_millis(2_500)));
+        assert_eq!(record.elapsed(Machine { boot: 8, uptime: 3_500 }), None);
+        assert_eq!(record.elapsed(Machine { boot: 7, uptime: 500 }), None);
+        assert_eq!(ClockRecord { boot: 0, ..record }.elapsed(Machine { boot: 0, uptime: 3_500 }), None);
+    }
+
+    #[test]
+    fn the_first_reading_is_judged_by_the_last_record() {
+        let now = wall_clock();
+        let ahead = |hours: i64| now.plus_millis(-hours * 3_600_000);
+        let judged = |wall: Timestamp, boot, uptime, trusted| {
+            let record = ClockRecord { wall: wall.millis(), uptime: 0, boot };
+            let clock = Clock::system(Some(record), trusted, Machine { boot: 7, uptime });
+            let mut trust = clock.trust_of_board(Timestamp::EPOCH)?;
+            let believed = trust.believe(now, Duration::ZERO, 3_600_000);
+            Some((believed == now, trust.is_standing(Duration::ZERO).is_some()))
+        };
+        // Two hours are known to have passed, so a reading two hours later is no surprise.
+        assert_eq!(judged(ahead(2), 7, 7_200_000, false), Some((true, false)));
+        // Nothing has passed, so it is: time goes on from the record.
+        assert_eq!(judged(ahead(2), 7, 0, false), Some((false, false)));
+        // After a restart of the machine two hours are more than the window of one.
+        assert_eq!(judged(ahead(2), 8, 0, false), Some((false, true)));
+        assert_eq!(judged(ahead(1), 8, 0, false), Some((true, false)));
+        assert_eq!(judged(ahead(2), 8, 0, true), None);
+    }
 }

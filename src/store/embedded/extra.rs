@@ -1,105 +1,325 @@
 //! What some metrics keep of a subject beside one number per slot.
 //!
-//! Sums and extremes are one number per slot, which their slices hold; boards of them have none of this.
+//! Sums and extremes are one number per slot, which slices hold; boards of them have none of this.
 
-use super::record::Slice;
+use super::merging::Sketches;
+use super::pool::{NONE, Pool, Unit, class_of};
+use super::rule::Rule;
 use super::sightings::Sightings;
-use crate::board::{Amount, Kind, Sketch, Tally};
+use super::slab::Column;
+use crate::board::Kind;
 
-/// The part of a subject's record that its slices do not hold.
+/// What a board's metric keeps beside slices, by the ids of subjects.
 #[derive(Debug)]
-pub(super) enum Extra {
-    Means(Box<Means>),
+pub(super) enum Extras {
+    /// COUNT, SUM, MIN and MAX.
+    Nothing,
+    Means(Means),
+    Sketches {
+        column: Column<Box<Sketches>>,
+        ranked: bool,
+    },
+    Sightings(Column<Box<Sightings>>),
+}
+
+/// What is left of a subject that was released or emptied, if dropping it takes a while: to be dropped elsewhere.
+#[derive(Debug)]
+pub(super) enum Garbage {
     Sketches(Box<Sketches>),
     Sightings(Box<Sightings>),
 }
 
-/// AVG: how often was measured, slice by slice, and what all slices add up to, so that no write looks at them all.
+/// AVG: how often was measured, slice by slice and in all. 24 bytes a subject, and 8 for each slice if there are several.
 #[derive(Debug, Default)]
 pub(super) struct Means {
-    /// Of the slice at the same index, which holds the sum.
-    pub counts: Vec<i64>,
-    /// On a ranked board, as `count`.
+    totals: Column<Mean>,
+    /// Counts of subjects that have several slices, in the order of the slices.
+    counts: Pool<i64>,
+}
+
+/// What all slices of a subject add up to, so that no write looks at them all.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mean {
     pub sum: i64,
+    /// Of a subject with one slice that slice's count.
     pub count: i64,
+    /// The counts, if there are several slices.
+    more: u32,
 }
 
-/// APPROX_COUNT_DISTINCT: a sketch for each slice, which holds no number of its own.
-#[derive(Debug, Default)]
-pub(super) struct Sketches {
-    pub by_slice: Vec<Sketch>,
-    /// All of them merged, on a ranked board: whether a mark changes the score is a look at one register.
-    pub merged: Sketch,
-}
+impl Means {
+    /// What all slices add up to, as of the last [`settle`](Self::settle) and what was told since.
+    pub(super) fn total(&self, id: u32) -> Option<&Mean> {
+        self.totals.get(id)
+    }
 
-impl Extra {
-    /// What a new subject of a board has; `None` where slices hold everything.
-    pub(super) fn of(kind: Kind) -> Option<Self> {
-        match kind {
-            Kind::Sum | Kind::Min | Kind::Max => None,
-            Kind::Mean => Some(Extra::Means(Box::default())),
-            Kind::Sketch => Some(Extra::Sketches(Box::default())),
-            Kind::Distinct => Some(Extra::Sightings(Box::default())),
+    /// The count of a slice, one of `len`.
+    pub(super) fn count(&self, id: u32, at: usize, len: usize) -> i64 {
+        match self.totals.get(id) {
+            Some(mean) if len > 1 => self.counts.get(mean.more, len).get(at).copied().unwrap_or_default(),
+            Some(mean) => mean.count,
+            None => 0,
         }
     }
 
-    /// A slice was made at this index.
-    pub(super) fn opened(&mut self, at: usize) {
+    /// Sets the count of a slice, one of `len`, of which the sum has changed by so much.
+    pub(super) fn set(&mut self, id: u32, at: usize, len: usize, count: i64, sum_change: i64) {
+        let Some(mean) = self.totals.get_mut(id) else { return };
+        mean.sum += sum_change;
+        if len > 1 {
+            if let Some(held) = self.counts.get_mut(mean.more, len).get_mut(at) {
+                mean.count += count - std::mem::replace(held, count);
+            }
+        } else {
+            mean.count = count;
+        }
+    }
+
+    /// A slice was made at this index, of now `len`.
+    fn opened(&mut self, id: u32, at: usize, len: usize) {
+        if len == 1 {
+            return self.totals.set(id, Mean { sum: 0, count: 0, more: NONE });
+        }
+        let Some(mean) = self.totals.get_mut(id) else { return };
+        let more = if len == 2 {
+            let Some(more) = self.counts.allocate(len) else { return };
+            self.counts.get_mut(more, len)[0] = mean.count;
+            more
+        } else {
+            resized(&mut self.counts, mean.more, len - 1, len)
+        };
+        mean.more = more;
+        let counts = self.counts.get_mut(more, len);
+        counts.copy_within(at..len - 1, at + 1);
+        counts[at] = 0;
+    }
+
+    /// The slice at this index, which held `amount`, is gone; `len` are left.
+    fn closed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
+        if len == 0 {
+            self.totals.take(id);
+            return;
+        }
+        let Some(mean) = self.totals.get_mut(id) else { return };
+        let counts = self.counts.get_mut(mean.more, len + 1);
+        mean.sum -= amount;
+        mean.count -= counts[at];
+        counts.copy_within(at + 1.., at);
+        if len == 1 {
+            mean.count = counts[0];
+            self.counts.free(mean.more, len + 1);
+            mean.more = NONE;
+        } else {
+            mean.more = resized(&mut self.counts, mean.more, len + 1, len);
+        }
+    }
+
+    /// Adds up all slices' counts, of `len`, and takes their sum. O(slices).
+    fn settle(&mut self, id: u32, len: usize, sum: i64) {
+        let Some(mean) = self.totals.get_mut(id) else { return };
+        mean.sum = sum;
+        if len > 1 {
+            mean.count = self.counts.get(mean.more, len).iter().sum();
+        }
+    }
+
+    fn release(&mut self, id: u32, len: usize) {
+        if let Some(mean) = self.totals.take(id).filter(|_| len > 1) {
+            self.counts.free(mean.more, len);
+        }
+    }
+
+    fn compact(&mut self, id: u32, len: usize) {
+        if let Some(mean) = self.totals.get_mut(id).filter(|_| len > 1)
+            && let Some(moved) = self.counts.moved(mean.more, len)
+        {
+            mean.more = moved;
+        }
+    }
+}
+
+/// Gives a piece of so many units another number of them, moving it if that is of another size class.
+pub(super) fn resized<U: Unit>(pool: &mut Pool<U>, piece: u32, old: usize, new: usize) -> u32 {
+    if class_of(old) == class_of(new) {
+        return piece;
+    }
+    // Room was made sure of before anything changed.
+    pool.replace(piece, old, new).unwrap_or(piece)
+}
+
+impl Garbage {
+    /// Whether dropping it takes so long that it is to be done elsewhere.
+    pub(super) fn is_large(&self) -> bool {
         match self {
-            Extra::Means(means) => means.counts.insert(at, 0),
-            Extra::Sketches(sketches) => sketches.by_slice.insert(at, Sketch::default()),
-            Extra::Sightings(_) => {}
+            Garbage::Sketches(sketches) => sketches.is_large(),
+            Garbage::Sightings(sightings) => sightings.len() > 256,
+        }
+    }
+}
+
+impl Extras {
+    pub(super) fn new(rule: Rule) -> Self {
+        match rule.kind {
+            Kind::Sum | Kind::Min | Kind::Max => Extras::Nothing,
+            Kind::Mean => Extras::Means(Means::default()),
+            Kind::Sketch => Extras::Sketches { column: Column::default(), ranked: rule.ranked },
+            Kind::Distinct => Extras::Sightings(Column::default()),
         }
     }
 
-    /// The slice at this index, which held `amount`, is gone. What is cached of all sketches waits for
+    /// Whether there is room for a piece of any size, where pieces are needed.
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Extras::Means(means) => means.counts.has_room(),
+            _ => true,
+        }
+    }
+
+    /// A subject is there, and has no slice.
+    pub(super) fn began(&mut self, id: u32) {
+        match self {
+            Extras::Nothing | Extras::Means(_) => {}
+            Extras::Sketches { column, .. } => column.set(id, Box::default()),
+            Extras::Sightings(column) => column.set(id, Box::default()),
+        }
+    }
+
+    pub(super) fn means(&self) -> Option<&Means> {
+        if let Extras::Means(means) = self { Some(means) } else { None }
+    }
+
+    pub(super) fn means_mut(&mut self) -> Option<&mut Means> {
+        if let Extras::Means(means) = self { Some(means) } else { None }
+    }
+
+    pub(super) fn sketches(&self, id: u32) -> Option<&Sketches> {
+        if let Extras::Sketches { column, .. } = self { column.get(id).map(|sketches| &**sketches) } else { None }
+    }
+
+    pub(super) fn sketches_mut(&mut self, id: u32) -> Option<&mut Sketches> {
+        if let Extras::Sketches { column, .. } = self {
+            column.get_mut(id).map(|sketches| &mut **sketches)
+        } else {
+            None
+        }
+    }
+
+    pub(super) fn sightings(&self, id: u32) -> Option<&Sightings> {
+        if let Extras::Sightings(column) = self { column.get(id).map(|sightings| &**sightings) } else { None }
+    }
+
+    pub(super) fn sightings_mut(&mut self, id: u32) -> Option<&mut Sightings> {
+        if let Extras::Sightings(column) = self { column.get_mut(id).map(|sightings| &mut **sightings) } else { None }
+    }
+
+    /// A slice was made at this index, of now `len`.
+    pub(super) fn opened(&mut self, id: u32, at: usize, len: usize) {
+        match self {
+            Extras::Means(means) => means.opened(id, at, len),
+            Extras::Sketches { column, ranked } => {
+                if let Some(sketches) = column.get_mut(id) {
+                    sketches.insert(at, *ranked);
+                }
+            }
+            Extras::Nothing | Extras::Sightings(_) => {}
+        }
+    }
+
+    /// The slice at this index, which held `amount`, is gone; `len` are left. What is cached of all sketches waits for
     /// [`settle`](Self::settle).
-    pub(super) fn closed(&mut self, at: usize, amount: i64) {
+    pub(super) fn closed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         match self {
-            Extra::Means(means) => {
-                means.sum -= amount;
-                means.count -= means.counts.remove(at);
+            Extras::Means(means) => means.closed(id, at, len, amount),
+            Extras::Sketches { column, .. } => {
+                if let Some(sketches) = column.get_mut(id) {
+                    sketches.remove(at);
+                }
             }
-            Extra::Sketches(sketches) => drop(sketches.by_slice.remove(at)),
-            Extra::Sightings(_) => {}
+            Extras::Nothing | Extras::Sightings(_) => {}
         }
     }
 
-    /// Computes anew what is cached of all slices. O(slices), and of sketches O(slices x registers).
-    pub(super) fn settle(&mut self, slices: &[Slice]) {
+    /// Computes what is cached of all slices, of which there are `len` with this sum. O(slices), and of sketches
+    /// O(slices x registers).
+    pub(super) fn settle(&mut self, id: u32, len: usize, sum: i64) {
         match self {
-            Extra::Means(means) => {
-                means.sum = slices.iter().map(|slice| slice.amount).sum();
-                means.count = means.counts.iter().sum();
+            Extras::Means(means) => means.settle(id, len, sum),
+            Extras::Sketches { column, .. } => {
+                if let Some(sketches) = column.get_mut(id) {
+                    sketches.settle();
+                }
             }
-            Extra::Sketches(sketches) => sketches.merged = merged(&sketches.by_slice),
-            Extra::Sightings(_) => {}
+            Extras::Nothing | Extras::Sightings(_) => {}
         }
     }
 
-    /// Whether there is nothing beside the slices.
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether a subject has nothing beside slices.
+    pub(super) fn is_empty(&self, id: u32) -> bool {
+        self.sightings(id).is_none_or(Sightings::is_empty)
+    }
+
+    /// Takes away all that a subject has, which had `len` slices.
+    pub(super) fn release(&mut self, id: u32, len: usize) -> Option<Garbage> {
         match self {
-            Extra::Means(_) | Extra::Sketches(_) => true,
-            Extra::Sightings(sightings) => sightings.is_empty(),
+            Extras::Nothing => None,
+            Extras::Means(means) => {
+                means.release(id, len);
+                None
+            }
+            Extras::Sketches { column, .. } => column.take(id).map(Garbage::Sketches),
+            Extras::Sightings(column) => column.take(id).map(Garbage::Sightings),
         }
     }
-}
 
-/// The sketch of all.
-pub(super) fn merged(sketches: &[Sketch]) -> Sketch {
-    let Some((first, rest)) = sketches.split_first() else { return Sketch::default() };
-    let mut merged = first.clone();
-    rest.iter().for_each(|sketch| merged.merge(sketch));
-    merged
-}
+    /// The chunk of this id holds no subject any more.
+    pub(super) fn free_chunk(&mut self, id: u32) {
+        match self {
+            Extras::Nothing => {}
+            Extras::Means(means) => means.totals.free_chunk(id),
+            Extras::Sketches { column, .. } => column.free_chunk(id),
+            Extras::Sightings(column) => column.free_chunk(id),
+        }
+    }
 
-/// What a slice, the one at this index, says.
-pub(super) fn tally(kind: Kind, slice: &Slice, at: usize, extra: Option<&Extra>) -> Tally {
-    match extra {
-        Some(Extra::Means(means)) => Tally::Mean { sum: Amount(slice.amount), count: means.counts[at] },
-        Some(Extra::Sketches(sketches)) => Tally::Sketch(sketches.by_slice[at].clone()),
-        _ if matches!(kind, Kind::Min | Kind::Max) => Tally::Extreme(Amount(slice.amount)),
-        _ => Tally::Sum(Amount(slice.amount)),
+    /// What one id had another now has.
+    pub(super) fn rename(&mut self, from: u32, to: u32) {
+        fn rename<T>(column: &mut Column<T>, from: u32, to: u32) {
+            if let Some(held) = column.take(from) {
+                column.set(to, held);
+            }
+        }
+        match self {
+            Extras::Nothing => {}
+            Extras::Means(means) => rename(&mut means.totals, from, to),
+            Extras::Sketches { column, .. } => rename(column, from, to),
+            Extras::Sightings(column) => rename(column, from, to),
+        }
+    }
+
+    pub(super) fn is_sparse(&self) -> bool {
+        self.means().is_some_and(|means| means.counts.is_sparse())
+    }
+
+    pub(super) fn begin_compaction(&mut self) {
+        if let Extras::Means(means) = self {
+            means.counts.begin_compaction();
+        }
+    }
+
+    /// Moves what a subject with `len` slices has, where its memory is to be given back.
+    pub(super) fn compact(&mut self, id: u32, len: usize) {
+        if let Extras::Means(means) = self {
+            means.compact(id, len);
+        }
+    }
+
+    /// The bytes taken, without what sketches and sightings own.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Extras::Nothing => 0,
+            Extras::Means(means) => means.totals.memory_bytes() + means.counts.memory_bytes(),
+            Extras::Sketches { column, .. } => column.memory_bytes(),
+            Extras::Sightings(column) => column.memory_bytes(),
+        }
     }
 }

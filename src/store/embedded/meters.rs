@@ -1,28 +1,73 @@
-//! What is measured about the journal. Handles are looked up once, when the store is opened.
+//! What is measured about the log, checkpoints and the disk.
+
+use std::fmt;
+use std::time::Duration;
 
 use metrics::{
     Counter, Gauge, Histogram, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
 };
 
 const CALLS: &str = "rolltop_store_calls_total";
-const GROUP: &str = "rolltop_journal_group_writes";
-const WAITING: &str = "rolltop_journal_waiting_bytes";
+const GROUP: &str = "rolltop_log_group_writes";
+const WAITING: &str = "rolltop_log_waiting_bytes";
+const LOG: &str = "rolltop_log_bytes";
+const UNCONFIRMED: &str = "rolltop_log_unconfirmed_seconds";
+const AVAILABLE: &str = "rolltop_disk_available_bytes";
+const NEEDED: &str = "rolltop_disk_needed_bytes";
+const CHECKPOINT: &str = "rolltop_checkpoint_seconds";
+const CHECKPOINT_BYTES: &str = "rolltop_checkpoint_bytes_total";
+const CLOCK_DOUBTED: &str = "rolltop_clock_doubted";
 
-/// The writer's meters.
+/// Handles of the metrics, looked up once by each thread that uses them.
 pub(super) struct Meters {
     committed: Counter,
     failed: Counter,
     group: Histogram,
     waiting: Gauge,
+    log: Gauge,
+    unconfirmed: Gauge,
+    available: Gauge,
+    needed: Gauge,
+    checkpoint: Histogram,
+    checkpoint_bytes: Counter,
+}
+
+impl fmt::Debug for Meters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meters").finish_non_exhaustive()
+    }
 }
 
 impl Meters {
     pub(super) fn new() -> Self {
         describe_counter!(CALLS, "Calls of the store's backend, by call and outcome");
-        describe_histogram!(GROUP, "Writes that shared one group of the journal");
-        describe_gauge!(WAITING, "Bytes of operations that had gathered for the journal when its last group was taken");
-        let calls = |outcome: &'static str| counter!(CALLS, "call" => "commit", "outcome" => outcome);
-        Self { committed: calls("ok"), failed: calls("failed"), group: histogram!(GROUP), waiting: gauge!(WAITING) }
+        describe_histogram!(GROUP, "Writes that shared one frame of the log");
+        describe_gauge!(WAITING, "Bytes of operations that had gathered when the last frame of the log was written");
+        describe_gauge!(LOG, "Bytes of the log's segments");
+        describe_gauge!(UNCONFIRMED, "How long the oldest write has been waiting for the disk to confirm it");
+        describe_gauge!(AVAILABLE, "Free bytes of the data directory's file system");
+        describe_gauge!(NEEDED, "Free bytes below which writes are refused");
+        describe_histogram!(CHECKPOINT, "How long a checkpoint of a board took");
+        describe_counter!(CHECKPOINT_BYTES, "Bytes written by checkpoints");
+        let calls = |outcome: &'static str| counter!(CALLS, "call" => "append", "outcome" => outcome);
+        Self {
+            committed: calls("ok"),
+            failed: calls("failed"),
+            group: histogram!(GROUP),
+            waiting: gauge!(WAITING),
+            log: gauge!(LOG),
+            unconfirmed: gauge!(UNCONFIRMED),
+            available: gauge!(AVAILABLE),
+            needed: gauge!(NEEDED),
+            checkpoint: histogram!(CHECKPOINT),
+            checkpoint_bytes: counter!(CHECKPOINT_BYTES),
+        }
+    }
+
+    /// A frame was appended, or could not be.
+    pub(super) fn appended(&self, well: bool) {
+        let counter = if well { &self.committed } else { &self.failed };
+        counter.increment(1);
     }
 
     /// A group of so many writes and bytes of operations was taken.
@@ -33,8 +78,24 @@ impl Meters {
         self.waiting.set(bytes as f64);
     }
 
-    /// The database was given a group.
-    pub(super) fn committed(&self, well: bool) {
-        if well { self.committed.increment(1) } else { self.failed.increment(1) }
+    pub(super) fn log(&self, bytes: u64, unconfirmed: Option<Duration>) {
+        self.log.set(bytes as f64);
+        self.unconfirmed.set(unconfirmed.unwrap_or_default().as_secs_f64());
     }
+
+    pub(super) fn space(&self, available: u64, needed: u64) {
+        self.available.set(available as f64);
+        self.needed.set(needed as f64);
+    }
+
+    pub(super) fn checkpoint(&self, bytes: u64, took: Duration) {
+        self.checkpoint.record(took.as_secs_f64());
+        self.checkpoint_bytes.increment(bytes);
+    }
+}
+
+/// Whether the system clock is doubted at present. Looks the metric up: not for every call.
+pub(super) fn clock_doubted(doubted: bool) {
+    describe_gauge!(CLOCK_DOUBTED, "1 while the system clock is further ahead than expected and not believed yet");
+    gauge!(CLOCK_DOUBTED).set(if doubted { 1.0 } else { 0.0 });
 }

@@ -1,82 +1,78 @@
-//! The embedded store: working state in memory, made durable by a journal on disk. One process, no set-up.
+//! The embedded store: the whole state in memory, made durable by a log and checkpoints. One process, no set-up.
 //!
 //! # What is where
-//! - **Memory** holds every live record: all boards must fit. Per board, behind one lock (`tables`): subjects' records
-//!   with all their slices, each slot's subjects, the ranking (`holdings`), and the ids counted lately.
-//!   The process grows by 300 to 350 bytes a subject with one slice, the database's
-//!   buffers included, and by 24 more for each further slice; `docs/data-model.md` has the parts.
-//! - A slice holds one number, which is all that COUNT, SUM, MIN and MAX need. What AVG, COUNT_DISTINCT and
-//!   APPROX_COUNT_DISTINCT keep beside it stands apart (`extra`), so that it costs the others nothing.
-//! - Unranked boards have the same records without ranking and lists. Nothing rolls over: readers look at the slots
-//!   they are asked about, writers drop what is kept no longer, and a round of visits frees idle subjects.
-//! - **The journal** lists what became of each write: absolute amounts, not changes (`codec`). One thread
-//!   (`writer`) writes whatever has gathered as one group; who wrote waits for its group (`journal`).
-//! - **The records** in the database are what opening reads; now and then the journal is folded into them.
-//! - All of it is one fjall keyspace (`disk`), and beside it stand a lock file and the
-//!   watermark, which tells a journal that ends from one that was cut off.
+//! - **Memory** (`tables`) holds every live record; all boards must fit. Per board, behind one lock: the subjects with
+//!   what they have in each slot, each slot's subjects, the ranking (`holdings`), and the ids counted lately.
+//! - **The log** (`engine::log_writer`) holds what became of each write as absolute results (`operations`), one frame
+//!   for each group of writes that came together.
+//! - **Checkpoints** (`engine::checkpointer`) hold what memory held, board by board, so that the log before them can be
+//!   deleted. Nothing else is ever read from the disk, and only at a start (`engine::recovery`).
+//! - **Storage** (`storage`) is the bytes and files of log, checkpoints and manifest, on a real or a simulated disk.
 //!
 //! # The life of a write
-//! Lock the board; read the clock, move head and floor; apply the batch to memory; append its operations to the
-//! journal; unlock; wait for the acknowledgement. A write that fails on the disk turns the store read-only: memory
-//! may then be ahead of the disk by writes that nobody was told had counted. Reads go on.
+//! Ask whether the disk takes writes (`engine::admission`); lock the board; read the clock, move head and floor; apply
+//! the batch, or a portion of it, to memory; append its operations to the journal; unlock; wait for the
+//! acknowledgement. What is refused is refused before memory changes. Once memory has changed, the outcome is done or
+//! unknown.
+//!
+//! # Threads
+//! One writes the log, one syncs it, one makes checkpoints and everything else that touches files, one looks after
+//! waiting callers and memory and never touches a file, and one frees what may take long to free.
 
+mod arena;
 mod asking;
 mod audit;
 mod boards;
 mod clock;
 mod codec;
-mod disk;
+mod engine;
 mod extra;
-mod fold;
+mod fingerprint;
 mod holdings;
 mod ids;
-mod journal;
-mod loading;
+mod list;
+mod merging;
 mod meters;
+mod names;
+mod numbering;
 mod operations;
 mod options;
-mod precheck;
+mod pool;
 mod ranking;
 mod reading;
 mod record;
-mod recovery;
+mod replaying;
 mod rule;
 mod sightings;
 mod slab;
+mod storage;
 mod store;
-mod stored;
+mod subjects;
+mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod timeline;
-mod watermark;
-mod writer;
 mod writing;
 
 use std::any::Any;
-use std::fs::{self, File, TryLockError};
-use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-
+pub use engine::{DataReport, Pace, check_data};
 pub use options::{Durability, DurabilityError, EmbeddedOptions};
+use parking_lot::MutexGuard;
 
 use self::boards::{Boards, LiveBoard};
 use self::clock::{Clock, Reading};
-use self::disk::{Disk, DiskError, Fjall};
-use self::journal::{Journal, Sweep, Ticket};
-use self::meters::Meters;
+use self::engine::{Engine, Journal, Ticket};
+use self::fingerprint::FingerprintKey;
 use self::operations::Operations;
+use self::storage::files::{Files, SystemFiles};
 use self::tables::{Advance, Tables};
-use self::watermark::Watermark;
-pub use self::writer::Pace;
-use self::writer::{Progress, Writer};
-use super::{ClockTrust, Limits, Result, StoreError};
-use crate::board::{Board, Timestamp};
+use self::writing::Application;
+use super::{Added, Batch, ClockTrust, Limits, Outcome, Result, StoreError};
+use crate::board::{Board, Timestamp, Window};
 
 /// The embedded store. See the [module](self).
 #[derive(Debug)]
@@ -84,89 +80,63 @@ pub struct Embedded {
     boards: Arc<Boards>,
     /// Counts the boards that came and went since opening; grows only while [`boards`](Self::boards) is locked.
     boards_version: AtomicU64,
-    clock: Clock,
-    journal: Arc<Journal>,
+    clock: Arc<Clock>,
+    engine: Engine,
     limits: Limits,
+    key: FingerprintKey,
     /// Where what may take long to free goes: whole boards, whole slots of time.
     discarded: mpsc::Sender<Box<dyn Any + Send>>,
-    writer: Mutex<Option<JoinHandle<()>>>,
-    /// Held as long as the store is open.
-    _lock: File,
+}
+
+/// Whether somebody waits for the acknowledgement of a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    Yes,
+    No,
 }
 
 impl Embedded {
-    /// Opens the data directory, making it if there is none, and reads it into memory: some seconds for a
-    /// million subjects.
+    /// Opens the data directory, creating it if there is none, and reads it into memory: some seconds for 10 million
+    /// subjects.
     ///
-    /// [`StoreError::Setup`] if the directory is in use or cannot be made, [`StoreError::ClockModeMismatch`] if it
-    /// was made with the other clock mode, [`StoreError::Corrupt`] if something is damaged or missing.
+    /// [`StoreError::Setup`] if the directory is in use or cannot be created, [`StoreError::ClockModeMismatch`] if it
+    /// was created with the other clock mode, [`StoreError::Corrupt`] if something is damaged or missing.
     pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
         Self::open_at_pace(options, Pace::default()).await
     }
 
-    /// Opens as [`open`](Self::open) does, and folds the journal at another pace.
+    /// Opens as [`open`](Self::open) does, with another pace of checkpoints.
     pub async fn open_at_pace(options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
-        let open = move || Self::open_on(options, pace, open_database);
+        let open = move || {
+            let files: Arc<dyn Files> = Arc::new(SystemFiles::new(&options.path));
+            Self::open_on(files, options, pace)
+        };
         tokio::task::spawn_blocking(open).await.map_err(|error| StoreError::Backend { source: Box::new(error) })?
     }
 
-    /// Opens with a disk of the caller's making: tests have one that fails, and one to look into.
-    fn open_on(
-        options: EmbeddedOptions,
-        pace: Pace,
-        open: impl FnOnce(&Path) -> Result<Arc<dyn Disk>, DiskError>,
-    ) -> Result<Arc<Embedded>> {
-        let folder = &options.path;
-        let lock = lock(folder)?;
-        let corrupt = |error: DiskError| StoreError::Corrupt {
-            detail: format!("{}: {error}. Restore the folder from a backup", folder.display()),
-        };
-        let disk = open(&folder.join("database")).map_err(corrupt)?;
-        let recovered = recovery::recover(disk.as_ref(), folder, options.clock)?;
-        // Whatever opening has relied on is to be on the disk before more is built on it.
-        disk.sync().map_err(corrupt)?;
-
-        let boards: Arc<Boards> = Arc::new(RwLock::new(recovered.boards));
-        let journal = Arc::new(Journal::new(options.durability));
-        let writer = Writer {
-            disk,
-            journal: journal.clone(),
-            boards: boards.clone(),
-            durability: options.durability,
-            pace,
-            watermark: Watermark::new(folder, 0),
-            sequence: recovered.sequence,
-            deleted: recovered.deleted,
-            synced: recovered.sequence,
-            digest: recovered.digest,
-            progress: Progress::new(recovered.sweeps, recovered.unfolded),
-            meters: Meters::new(),
-        };
-        let failed = |error| setup(folder, "cannot start the thread that writes", error);
-        let writer =
-            thread::Builder::new().name("rolltop-journal".to_owned()).spawn(|| writer.run()).map_err(failed)?;
+    /// Opens on any kind of files.
+    fn open_on(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
+        let limits = options.limits;
+        let opened = engine::open(files, options, pace)?;
         let (discarded, receiver) = mpsc::channel();
         // Ends with the store, which holds the only sender.
-        thread::Builder::new()
-            .name("rolltop-discard".to_owned())
-            .spawn(move || receiver.into_iter().for_each(drop::<Box<dyn Any + Send>>))
-            .map_err(failed)?;
+        engine::spawn("rolltop-discard", move || receiver.into_iter().for_each(drop::<Box<dyn Any + Send>>))?;
         Ok(Arc::new(Embedded {
-            boards,
+            boards: opened.boards,
             boards_version: AtomicU64::new(0),
-            clock: match recovered.clock {
-                Some(time) => Clock::Simulated(Mutex::new(time)),
-                None => Clock::system(),
-            },
-            journal,
-            limits: options.limits,
+            clock: opened.clock,
+            engine: opened.engine,
+            limits,
+            key: opened.key,
             discarded,
-            writer: Mutex::new(Some(writer)),
-            _lock: lock,
         }))
     }
 
-    /// The live board of just this generation.
+    fn journal(&self) -> &Journal {
+        self.engine.journal()
+    }
+
+    /// Returns the live board of this generation.
     fn live(&self, board: &Board) -> Result<Arc<LiveBoard>> {
         match self.boards.read().get(board.name()) {
             Some(live) if live.board.generation() == board.generation() => Ok(live.clone()),
@@ -174,49 +144,109 @@ impl Embedded {
         }
     }
 
-    /// Does `work` on a board's tables, advanced to now, and appends what it says to the journal in the same
-    /// breath: the order of the journal is the order of the locks.
+    /// Applies a batch to memory and appends it to the journal, whose ticket acknowledges it.
+    async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
+        let permit = self.journal().admit(writing::most_bytes(batch))?;
+        let plan = |window: &Window, now| Application::new(board, batch, (window, now), self.limits.max_skew, self.key);
+        let mut application = None;
+        if batch.increments.len() > writing::SMALL {
+            // What takes a while is planned without the lock.
+            let (window, now) = self.look(board, |_, tables, _| (tables.window, tables.now))?;
+            application = Some(plan(&window, now));
+        }
+        loop {
+            let ((done, frame), ticket) = self.change(board, |tables, operations| {
+                let application = application.get_or_insert_with(|| plan(&tables.window, tables.now));
+                let done = application.portion(tables, operations);
+                // The last portion's ticket acknowledges those before.
+                ((done, tables.frame()), if done { Awaited::Yes } else { Awaited::No })
+            })?;
+            if done && let Some(application) = application {
+                drop(permit);
+                let added = application.finish(frame);
+                let ticket = self.vouch(&added, ticket);
+                return Ok((added, ticket));
+            }
+            // Others come in between; and what is counted already must not wait for ever.
+            tokio::task::yield_now().await;
+            if !self.journal().has_room().await {
+                return Err(self.journal().unknown());
+            }
+        }
+    }
+
+    /// Returns a ticket that acknowledges whatever the answer says has been counted, by this call or before.
+    fn vouch(&self, added: &Added, ticket: Ticket) -> Ticket {
+        let vouches = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
+        match ticket {
+            // A duplicate, or a measurement that is no new extreme: what counted it first, or is better, may still be
+            // on its way to the disk.
+            Ticket::Done if vouches() => self.journal().catch_up(),
+            ticket => ticket,
+        }
+    }
+
+    /// Does `work` on a board's tables, advanced to now, and appends what it says to the journal before the lock is
+    /// released: the order of the log is the order of the locks.
+    ///
+    /// [`StoreError::ClockDoubted`] if nothing must be written at present.
     fn change<T>(
         &self,
         board: &Board,
-        work: impl FnOnce(&mut Tables, &mut Operations, Advance) -> T,
+        work: impl FnOnce(&mut Tables, &mut Operations) -> (T, Awaited),
     ) -> Result<(T, Ticket)> {
         let live = self.live(board)?;
         let mut operations = Operations::of(board.generation());
         let mut tables = live.tables.lock();
-        let advance = self.enter(&live, &mut tables, &mut operations)?;
-        let answer = work(&mut tables, &mut operations, advance);
-        let ticket = if operations.is_empty() { Ticket::Done } else { self.journal.append(&operations) };
+        self.enter(&live, &mut tables)?;
+        if let Some(doubted) = self.doubt(&tables) {
+            return Err(doubted);
+        }
+        // A restart must not put the board's time back behind what it has counted.
+        operations.advanced(tables.now.millis());
+        let nothing = operations.len();
+        let (answer, awaited) = work(&mut tables, &mut operations);
+        if operations.len() == nothing {
+            self.leave(tables);
+            return Ok((answer, Ticket::Done));
+        }
+        let (sequence, ticket) = match awaited {
+            Awaited::Yes => self.journal().append_and_wait(&operations),
+            Awaited::No => (self.journal().append(&operations), Ticket::Done),
+        };
+        live.logged.add(sequence, operations.len());
+        self.leave(tables);
         Ok((answer, ticket))
     }
 
     /// Does `work` on a board's tables, advanced to now.
     fn look<T>(&self, board: &Board, work: impl FnOnce(&Board, &mut Tables, Advance) -> T) -> Result<T> {
         let live = self.live(board)?;
-        let mut operations = Operations::of(board.generation());
         let mut tables = live.tables.lock();
-        let advance = self.enter(&live, &mut tables, &mut operations)?;
-        if !operations.is_empty() {
-            // Nobody waits: if it is lost, the clock will say the same again.
-            self.journal.note(&operations, None);
+        let advance = self.enter(&live, &mut tables)?;
+        let answer = work(&live.board, &mut tables, advance);
+        self.leave(tables);
+        Ok(answer)
+    }
+
+    /// Unlocks a board, and passes on what is to be freed.
+    fn leave(&self, mut tables: MutexGuard<Tables>) {
+        let garbage = tables.holdings.take_garbage();
+        // Those who wait for the lock get it before this thread does again.
+        MutexGuard::unlock_fair(tables);
+        if !garbage.is_empty() {
+            self.discard(garbage);
         }
-        Ok(work(&live.board, &mut tables, advance))
     }
 
     /// Moves a board to the clock's now, and passes on what that set free.
-    fn enter(&self, live: &LiveBoard, tables: &mut Tables, operations: &mut Operations) -> Result<Advance> {
+    fn enter(&self, live: &LiveBoard, tables: &mut Tables) -> Result<Advance> {
         if tables.gone {
             return Err(StoreError::BoardChanged);
         }
         let now = tables.believe(&live.board, self.clock.read());
         let mut advance = tables.advance(&live.board, now);
-        if advance.slots > 0 {
-            operations.advanced(tables.now.millis());
-        }
         if let Some(expired) = &mut advance.expired {
-            let generation = live.board.generation();
-            let sweep = Sweep::Below { generation, floor: expired.floor, metric: live.board.kind() };
-            self.journal.note(&Operations::of(generation), Some(sweep));
             self.discard(expired.holdings.take());
         }
         if let Some(forgotten) = advance.forgotten.take() {
@@ -225,84 +255,52 @@ impl Embedded {
         Ok(advance)
     }
 
-    /// Has something freed elsewhere; right here if that thread is gone.
+    /// Returns why a board must not be written to, if the clock is doubted since the start.
+    fn doubt(&self, tables: &Tables) -> Option<StoreError> {
+        let trust = tables.trust.as_ref()?;
+        let reading = trust.doubted()?;
+        let Reading::System { monotonic, .. } = self.clock.read() else { return None };
+        let retry_after = trust.is_standing(monotonic)?.max(Duration::from_secs(1));
+        Some(StoreError::ClockDoubted { reading, recorded: tables.now, retry_after })
+    }
+
+    /// Returns why some board must not be written to.
+    fn standing_clock(&self) -> Option<StoreError> {
+        if !self.clock.may_be_doubted() {
+            return None;
+        }
+        let boards: Vec<_> = self.boards.read().values().cloned().collect();
+        boards.iter().find_map(|live| {
+            let mut tables = live.tables.lock();
+            self.enter(live, &mut tables).ok()?;
+            self.doubt(&tables)
+        })
+    }
+
+    /// Has something freed by another thread; by this one if that is gone.
     fn discard(&self, what: impl Any + Send) {
         drop(self.discarded.send(Box::new(what)));
-    }
-
-    /// Ends the writer after it has written and synced what is there.
-    fn stop(&self) {
-        self.journal.stop();
-        if let Some(writer) = self.writer.lock().take()
-            && writer.join().is_err()
-        {
-            self.journal.fail("the journal's thread has failed");
-        }
-    }
-}
-
-impl Drop for Embedded {
-    fn drop(&mut self) {
-        // The next to open the folder must find neither the lock nor the database in use.
-        self.stop();
     }
 }
 
 impl Tables {
-    /// The time to go by for this board.
+    /// Returns the time to go by for this board.
     fn believe(&mut self, board: &Board, reading: Reading) -> Timestamp {
         let (wall, monotonic) = match reading {
             Reading::Simulated(now) => return now,
             Reading::System { wall, monotonic } => (wall, monotonic),
         };
         let slots = self.window.end.millis() - self.window.floor.millis();
-        let half_window = self.holdings.rule.life.unwrap_or(slots) / 2;
+        let window = self.holdings.rule.life.unwrap_or(slots);
         let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
         let doubted = trust.doubted();
-        let believed = trust.believe(wall, monotonic, half_window);
+        let believed = trust.believe(wall, monotonic, window);
         if doubted.is_none()
             && let Some(leap) = trust.doubted()
         {
-            tracing::warn!(board = %board.name(), %leap, going_by = %believed,
-                "the system clock has leapt by more than half the board's window; not believed until it agrees for a minute");
+            tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
+                "the system clock is further ahead than expected; not believed until it agrees for a minute");
         }
         believed
-    }
-}
-
-fn open_database(path: &Path) -> Result<Arc<dyn Disk>, DiskError> {
-    precheck::precheck(path)?;
-    Ok(Arc::new(Fjall::open(path)?))
-}
-
-fn setup(folder: &Path, what: &str, error: std::io::Error) -> StoreError {
-    StoreError::Setup { detail: format!("{}: {what}: {error}", folder.display()) }
-}
-
-/// How long a lock may be held by one that is just ending: a process that is being restarted, or a child between its
-/// fork and its exec, which holds every open file of its parent.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-/// Makes the folder and locks it to this process. Blocks for up to [`LOCK_PATIENCE`].
-fn lock(folder: &Path) -> Result<File> {
-    fs::create_dir_all(folder).map_err(|error| setup(folder, "cannot make the data directory", error))?;
-    let cannot = |error| setup(folder, "cannot lock the data directory", error);
-    let file = File::options().create(true).truncate(false).write(true).open(folder.join("lock")).map_err(cannot)?;
-    let started = Instant::now();
-    let mut locked = file.try_lock();
-    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_PATIENCE {
-        thread::sleep(LOCK_PAUSE);
-        locked = file.try_lock();
-    }
-    match locked {
-        Ok(()) => Ok(file),
-        Err(TryLockError::Error(error)) => Err(cannot(error)),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Setup {
-            detail: format!(
-                "{}: another process has this data directory open; stop it, or choose another with --data-dir",
-                folder.display()
-            ),
-        }),
     }
 }

@@ -1,259 +1,345 @@
-//! Operations of the journal: what a write led to, as bytes.
+//! Operations: the state that a change led to, as bytes. The log consists of them, and so do checkpoints.
 //!
-//! Each says what *is* afterwards, not what changed, so that doing them again from any earlier point ends in the same
-//! state. Codes keep their meaning for good; new ones come with a new layout: see `recovery`.
+//! Each operation is absolute: it says what a subject has afterwards, not what was added. Applying a sequence of
+//! operations again, from any earlier point, therefore ends in the same state.
+//!
+//! Operations are small because they refer to what came before: [`Operation::Board`] names the board of all that
+//! follow, a slot is written only when it differs from the one before, and a subject that is the same as the one
+//! before is written as an empty text. Every [`Operations`] buffer begins with a board, which resets all of it, so
+//! buffers can be joined in any order.
+//!
+//! ```text
+//! code      then
+//! Board     generation (8 bytes)
+//! Slot      start of the slot in milliseconds (8 bytes); applies to Amount, Samples, Marked and Sketch
+//! Amount    amount (signed varint), subject
+//! Samples   sum, count (signed varints), subject
+//! Marked    register (2 bytes), rank (1 byte), subject
+//! Sketch    length (varint) and bytes of the sketch, subject
+//! Seen      time (8 bytes), subject, value       Gone: the same
+//! Dropped   subject, value
+//! Capped    time (8 bytes), subject
+//! Id        arrival (8 bytes), fingerprint (16 bytes)
+//! Removed   subject
+//! Advanced  time (8 bytes)
+//! Defined   generation (8 bytes), name, definition as JSON
+//! Undefined generation (8 bytes)
+//! Clock     wall clock and uptime in milliseconds (8 bytes each), boot id (16 bytes)
+//! Simulated time of the simulated clock (8 bytes)
+//! ```
+//!
+//! Integers are little-endian. A text is its length as a varint, then its bytes.
 
+use super::clock::ClockRecord;
 use super::codec::{Damaged, Reader};
+use super::fingerprint::Fingerprint;
 use super::sightings::Sighting;
 use crate::board::{Generation, Mark};
 
-const AMOUNT: u8 = 1;
-const ID: u8 = 2;
-const REMOVED: u8 = 3;
-const ADVANCED: u8 = 4;
-const BOARD: u8 = 5;
-const SAMPLES: u8 = 6;
-const MARKED: u8 = 7;
-const SEEN: u8 = 8;
-const GONE: u8 = 9;
-const DROPPED: u8 = 10;
-const CAPPED: u8 = 11;
+const BOARD: u8 = 1;
+const SLOT: u8 = 2;
+const AMOUNT: u8 = 3;
+const SAMPLES: u8 = 4;
+const MARKED: u8 = 5;
+const SKETCH: u8 = 6;
+const SEEN: u8 = 7;
+const GONE: u8 = 8;
+const DROPPED: u8 = 9;
+const CAPPED: u8 = 10;
+const ID: u8 = 11;
+const REMOVED: u8 = 12;
+const ADVANCED: u8 = 13;
+const DEFINED: u8 = 14;
+const UNDEFINED: u8 = 15;
+const CLOCK: u8 = 16;
+const SIMULATED: u8 = 17;
 
-/// Operations of one board, encoded one after another.
+/// The length of the [`Operation::Board`] at the start of a buffer.
+const HEADER: usize = 9;
+
+/// Encodes operations of one board.
 #[derive(Debug)]
-pub(super) struct Operations(Vec<u8>);
+pub(super) struct Operations {
+    bytes: Vec<u8>,
+    /// The slot that was written last.
+    slot: Option<i64>,
+    /// Where the subject that was written last stands in `bytes`.
+    subject: std::ops::Range<usize>,
+}
 
-/// One operation, read back.
+/// One operation, decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation<'a> {
-    /// What follows is about this board.
+    /// The operations that follow are about this board.
     Board(Generation),
-    /// A subject now has this amount, or extreme, in this slot; of a `from_first` board, its counter that began then.
+    /// The subject has this amount, or extreme, in this slot; on a `from_first` board, a counter that began then.
     Amount { slot: i64, amount: i64, subject: &'a str },
-    /// A subject now has this sum and count in this slot.
+    /// The subject has this sum and count in this slot.
     Samples { slot: i64, sum: i64, count: i64, subject: &'a str },
-    /// A register of a subject's sketch in this slot is now this high, at least.
+    /// A register of the subject's sketch in this slot is at least this high.
     Marked { slot: i64, mark: Mark, subject: &'a str },
-    /// What is now known of a subject's value; `None`: nothing, as it was dropped.
+    /// The subject's sketch in this slot.
+    Sketch { slot: i64, sketch: &'a [u8], subject: &'a str },
+    /// When a value of the subject was last seen or taken back; `None`: nothing is known of it.
     Sighted { sighting: Option<Sighting>, subject: &'a str, value: &'a str },
-    /// The newest value of a subject that was dropped had this time.
+    /// The newest value of the subject that was dropped had this time.
     Capped { at: i64, subject: &'a str },
     /// An id was counted.
-    Id { arrival: i64, pair: &'a str },
-    /// A subject has nothing any more.
+    Id { arrival: i64, fingerprint: Fingerprint },
+    /// The subject has nothing.
     Removed { subject: &'a str },
     /// The board's time has reached this.
     Advanced { now: i64 },
+    /// A board was defined.
+    Defined { generation: Generation, name: &'a str, definition: &'a str },
+    /// A board was removed.
+    Undefined { generation: Generation },
+    /// A reading of the system clock.
+    Clock(ClockRecord),
+    /// The simulated clock reads this.
+    Simulated { now: i64 },
 }
 
 impl Operations {
+    /// An empty buffer for operations of a board.
     pub(super) fn of(generation: Generation) -> Self {
-        let mut bytes = vec![BOARD];
+        let mut bytes = Vec::with_capacity(64);
+        bytes.push(BOARD);
         bytes.extend_from_slice(&generation.0.to_le_bytes());
-        Self(bytes)
+        Self { bytes, slot: None, subject: 0..0 }
     }
 
-    /// Whether anything was said about the board.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.len() <= 9
+    /// An empty buffer for operations that are about no board.
+    pub(super) fn of_store() -> Self {
+        Self::of(Generation(0))
+    }
+
+    /// The number of bytes, the board included.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
-        &self.0
+        &self.bytes
+    }
+
+    /// Appends another buffer, with its board.
+    pub(super) fn join(&mut self, other: &Operations) {
+        self.bytes.extend_from_slice(&other.bytes);
+        (self.slot, self.subject) = (None, 0..0);
+    }
+
+    /// Empties the buffer but for the board.
+    pub(super) fn clear(&mut self) {
+        self.bytes.truncate(HEADER);
+        (self.slot, self.subject) = (None, 0..0);
     }
 
     pub(super) fn amount(&mut self, slot: i64, amount: i64, subject: &str) {
-        self.begin(AMOUNT, &[slot, amount]);
-        self.text(subject);
+        self.slot(slot);
+        self.bytes.push(AMOUNT);
+        self.signed(amount);
+        self.subject(subject);
     }
 
     pub(super) fn samples(&mut self, slot: i64, (sum, count): (i64, i64), subject: &str) {
-        self.begin(SAMPLES, &[slot, sum, count]);
-        self.text(subject);
+        self.slot(slot);
+        self.bytes.push(SAMPLES);
+        self.signed(sum);
+        self.signed(count);
+        self.subject(subject);
     }
 
     pub(super) fn marked(&mut self, slot: i64, mark: Mark, subject: &str) {
-        self.begin(MARKED, &[slot]);
-        self.0.extend_from_slice(&mark.register.to_le_bytes());
-        self.0.push(mark.rank);
-        self.text(subject);
+        self.slot(slot);
+        self.bytes.push(MARKED);
+        self.bytes.extend_from_slice(&mark.register.to_le_bytes());
+        self.bytes.push(mark.rank);
+        self.subject(subject);
+    }
+
+    pub(super) fn sketch(&mut self, slot: i64, sketch: &[u8], subject: &str) {
+        self.slot(slot);
+        self.bytes.push(SKETCH);
+        self.unsigned(sketch.len() as u64);
+        self.bytes.extend_from_slice(sketch);
+        self.subject(subject);
     }
 
     pub(super) fn sighted(&mut self, sighting: Option<Sighting>, subject: &str, value: &str) {
         match sighting {
-            Some(Sighting { at, gone }) => self.begin(if gone { GONE } else { SEEN }, &[at]),
-            None => self.begin(DROPPED, &[]),
+            Some(Sighting { at, gone }) => self.timed(if gone { GONE } else { SEEN }, at),
+            None => self.bytes.push(DROPPED),
         }
-        self.text(subject);
+        self.subject(subject);
         self.text(value);
     }
 
     pub(super) fn capped(&mut self, at: i64, subject: &str) {
-        self.begin(CAPPED, &[at]);
-        self.text(subject);
+        self.timed(CAPPED, at);
+        self.subject(subject);
     }
 
-    pub(super) fn id(&mut self, arrival: i64, pair: &str) {
-        self.begin(ID, &[arrival]);
-        self.text(pair);
+    pub(super) fn id(&mut self, arrival: i64, fingerprint: Fingerprint) {
+        self.timed(ID, arrival);
+        self.bytes.extend_from_slice(&fingerprint.0.to_le_bytes());
     }
 
     pub(super) fn removed(&mut self, subject: &str) {
-        self.begin(REMOVED, &[]);
-        self.text(subject);
+        self.bytes.push(REMOVED);
+        self.subject(subject);
     }
 
     pub(super) fn advanced(&mut self, now: i64) {
-        self.begin(ADVANCED, &[now]);
+        self.timed(ADVANCED, now);
     }
 
-    fn begin(&mut self, code: u8, numbers: &[i64]) {
-        self.0.push(code);
-        for number in numbers {
-            self.0.extend_from_slice(&number.to_le_bytes());
+    pub(super) fn defined(&mut self, generation: Generation, name: &str, definition: &str) {
+        self.bytes.push(DEFINED);
+        self.bytes.extend_from_slice(&generation.0.to_le_bytes());
+        self.text(name);
+        self.text(definition);
+    }
+
+    pub(super) fn undefined(&mut self, generation: Generation) {
+        self.bytes.push(UNDEFINED);
+        self.bytes.extend_from_slice(&generation.0.to_le_bytes());
+    }
+
+    pub(super) fn clock(&mut self, record: ClockRecord) {
+        self.timed(CLOCK, record.wall);
+        self.bytes.extend_from_slice(&record.uptime.to_le_bytes());
+        self.bytes.extend_from_slice(&record.boot.to_le_bytes());
+    }
+
+    pub(super) fn simulated(&mut self, now: i64) {
+        self.timed(SIMULATED, now);
+    }
+
+    fn slot(&mut self, slot: i64) {
+        if self.slot != Some(slot) {
+            self.slot = Some(slot);
+            self.timed(SLOT, slot);
         }
+    }
+
+    fn timed(&mut self, code: u8, time: i64) {
+        self.bytes.push(code);
+        self.bytes.extend_from_slice(&time.to_le_bytes());
+    }
+
+    fn subject(&mut self, subject: &str) {
+        if self.bytes[self.subject.clone()] == *subject.as_bytes() {
+            return self.bytes.push(0);
+        }
+        self.unsigned(subject.len() as u64);
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(subject.as_bytes());
+        self.subject = start..self.bytes.len();
     }
 
     fn text(&mut self, text: &str) {
-        // Subjects and values have at most 512 bytes, pairs 641.
-        self.0.extend_from_slice(&(text.len() as u16).to_le_bytes());
-        self.0.extend_from_slice(text.as_bytes());
+        self.unsigned(text.len() as u64);
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    /// Seven bits a byte, the lowest first; the top bit says that more follow.
+    fn unsigned(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    /// Small numbers of either sign become small unsigned ones.
+    fn signed(&mut self, number: i64) {
+        self.unsigned(((number << 1) ^ (number >> 63)) as u64);
     }
 }
 
-/// Reads operations back; ends after the first error.
+/// Decodes operations; ends after the first error.
 pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<Operation<'_>, Damaged>> {
-    let mut reader = Reader(bytes);
+    let mut decoder = Decoder { reader: Reader(bytes), slot: None, subject: None };
     std::iter::from_fn(move || {
-        if reader.0.is_empty() {
-            return None;
-        }
-        let operation = read(&mut reader);
+        let operation = decoder.next().transpose()?;
         if operation.is_err() {
-            reader.0 = &[];
+            decoder.reader.0 = &[];
         }
         Some(operation)
     })
 }
 
-fn read<'a>(reader: &mut Reader<'a>) -> Result<Operation<'a>, Damaged> {
-    let [code] = reader.array()?;
-    Ok(match code {
-        BOARD => Operation::Board(Generation(reader.u64()?)),
-        AMOUNT => Operation::Amount { slot: reader.i64()?, amount: reader.i64()?, subject: reader.text()? },
-        SAMPLES => Operation::Samples {
-            slot: reader.i64()?,
-            sum: reader.i64()?,
-            count: reader.i64()?,
-            subject: reader.text()?,
-        },
-        MARKED => Operation::Marked { slot: reader.i64()?, mark: reader.mark()?, subject: reader.text()? },
-        SEEN | GONE => {
-            let sighting = Some(Sighting { at: reader.i64()?, gone: code == GONE });
-            Operation::Sighted { sighting, subject: reader.text()?, value: reader.text()? }
+struct Decoder<'a> {
+    reader: Reader<'a>,
+    slot: Option<i64>,
+    subject: Option<&'a str>,
+}
+
+impl<'a> Decoder<'a> {
+    fn next(&mut self) -> Result<Option<Operation<'a>>, Damaged> {
+        while !self.reader.0.is_empty() {
+            let [code] = self.reader.array()?;
+            match code {
+                BOARD => {
+                    (self.slot, self.subject) = (None, None);
+                    return Ok(Some(Operation::Board(Generation(self.reader.u64()?))));
+                }
+                SLOT => self.slot = Some(self.reader.i64()?),
+                code => return self.operation(code).map(Some),
+            }
         }
-        DROPPED => Operation::Sighted { sighting: None, subject: reader.text()?, value: reader.text()? },
-        CAPPED => Operation::Capped { at: reader.i64()?, subject: reader.text()? },
-        ID => Operation::Id { arrival: reader.i64()?, pair: reader.text()? },
-        REMOVED => Operation::Removed { subject: reader.text()? },
-        ADVANCED => Operation::Advanced { now: reader.i64()? },
-        _ => return Err(Damaged),
-    })
+        Ok(None)
+    }
+
+    fn operation(&mut self, code: u8) -> Result<Operation<'a>, Damaged> {
+        let slot = self.slot.ok_or(Damaged);
+        Ok(match code {
+            AMOUNT => Operation::Amount { slot: slot?, amount: self.reader.signed()?, subject: self.subject()? },
+            SAMPLES => Operation::Samples {
+                slot: slot?,
+                sum: self.reader.signed()?,
+                count: self.reader.signed()?,
+                subject: self.subject()?,
+            },
+            MARKED => Operation::Marked { slot: slot?, mark: self.reader.mark()?, subject: self.subject()? },
+            SKETCH => Operation::Sketch { slot: slot?, sketch: self.reader.bytes()?, subject: self.subject()? },
+            SEEN | GONE => {
+                let sighting = Some(Sighting { at: self.reader.i64()?, gone: code == GONE });
+                Operation::Sighted { sighting, subject: self.subject()?, value: self.reader.text()? }
+            }
+            DROPPED => Operation::Sighted { sighting: None, subject: self.subject()?, value: self.reader.text()? },
+            CAPPED => Operation::Capped { at: self.reader.i64()?, subject: self.subject()? },
+            ID => Operation::Id {
+                arrival: self.reader.i64()?,
+                fingerprint: Fingerprint(u128::from_le_bytes(self.reader.array()?)),
+            },
+            REMOVED => Operation::Removed { subject: self.subject()? },
+            ADVANCED => Operation::Advanced { now: self.reader.i64()? },
+            DEFINED => Operation::Defined {
+                generation: Generation(self.reader.u64()?),
+                name: self.reader.text()?,
+                definition: self.reader.text()?,
+            },
+            UNDEFINED => Operation::Undefined { generation: Generation(self.reader.u64()?) },
+            CLOCK => Operation::Clock(ClockRecord {
+                wall: self.reader.i64()?,
+                uptime: self.reader.i64()?,
+                boot: u128::from_le_bytes(self.reader.array()?),
+            }),
+            SIMULATED => Operation::Simulated { now: self.reader.i64()? },
+            _ => return Err(Damaged),
+        })
+    }
+
+    fn subject(&mut self) -> Result<&'a str, Damaged> {
+        let text = self.reader.text()?;
+        if !text.is_empty() {
+            self.subject = Some(text);
+        }
+        self.subject.ok_or(Damaged)
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::codec::{seal, unseal};
-    use super::*;
-
-    const MARK: Mark = Mark { register: 2_047, rank: 54 };
-
-    fn sample() -> Operations {
-        let mut operations = Operations::of(Generation(7));
-        operations.amount(-1, i64::MAX, "päth/😀");
-        operations.id(5, "a\nb");
-        operations.removed("x");
-        operations.advanced(9);
-        operations.samples(1, (-5, 2), "a");
-        operations.marked(2, MARK, "b");
-        operations.sighted(Some(Sighting { at: 3, gone: false }), "c", "v");
-        operations.sighted(Some(Sighting { at: 4, gone: true }), "d", "w");
-        operations.sighted(None, "e", "x");
-        operations.capped(6, "f");
-        operations
-    }
-
-    #[test]
-    fn operations_read_back() {
-        let sample = sample();
-        let read: Vec<_> = operations(sample.bytes()).collect::<Result<_, _>>().unwrap();
-        assert_eq!(
-            read,
-            [
-                Operation::Board(Generation(7)),
-                Operation::Amount { slot: -1, amount: i64::MAX, subject: "päth/😀" },
-                Operation::Id { arrival: 5, pair: "a\nb" },
-                Operation::Removed { subject: "x" },
-                Operation::Advanced { now: 9 },
-                Operation::Samples { slot: 1, sum: -5, count: 2, subject: "a" },
-                Operation::Marked { slot: 2, mark: MARK, subject: "b" },
-                Operation::Sighted { sighting: Some(Sighting { at: 3, gone: false }), subject: "c", value: "v" },
-                Operation::Sighted { sighting: Some(Sighting { at: 4, gone: true }), subject: "d", value: "w" },
-                Operation::Sighted { sighting: None, subject: "e", value: "x" },
-                Operation::Capped { at: 6, subject: "f" },
-            ]
-        );
-        assert!(Operations::of(Generation(7)).is_empty() && !sample.is_empty());
-    }
-
-    /// Journals written before there was more than COUNT and SUM have just these bytes.
-    #[test]
-    fn the_first_codes_keep_their_bytes() {
-        let mut operations = Operations::of(Generation(1));
-        operations.amount(2, 3, "s");
-        operations.id(4, "p");
-        operations.removed("s");
-        operations.advanced(5);
-        let number = |n: u8| [n, 0, 0, 0, 0, 0, 0, 0];
-        let parts: [&[u8]; 11] = [
-            &[5],
-            &number(1),
-            &[1],
-            &number(2),
-            &number(3),
-            &[1, 0, b's', 2],
-            &number(4),
-            &[1, 0, b'p'],
-            &[3, 1, 0, b's'],
-            &[4],
-            &number(5),
-        ];
-        assert_eq!(operations.bytes(), parts.concat());
-    }
-
-    #[test]
-    fn every_flipped_bit_and_every_cut_is_noticed() {
-        let sealed = seal(sample().bytes().to_vec());
-        assert!(unseal(&sealed).is_ok());
-        for bit in 0..sealed.len() * 8 {
-            let mut flipped = sealed.clone();
-            flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(unseal(&flipped), Err(Damaged), "bit {bit}");
-        }
-        for end in 0..sealed.len() {
-            assert_eq!(unseal(&sealed[..end]), Err(Damaged), "cut at {end}");
-        }
-    }
-
-    #[test]
-    fn no_bytes_panic_the_reader() {
-        let bytes = sample().0;
-        for end in 0..bytes.len() {
-            for value in 0..=255 {
-                let mut mangled = bytes[..end].to_vec();
-                mangled.push(value);
-                let _ = operations(&mangled).count();
-            }
-        }
-    }
-}
+mod tests;

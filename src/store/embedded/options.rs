@@ -16,6 +16,24 @@ pub struct EmbeddedOptions {
     pub clock: ClockMode,
     pub durability: Durability,
     pub limits: Limits,
+    /// Where backups go; `None`: there are none.
+    pub backup_dir: Option<PathBuf>,
+    /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
+    pub trust_clock: bool,
+}
+
+impl EmbeddedOptions {
+    /// Options for a data directory, with defaults for everything else.
+    pub fn new(path: impl Into<PathBuf>, clock: ClockMode) -> Self {
+        Self {
+            path: path.into(),
+            clock,
+            durability: Durability::default(),
+            limits: Limits::default(),
+            backup_dir: None,
+            trust_clock: false,
+        }
+    }
 }
 
 /// What an acknowledged write survives.
@@ -24,7 +42,7 @@ pub struct EmbeddedOptions {
 pub enum Durability {
     /// A power loss: each write is synced to the disk before it is acknowledged, many together.
     Always,
-    /// A crash of the process, whenever; a power loss but for about the last second.
+    /// A crash of the process at any time; a power loss except for the last second and the duration of a sync.
     #[default]
     #[serde(rename = "everysec")]
     EverySecond,

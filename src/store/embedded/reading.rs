@@ -1,6 +1,8 @@
 //! What a board's tables answer. Each function sees one instant, as its caller holds the board's lock.
 
 use super::holdings::Counter;
+use super::list::List;
+use super::names::Name;
 use super::ranking;
 use super::tables::Tables;
 use crate::board::{Amount, Board, Order, Subject, Tally, Timestamp, Value};
@@ -17,8 +19,8 @@ pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radiu
     let ranking = &tables.holdings.ranking;
     let place = tables
         .holdings
-        .entry_of(subject.as_str())
-        .and_then(|entry| ranking.position(entry, &tables.holdings.slab))
+        .entry_of(subject.as_str().into())
+        .and_then(|entry| ranking.position(entry, &tables.holdings.subjects))
         .map(|position| match board.order() {
             Order::Asc => position,
             Order::Desc => ranking.len() - 1 - position,
@@ -33,7 +35,7 @@ pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radiu
 }
 
 fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
-    let (ranking, slab) = (&tables.holdings.ranking, &tables.holdings.slab);
+    let (ranking, subjects) = (&tables.holdings.ranking, &tables.holdings.subjects);
     let rule = tables.holdings.rule;
     let room = limit.min(ranking.len().saturating_sub(offset));
     let mut items: Vec<Ranked> = Vec::with_capacity(room);
@@ -46,7 +48,7 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
             // Only the first line may share its rank with lines before the page.
             None => better(board, tables, entry.score) + 1,
         };
-        let subject = Subject::from_stored(ranking::Texts::text(slab, entry.id));
+        let subject = Subject::from_stored(ranking::Texts::text(subjects, entry.id));
         items.push(Ranked { rank, subject, score });
     };
     match board.order() {
@@ -69,7 +71,7 @@ fn better(board: &Board, tables: &Tables, key: i64) -> u64 {
 /// Scores of the given subjects. O(subjects).
 pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
     let rule = tables.holdings.rule;
-    let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str()) {
+    let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str().into()) {
         key if key == rule.absent() => None,
         key => rule.value(key),
     };
@@ -82,7 +84,7 @@ pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
 
 /// What a subject scores: in the ranking, or what its window says. O(1) if ranked, else O(slots).
 pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
-    let (holdings, subject) = (&tables.holdings, subject.as_str());
+    let (holdings, subject) = (&tables.holdings, Name::from(subject.as_str()));
     if holdings.rule.ranked {
         return holdings.rule.value(holdings.key_of(subject));
     }
@@ -96,7 +98,7 @@ pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
 /// Where one subject stands. O(log n + slots).
 pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Standing {
     let holdings = &tables.holdings;
-    let key = holdings.key_of(subject.as_str());
+    let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.rule.absent();
     let better = match holdings.rule.kind.absent() {
         // Whoever has a score is better than one who has none.
@@ -116,7 +118,7 @@ pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Sta
 
 /// What a subject has in the window's slots, or in the counter that lives. O(slots).
 pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
-    let (holdings, subject) = (&tables.holdings, subject.as_str());
+    let (holdings, subject) = (&tables.holdings, Name::from(subject.as_str()));
     if holdings.rule.life.is_none() {
         return holdings.tallies(subject, tables.window.floor.millis(), i64::MAX);
     }
@@ -127,18 +129,19 @@ pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp
 
 /// Whether values were dropped that were seen at `from` or later.
 pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -> bool {
-    let sightings = tables.holdings.sightings(subject.as_str());
+    let sightings = tables.holdings.sightings(subject.as_str().into());
     sightings.and_then(|sightings| sightings.capped).is_some_and(|at| at >= from.millis())
 }
 
 /// The board as a whole. O(slots).
 pub(super) fn status(tables: &Tables) -> Status {
     let floor = tables.window.floor.millis();
-    let count = |(slot, subjects): (&i64, &Vec<u32>)| (Timestamp::from_millis(*slot), subjects.len() as u64);
+    let lists = tables.holdings.lists.values();
+    let count = |list: &List| (Timestamp::from_millis(list.start), list.len() as u64);
     Status {
         frame: tables.frame(),
         total: tables.holdings.ranking.len() as u64,
-        slots: tables.holdings.slots.range(floor..).map(count).collect(),
-        retiring: tables.holdings.slots.range(..floor).map(count).collect(),
+        slots: lists.clone().filter(|list| list.start >= floor).map(count).collect(),
+        retiring: lists.take_while(|list| list.start < floor).map(count).collect(),
     }
 }

@@ -1,110 +1,261 @@
-//! The slab: hands out small ids for subjects, and has each one's record.
+//! Values by small ids, in chunks that are never reallocated: ids are handed out lowest first, so what is held gathers
+//! at the low end, and chunks that hold nothing are freed.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
-use super::extra::Extra;
-use super::ranking::Texts;
-use super::record::Record;
-use super::rule::Rule;
+/// The values of a chunk.
+pub(super) const CHUNK: usize = 1_024;
+/// Ids stay below 2^31.
+const MOST_CHUNKS: usize = (1 << 31) / CHUNK;
+/// No further vacant place in a chunk.
+const NO_PLACE: u32 = u32::MAX;
 
-/// Records by id; ids of subjects that hold nothing are used again.
+/// A value that can also stand for none.
+pub(super) trait Hold: Copy {
+    /// A place that holds nothing, and names the next one of its chunk.
+    fn vacant(next: u32) -> Self;
+
+    fn is_vacant(&self) -> bool;
+
+    /// Of a vacant place: the next one.
+    fn next(&self) -> u32;
+}
+
+/// Values by id.
 #[derive(Debug)]
-pub(super) struct Slab {
-    rule: Rule,
-    records: Vec<Option<Record>>,
-    /// By the same ids; stays empty where the metric keeps nothing beside slices.
-    extras: Vec<Option<Extra>>,
-    free: Vec<u32>,
-    ids: HashMap<Arc<str>, u32, rapidhash::fast::RandomState>,
+pub(super) struct Slab<T> {
+    chunks: Vec<Chunk<T>>,
+    /// The chunks that have room.
+    open: BTreeSet<u32>,
+    len: usize,
 }
 
-impl Texts for Slab {
-    fn text(&self, id: u32) -> &str {
-        self.get(id).map_or("", |record| &record.text)
+#[derive(Debug)]
+struct Chunk<T> {
+    /// Grows up to [`CHUNK`]; empty where the chunk holds nothing.
+    values: Vec<T>,
+    live: u32,
+    /// The first of the places that hold nothing.
+    vacant: u32,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new(), open: BTreeSet::new(), len: 0 }
     }
 }
 
-impl Slab {
-    pub(super) fn new(rule: Rule) -> Self {
-        Self { rule, records: Vec::new(), extras: Vec::new(), free: Vec::new(), ids: HashMap::default() }
+impl<T: Hold> Slab<T> {
+    /// How many values there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
     }
 
-    /// The id of a subject that has a record.
-    pub(super) fn id(&self, text: &str) -> Option<u32> {
-        self.ids.get(text).copied()
-    }
-
-    /// The id of a subject, with an empty record if it had none. `None` when four billion subjects are there.
-    pub(super) fn intern(&mut self, text: &str) -> Option<u32> {
-        if let Some(id) = self.ids.get(text) {
-            return Some(*id);
-        }
-        let text: Arc<str> = text.into();
-        let record = Record { text: text.clone(), slices: Vec::new(), key: self.rule.absent(), queued: false };
-        let id = match self.free.pop() {
-            Some(id) => {
-                self.records[id as usize] = Some(record);
-                id
-            }
+    /// Adds a value; answers its id, the lowest that is free but for the order within a chunk. `None` when two billion
+    /// are there. O(log chunks).
+    pub(super) fn insert(&mut self, value: T) -> Option<u32> {
+        let at = match self.open.first() {
+            Some(at) => *at,
             None => {
-                let id = u32::try_from(self.records.len()).ok()?;
-                self.records.push(Some(record));
-                id
+                let at = u32::try_from(self.chunks.len()).ok().filter(|at| (*at as usize) < MOST_CHUNKS)?;
+                self.chunks.push(Chunk { values: Vec::new(), live: 0, vacant: NO_PLACE });
+                self.open.insert(at);
+                at
             }
         };
-        if let Some(extra) = Extra::of(self.rule.kind) {
-            if self.extras.len() <= id as usize {
-                self.extras.resize_with(id as usize + 1, || None);
+        let chunk = &mut self.chunks[at as usize];
+        let place = if chunk.vacant == NO_PLACE {
+            chunk.values.push(value);
+            chunk.values.len() as u32 - 1
+        } else {
+            let held = &mut chunk.values[chunk.vacant as usize];
+            let place = std::mem::replace(&mut chunk.vacant, held.next());
+            *held = value;
+            place
+        };
+        chunk.live += 1;
+        self.len += 1;
+        if chunk.live as usize == CHUNK {
+            self.open.remove(&at);
+        }
+        Some(at * CHUNK as u32 + place)
+    }
+
+    pub(super) fn get(&self, id: u32) -> Option<&T> {
+        let (at, place) = split(id);
+        self.chunks.get(at)?.values.get(place).filter(|value| !value.is_vacant())
+    }
+
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
+        let (at, place) = split(id);
+        self.chunks.get_mut(at)?.values.get_mut(place).filter(|value| !value.is_vacant())
+    }
+
+    /// Takes a value out. Answers whether that left its chunk empty.
+    pub(super) fn remove(&mut self, id: u32) -> bool {
+        let (at, place) = split(id);
+        let Some(chunk) = self.chunks.get_mut(at) else { return false };
+        let Some(held) = chunk.values.get_mut(place).filter(|value| !value.is_vacant()) else { return false };
+        *held = T::vacant(std::mem::replace(&mut chunk.vacant, place as u32));
+        chunk.live -= 1;
+        self.len -= 1;
+        self.open.insert(at as u32);
+        if chunk.live > 0 {
+            return false;
+        }
+        *chunk = Chunk { values: Vec::new(), live: 0, vacant: NO_PLACE };
+        while self.chunks.last().is_some_and(|chunk| chunk.live == 0) {
+            self.chunks.pop();
+            self.open.remove(&(self.chunks.len() as u32));
+        }
+        true
+    }
+
+    /// The first id from `from` on that is in use. O(CHUNK + chunks without any).
+    pub(super) fn next_from(&self, from: u32) -> Option<u32> {
+        let (mut at, mut place) = split(from);
+        while let Some(chunk) = self.chunks.get(at) {
+            let values = chunk.values.get(place..).unwrap_or_default();
+            if let Some(further) = values.iter().position(|value| !value.is_vacant()) {
+                return Some((at * CHUNK + place + further) as u32);
             }
-            self.extras[id as usize] = Some(extra);
+            (at, place) = (at + 1, 0);
         }
-        self.ids.insert(text, id);
-        Some(id)
+        None
     }
 
-    pub(super) fn get(&self, id: u32) -> Option<&Record> {
-        self.records.get(id as usize)?.as_ref()
+    /// Whether less than half of the places are in use.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.chunks.len() > 2 && self.len * 2 < self.chunks.len() * CHUNK
     }
 
-    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut Record> {
-        self.records.get_mut(id as usize)?.as_mut()
+    /// Whether a value of this id would have a lower one if it was added now, among the chunks that all of them need.
+    pub(super) fn can_move_down(&self, id: u32) -> bool {
+        let at = split(id).0;
+        at > self.len / CHUNK && self.open.first().is_some_and(|open| (*open as usize) < at)
     }
 
-    /// What the subject has beside its slices, where the metric keeps such.
-    pub(super) fn extra(&self, id: u32) -> Option<&Extra> {
-        self.extras.get(id as usize)?.as_ref()
+    /// The bytes that the slab takes, without what the allocator adds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let values: usize = self.chunks.iter().map(|chunk| chunk.values.capacity()).sum();
+        values * size_of::<T>() + self.chunks.capacity() * size_of::<Chunk<T>>()
+    }
+}
+
+/// What some metrics hold beside the values of a [`Slab`], by the same ids.
+#[derive(Debug)]
+pub(super) struct Column<T> {
+    chunks: Vec<Vec<Option<T>>>,
+}
+
+impl<T> Default for Column<T> {
+    fn default() -> Self {
+        Self { chunks: Vec::new() }
+    }
+}
+
+impl<T> Column<T> {
+    pub(super) fn get(&self, id: u32) -> Option<&T> {
+        let (at, place) = split(id);
+        self.chunks.get(at)?.get(place)?.as_ref()
     }
 
-    pub(super) fn extra_mut(&mut self, id: u32) -> Option<&mut Extra> {
-        self.extras.get_mut(id as usize)?.as_mut()
+    pub(super) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
+        let (at, place) = split(id);
+        self.chunks.get_mut(at)?.get_mut(place)?.as_mut()
     }
 
-    /// Record and extra of a subject.
-    pub(super) fn both_mut(&mut self, id: u32) -> Option<(&mut Record, Option<&mut Extra>)> {
-        let record = self.records.get_mut(id as usize)?.as_mut()?;
-        Some((record, self.extras.get_mut(id as usize).and_then(Option::as_mut)))
-    }
-
-    /// Whether nothing is held of the subject: no slice, nor anything beside.
-    pub(super) fn is_empty(&self, id: u32) -> bool {
-        self.get(id).is_none_or(|record| record.slices.is_empty()) && self.extra(id).is_none_or(Extra::is_empty)
-    }
-
-    /// Forgets a subject; its id will be another's.
-    pub(super) fn release(&mut self, id: u32) {
-        if let Some(record) = self.records.get_mut(id as usize).and_then(Option::take) {
-            self.ids.remove(&record.text);
-            self.free.push(id);
+    /// Sets what an id has. O(1), and O(CHUNK) while a chunk grows.
+    pub(super) fn set(&mut self, id: u32, value: T) {
+        let (at, place) = split(id);
+        if self.chunks.len() <= at {
+            self.chunks.resize_with(at + 1, Vec::new);
         }
-        if let Some(extra) = self.extras.get_mut(id as usize) {
-            *extra = None;
+        let chunk = &mut self.chunks[at];
+        if chunk.len() <= place {
+            chunk.resize_with(place + 1, || None);
+        }
+        chunk[place] = Some(value);
+    }
+
+    pub(super) fn take(&mut self, id: u32) -> Option<T> {
+        let (at, place) = split(id);
+        self.chunks.get_mut(at)?.get_mut(place)?.take()
+    }
+
+    /// Frees the chunk of this id, which holds nothing.
+    pub(super) fn free_chunk(&mut self, id: u32) {
+        if let Some(chunk) = self.chunks.get_mut(split(id).0) {
+            *chunk = Vec::new();
+        }
+        while self.chunks.last().is_some_and(Vec::is_empty) {
+            self.chunks.pop();
         }
     }
 
-    /// One past the highest id in use.
-    pub(super) fn end(&self) -> u32 {
-        // Ids are handed out as u32, so their number fits.
-        self.records.len() as u32
+    /// The bytes that the column takes, without what its values own elsewhere.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let values: usize = self.chunks.iter().map(Vec::capacity).sum();
+        values * size_of::<Option<T>>() + self.chunks.capacity() * size_of::<Vec<Option<T>>>()
+    }
+}
+
+fn split(id: u32) -> (usize, usize) {
+    (id as usize / CHUNK, id as usize % CHUNK)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    impl Hold for u64 {
+        fn vacant(next: u32) -> Self {
+            1 << 40 | u64::from(next)
+        }
+
+        fn is_vacant(&self) -> bool {
+            *self >= 1 << 40
+        }
+
+        fn next(&self) -> u32 {
+            *self as u32
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+        #[test]
+        fn equals_a_map(phases in prop::collection::vec((0usize..6_000, 0usize..6_000), 1..6)) {
+            let (mut slab, mut column) = (Slab::<u64>::default(), Column::<u64>::default());
+            let mut model = BTreeMap::new();
+            for (nth, (adds, removes)) in phases.into_iter().enumerate() {
+                for value in 0..adds as u64 {
+                    let id = slab.insert(value).unwrap();
+                    column.set(id, value * 2);
+                    prop_assert!(model.insert(id, value).is_none());
+                }
+                for turn in 0..removes.min(model.len()) {
+                    let id = *model.keys().nth((turn * 7_919 + nth) % model.len().min(64)).unwrap();
+                    prop_assert_eq!(slab.get(id).copied(), model.remove(&id));
+                    column.take(id);
+                    if slab.remove(id) {
+                        column.free_chunk(id);
+                    }
+                    prop_assert!(slab.get(id).is_none() && column.get(id).is_none() && !slab.remove(id));
+                }
+                let (mut next, mut found) = (0, Vec::new());
+                while let Some(id) = slab.next_from(next) {
+                    found.push((id, *slab.get(id).unwrap()));
+                    prop_assert_eq!(column.get(id).copied(), slab.get(id).map(|value| value * 2));
+                    next = id + 1;
+                }
+                prop_assert_eq!(found, model.iter().map(|(id, value)| (*id, *value)).collect::<Vec<_>>());
+                prop_assert_eq!(slab.len(), model.len());
+            }
+        }
     }
 }

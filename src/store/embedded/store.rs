@@ -5,27 +5,26 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use parking_lot::Mutex;
 
-use super::boards::LiveBoard;
+use super::boards::{LiveBoard, Logged};
 use super::clock::Clock;
-use super::codec::{BOARDS, CLOCK, REACHED, key, of_board};
-use super::journal::{Sweep, Ticket};
+use super::engine::Ticket;
+use super::operations::Operations;
 use super::tables::Tables;
-use super::{Embedded, asking, audit, loading, reading, recovery, writing};
+use super::{Awaited, Embedded, asking, audit, meters, reading};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, Ask, AuditCursor, AuditStep, Batch, Defined, Lookup, Outcome, Page, Reading, Removal, Result, RetireStep,
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Lookup, Page, Reading, Removal, Result, RetireStep,
     Standing, Status, Store, StoreError, Values,
 };
 
-/// What a step of retiring aims at.
-const STEP: Duration = Duration::from_millis(2);
+/// What a step of retiring aims at: how long others wait for the board's lock.
+const STEP: Duration = Duration::from_micros(500);
 /// Subjects of a step, however slow or fast the machine is.
-const LEAST: u64 = 64;
+const LEAST: u64 = 32;
 const MOST: u64 = 4_096;
 /// How often a step looks at the time: once in so many subjects.
-const LOOK: u64 = 32;
+const LOOK: u64 = 16;
 
 /// Whether [`LOOK`] subjects' worth of work was done since the last look.
 fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
@@ -36,24 +35,6 @@ fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
     due
 }
 
-impl Embedded {
-    /// Applies a batch to memory and hands it to the journal, whose ticket acknowledges it.
-    fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
-        self.journal.admit()?;
-        let (added, ticket) = self.change(board, |tables, operations, _| {
-            writing::apply(board, tables, batch, self.limits.max_skew, operations)
-        })?;
-        let vouches = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
-        let ticket = match ticket {
-            // A duplicate, or a measurement that is no new extreme: what counted it first, or is better, may still be
-            // on its way to the disk, and this answer vouches for it.
-            Ticket::Done if vouches() => self.journal.catch_up(),
-            ticket => ticket,
-        };
-        Ok((added, ticket))
-    }
-}
-
 #[async_trait]
 impl Store for Embedded {
     fn kind(&self) -> &'static str {
@@ -61,26 +42,38 @@ impl Store for Embedded {
     }
 
     async fn now(&self) -> Result<Timestamp> {
-        Ok(self.clock.read().shown())
+        Ok(self.clock.now())
     }
 
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
-        let Clock::Simulated(clock) = &self.clock else { return Err(StoreError::ClockNotSimulated) };
-        self.journal.admit()?;
+        let Clock::Simulated(clock) = &*self.clock else { return Err(StoreError::ClockNotSimulated) };
+        let mut operations = Operations::of_store();
+        operations.simulated(to.millis());
+        let _permit = self.journal().admit(operations.len())?;
         let ticket = {
             let mut now = clock.lock();
             if to < *now {
                 return Err(StoreError::ClockBackward { now: *now });
             }
             *now = to;
-            self.journal.append_entries([(CLOCK.to_vec(), Some(recovery::encode_time(to)))], None)
+            self.journal().append_and_wait(&operations).1
         };
-        ticket.wait().await?;
+        self.journal().wait(ticket).await?;
         Ok(to)
     }
 
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
-        self.journal.admit()?;
+        let json =
+            serde_json::to_string(definition).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
+        let known = self.boards.read().get(name).map(|live| live.board.clone());
+        if let Some(found) = known {
+            // What defined it may still be on its way to the disk, and this answer vouches for it.
+            let ticket = self.journal().catch_up();
+            self.journal().wait(ticket).await?;
+            let same = found.definition() == definition;
+            return Ok(if same { Defined::Unchanged(found) } else { Defined::Conflict(found) });
+        }
+        let _permit = self.journal().admit(json.len() + 256)?;
         let (defined, ticket) = {
             let mut boards = self.boards.write();
             if let Some(live) = boards.get(name) {
@@ -88,24 +81,28 @@ impl Store for Embedded {
                 let same = board.definition() == definition;
                 let found = if same { Defined::Unchanged(board) } else { Defined::Conflict(board) };
                 // What defined it may still be on its way to the disk, and this answer vouches for it.
-                (found, self.journal.catch_up())
+                (found, self.journal().catch_up())
             } else {
                 let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
-                let board =
-                    Board::new(name.clone(), Generation(rand::random()), definition.clone()).map_err(invalid)?;
-                let now = self.clock.read().shown();
-                let entries = [
-                    (key(BOARDS, &[name.as_str().as_bytes()]), Some(loading::encode_board(&board)?)),
-                    (of_board(REACHED, board.generation()), Some(recovery::encode_time(now))),
-                ];
-                let tables = Mutex::new(Tables::new(&board, now));
-                let board = Arc::new(board);
-                boards.insert(name.clone(), Arc::new(LiveBoard { board: board.clone(), tables }));
+                // 0 stands for the store itself.
+                let generation = Generation(rand::random_range(1..=u64::MAX));
+                let board = Arc::new(Board::new(name.clone(), generation, definition.clone()).map_err(invalid)?);
+                let mut tables = Tables::new(&board, self.clock.now());
+                tables.trust = self.clock.trust_of_new_board();
+                let mut operations = Operations::of_store();
+                operations.defined(generation, name.as_str(), &json);
+                let mut header = Operations::of(generation);
+                header.advanced(tables.now.millis());
+                operations.join(&header);
+                let logged = Logged::default();
+                let (sequence, ticket) = self.journal().append_and_wait(&operations);
+                logged.add(sequence, operations.len());
+                boards.insert(name.clone(), Arc::new(LiveBoard::new(board.clone(), tables, logged)));
                 self.boards_version.fetch_add(1, Ordering::AcqRel);
-                (Defined::Created(board), self.journal.append_entries(entries, None))
+                (Defined::Created(board), ticket)
             }
         };
-        ticket.wait().await?;
+        self.journal().wait(ticket).await?;
         Ok(defined)
     }
 
@@ -122,7 +119,9 @@ impl Store for Embedded {
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
-        self.journal.admit()?;
+        let mut operations = Operations::of_store();
+        operations.undefined(board.generation());
+        let _permit = self.journal().admit(operations.len())?;
         let (live, ticket) = {
             let mut boards = self.boards.write();
             let live = match boards.get(board.name()) {
@@ -132,32 +131,36 @@ impl Store for Embedded {
             boards.remove(board.name());
             self.boards_version.fetch_add(1, Ordering::AcqRel);
             live.tables.lock().gone = true;
-            let entry = (key(BOARDS, &[board.name().as_str().as_bytes()]), None);
-            let sweep = Sweep::All(board.generation());
-            (live, self.journal.append_entries([entry], Some(sweep)))
+            (live, self.journal().append_and_wait(&operations).1)
         };
         self.discard(live);
-        ticket.wait().await?;
+        self.engine.board_removed();
+        self.journal().wait(ticket).await?;
         Ok(true)
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        let (added, ticket) = self.apply(board, &batch)?;
-        ticket.wait().await?;
+        let (added, ticket) = self.apply(board, &batch).await?;
+        self.journal().wait(ticket).await?;
         Ok(added)
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        // All of it is with the journal before any of it is waited for: it shares a group.
-        let applied: Vec<_> = batches.iter().map(|(board, batch)| self.apply(board, batch)).collect();
-        let (added, tickets): (Vec<_>, Vec<_>) = applied
-            .into_iter()
-            .map(|applied| match applied {
-                Ok((added, ticket)) => (Ok(added), ticket),
-                Err(error) => (Err(error), Ticket::Done),
-            })
-            .unzip();
-        let waited = Ticket::wait_all(tickets).await;
+        // All of it is with the journal before any of it is waited for: it shares a frame.
+        let (mut added, mut tickets) = (Vec::with_capacity(batches.len()), Vec::with_capacity(batches.len()));
+        for (board, batch) in &batches {
+            match self.apply(board, batch).await {
+                Ok((one, ticket)) => {
+                    added.push(Ok(one));
+                    tickets.push(ticket);
+                }
+                Err(error) => {
+                    added.push(Err(error));
+                    tickets.push(Ticket::Done);
+                }
+            }
+        }
+        let waited = self.journal().wait_all(tickets).await;
         added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect()
     }
 
@@ -187,26 +190,24 @@ impl Store for Embedded {
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
-        self.journal.admit()?;
-        let ((removal, removed), ticket) = self.change(board, |tables, operations, _| {
+        let permit = self.journal().admit(subject.as_str().len() + 64)?;
+        let ((removal, removed), ticket) = self.change(board, |tables, operations| {
             let score = reading::score(tables, subject);
             let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
-            let counters = u64::from(tables.holdings.counter(subject.as_str(), now).is_some());
+            let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
             let rule = tables.holdings.rule;
-            let removed = tables.holdings.remove(subject.as_str());
+            let removed = tables.holdings.remove(subject.as_str().into(), floor);
             if removed.anything {
                 operations.removed(subject.as_str());
             }
-            let live = removed.slices.iter().filter(|slice| slice.slot >= floor).count() as u64;
-            let retiring_slots = if rule.ranked { removed.slices.len() as u64 - live } else { 0 };
-            let live_slots = if rule.life.is_some() { counters } else { live };
-            (Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.anything)
+            let retiring_slots = if rule.ranked { removed.expired } else { 0 };
+            let live_slots = if rule.life.is_some() { counters } else { removed.live };
+            ((Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.anything), Awaited::Yes)
         })?;
-        ticket.wait().await?;
-        if !removed {
-            // What took it out before may still be on its way to the disk, and this answer says that it is out.
-            self.journal.catch_up().wait().await?;
-        }
+        drop(permit);
+        // What took it out before may still be on its way to the disk, and this answer says that it is out.
+        let ticket = if removed { ticket } else { self.journal().catch_up() };
+        self.journal().wait(ticket).await?;
         Ok(removal)
     }
 
@@ -222,7 +223,7 @@ impl Store for Embedded {
                 work < LEAST || (work < MOST && (!is_time_to_look(&mut looked, work) || started.elapsed() < STEP))
             });
             if done {
-                tables.visit(MOST);
+                tables.visit(MOST / 4);
             }
             RetireStep {
                 frame: tables.frame(),
@@ -241,26 +242,19 @@ impl Store for Embedded {
     }
 
     async fn check(&self) -> Result<()> {
-        match self.journal.failure() {
-            Some(reason) => Err(StoreError::ReadOnly { reason: reason.to_owned() }),
-            None => Ok(()),
+        let standing = self.standing_clock();
+        meters::clock_doubted(standing.is_some() || self.clock.is_doubted());
+        if let Some(reason) = self.journal().refusal() {
+            return Err(StoreError::ReadOnly { reason });
         }
+        standing.map_or(Ok(()), Err)
+    }
+
+    async fn backup(&self) -> Result<BackedUp> {
+        self.engine.back_up().await
     }
 
     async fn close(&self) -> Result<()> {
-        self.check().await?;
-        let stopped = self.journal.clone();
-        let writer = self.writer.lock().take();
-        stopped.stop();
-        if let Some(writer) = writer {
-            let joined = tokio::task::spawn_blocking(|| writer.join()).await;
-            if !matches!(joined, Ok(Ok(()))) {
-                return Err(StoreError::ReadOnly { reason: "the journal's thread has failed".to_owned() });
-            }
-        }
-        match self.journal.failure() {
-            Some(super::writer::CLOSED) | None => Ok(()),
-            Some(reason) => Err(StoreError::ReadOnly { reason: reason.to_owned() }),
-        }
+        self.engine.close().await
     }
 }

@@ -1,79 +1,142 @@
-//! How a batch takes effect on a board's tables, and what the journal is told.
+//! How a batch takes effect on a board's tables, and what the log is told.
+//!
+//! A batch is planned as a whole and applied in portions, each short enough that others do not wait for the board's
+//! lock. Between two portions others may read and write; a reader may see a part of a batch.
 
+use std::time::{Duration, Instant};
+
+use super::fingerprint::{Fingerprint, FingerprintKey};
 use super::holdings::OutOfRange;
-use super::ids::pair;
+use super::names::Name;
 use super::operations::Operations;
 use super::reading;
 use super::sightings::Sighting;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, Kind, Mark};
+use crate::board::{Amount, Board, Change, Frame, Kind, Mark, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
-/// Records visited for each batch, to free what has expired of subjects that nobody writes to.
+/// Items that are planned and applied under one lock.
+pub(super) const SMALL: usize = 128;
+/// The most entries of a portion.
+const MOST: usize = 128;
+/// What a portion aims at.
+const AIM: Duration = Duration::from_micros(500);
+/// How often a portion looks at the time: once in so many entries.
+const LOOK: usize = 16;
+/// Work spent on visits for each entry while a round of them is due, so that what waits to be freed is a third of what
+/// is live at most, however fast more comes.
 const VISITS: u64 = 4;
+/// The most bytes that an item adds to the log beside its texts.
+const OVERHEAD: usize = 96;
 
-/// Applies a batch to tables that have been advanced. O(items x log n).
-pub(super) fn apply(
-    board: &Board,
-    tables: &mut Tables,
-    batch: &Batch,
-    max_skew: i64,
-    operations: &mut Operations,
-) -> Added {
-    tables.visit(VISITS);
-    let increments = &batch.increments;
-    let mut outcomes = vec![Outcome::Counted { score: None }; increments.len()];
-    let plan = Plan::new(board, &tables.window, tables.now, max_skew, increments.iter().enumerate());
-    for (item, rejection) in plan.rejected {
-        outcomes[item] = Outcome::Rejected(rejection);
-    }
-    let now = tables.now.millis();
-    let mut writing = Writing { board, tables, operations, increments, bound: board.slot_bound().0 };
-    for entry in &plan.entries {
-        if let Some(id) = entry.id {
-            let pair = pair(entry.subject, id);
-            let outcome = if writing.tables.ids.seen(&pair, now) {
-                Outcome::Duplicate { score: None }
-            } else if writing.take(entry).is_ok() {
-                writing.operations.id(now, &pair);
-                writing.tables.ids.remember(pair, now);
-                continue;
-            } else {
-                Outcome::Rejected(Rejection::OutOfRange)
-            };
-            set(&mut outcomes, entry, outcome);
-        } else if entry.sent.is_some() {
-            if writing.take(entry).is_err() {
-                set(&mut outcomes, entry, Outcome::Rejected(Rejection::OutOfRange));
-            }
-        } else if entry.is_beyond_exact() || writing.take(entry).is_err() {
-            // The sum is refused: each item for itself, in order.
-            for &item in &entry.items {
-                let Change::Amount(amount) = increments[item].change else { continue };
-                let amount = increments[item].signed(amount);
-                if writing.take_amount(entry, item, amount).is_err() {
-                    outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
-                }
-            }
-        }
-    }
-    if batch.return_scores {
-        for (outcome, increment) in outcomes.iter_mut().zip(increments) {
-            if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                *score = reading::score(tables, &increment.subject);
-            }
-        }
-    }
-    Added { frame: tables.frame(), outcomes }
-}
-
-fn set(outcomes: &mut [Outcome], entry: &Entry, outcome: Outcome) {
-    for &item in &entry.items {
-        outcomes[item] = outcome;
-    }
+/// Returns how many bytes the operations of a batch have at most.
+pub(super) fn most_bytes(batch: &Batch) -> usize {
+    let of = |increment: &Increment| {
+        let value = match &increment.change {
+            // A value may push another out, which is named as well.
+            Change::Seen(value) => value.as_str().len() + 512,
+            Change::Amount(_) | Change::Set { .. } => 0,
+        };
+        OVERHEAD + increment.subject.as_str().len() + value
+    };
+    OVERHEAD + batch.increments.iter().map(of).sum::<usize>()
 }
 
 /// A batch that is taking effect.
+#[derive(Debug)]
+pub(super) struct Application<'a> {
+    board: &'a Board,
+    batch: &'a Batch,
+    plan: Plan<'a>,
+    /// The entries' subjects, hashed.
+    names: Vec<Name<'a>>,
+    /// Of the entries with an id, in their order.
+    fingerprints: Vec<Fingerprint>,
+    outcomes: Vec<Outcome>,
+    /// The next entry, and the next of `fingerprints`.
+    next: (usize, usize),
+    /// The next item whose score is to be read.
+    scored: usize,
+}
+
+impl<'a> Application<'a> {
+    /// Plans a batch for a window. O(items); needs no lock.
+    pub(super) fn new(
+        board: &'a Board,
+        batch: &'a Batch,
+        (window, now): (&Window, Timestamp),
+        max_skew: i64,
+        key: FingerprintKey,
+    ) -> Self {
+        let mut outcomes = vec![Outcome::Counted { score: None }; batch.increments.len()];
+        let plan = Plan::new(board, window, now, max_skew, batch.increments.iter().enumerate());
+        for (item, rejection) in &plan.rejected {
+            outcomes[*item] = Outcome::Rejected(*rejection);
+        }
+        let names = plan.entries.iter().map(|entry| Name::from(entry.subject.as_str())).collect();
+        let fingerprint = |entry: &Entry| entry.id.map(|id| key.of(entry.subject, id));
+        let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
+        Self { board, batch, plan, names, fingerprints, outcomes, next: (0, 0), scored: 0 }
+    }
+
+    /// Applies the next portion to tables that have been advanced. Returns whether the batch is done.
+    ///
+    /// O(entries x log n), for about half a millisecond.
+    pub(super) fn portion(&mut self, tables: &mut Tables, operations: &mut Operations) -> bool {
+        let started = Instant::now();
+        let (from, mut fingerprint) = self.next;
+        let end = self.plan.entries.len().min(from + MOST);
+        if end - from > 1 {
+            tables.holdings.touch(&self.names[from..end]);
+        }
+        let mut at = from;
+        while at < end {
+            let entry = &self.plan.entries[at];
+            let pair = entry.id.and_then(|_| self.fingerprints.get(fingerprint)).copied();
+            fingerprint += usize::from(pair.is_some());
+            let mut writing = Writing {
+                board: self.board,
+                tables,
+                operations,
+                increments: &self.batch.increments,
+                bound: self.board.slot_bound().0,
+            };
+            writing.apply(entry, self.names[at], pair, &mut self.outcomes);
+            at += 1;
+            if at.is_multiple_of(LOOK) && started.elapsed() >= AIM {
+                break;
+            }
+        }
+        self.next = (at, fingerprint);
+        tables.visit(VISITS * (at - from) as u64);
+        at == self.plan.entries.len() && self.score(tables, started)
+    }
+
+    /// Reads the scores that were asked for. Returns whether all are read.
+    fn score(&mut self, tables: &Tables, started: Instant) -> bool {
+        if !self.batch.return_scores {
+            return true;
+        }
+        while let Some(increment) = self.batch.increments.get(self.scored) {
+            if let Outcome::Counted { score } | Outcome::Duplicate { score } = &mut self.outcomes[self.scored] {
+                *score = reading::score(tables, &increment.subject);
+            }
+            self.scored += 1;
+            // One score may be that of 2,000 sketches.
+            if started.elapsed() >= AIM {
+                break;
+            }
+        }
+        self.scored == self.batch.increments.len()
+    }
+
+    /// Returns what became of the batch, once it is done; `frame` is that of the last portion.
+    pub(super) fn finish(self, frame: Frame) -> Added {
+        Added { frame, outcomes: self.outcomes }
+    }
+}
+
+/// An entry that is taking effect.
 struct Writing<'a> {
     board: &'a Board,
     tables: &'a mut Tables,
@@ -83,29 +146,64 @@ struct Writing<'a> {
 }
 
 impl Writing<'_> {
+    fn apply(&mut self, entry: &Entry, name: Name, pair: Option<Fingerprint>, outcomes: &mut [Outcome]) {
+        if self.tables.holdings.rule.life.is_none() && entry.slot < self.tables.window.floor {
+            // The slot left the window after the batch was planned. A retraction has nothing left to take.
+            for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
+                outcomes[item] = Outcome::Rejected(Rejection::TooLate);
+            }
+            return;
+        }
+        let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
+        let now = self.tables.now.millis();
+        if let Some(pair) = pair {
+            if self.tables.ids.seen(pair, now) {
+                set(Outcome::Duplicate { score: None });
+            } else if self.take(entry, name).is_ok() {
+                self.operations.id(now, pair);
+                self.tables.ids.remember(pair, now);
+            } else {
+                set(Outcome::Rejected(Rejection::OutOfRange));
+            }
+        } else if entry.sent.is_some() {
+            if self.take(entry, name).is_err() {
+                set(Outcome::Rejected(Rejection::OutOfRange));
+            }
+        } else if entry.is_beyond_exact() || self.take(entry, name).is_err() {
+            // The sum is refused: each item for itself, in order.
+            for &item in &entry.items {
+                let Change::Amount(amount) = self.increments[item].change else { continue };
+                let amount = self.increments[item].signed(amount);
+                if self.take_amount(entry, name, item, amount).is_err() {
+                    outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
+                }
+            }
+        }
+    }
+
     /// Makes an entry's update as a whole, or changes nothing.
-    fn take(&mut self, entry: &Entry) -> Result<(), OutOfRange> {
-        let Some(increment) = entry.sent else { return self.take_amount(entry, entry.items[0], entry.amount) };
+    fn take(&mut self, entry: &Entry, name: Name) -> Result<(), OutOfRange> {
+        let Some(increment) = entry.sent else { return self.take_amount(entry, name, entry.items[0], entry.amount) };
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
         match (self.board.kind(), &increment.change) {
             (Kind::Sum, Change::Set { sum, .. }) => {
-                let sum = holdings.set_sum(subject, slot, sum.0, self.bound)?;
+                let sum = holdings.set_sum(name, slot, sum.0, self.bound)?;
                 self.operations.amount(slot, sum, subject);
             }
             (Kind::Mean, Change::Amount(amount)) => {
                 let sample = if increment.retract { (-amount.0, -1) } else { (amount.0, 1) };
-                let samples = holdings.measure(subject, slot, sample, self.bound)?;
+                let samples = holdings.measure(name, slot, sample, self.bound)?;
                 self.operations.samples(slot, samples, subject);
             }
             (Kind::Mean, Change::Set { sum, count }) => {
-                let samples = holdings.set_samples(subject, slot, (sum.0, *count), self.bound)?;
+                let samples = holdings.set_samples(name, slot, (sum.0, *count), self.bound)?;
                 self.operations.samples(slot, samples, subject);
             }
             (Kind::Min | Kind::Max, change) => {
                 let extreme = match change {
-                    Change::Amount(amount) => holdings.extend(subject, slot, amount.0)?,
-                    Change::Set { sum, .. } => holdings.set_extreme(subject, slot, sum.0)?,
+                    Change::Amount(amount) => holdings.extend(name, slot, amount.0)?,
+                    Change::Set { sum, .. } => holdings.set_extreme(name, slot, sum.0)?,
                     Change::Seen(_) => return Err(OutOfRange),
                 };
                 if let Some(extreme) = extreme {
@@ -115,7 +213,7 @@ impl Writing<'_> {
             (Kind::Distinct, Change::Seen(value)) => {
                 let sighting = Sighting { at: entry.at.millis(), gone: increment.retract };
                 let floor = self.tables.window.floor.millis();
-                let seeing = holdings.sight(subject, value.as_str(), sighting, floor, self.board.calendar())?;
+                let seeing = holdings.sight(name, value.as_str(), sighting, floor)?;
                 if seeing.changed {
                     self.operations.sighted(Some(sighting), subject, value.as_str());
                 }
@@ -128,7 +226,7 @@ impl Writing<'_> {
             }
             (Kind::Sketch, Change::Seen(value)) => {
                 let mark = Mark::of(value.as_str());
-                if holdings.mark(subject, slot, mark)? {
+                if holdings.mark(name, slot, mark)? {
                     self.operations.marked(slot, mark, subject);
                 }
             }
@@ -139,16 +237,16 @@ impl Writing<'_> {
     }
 
     /// COUNT and SUM: adds an amount, of the entry or of the one of its items.
-    fn take_amount(&mut self, entry: &Entry, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+    fn take_amount(&mut self, entry: &Entry, name: Name, item: usize, amount: Amount) -> Result<(), OutOfRange> {
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
         if holdings.rule.life.is_none() {
-            let new = holdings.add(subject, slot, amount.0, self.bound)?;
+            let new = holdings.add(name, slot, amount.0, self.bound)?;
             self.operations.amount(slot, new, subject);
             return Ok(());
         }
         let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.tables.now.millis()));
-        if let Some(counter) = holdings.count_from_first(subject, amount.0, retracts, times, self.bound)? {
+        if let Some(counter) = holdings.count_from_first(name, amount.0, retracts, times, self.bound)? {
             self.operations.amount(counter.start, counter.amount, subject);
         }
         Ok(())

@@ -79,8 +79,8 @@ use self::scripts::{Call, SET_CLOCK};
 use self::session::Session;
 use self::version::Versions;
 use super::{
-    Added, Ask, AuditCursor, AuditStep, Batch, ClockMode, Defined, Limits, Lookup, Page, Reading, Removal, Result,
-    RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Lookup, Page, Reading, Removal,
+    Result, RetireStep, Standing, Status, Store, StoreError, Values,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -328,6 +328,11 @@ impl Store for RedisStore {
 
     async fn check(&self) -> Result<()> {
         boards::check(&self.session).await.map_err(|failure| self.error(failure))
+    }
+
+    async fn backup(&self) -> Result<BackedUp> {
+        let detail = "a Redis store is backed up by the server's own means: BGSAVE, or a copy of its append-only files";
+        Err(StoreError::Unsupported { detail: detail.to_owned() })
     }
 
     /// What was acknowledged is the server's already.

@@ -86,7 +86,11 @@ impl View {
     /// Takes in a reading of the store's clock.
     pub fn learn_time(&self, reading: Timestamp, monotonic: Duration) {
         let mut time = self.time.lock();
-        time.believed = if self.simulated { reading } else { time.trust.believe(reading, monotonic, self.half_window) };
+        time.believed = if self.simulated {
+            reading
+        } else {
+            time.trust.believe(reading, monotonic, self.half_window.saturating_mul(2))
+        };
         time.at = monotonic;
     }
 

@@ -1,5 +1,6 @@
 //! How much a slot holds, and that nothing passes it.
 
+use rolltop::board::EXACT_MAX;
 use rolltop::store::{Outcome, Rejection};
 
 use crate::given::{Units, With, plus, subject};
@@ -64,6 +65,34 @@ pub async fn no_amount_overflows(site: Site) {
         assert_eq!(site.add(&board, items).await, [REFUSED, COUNTED, REFUSED, REFUSED, COUNTED], "{extreme}");
     }
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 6), (1, "a".to_owned(), 6)]);
+}
+
+pub async fn a_sum_is_exact_however_far_it_goes_on_the_way(site: Site) {
+    let board = site.board("SUM(1h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    let times = |times: usize, who: &'static str, amount: i64| (0..times).map(move |_| plus(who, amount));
+    // What it comes to fits, so all of it counts.
+    let items = times(1_025, "a", EXACT_MAX).chain(times(1_025, "a", -EXACT_MAX)).chain([plus("a", 5)]);
+    assert_eq!(site.add(&board, items.collect()).await, vec![COUNTED; 2_051]);
+    // It comes to 2^53 − 1, which no slot holds, and neither do its items.
+    let items = times(1_025, "a", EXACT_MAX).chain(times(1_024, "a", -EXACT_MAX));
+    assert_eq!(site.add(&board, items.collect()).await, vec![REFUSED; 2_049]);
+    // Tried singly, each item is judged by what the slot holds by then.
+    let items = times(3, "b", bound).chain(times(4, "b", -bound)).chain(times(2_100, "b", -EXACT_MAX));
+    let singly = [COUNTED, REFUSED, REFUSED, COUNTED, COUNTED, REFUSED, REFUSED];
+    assert_eq!(site.add(&board, items.collect()).await, [&singly[..], &[REFUSED; 2_100]].concat());
+    assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), 5), (2, "b".to_owned(), -bound)]);
+    // A sum beyond 2^53 − 1 stays refused, also where what the slot holds would make up for it.
+    assert_eq!(site.add(&board, vec![plus("b", bound), plus("b", EXACT_MAX)]).await, [COUNTED, REFUSED]);
+    // Retractions as well, and the extremes of the type.
+    let undone = |amount: i64| plus("c", amount).undone().at("2026-01-01T09:30:00Z");
+    let items = (0..1_025).map(|_| undone(EXACT_MAX)).chain(times(1_025, "c", EXACT_MAX)).chain([undone(7)]);
+    assert_eq!(site.add(&board, items.collect()).await, vec![COUNTED; 2_051]);
+    assert_eq!(
+        site.add(&board, vec![undone(i64::MIN), undone(1), undone(i64::MIN)]).await,
+        [REFUSED, COUNTED, REFUSED]
+    );
+    assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), 5), (2, "c".to_owned(), -8)]);
 }
 
 pub async fn full_slots_of_either_sign_stay_exact(site: Site) {

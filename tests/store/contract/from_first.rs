@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, Definition, Mode, Tally};
+use rolltop::board::{Amount, Board, Definition, Mode, Tally, Timestamp};
 use rolltop::store::{Outcome, Reach, Rejection};
 
-use crate::given::{With, exact, plus, subject, t, unranked};
+use crate::given::{With, exact, name, plus, subject, t, unranked};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
 
 async fn counters(site: &Site, metric: &str) -> Arc<Board> {
@@ -118,4 +118,20 @@ pub async fn lives_have_bounds_ids_and_an_end(site: Site) {
     assert_eq!(site.add(&board, vec![plus("a", 5).id("x")]).await, [COUNTED]);
     assert!(site.store.retire_step(&board).await.unwrap().done);
     assert_eq!(site.store.now().await.unwrap(), t("2026-01-01T10:30:00Z"));
+}
+
+pub async fn a_life_longer_than_time_goes_on_to_its_end(site: Site) {
+    for (board, window) in [("months", "4294967295mo"), ("days", "4294967295d")] {
+        let metric = format!("SUM({window}, sale, amount, seller)");
+        let board = site.define(board, &Definition { mode: Mode::FromFirst, ..unranked(&metric, "1d") }).await;
+        let items = vec![plus("a", 1).at("1970-01-01T00:00:00Z"), plus("a", 2).id("x"), plus("b", 4)];
+        assert_eq!(site.score(&board, items).await, [counted(3), counted(3), counted(4)], "{metric}");
+        let end = Timestamp::MAX.to_string();
+        assert_eq!(life(&site, &board, "b").await.unwrap(), ("2026-01-01T09:30:00Z".to_owned(), end, 4), "{metric}");
+    }
+    let board = site.store.board(&name("months")).await.unwrap().unwrap();
+    site.clock("2026-01-02T09:30:00Z").await;
+    assert_eq!(site.score(&board, vec![plus("a", 8), plus("b", 8).id("x")]).await, [counted(11), counted(12)]);
+    site.clock_at(Timestamp::MAX.plus_millis(-1)).await;
+    assert_eq!(site.score(&board, vec![plus("b", 1), plus("c", 1)]).await, [counted(13), counted(1)]);
 }

@@ -11,8 +11,9 @@ use crate::given::name;
 use crate::site::{Home, audit_through, retire_through};
 
 pub struct Side {
-    home: Home,
     instances: Vec<Arc<dyn Store>>,
+    /// After the instances, which are dropped first: its folder goes with it.
+    home: Home,
     pub boards: Vec<Arc<Board>>,
     /// The handle each board had before it was last defined anew.
     stale: Vec<Option<Arc<Board>>>,

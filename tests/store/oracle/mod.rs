@@ -16,8 +16,8 @@ use rolltop::board::{
     Board, BoardName, Calendar, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
 };
 use rolltop::store::{
-    Added, Ask, AuditCursor, AuditStep, Batch, ClockMode, Defined, Limits, Lookup, Page, Ranked, Reading, Removal,
-    Result, RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Lookup, Page, Ranked, Reading,
+    Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
 };
 
 use self::distinct::LastSeen;
@@ -286,6 +286,10 @@ impl Store for Oracle {
 
     async fn check(&self) -> Result<()> {
         Ok(())
+    }
+
+    async fn backup(&self) -> Result<BackedUp> {
+        Err(StoreError::Unsupported { detail: "the oracle keeps nothing".to_owned() })
     }
 
     async fn close(&self) -> Result<()> {

@@ -1,9 +1,10 @@
 //! `from_first` boards: a counter per subject, which begins with an event and ends a fixed time later.
 //!
-//! The counter is the record's one slice, named by the time at which it began.
+//! The counter is the record's one slice, and the record's key the time at which it began.
 
 use super::{Holdings, OutOfRange};
-use crate::store::embedded::record::Slice;
+use crate::store::embedded::names::Name;
+use crate::store::embedded::record::Cell;
 
 /// A subject's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,11 +16,20 @@ pub(in super::super) struct Counter {
 
 impl Holdings {
     /// The counter of a subject, if it lives at `now`. O(1).
-    pub(in super::super) fn counter(&self, subject: &str, now: i64) -> Option<Counter> {
-        let slice = self.record(subject)?.1.slices.first()?;
+    pub(in super::super) fn counter(&self, name: Name, now: i64) -> Option<Counter> {
+        self.counter_at(self.subjects.id(name)?, now)
+    }
+
+    fn counter_at(&self, id: u32, now: i64) -> Option<Counter> {
         let life = self.rule.life?;
-        let lives = slice.slot <= now && now < slice.slot + life;
-        lives.then_some(Counter { start: slice.slot, amount: slice.amount })
+        let counter = self.counter_of(id)?;
+        (counter.start <= now && now < counter.start + life).then_some(counter)
+    }
+
+    /// The counter of a subject, whether it lives or has ended.
+    pub(super) fn counter_of(&self, id: u32) -> Option<Counter> {
+        let record = self.subjects.get(id).filter(|record| record.len() > 0)?;
+        Some(Counter { start: record.key, amount: record.newest.amount })
     }
 
     /// Adds to a subject's counter, or begins another; answers the counter if that changed it. O(1).
@@ -27,14 +37,16 @@ impl Holdings {
     /// A retraction whose counter has ended finds nothing to undo.
     pub(in super::super) fn count_from_first(
         &mut self,
-        subject: &str,
+        name: Name,
         amount: i64,
         retracts: bool,
         (at, now): (i64, i64),
         bound: i64,
     ) -> Result<Option<Counter>, OutOfRange> {
         let Some(life) = self.rule.life else { return Ok(None) };
-        let next = match self.counter(subject, now).filter(|counter| at < counter.start + life) {
+        let known = self.subjects.id(name);
+        let lives = known.and_then(|id| self.counter_at(id, now));
+        let next = match lives.filter(|counter| at < counter.start + life) {
             Some(counter) => Counter { amount: counter.amount.checked_add(amount).ok_or(OutOfRange)?, ..counter },
             None if retracts => return Ok(None),
             None => Counter { start: at, amount },
@@ -42,19 +54,16 @@ impl Holdings {
         if next.amount.unsigned_abs() > bound.unsigned_abs() {
             return Err(OutOfRange);
         }
-        // No memory holds the four billion subjects at which ids run out.
-        let id = self.slab.intern(subject).ok_or(OutOfRange)?;
+        let id = self.with_room(known, name)?;
         self.set_counter(id, next);
-        self.enqueue(id);
         Ok(Some(next))
     }
 
     /// Makes this the subject's one counter.
     pub(super) fn set_counter(&mut self, id: u32, counter: Counter) {
-        if let Some(record) = self.slab.get_mut(id) {
-            record.slices.clear();
-            record.slices.reserve_exact(1);
-            record.slices.push(Slice { slot: counter.start, amount: counter.amount, place: 0 });
+        if let Some(record) = self.subjects.get_mut(id) {
+            record.key = counter.start;
+            record.newest = Cell { amount: counter.amount, count: 1, ..Cell::default() };
         }
     }
 }

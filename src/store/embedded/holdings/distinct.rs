@@ -1,14 +1,11 @@
 //! COUNT_DISTINCT: each value counts in the slot in which it was last seen.
 
-use std::sync::Arc;
-
 use super::{Holdings, OutOfRange};
-use crate::board::{Calendar, Timestamp};
-use crate::store::embedded::extra::Extra;
+use crate::store::embedded::names::Name;
 use crate::store::embedded::sightings::{Sighting, Sightings};
 
-/// The most expired values that one write forgets of a board that may remember any number.
-const FORGOTTEN_PER_WRITE: usize = 256;
+/// The most expired values (and tombstones) that one write forgets: some microseconds.
+const FORGOTTEN_PER_WRITE: usize = 64;
 
 /// What seeing a value, or taking it back, did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,42 +13,30 @@ pub(in super::super) struct Seeing {
     /// The value's time is another, or whether it is there.
     pub changed: bool,
     /// Dropped, because there were too many.
-    pub dropped: Option<Arc<str>>,
+    pub dropped: Option<Box<str>>,
     /// What is capped now, if that changed.
     pub capped: Option<i64>,
 }
 
 impl Holdings {
     /// What is known of a subject's values.
-    pub(in super::super) fn sightings(&self, subject: &str) -> Option<&Sightings> {
-        match self.slab.extra(self.slab.id(subject)?)? {
-            Extra::Sightings(sightings) => Some(sightings),
-            _ => None,
-        }
-    }
-
-    pub(super) fn sightings_mut(&mut self, id: u32) -> Option<&mut Sightings> {
-        match self.slab.extra_mut(id)? {
-            Extra::Sightings(sightings) => Some(sightings),
-            _ => None,
-        }
+    pub(in super::super) fn sightings(&self, name: Name) -> Option<&Sightings> {
+        self.subjects.extras.sightings(self.subjects.id(name)?)
     }
 
     /// A value was seen, or (`gone`) taken back, at a time within the window, which begins at `floor`. The newest
     /// time decides; of the same time, that it is gone. O(log values + log n).
     pub(in super::super) fn sight(
         &mut self,
-        subject: &str,
+        name: Name,
         value: &str,
         new: Sighting,
         floor: i64,
-        calendar: &Calendar,
     ) -> Result<Seeing, OutOfRange> {
-        // No memory holds the four billion subjects at which ids run out.
-        let id = self.slab.intern(subject).ok_or(OutOfRange)?;
-        self.forget_values(id, floor, self.rule.most_values.map_or(FORGOTTEN_PER_WRITE, |_| usize::MAX));
+        let id = self.with_room(self.subjects.id(name), name)?;
+        self.forget_values(id, floor, FORGOTTEN_PER_WRITE);
         let mut seeing = Seeing::default();
-        let Some(sightings) = self.sightings_mut(id) else { return Ok(seeing) };
+        let Some(sightings) = self.subjects.extras.sightings_mut(id) else { return Ok(seeing) };
         let old = sightings.get(value).filter(|old| old.at >= floor);
         let holds = match old {
             None => true,
@@ -61,12 +46,10 @@ impl Holdings {
         if !holds {
             return Ok(seeing);
         }
-        let text = sightings.set(value, new);
+        sightings.set(value, new);
         seeing.changed = true;
-        self.note_sighted(id, text);
-        let slot_of = |at| calendar.slot_of(Timestamp::from_millis(at)).millis();
-        let from = old.filter(|old| !old.gone).map(|old| slot_of(old.at));
-        let to = (!new.gone).then(|| slot_of(new.at));
+        let from = old.filter(|old| !old.gone).map(|old| self.number(old.at));
+        let to = (!new.gone).then(|| self.number(new.at));
         let mut change = 0;
         if from != to {
             change += from.map_or(0, |slot| self.shift(id, slot, -1));
@@ -74,10 +57,9 @@ impl Holdings {
         }
         if let Some((dropped, at)) = self.drop_surplus(id, new.gone, floor) {
             if !new.gone {
-                change += self.shift(id, slot_of(at), -1);
+                change += self.shift(id, self.number(at), -1);
                 seeing.capped = self.cap(id, at);
             }
-            self.note_sighted(id, dropped.clone());
             seeing.dropped = Some(dropped);
         }
         self.raise(id, change);
@@ -86,60 +68,44 @@ impl Holdings {
 
     /// Forgets up to `most` each of the values seen and gone before `floor`; answers how many it forgot.
     pub(in super::super) fn forget_values(&mut self, id: u32, floor: i64, most: usize) -> usize {
-        let Some(sightings) = self.sightings_mut(id).filter(|sightings| sightings.reaches_before(floor)) else {
-            return 0;
-        };
-        let capped = sightings.capped;
-        let forgotten = sightings.forget_before(floor, most);
-        if sightings.capped != capped {
-            self.enqueue(id);
+        match self.subjects.extras.sightings_mut(id).filter(|sightings| sightings.reaches_before(floor)) {
+            Some(sightings) => sightings.forget_before(floor, most),
+            None => 0,
         }
-        let count = forgotten.len();
-        for moment in forgotten {
-            self.note_sighted(id, moment.value);
-        }
-        count
     }
 
-    /// Past the most values that are remembered, forgets the oldest; answers which, and its time.
-    fn drop_surplus(&mut self, id: u32, gone: bool, floor: i64) -> Option<(Arc<str>, i64)> {
+    /// Past the most values that are remembered, forgets the oldest of the window; answers which, and its time.
+    fn drop_surplus(&mut self, id: u32, gone: bool, floor: i64) -> Option<(Box<str>, i64)> {
         let most = self.rule.most_values?;
-        let sightings = self.sightings_mut(id)?;
+        let sightings = self.subjects.extras.sightings_mut(id)?;
         if sightings.count_from(gone, floor) <= most {
             return None;
         }
-        let oldest = sightings.oldest(gone)?.clone();
-        sightings.forget(&oldest.value);
-        Some((oldest.value, oldest.at))
+        // Expired ones may be there still, which are forgotten bit by bit.
+        let oldest = sightings.from(gone, floor, "").next().map(|moment| (Box::from(moment.value), moment.at));
+        let (value, at): (Box<str>, i64) = oldest?;
+        sightings.forget(&value);
+        Some((value, at))
     }
 
     /// Remembers that a value of this time was dropped; answers the newest such time if that changed it.
     fn cap(&mut self, id: u32, at: i64) -> Option<i64> {
-        let sightings = self.sightings_mut(id)?;
+        let sightings = self.subjects.extras.sightings_mut(id)?;
         if sightings.capped.is_some_and(|capped| capped >= at) {
             return None;
         }
         sightings.capped = Some(at);
-        self.enqueue(id);
         Some(at)
     }
 
     /// Adds to how many values a slot has; answers by how much the score changes.
     fn shift(&mut self, id: u32, slot: i64, by: i64) -> i64 {
-        let held = self.slab.get(id).and_then(|record| record.amount(slot)).unwrap_or(0);
+        let held = self.subjects.amount(id, slot).unwrap_or(0);
         if held + by == 0 {
             self.cut(id, slot)
         } else {
             self.put(id, slot, held + by)
         };
         by
-    }
-
-    /// Notes that the database's entry of a value is to be written or deleted, and so that of a subject that has
-    /// nothing left.
-    pub(super) fn note_sighted(&mut self, id: u32, value: Arc<str>) {
-        if let Some(record) = self.slab.get(id) {
-            self.sighted.insert((record.text.clone(), value));
-        }
     }
 }

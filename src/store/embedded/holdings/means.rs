@@ -2,7 +2,7 @@
 
 use super::{Holdings, OutOfRange};
 use crate::board::Value;
-use crate::store::embedded::extra::{Extra, Means};
+use crate::store::embedded::names::Name;
 
 /// Sum and count of a slot.
 pub(in super::super) type Samples = (i64, i64);
@@ -11,69 +11,75 @@ impl Holdings {
     /// Adds to sum and count of a slot, unless one would pass `bound`; answers both as they are then. O(log n).
     pub(in super::super) fn measure(
         &mut self,
-        subject: &str,
+        name: Name,
         slot: i64,
         (sum, count): Samples,
         bound: i64,
     ) -> Result<Samples, OutOfRange> {
-        let (old_sum, old_count) = self.samples(subject, slot);
-        let sum = old_sum.checked_add(sum).ok_or(OutOfRange)?;
-        let count = old_count.checked_add(count).ok_or(OutOfRange)?;
-        self.set_samples(subject, slot, (sum, count), bound)
+        self.change_samples(name, slot, bound, |(old_sum, old_count)| {
+            Some((old_sum.checked_add(sum)?, old_count.checked_add(count)?))
+        })
     }
 
     /// Sets sum and count of a slot, unless one would pass `bound`; answers them. O(log n).
     pub(in super::super) fn set_samples(
         &mut self,
-        subject: &str,
+        name: Name,
         slot: i64,
         samples: Samples,
         bound: i64,
     ) -> Result<Samples, OutOfRange> {
-        let (sum, count) = samples;
+        self.change_samples(name, slot, bound, |_| Some(samples))
+    }
+
+    fn change_samples(
+        &mut self,
+        name: Name,
+        slot: i64,
+        bound: i64,
+        next: impl FnOnce(Samples) -> Option<Samples>,
+    ) -> Result<Samples, OutOfRange> {
+        let slot = self.number(slot);
+        let known = self.subjects.id(name);
+        let old = known.map_or((0, 0), |id| self.samples(id, slot));
+        let (sum, count) = next(old).ok_or(OutOfRange)?;
         if sum.unsigned_abs().max(count.unsigned_abs()) > bound.unsigned_abs() {
             return Err(OutOfRange);
         }
-        if samples == self.samples(subject, slot) {
-            return Ok(samples);
+        if (sum, count) == old {
+            return Ok(old);
         }
-        // No memory holds the four billion subjects at which ids run out.
-        let id = self.slab.intern(subject).ok_or(OutOfRange)?;
-        if samples == (0, 0) {
+        let id = self.with_room(known, name)?;
+        if (sum, count) == (0, 0) {
             self.cut(id, slot);
         } else {
-            let old = self.put(id, slot, sum).unwrap_or(0);
-            if let Some((record, Some(Extra::Means(means)))) = self.slab.both_mut(id)
-                && let Ok(at) = record.find(slot)
-            {
-                let old_count = std::mem::replace(&mut means.counts[at], count);
-                means.sum += sum - old;
-                means.count += count - old_count;
-            }
+            self.put(id, slot, sum);
+            self.set_count(id, slot, count, sum - old.0);
         }
         self.rescore(id, self.mean_key(id));
-        self.enqueue(id);
-        Ok(samples)
+        self.release_if_empty(id);
+        Ok((sum, count))
     }
 
-    fn samples(&self, subject: &str, slot: i64) -> Samples {
-        let Some((id, record)) = self.record(subject) else { return (0, 0) };
-        match (record.find(slot), self.means(id)) {
-            (Ok(at), Some(means)) => (record.slices[at].amount, means.counts[at]),
-            _ => (0, 0),
+    /// Sets the count of a slice that is there, of which the sum has changed by so much.
+    pub(super) fn set_count(&mut self, id: u32, slot: i64, count: i64, sum_change: i64) {
+        let (at, len) = (self.subjects.find(id, slot), self.subjects.slices(id));
+        if let (Ok(at), Some(means)) = (at, self.subjects.extras.means_mut()) {
+            means.set(id, at, len, count, sum_change);
         }
     }
 
-    fn means(&self, id: u32) -> Option<&Means> {
-        match self.slab.extra(id)? {
-            Extra::Means(means) => Some(means),
-            _ => None,
-        }
+    /// Sum and count of a slice.
+    pub(super) fn samples(&self, id: u32, slot: i64) -> Samples {
+        let Ok(at) = self.subjects.find(id, slot) else { return (0, 0) };
+        let count = self.subjects.extras.means().map_or(0, |means| means.count(id, at, self.subjects.slices(id)));
+        (self.subjects.slice_at(id, at).map_or(0, |slice| slice.amount), count)
     }
 
     /// The key of the mean of all slices. O(1).
     pub(super) fn mean_key(&self, id: u32) -> i64 {
-        let enough = self.means(id).filter(|means| means.count >= self.rule.min_samples);
-        self.rule.key(enough.and_then(|means| Value::mean(means.sum, means.count)))
+        let total = self.subjects.extras.means().and_then(|means| means.total(id));
+        let enough = total.filter(|total| total.count >= self.rule.min_samples);
+        self.rule.key(enough.and_then(|total| Value::mean(total.sum, total.count)))
     }
 }

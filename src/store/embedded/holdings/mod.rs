@@ -1,14 +1,15 @@
 //! All that a board holds of its subjects, and how it changes: slices, scores, places and lists together.
 //!
-//! - the *slab*: a record for each subject with all its slices, and its score;
-//! - the *slots*: for each slot, the subjects that have a slice in it, so that retiring knows whom to visit;
-//! - the *ranking*: the scores in order;
-//! - the *queue*: records that changed since they were last folded into the database; of COUNT_DISTINCT the values
-//!   are entries of their own, so that a subject with a million of them is not written whole: *sighted*.
+//! - the *subjects*: a record for each with all its slices, and its score;
+//! - the *lists*: for each slot, the subjects that have a slice in it, so that retiring knows which to visit;
+//! - the *ranking*: the scores in order.
 //!
 //! Kept between calls: a record's key is what its slices say together; it stands in the ranking just if that is not
-//! absence; a slot's list names each subject with a slice in it once, at the place the slice says. An unranked board
-//! has neither lists nor ranking, and its records have no key.
+//! absence; a slot's list names each subject with a slice in it once, at the place the slice says; a subject that has
+//! nothing has no record. An unranked board has neither lists nor ranking, and its records have no key.
+//!
+//! Slots are named by their start in milliseconds where callers name them, and by their number
+//! ([`Numbering`]) within.
 
 mod additive;
 mod counters;
@@ -18,156 +19,178 @@ mod extremes;
 mod means;
 mod restoring;
 mod sketches;
+mod walking;
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use super::extra::{self, Extra};
-use super::ranking::{Entry, Ranking};
+use super::extra::Garbage;
+use super::list::List;
+use super::merging::merged;
+use super::names::Name;
+use super::numbering::Numbering;
+use super::ranking::{Entry, Ranking, Texts};
 use super::record::{Record, Slice};
 use super::rule::Rule;
-use super::slab::Slab;
-use crate::board::{Amount, Kind, Tally, Timestamp, Value};
+use super::subjects::Subjects;
+use crate::board::{Amount, Calendar, Kind, Tally, Timestamp, Value};
 
 pub(super) use self::counters::Counter;
+#[cfg_attr(not(test), expect(unused_imports, reason = "tests hold a walk by its name"))]
+pub(super) use self::walking::Walk;
 
 /// All that a board holds. Taken away as a whole when every slot has expired.
 #[derive(Debug)]
 pub(super) struct Holdings {
     pub rule: Rule,
-    pub slab: Slab,
+    pub subjects: Subjects,
     pub ranking: Ranking,
-    /// By the slot's start in milliseconds: whoever has a slice in it.
-    pub slots: BTreeMap<i64, Vec<u32>>,
-    /// Changed since last folded. Each id once: see [`Record::queued`].
-    pub queue: VecDeque<u32>,
-    /// Subject and value, changed since last folded.
-    pub sighted: HashSet<Sighted, rapidhash::fast::RandomState>,
-    /// Unranked boards: slots before this, in milliseconds, are dropped as writes pass by.
+    /// By the slot's number. None is empty.
+    pub lists: BTreeMap<i64, List>,
+    /// Unranked boards: slots that start before this, in milliseconds, are dropped as writes pass by.
     pub oldest_kept: i64,
+    /// To be dropped without the board's lock: see [`take_garbage`](Self::take_garbage).
+    garbage: Vec<Garbage>,
+    /// Tells these holdings from those that replace them.
+    epoch: u64,
+    /// Where a walk is: see [`Walk`].
+    walked: Option<u32>,
+    /// While restoring: no slice is in a slot before this one.
+    purged: i64,
 }
-
-/// A subject and a value of it, by their texts.
-pub(super) type Sighted = (Arc<str>, Arc<str>);
 
 /// The (slot, subject) would pass the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutOfRange;
 
 /// What removing a subject took away.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
-    /// Its slices, oldest first.
-    pub slices: Vec<Slice>,
+    /// Slices of the window, and those before it.
+    pub live: u64,
+    pub expired: u64,
     /// There was anything at all.
     pub anything: bool,
 }
 
 impl Holdings {
-    pub(super) fn new(rule: Rule) -> Self {
+    /// Holdings of a board without subjects; `head`: the start of its newest slot, in milliseconds.
+    pub(super) fn new(rule: Rule, calendar: &Calendar, head: i64) -> Self {
         Self {
             rule,
-            slab: Slab::new(rule),
+            subjects: Subjects::new(rule, Numbering::new(calendar, head)),
             ranking: Ranking::default(),
-            slots: BTreeMap::new(),
-            queue: VecDeque::new(),
-            sighted: HashSet::default(),
+            lists: BTreeMap::new(),
             oldest_kept: i64::MIN,
+            garbage: Vec::new(),
+            epoch: walking::new_epoch(),
+            walked: None,
+            purged: i64::MIN,
         }
     }
 
     /// The record of a subject with its id.
-    pub(super) fn record(&self, subject: &str) -> Option<(u32, &Record)> {
-        let id = self.slab.id(subject)?;
-        Some((id, self.slab.get(id)?))
+    pub(super) fn record(&self, name: Name) -> Option<(u32, &Record)> {
+        let id = self.subjects.id(name)?;
+        Some((id, self.subjects.get(id)?))
     }
 
     /// The key of a subject's score; that of absence if it is unknown.
-    pub(super) fn key_of(&self, subject: &str) -> i64 {
-        self.record(subject).map_or(self.rule.absent(), |(_, record)| record.key)
-    }
-
-    /// The ranking's entry of a subject, if it is ranked.
-    pub(super) fn entry_of(&self, subject: &str) -> Option<Entry> {
-        let (id, record) = self.record(subject)?;
-        (record.key != self.rule.absent()).then(|| Entry::new(record.key, &record.text, id))
-    }
-
-    /// What the slices of the slots from `from` up to `through` say, oldest first. O(slots found).
-    pub(super) fn tallies(&self, subject: &str, from: i64, through: i64) -> Vec<(Timestamp, Tally)> {
-        let Some((id, record)) = self.record(subject) else { return Vec::new() };
-        let extra = self.slab.extra(id);
-        let first = record.first_from(from);
-        let slices = record.slices[first..].iter().zip(first..).take_while(|(slice, _)| slice.slot <= through);
-        let tally = |(slice, at): (&Slice, usize)| {
-            (Timestamp::from_millis(slice.slot), extra::tally(self.rule.kind, slice, at, extra))
-        };
-        slices.map(tally).collect()
-    }
-
-    /// What a subject's slices from `from` on say together: as [`Kind::value`], without copying any. O(slots).
-    pub(super) fn value_from(&self, subject: &str, from: i64) -> Option<Value> {
-        let Some((id, record)) = self.record(subject) else { return self.rule.kind.absent() };
-        self.said(id, record, record.first_from(from))
-    }
-
-    /// What the slices from this index on say together.
-    fn said(&self, id: u32, record: &Record, first: usize) -> Option<Value> {
-        let slices = &record.slices[first..];
-        let sum = || slices.iter().map(|slice| slice.amount).sum::<i64>();
-        let exact = |units| Some(Value::Exact(Amount(units)));
-        match (self.rule.kind, self.slab.extra(id)) {
-            (Kind::Min | Kind::Max, _) => {
-                let amounts = slices.iter().map(|slice| slice.amount);
-                amounts.reduce(|a, b| self.rule.kind.better(a, b)).and_then(exact)
-            }
-            (Kind::Mean, Some(Extra::Means(means))) => {
-                let count: i64 = means.counts[first..].iter().sum();
-                Value::mean(sum(), count).filter(|_| count >= self.rule.min_samples)
-            }
-            (Kind::Sketch, Some(Extra::Sketches(sketches))) => {
-                exact(extra::merged(&sketches.by_slice[first..]).estimate())
-            }
-            _ => exact(sum()),
-        }
-    }
-
-    /// The key that a record's slices give, all looked at anew: what audits compare with.
-    pub(super) fn computed_key(&self, id: u32) -> i64 {
-        match self.slab.get(id) {
-            Some(record) if self.rule.ranked => self.rule.key(self.said(id, record, 0)),
+    pub(super) fn key_of(&self, name: Name) -> i64 {
+        match self.record(name) {
+            Some((_, record)) if self.rule.ranked => record.key,
             _ => self.rule.absent(),
         }
     }
 
-    /// Takes a subject out of every slot and the ranking. O(slots), and O(values) where values are remembered.
-    pub(super) fn remove(&mut self, subject: &str) -> Removed {
-        let Some(id) = self.slab.id(subject) else { return Removed::default() };
-        let anything = !self.slab.is_empty(id);
-        let Some((record, extra)) = self.slab.both_mut(id) else { return Removed::default() };
-        let slices = std::mem::take(&mut record.slices);
-        if let Some(extra) = extra {
-            if let Extra::Sightings(sightings) = extra {
-                let values = sightings.all().map(|(value, _)| (record.text.clone(), value.clone()));
-                self.sighted.extend(values);
+    /// The ranking's entry of a subject, if it is ranked.
+    pub(super) fn entry_of(&self, name: Name) -> Option<Entry> {
+        let (id, record) = self.record(name).filter(|_| self.rule.ranked)?;
+        (record.key != self.rule.absent()).then(|| Entry::new(record.key, name.text, id))
+    }
+
+    /// What the slices of the slots from `from` up to `through` say, oldest first. O(slots found).
+    pub(super) fn tallies(&self, name: Name, from: i64, through: i64) -> Vec<(Timestamp, Tally)> {
+        let Some(id) = self.subjects.id(name) else { return Vec::new() };
+        let (from, through) = (self.number(from), self.number(through));
+        let first = self.subjects.first_from(id, from);
+        let slices = self.subjects.slices_from(id, first).zip(first..).take_while(|(slice, _)| slice.slot <= through);
+        let tally = |(slice, at): (Slice, usize)| {
+            (Timestamp::from_millis(self.subjects.numbering.start(slice.slot)), self.tally(id, slice, at))
+        };
+        slices.map(tally).collect()
+    }
+
+    /// What a slice, the one at this index, says.
+    fn tally(&self, id: u32, slice: Slice, at: usize) -> Tally {
+        let extras = &self.subjects.extras;
+        match self.rule.kind {
+            Kind::Sum | Kind::Distinct => Tally::Sum(Amount(slice.amount)),
+            Kind::Min | Kind::Max => Tally::Extreme(Amount(slice.amount)),
+            Kind::Mean => {
+                let count = extras.means().map_or(0, |means| means.count(id, at, self.subjects.slices(id)));
+                Tally::Mean { sum: Amount(slice.amount), count }
             }
-            if let Some(empty) = Extra::of(self.rule.kind) {
-                *extra = empty;
+            Kind::Sketch => {
+                let sketch = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(at));
+                Tally::Sketch(sketch.cloned().unwrap_or_default())
             }
         }
-        if self.rule.ranked {
-            slices.iter().for_each(|slice| self.unlist(*slice));
+    }
+
+    /// What a subject's slices from `from` on say together: as [`Kind::value`], without copying any. O(slots).
+    pub(super) fn value_from(&self, name: Name, from: i64) -> Option<Value> {
+        let Some(id) = self.subjects.id(name) else { return self.rule.kind.absent() };
+        self.said(id, self.subjects.first_from(id, self.number(from)))
+    }
+
+    /// What the slices from this index on say together.
+    fn said(&self, id: u32, first: usize) -> Option<Value> {
+        let amounts = self.subjects.slices_from(id, first).map(|slice| slice.amount);
+        let exact = |units| Some(Value::Exact(Amount(units)));
+        let extras = &self.subjects.extras;
+        match self.rule.kind {
+            Kind::Sum | Kind::Distinct => exact(amounts.sum()),
+            Kind::Min | Kind::Max => amounts.reduce(|a, b| self.rule.kind.better(a, b)).and_then(exact),
+            Kind::Mean => {
+                let len = self.subjects.slices(id);
+                let count = |at| extras.means().map_or(0, |means| means.count(id, at, len));
+                let count: i64 = (first..len).map(count).sum();
+                Value::mean(amounts.sum(), count).filter(|_| count >= self.rule.min_samples)
+            }
+            Kind::Sketch => {
+                let sketches = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(first..));
+                exact(merged(sketches.unwrap_or_default()).estimate())
+            }
         }
+    }
+
+    /// The key that a record's slices give, all looked at again: what audits compare with.
+    pub(super) fn computed_key(&self, id: u32) -> i64 {
+        if self.rule.ranked && self.subjects.get(id).is_some() {
+            self.rule.key(self.said(id, 0))
+        } else {
+            self.rule.absent()
+        }
+    }
+
+    /// Takes a subject out of every slot and the ranking; `floor` is the start of the window. O(slots + log n); what it
+    /// had is dropped elsewhere.
+    pub(super) fn remove(&mut self, name: Name, floor: i64) -> Removed {
+        let Some(id) = self.subjects.id(name) else { return Removed::default() };
+        let anything = !self.subjects.is_empty(id);
+        let len = self.subjects.slices(id);
+        let live = match self.rule.life {
+            None => len - self.subjects.first_from(id, self.number(floor)),
+            Some(_) => 0,
+        };
         self.rescore(id, self.rule.absent());
-        if anything {
-            self.enqueue(id);
-        }
-        Removed { slices, anything }
+        self.release(id);
+        Removed { live: live as u64, expired: (len - live) as u64, anything }
     }
 
     /// Takes an expired slice out of the score. Answers whether that took the subject out of the ranking.
     pub(super) fn retire(&mut self, id: u32, slot: i64) -> bool {
-        let key = self.slab.get(id).map_or(self.rule.absent(), |record| record.key);
+        let key = self.subjects.get(id).map_or(self.rule.absent(), |record| record.key);
         let Some(amount) = self.cut(id, slot) else { return false };
         let now = match self.rule.kind {
             Kind::Sum | Kind::Distinct => key - amount,
@@ -182,103 +205,117 @@ impl Holdings {
         key != self.rule.absent() && now == self.rule.absent()
     }
 
-    /// Notes that a record is to be folded.
-    pub(super) fn enqueue(&mut self, id: u32) {
-        if let Some(record) = self.slab.get_mut(id)
-            && !record.queued
-        {
-            record.queued = true;
-            self.queue.push_back(id);
+    /// What calls left to be dropped, which takes a while: without the board's lock.
+    pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
+        std::mem::take(&mut self.garbage)
+    }
+
+    /// Reads what a portion of work is about to need, so that the misses of the cache overlap: to be called
+    /// with a portion's subjects before the portion is applied.
+    pub(super) fn touch(&self, names: &[Name]) {
+        let hashes = names.iter().map(|name| name.hash);
+        let index = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_index(hash));
+        let records = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_record(hash));
+        let texts = hashes.fold(0, |all, hash| all ^ self.subjects.touch_text(hash));
+        std::hint::black_box((index, records, texts));
+    }
+
+    /// The bytes that subjects and lists take: without the ranking, what sketches and values own, and what the
+    /// allocator adds.
+    #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for the memory taken so far"))]
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.subjects.memory_bytes() + self.lists.values().map(List::memory_bytes).sum::<usize>()
+    }
+
+    /// The number of the slot that starts at this time.
+    pub(super) fn number(&self, slot: i64) -> i64 {
+        self.subjects.numbering.number(slot)
+    }
+
+    /// The id of a subject, which is this one if it is known, made if there is none. No memory holds as many subjects or
+    /// slices as there can be.
+    fn with_room(&mut self, known: Option<u32>, name: Name) -> Result<u32, OutOfRange> {
+        match known {
+            Some(id) if self.subjects.has_room() => Ok(id),
+            Some(_) => Err(OutOfRange),
+            None => self.subjects.add(name).ok_or(OutOfRange),
         }
     }
 
     /// Sets the number of a slice, made if there is none; answers what it was. The score is the caller's to set.
     fn put(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
-        let record = self.slab.get_mut(id)?;
-        match record.find(slot) {
-            Ok(at) => Some(std::mem::replace(&mut record.slices[at].amount, amount)),
-            Err(_) => {
-                let mut place = 0;
-                if self.rule.ranked {
-                    let list = self.slots.entry(slot).or_default();
-                    // Ids are u32 and stand in a list once, so places fit.
-                    place = list.len() as u32;
-                    list.push(id);
-                }
-                self.open(id, Slice { slot, amount, place });
+        match self.subjects.find(id, slot) {
+            Ok(at) => self.subjects.set_amount(id, at, amount),
+            Err(at) => {
+                let place = if self.rule.ranked { self.list(slot).push(id) } else { 0 };
+                self.subjects.open(id, at, Slice { slot, amount, place });
                 if !self.rule.ranked {
-                    self.drop_before(id, self.oldest_kept);
+                    self.drop_before(id, self.number(self.oldest_kept));
                 }
                 None
             }
         }
     }
 
-    /// Makes a slice that is not there yet.
-    fn open(&mut self, id: u32, slice: Slice) {
-        let Some((record, extra)) = self.slab.both_mut(id) else { return };
-        let Err(at) = record.find(slice.slot) else { return };
-        if record.slices.capacity() == 0 {
-            // Most subjects of most boards have one slice; the usual four would be mostly air.
-            record.slices.reserve_exact(1);
-        }
-        record.slices.insert(at, slice);
-        if let Some(extra) = extra {
-            extra.opened(at);
-        }
+    /// The list of a slot, made if there is none.
+    fn list(&mut self, slot: i64) -> &mut List {
+        let numbering = &self.subjects.numbering;
+        self.lists.entry(slot).or_insert_with(|| List::new(numbering.start(slot)))
     }
 
     /// Takes a slice away; answers the number it held. The score is the caller's to set.
     fn cut(&mut self, id: u32, slot: i64) -> Option<i64> {
-        let (record, extra) = self.slab.both_mut(id)?;
-        let at = record.find(slot).ok()?;
-        let slice = record.slices.remove(at);
-        if let Some(extra) = extra {
-            extra.closed(at, slice.amount);
-        }
-        if self.rule.ranked {
-            self.unlist(slice);
-        }
+        let at = self.subjects.find(id, slot).ok()?;
+        let slice = self.subjects.close(id, at)?;
+        self.unlist(slice);
         Some(slice.amount)
     }
 
-    /// Takes a slice's subject off its slot's list; the last of the list moves into its place.
+    /// Takes a slice's subject off its slot's list.
     fn unlist(&mut self, slice: Slice) {
-        let Some(list) = self.slots.get_mut(&slice.slot) else { return };
-        let place = slice.place as usize;
-        list.swap_remove(place);
-        match list.get(place) {
-            Some(&moved) => {
-                if let Some(record) = self.slab.get_mut(moved)
-                    && let Ok(at) = record.find(slice.slot)
-                {
-                    record.slices[at].place = slice.place;
+        let Some(list) = self.lists.get_mut(&slice.slot) else { return };
+        list.leave(slice.place);
+        if list.len() == 0 {
+            self.lists.remove(&slice.slot);
+        }
+    }
+
+    /// Releases a subject that has nothing left.
+    fn release_if_empty(&mut self, id: u32) {
+        if self.subjects.get(id).is_some() && self.subjects.is_empty(id) {
+            self.release(id);
+        }
+    }
+
+    /// Forgets a subject that is not ranked. O(slots).
+    fn release(&mut self, id: u32) {
+        if self.rule.ranked {
+            for at in 0..self.subjects.slices(id) {
+                if let Some(slice) = self.subjects.slice_at(id, at) {
+                    self.unlist(slice);
                 }
             }
-            None if list.is_empty() => {
-                self.slots.remove(&slice.slot);
-            }
-            None => {}
         }
+        let garbage = self.subjects.release(id);
+        self.garbage.extend(garbage.filter(Garbage::is_large));
     }
 
     /// Sets a subject's key and its place in the ranking. O(log n).
     fn rescore(&mut self, id: u32, key: i64) {
         let absent = self.rule.absent();
-        let Some(record) = self.slab.get_mut(id).filter(|_| self.rule.ranked) else { return };
+        let Some(record) = self.subjects.get_mut(id).filter(|_| self.rule.ranked) else { return };
         let old = std::mem::replace(&mut record.key, key);
-        let old = Entry::new(old, &record.text, id);
+        if old == key {
+            return;
+        }
+        let old = Entry::new(old, self.subjects.text(id), id);
         let new = old.with_score(key);
-        match (old.score == absent, key == absent) {
-            (true, true) => {}
-            (true, false) => self.ranking.insert(new, &self.slab),
-            (false, true) => {
-                self.ranking.remove(old, &self.slab);
-            }
-            (false, false) if old.score == key => {}
-            (false, false) => {
-                self.ranking.replace(old, new, &self.slab);
-            }
+        if old.score == absent {
+            self.ranking.insert(new, &self.subjects);
+        } else if key == absent {
+            self.ranking.remove(old, &self.subjects);
+        } else {
+            self.ranking.replace(old, new, &self.subjects);
         }
     }
 }

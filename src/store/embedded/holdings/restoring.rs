@@ -1,22 +1,27 @@
-//! While a store opens: records as the database and the journal say, without scores, places or lists, which
-//! [`rebuild`](Holdings::rebuild) sets. Each call says what *is*, so that a journal done again ends in the same state.
-
-use std::sync::Arc;
+//! While a store opens: records as checkpoints and the log say, without scores, places or lists, which
+//! [`rebuild`](Holdings::rebuild) sets. Each call says what *is*, so that a log done again ends in the same state.
 
 use super::{Counter, Holdings};
-use crate::board::{Calendar, Mark, Sketch, Timestamp};
-use crate::store::embedded::extra::Extra;
-use crate::store::embedded::ranking::{Entry, Ranking};
+use crate::board::{Mark, Sketch};
+use crate::store::embedded::list::List;
+use crate::store::embedded::names::Name;
+use crate::store::embedded::numbering::OLDEST;
+use crate::store::embedded::ranking::{Entry, Ranking, Texts, Unsorted};
 use crate::store::embedded::record::Slice;
 use crate::store::embedded::sightings::Sighting;
 
+/// Slots before the newest that any board may still need: it keeps 4,001 at most, and a zone may skip some.
+const NEEDED: i64 = OLDEST / 4;
+
 impl Holdings {
-    /// Sets the number of a slice. `changed`, here and below: the database does not have it yet.
-    pub(in super::super) fn restore_amount(&mut self, subject: &str, slot: i64, amount: i64, changed: bool) {
-        let Some(id) = self.restored(subject, changed) else { return };
+    /// Sets the number of a slice.
+    pub(in super::super) fn restore_amount(&mut self, name: Name, slot: i64, amount: i64) {
+        let Some(id) = self.restored(name) else { return };
         if self.rule.life.is_some() {
-            self.set_counter(id, Counter { start: slot, amount });
-        } else if amount == 0 && self.rule.absent() == 0 {
+            return self.set_counter(id, Counter { start: slot, amount });
+        }
+        let slot = self.number(slot);
+        if amount == 0 && self.rule.absent() == 0 {
             self.unset_slice(id, slot);
         } else {
             self.set_slice(id, slot, amount);
@@ -24,175 +29,186 @@ impl Holdings {
     }
 
     /// Sets sum and count of a slice.
-    pub(in super::super) fn restore_samples(
-        &mut self,
-        subject: &str,
-        slot: i64,
-        (sum, count): (i64, i64),
-        changed: bool,
-    ) {
-        let Some(id) = self.restored(subject, changed) else { return };
+    pub(in super::super) fn restore_samples(&mut self, name: Name, slot: i64, (sum, count): (i64, i64)) {
+        let Some(id) = self.restored(name) else { return };
+        let slot = self.number(slot);
         if (sum, count) == (0, 0) {
             return self.unset_slice(id, slot);
         }
-        let at = self.set_slice(id, slot, sum);
-        if let (Some(at), Some(Extra::Means(means))) = (at, self.slab.extra_mut(id)) {
-            means.counts[at] = count;
+        if self.set_slice(id, slot, sum).is_some() {
+            self.set_count(id, slot, count, 0);
         }
     }
 
     /// Sets the sketch of a slice.
-    pub(in super::super) fn restore_sketch(&mut self, subject: &str, slot: i64, sketch: Sketch) {
-        let Some(id) = self.restored(subject, false) else { return };
-        let at = self.set_slice(id, slot, 0);
-        if let (Some(at), Some(Extra::Sketches(sketches))) = (at, self.slab.extra_mut(id)) {
-            sketches.by_slice[at] = sketch;
+    pub(in super::super) fn restore_sketch(&mut self, name: Name, slot: i64, sketch: Sketch) {
+        let Some(id) = self.restored(name) else { return };
+        let at = self.set_slice(id, self.number(slot), 0);
+        if let (Some(at), Some(sketches)) = (at, self.subjects.extras.sketches_mut(id)) {
+            sketches.set(at, sketch);
         }
     }
 
     /// Raises a register of a slice's sketch.
-    pub(in super::super) fn restore_mark(&mut self, subject: &str, slot: i64, mark: Mark) {
-        let Some(id) = self.restored(subject, true) else { return };
-        let at = self.set_slice(id, slot, 0);
-        if let (Some(at), Some(Extra::Sketches(sketches))) = (at, self.slab.extra_mut(id)) {
-            sketches.by_slice[at].mark(mark);
+    pub(in super::super) fn restore_mark(&mut self, name: Name, slot: i64, mark: Mark) {
+        let Some(id) = self.restored(name) else { return };
+        let at = self.set_slice(id, self.number(slot), 0);
+        if let (Some(at), Some(sketches)) = (at, self.subjects.extras.sketches_mut(id)) {
+            sketches.mark(at, mark);
         }
     }
 
     /// Sets what is known of a value; `None`: nothing.
-    pub(in super::super) fn restore_sighting(
-        &mut self,
-        subject: &str,
-        value: &str,
-        sighting: Option<Sighting>,
-        changed: bool,
-    ) {
-        let Some(id) = self.restored(subject, false) else { return };
-        let Some(sightings) = self.sightings_mut(id) else { return };
-        let text: Arc<str> = match sighting {
+    pub(in super::super) fn restore_sighting(&mut self, name: Name, value: &str, sighting: Option<Sighting>) {
+        let Some(id) = self.restored(name) else { return };
+        let Some(sightings) = self.subjects.extras.sightings_mut(id) else { return };
+        match sighting {
             Some(sighting) => sightings.set(value, sighting),
-            None => sightings.forget(value).unwrap_or_else(|| value.into()),
-        };
-        if changed {
-            self.note_sighted(id, text);
+            None => drop(sightings.forget(value)),
         }
     }
 
     /// Sets the newest time of a dropped value.
-    pub(in super::super) fn restore_capped(&mut self, subject: &str, at: i64, changed: bool) {
-        let Some(id) = self.restored(subject, changed) else { return };
-        if let Some(sightings) = self.sightings_mut(id) {
+    pub(in super::super) fn restore_capped(&mut self, name: Name, at: i64) {
+        let Some(id) = self.restored(name) else { return };
+        if let Some(sightings) = self.subjects.extras.sightings_mut(id) {
             sightings.capped = Some(at);
         }
     }
 
     /// Takes away all that a subject has.
-    pub(in super::super) fn restore_removed(&mut self, subject: &str) {
-        self.remove(subject);
-        self.restored(subject, true);
+    pub(in super::super) fn restore_removed(&mut self, name: Name) {
+        if let Some(id) = self.subjects.id(name) {
+            self.subjects.release(id);
+        }
     }
 
     /// After restoring: drops what has expired (which finishes whatever was retiring), and computes what is cached,
-    /// scores, lists and the ranking. `floor`: of the window; [`oldest_kept`](Self::oldest_kept) is set already.
-    /// O(n log n).
-    pub(in super::super) fn rebuild(&mut self, floor: i64, now: i64, calendar: &Calendar) {
-        let mut entries = Vec::new();
-        for id in 0..self.slab.end() {
-            if self.slab.get(id).is_none() {
-                continue;
-            }
+    /// scores, lists and the ranking. `floor` and `head`: of the window, which `now` is in;
+    /// [`oldest_kept`](Self::oldest_kept) is set already. O(n log n).
+    pub(in super::super) fn rebuild(&mut self, floor: i64, head: i64, now: i64) {
+        self.reach(self.number(head));
+        self.subjects.numbering.move_to(head);
+        let mut entries = Unsorted::default();
+        let mut next = 0;
+        while let Some(id) = self.subjects.next_from(next) {
+            next = id + 1;
             while self.has_expired_values(id, floor) {
                 self.forget_values(id, floor, usize::MAX);
             }
-            self.recount_values(id, calendar);
+            self.recount_values(id);
             self.drop_expired(id, floor, now);
-            if self.rule.ranked {
-                self.list(id);
+            if self.subjects.is_empty(id) {
+                self.subjects.release(id);
+                continue;
             }
-            if let Some((record, Some(extra))) = self.slab.both_mut(id)
-                && self.rule.ranked
-            {
-                extra.settle(&record.slices);
+            if !self.rule.ranked {
+                continue;
             }
-            let key = self.computed_key(id);
-            if let Some(record) = self.slab.get_mut(id) {
+            self.enlist(id);
+            self.subjects.settle(id);
+            let key = match self.subjects.extras.sketches(id) {
+                Some(sketches) => sketches.merged.estimate(),
+                None => self.computed_key(id),
+            };
+            if let Some(record) = self.subjects.get_mut(id) {
                 record.key = key;
-                if key != self.rule.absent() {
-                    entries.push(Entry::new(key, &record.text, id));
-                }
             }
-            if self.slab.is_empty(id) {
-                self.enqueue(id);
+            if key != self.rule.absent() {
+                entries.push(Entry::new(key, self.subjects.text(id), id));
             }
         }
-        self.ranking = Ranking::build(entries, &self.slab);
+        self.ranking = Ranking::build(entries, &self.subjects.texts());
     }
 
-    fn restored(&mut self, subject: &str, changed: bool) -> Option<u32> {
-        let id = self.slab.intern(subject)?;
-        if changed {
-            self.enqueue(id);
-        }
-        Some(id)
+    fn restored(&mut self, name: Name) -> Option<u32> {
+        self.with_room(self.subjects.id(name), name).ok()
     }
 
+    /// Sets a slice; answers its index, or `None` if it has long expired.
     fn set_slice(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
-        if let Some(record) = self.slab.get_mut(id)
-            && let Ok(at) = record.find(slot)
-        {
-            record.slices[at].amount = amount;
-            return Some(at);
+        self.reach(slot);
+        if slot < self.purged {
+            return None;
         }
-        self.open(id, Slice { slot, amount, place: 0 });
-        self.slab.get(id)?.find(slot).ok()
+        match self.subjects.find(id, slot) {
+            Ok(at) => {
+                self.subjects.set_amount(id, at, amount);
+                Some(at)
+            }
+            Err(at) => {
+                self.subjects.open(id, at, Slice { slot, amount, place: 0 });
+                Some(at)
+            }
+        }
     }
 
     fn unset_slice(&mut self, id: u32, slot: i64) {
-        if let Some((record, extra)) = self.slab.both_mut(id)
-            && let Ok(at) = record.find(slot)
+        if slot >= self.purged
+            && let Ok(at) = self.subjects.find(id, slot)
         {
-            let slice = record.slices.remove(at);
-            if let Some(extra) = extra {
-                extra.closed(at, slice.amount);
-            }
+            self.subjects.close(id, at);
         }
     }
 
+    /// Notes that time has reached a slot. A log may be as long as a board is old: now and then, what expired long
+    /// ago is dropped, so that the ordinals of what is left stay apart. O(n) once in some thousand slots.
+    fn reach(&mut self, slot: i64) {
+        if self.rule.life.is_none() && slot - self.purged.max(0) >= OLDEST - NEEDED {
+            self.purged = slot - NEEDED;
+            let mut next = 0;
+            while let Some(id) = self.subjects.next_from(next) {
+                next = id + 1;
+                self.drop_before(id, self.purged);
+            }
+        }
+        self.subjects.numbering.reach(slot);
+    }
+
     fn drop_expired(&mut self, id: u32, floor: i64, now: i64) {
-        let floor = match self.rule.life {
-            Some(life) => now - life + 1,
-            None if self.rule.ranked => floor,
-            None => self.oldest_kept,
-        };
-        let expired = |holdings: &Self| {
-            let oldest = holdings.slab.get(id)?.slices.first()?.slot;
-            (oldest < floor).then_some(oldest)
-        };
-        while let Some(slot) = expired(self) {
-            self.unset_slice(id, slot);
+        match self.rule.life {
+            Some(life) => {
+                if self.counter_of(id).is_some_and(|counter| counter.start + life <= now) {
+                    self.subjects.release(id);
+                }
+            }
+            None => {
+                let floor = if self.rule.ranked { floor } else { self.oldest_kept };
+                self.drop_before(id, self.number(floor));
+            }
         }
     }
 
     /// COUNT_DISTINCT: the slices follow from the values' times.
-    fn recount_values(&mut self, id: u32, calendar: &Calendar) {
-        let Some((record, Some(Extra::Sightings(sightings)))) = self.slab.both_mut(id) else { return };
-        // By time, so each slice is the last one or a new one.
+    fn recount_values(&mut self, id: u32) {
+        let subjects = &mut self.subjects;
+        let Some(sightings) = subjects.extras.sightings(id) else { return };
+        let mut slices: Vec<Slice> = Vec::new();
+        let mut end = i64::MIN;
+        // By time, so each is in the last slice or begins a new one.
         for (_, sighting) in sightings.all().filter(|(_, sighting)| !sighting.gone) {
-            let slot = calendar.slot_of(Timestamp::from_millis(sighting.at)).millis();
-            match record.slices.last_mut() {
-                Some(last) if last.slot == slot => last.amount += 1,
-                _ => record.slices.push(Slice { slot, amount: 1, place: 0 }),
+            match slices.last_mut() {
+                Some(last) if sighting.at < end => last.amount += 1,
+                _ => {
+                    let slot = subjects.numbering.number(sighting.at);
+                    end = subjects.numbering.end(slot);
+                    slices.push(Slice { slot, amount: 1, place: 0 });
+                }
             }
+        }
+        for (at, slice) in slices.into_iter().enumerate() {
+            subjects.open(id, at, slice);
         }
     }
 
-    fn list(&mut self, id: u32) {
-        let Some(record) = self.slab.get_mut(id) else { return };
-        for slice in &mut record.slices {
-            let list = self.slots.entry(slice.slot).or_default();
-            // Ids are u32 and stand in a list once, so places fit.
-            slice.place = list.len() as u32;
-            list.push(id);
+    /// Enters a subject into its slots' lists.
+    fn enlist(&mut self, id: u32) {
+        for at in 0..self.subjects.slices(id) {
+            let Some(slice) = self.subjects.slice_at(id, at) else { continue };
+            let numbering = &self.subjects.numbering;
+            let list = self.lists.entry(slice.slot).or_insert_with(|| List::new(numbering.start(slice.slot)));
+            let place = list.push(id);
+            self.subjects.set_place(id, at, place);
         }
     }
 }

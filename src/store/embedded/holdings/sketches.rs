@@ -2,39 +2,32 @@
 
 use super::{Holdings, OutOfRange};
 use crate::board::Mark;
-use crate::store::embedded::extra::Extra;
+use crate::store::embedded::names::Name;
 
 impl Holdings {
     /// Marks a slot's sketch; answers whether that raised it. O(log n), and O(registers) where the score may change.
-    pub(in super::super) fn mark(&mut self, subject: &str, slot: i64, mark: Mark) -> Result<bool, OutOfRange> {
-        // No memory holds the four billion subjects at which ids run out.
-        let id = self.slab.intern(subject).ok_or(OutOfRange)?;
+    pub(in super::super) fn mark(&mut self, name: Name, slot: i64, mark: Mark) -> Result<bool, OutOfRange> {
+        let slot = self.number(slot);
+        let id = self.with_room(self.subjects.id(name), name)?;
         self.put(id, slot, 0);
-        let ranked = self.rule.ranked;
-        let Some((record, Some(Extra::Sketches(sketches)))) = self.slab.both_mut(id) else { return Ok(false) };
-        let Ok(at) = record.find(slot) else { return Ok(false) };
-        let raised = sketches.by_slice[at].mark(mark);
+        let (at, ranked) = (self.subjects.find(id, slot), self.rule.ranked);
+        let (Ok(at), Some(sketches)) = (at, self.subjects.extras.sketches_mut(id)) else { return Ok(false) };
+        let raised = sketches.mark(at, mark);
         if raised && ranked && sketches.merged.mark(mark) {
             let key = sketches.merged.estimate();
             self.rescore(id, key);
         }
-        if raised {
-            self.enqueue(id);
-        }
         Ok(raised)
     }
 
-    /// Merges all slices' sketches anew; answers the key. O(slices x registers).
+    /// Merges all slices' sketches again; answers the key. O(slices / 32 + 32) merges of O(registers).
     pub(super) fn merged_key(&mut self, id: u32) -> i64 {
-        match self.slab.both_mut(id) {
-            Some((record, Some(extra))) => {
-                extra.settle(&record.slices);
-                match extra {
-                    Extra::Sketches(sketches) => sketches.merged.estimate(),
-                    _ => self.rule.absent(),
-                }
+        match self.subjects.extras.sketches_mut(id) {
+            Some(sketches) => {
+                sketches.merge_all();
+                sketches.merged.estimate()
             }
-            _ => self.rule.absent(),
+            None => self.rule.absent(),
         }
     }
 }

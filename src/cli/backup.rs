@@ -1,0 +1,39 @@
+//! `rolltop backup`: asks a running server to make a backup.
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use serde_json::Value;
+
+/// How long to wait for a connection. The backup itself takes as long as it takes: files may have to be copied.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Ask a running server to make a backup and print its directory: exit code 0 if it was made, 1 if not.
+#[derive(Clone, Debug, clap::Args)]
+pub(super) struct BackupArgs {
+    /// Where the server listens.
+    #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
+    url: String,
+}
+
+/// Asks once, and waits until the backup is made. Prints the directory, which is on the server.
+pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
+    println!("{}", ask(&args.url).await?);
+    Ok(())
+}
+
+/// Returns the backup's directory.
+async fn ask(url: &str) -> anyhow::Result<String> {
+    // An error means that one is installed already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let url = format!("{}/v1/backup", url.trim_end_matches('/'));
+    let client = reqwest::Client::builder().connect_timeout(CONNECT).build()?;
+    let answer = client.post(&url).send().await.map_err(|error| anyhow!("{url} does not answer: {error}"))?;
+    let status = answer.status();
+    let body: Value = answer.json().await.unwrap_or_default();
+    match (status.is_success(), body["path"].as_str(), body["detail"].as_str()) {
+        (true, Some(path), _) => Ok(path.to_owned()),
+        (false, _, Some(detail)) => bail!("{detail}"),
+        _ => bail!("{url} answered {status}, and nothing that rolltop would answer"),
+    }
+}

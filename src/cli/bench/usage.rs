@@ -1,0 +1,68 @@
+//! What a process uses, as Linux tells it under `/proc`.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use anyhow::Context;
+
+/// What a server uses, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// Memory that is resident now.
+    pub resident: f64,
+    /// The most memory that was resident at a time.
+    pub peak: f64,
+    /// Handed to the disk so far; what is on a file system in memory does not count.
+    pub written: f64,
+    /// What its files take of the disk.
+    pub on_disk: f64,
+}
+
+impl Usage {
+    /// What the process uses whose files are in this folder.
+    pub fn of(id: u32, folder: &Path) -> anyhow::Result<Self> {
+        let read = |file: &str| {
+            let path = format!("/proc/{id}/{file}");
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))
+        };
+        let (status, io) = (read("status")?, read("io")?);
+        Ok(Self {
+            resident: 1_024.0 * field(&status, "VmRSS:")?,
+            peak: 1_024.0 * field(&status, "VmHWM:")?,
+            written: field(&io, "write_bytes:")?,
+            on_disk: on_disk(folder),
+        })
+    }
+}
+
+/// The number after a name.
+fn field(text: &str, name: &str) -> anyhow::Result<f64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
+    Ok(rest.split_whitespace().next().unwrap_or_default().parse()?)
+}
+
+/// The blocks of all files below a folder. A file that goes meanwhile is none.
+fn on_disk(folder: &Path) -> f64 {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let of = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => on_disk(&entry.path()),
+        Ok(metadata) => metadata.blocks() as f64 * 512.0,
+        Err(_) => 0.0,
+    };
+    entries.map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_uses_something() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("below")).unwrap();
+        std::fs::write(folder.path().join("below/file"), vec![1; 100_000]).unwrap();
+        let usage = Usage::of(std::process::id(), folder.path()).unwrap();
+        assert!(usage.resident > 1e6 && usage.peak >= usage.resident, "{usage:?}");
+        assert!(usage.on_disk >= 100_000.0 && usage.written >= 0.0, "{usage:?}");
+    }
+}

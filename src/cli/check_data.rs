@@ -1,0 +1,36 @@
+//! `rolltop check-data`: is a data directory, or a backup, undamaged?
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+
+use crate::store::StoreError;
+use crate::store::embedded::{DataReport, check_data};
+
+use super::Failure;
+
+/// Read every file of a data directory that is not in use, or of a backup, and print what is damaged: exit code 0 if
+/// nothing is, 1 if something is, 2 if the directory is in use or is no data directory.
+#[derive(Debug, clap::Args)]
+pub(super) struct CheckDataArgs {
+    /// The data directory, or a backup.
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+pub(super) fn run(args: &CheckDataArgs) -> Result<(), Failure> {
+    let directory = args.directory.display();
+    let DataReport { boards, files, bytes, damage } = check_data(&args.directory).map_err(|error| match error {
+        StoreError::Setup { .. } => Failure::WrongConfig(error.into()),
+        error => Failure::Failed(error.into()),
+    })?;
+    println!("{directory}: {boards} boards, {files} files, {bytes} bytes read");
+    for line in &damage {
+        println!("{line}");
+    }
+    match damage.len() {
+        0 => Ok(()),
+        1 => Err(Failure::Failed(anyhow!("{directory} is damaged"))),
+        files => Err(Failure::Failed(anyhow!("{directory} is damaged: {files} files"))),
+    }
+}

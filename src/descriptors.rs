@@ -1,0 +1,78 @@
+//! File descriptors: how many this process may have open, and how many of them connections may take.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The most connections of all workers together; more wait in the backlog.
+const MOST_CONNECTIONS: u64 = 20_000;
+/// The least, however low the limit is.
+const LEAST_CONNECTIONS: u64 = 4;
+/// Descriptors that connections leave to all else: the store's files, its sockets to Redis, what the workers wait on.
+const RESERVE: u64 = 256;
+/// Fewer connections than this are worth a warning.
+const FEW_CONNECTIONS: u64 = 1_000;
+
+/// Raises the soft limit of open files to the hard limit. A system that refuses leaves it as it was.
+pub fn raise_limit() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current == maximum {
+        return;
+    }
+    let shown = |limit: Option<u64>| limit.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string());
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => tracing::info!("the limit of open files is raised from {} to {}", shown(current), shown(maximum)),
+        Err(error) => {
+            tracing::warn!(
+                "the limit of open files stays at {}: raising it to {}: {error}",
+                shown(current),
+                shown(maximum)
+            );
+        }
+    }
+}
+
+/// How many connections all workers together may have, by the limit of open files as it is now; logs it.
+pub fn most_connections() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    let most = limit.map_or(MOST_CONNECTIONS, connections_under);
+    if most < FEW_CONNECTIONS {
+        let limit = limit.unwrap_or_default();
+        tracing::warn!("at most {most} connections at once: only {limit} files may be open (see `ulimit -n`)");
+    } else {
+        tracing::info!("at most {most} connections at once");
+    }
+    usize::try_from(most).unwrap_or(usize::MAX)
+}
+
+/// How many connections leave the reserve free where so many files may be open: half of them where they are few.
+fn connections_under(limit: u64) -> u64 {
+    limit.saturating_sub(RESERVE.min(limit / 2)).clamp(LEAST_CONNECTIONS, MOST_CONNECTIONS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_a_reserve() {
+        for (limit, connections) in [
+            (0, 4),
+            (16, 8),
+            (64, 32),
+            (512, 256),
+            (1_024, 768),
+            (20_255, 19_999),
+            (20_256, 20_000),
+            (1 << 20, 20_000),
+            (u64::MAX, 20_000),
+        ] {
+            assert_eq!(connections_under(limit), connections, "{limit}");
+        }
+    }
+
+    #[test]
+    fn the_soft_limit_becomes_the_hard_one() {
+        raise_limit();
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        assert_eq!(current, maximum);
+    }
+}

@@ -1,0 +1,142 @@
+//! The texts of subjects, each named by 32 bits.
+//!
+//! A text takes a length of one byte (two from 254 bytes on) and its bytes, rounded up to 8: 14 bytes take 16.
+//! References count units of 8 bytes, so they reach 32 GiB.
+
+use super::pool::Pool;
+
+/// Lengths below this take one byte.
+const SHORT: usize = 254;
+
+/// Texts of at most 765 bytes by their references.
+#[derive(Debug, Default)]
+pub(super) struct Arena {
+    pool: Pool<[u8; 8]>,
+}
+
+impl Arena {
+    /// Whether there are references left.
+    pub(super) fn has_room(&self) -> bool {
+        self.pool.has_room()
+    }
+
+    /// Stores a text; answers its reference, or `None` when no references are left or the text is too long.
+    pub(super) fn store(&mut self, text: &str) -> Option<u32> {
+        let prefix = Prefix::of(text.len())?;
+        let units = units(text.len());
+        let reference = self.pool.allocate(units)?;
+        let bytes = self.pool.get_mut(reference, units).as_flattened_mut();
+        let (head, tail) = bytes.split_at_mut(prefix.len);
+        head.copy_from_slice(&prefix.bytes[..prefix.len]);
+        tail[..text.len()].copy_from_slice(text.as_bytes());
+        Some(reference)
+    }
+
+    /// The bytes of a text.
+    pub(super) fn bytes(&self, reference: u32) -> &[u8] {
+        let bytes = self.pool.from(reference).as_flattened();
+        let (from, len) = match *bytes {
+            [short, ..] if usize::from(short) < SHORT => (1, usize::from(short)),
+            [high, low, ..] => (2, SHORT + (usize::from(high) - SHORT) * 256 + usize::from(low)),
+            _ => (0, 0),
+        };
+        bytes.get(from..from + len).unwrap_or_default()
+    }
+
+    /// A text.
+    pub(super) fn get(&self, reference: u32) -> &str {
+        std::str::from_utf8(self.bytes(reference)).unwrap_or_default()
+    }
+
+    /// Gives back the place of a text.
+    pub(super) fn free(&mut self, reference: u32) {
+        let units = units(self.bytes(reference).len());
+        self.pool.free(reference, units);
+    }
+
+    /// Whether a compaction would free something worth it.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.pool.is_sparse()
+    }
+
+    /// Begins to empty sparse chunks: every reference is then to be offered to [`moved`](Self::moved).
+    pub(super) fn begin_compaction(&mut self) {
+        self.pool.begin_compaction();
+    }
+
+    /// The new reference of a text, if it had to move.
+    pub(super) fn moved(&mut self, reference: u32) -> Option<u32> {
+        let units = units(self.bytes(reference).len());
+        self.pool.moved(reference, units)
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pool.memory_bytes()
+    }
+}
+
+/// The units of 8 bytes that a text of so many bytes takes.
+fn units(len: usize) -> usize {
+    (len + if len < SHORT { 1 } else { 2 }).div_ceil(8)
+}
+
+/// What stands before a text.
+struct Prefix {
+    bytes: [u8; 2],
+    len: usize,
+}
+
+impl Prefix {
+    fn of(length: usize) -> Option<Self> {
+        match length.checked_sub(SHORT) {
+            None => Some(Self { bytes: [length as u8, 0], len: 1 }),
+            Some(rest) => {
+                let high = u8::try_from(SHORT + rest / 256).ok()?;
+                Some(Self { bytes: [high, (rest % 256) as u8], len: 2 })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_length_reads_back_and_takes_what_it_should() {
+        let mut arena = Arena::default();
+        let texts: Vec<String> = (0..=765).map(|length| "x".repeat(length)).collect();
+        let references: Vec<u32> = texts.iter().map(|text| arena.store(text).unwrap()).collect();
+        for (text, reference) in texts.iter().zip(&references) {
+            assert_eq!(arena.get(*reference), text);
+        }
+        assert!(arena.store(&"x".repeat(766)).is_none());
+        assert_eq!([7, 8, 14, 15, 16, 253, 254, 512].map(units), [1, 2, 2, 2, 3, 32, 32, 65]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn equals_a_vector(steps in prop::collection::vec((0u8..3, 0usize..1_000, 1usize..512), 1..600)) {
+            let mut arena = Arena::default();
+            let mut model: Vec<(u32, String)> = Vec::new();
+            for (nth, (what, which, length)) in steps.into_iter().enumerate() {
+                if what > 0 || model.is_empty() {
+                    let text: String = format!("{nth}é").chars().cycle().take(length / 2 + 1).collect();
+                    model.push((arena.store(&text).unwrap(), text));
+                } else {
+                    let (reference, text) = model.swap_remove(which % model.len());
+                    prop_assert_eq!(arena.get(reference), text);
+                    arena.free(reference);
+                }
+            }
+            arena.begin_compaction();
+            for (reference, text) in &mut model {
+                *reference = arena.moved(*reference).unwrap_or(*reference);
+                prop_assert_eq!(arena.get(*reference), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Admission: whether a write may begin. What is refused is refused here, before memory changes.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::store::{Result, StoreError};
+
+/// The most bytes of operations that may wait for the log before further writes are refused. One request may exceed
+/// it alone.
+const MOST_WAITING: usize = 8 << 20;
+/// How long what was written may be without confirmation of the disk before writes are refused.
+pub(super) const MOST_UNCONFIRMED: Duration = Duration::from_secs(5);
+/// When to try again after a refusal.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Who has found that no more can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The log: an append, or a new segment, failed.
+    Log,
+    /// Free space: what is left is needed for the next checkpoint.
+    Space,
+}
+
+/// Decides which writes begin.
+#[derive(Debug)]
+pub(super) struct Admission {
+    opened: Instant,
+    /// Bytes of operations that wait for the log.
+    waiting: AtomicUsize,
+    /// Bytes that admitted writes may append.
+    permitted: AtomicUsize,
+    /// The most of these; less than usual while there is no further segment to continue in.
+    capacity: AtomicUsize,
+    /// Milliseconds after `opened`, plus one, at which the oldest operation was appended that the disk has not
+    /// confirmed; 0 if there is none.
+    unconfirmed: AtomicU64,
+    /// Whether any of the reasons is set: spares writers the lock.
+    refusing: AtomicBool,
+    reasons: Mutex<Reasons>,
+}
+
+#[derive(Debug, Default)]
+struct Reasons {
+    /// The store is closed, or a thread of it has ended: final.
+    closed: Option<String>,
+    log: Option<String>,
+    space: Option<String>,
+}
+
+/// The right to append some bytes of operations; gives back what was not appended when dropped.
+#[derive(Debug)]
+pub(in super::super) struct Permit<'a> {
+    admission: &'a Admission,
+    bytes: usize,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        self.admission.permitted.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+impl Admission {
+    pub(super) fn new() -> Self {
+        Self {
+            opened: Instant::now(),
+            waiting: AtomicUsize::new(0),
+            permitted: AtomicUsize::new(0),
+            capacity: AtomicUsize::new(MOST_WAITING),
+            unconfirmed: AtomicU64::new(0),
+            refusing: AtomicBool::new(false),
+            reasons: Mutex::default(),
+        }
+    }
+
+    /// Admits a write that appends at most `bytes`.
+    ///
+    /// [`StoreError::ReadOnly`] while the disk takes nothing, [`StoreError::Overloaded`] if too much waits for it.
+    pub(super) fn admit(&self, bytes: usize) -> Result<Permit<'_>> {
+        if let Some(reason) = self.refusal() {
+            return Err(StoreError::ReadOnly { reason });
+        }
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        let before = self.permitted.fetch_add(bytes, Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed);
+        let permit = Permit { admission: self, bytes };
+        // Where segments can be added, a request that is larger than all that may wait goes on its own.
+        let fits = before + bytes <= capacity || (before == 0 && capacity == MOST_WAITING);
+        if fits { Ok(permit) } else { Err(StoreError::Overloaded { retry_after: RETRY }) }
+    }
+
+    /// Returns why writes are refused now, if they are.
+    pub(super) fn refusal(&self) -> Option<String> {
+        if self.refusing.load(Ordering::Acquire) {
+            let reasons = self.reasons.lock();
+            let reason = reasons.closed.as_ref().or(reasons.log.as_ref()).or(reasons.space.as_ref());
+            if let Some(reason) = reason {
+                return Some(reason.clone());
+            }
+        }
+        let age = self.unconfirmed_for()?;
+        (age > MOST_UNCONFIRMED).then(|| {
+            format!("the disk has not confirmed a write for {} s; reads go on, and writes once it has", age.as_secs())
+        })
+    }
+
+    /// Returns how long the oldest operation has been waiting for the disk to confirm it.
+    pub(super) fn unconfirmed_for(&self) -> Option<Duration> {
+        let since = self.unconfirmed.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.opened.elapsed().saturating_sub(Duration::from_millis(since)))
+    }
+
+    /// Whether so much waits that an admitted write should pause between its portions.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > MOST_WAITING
+    }
+
+    /// Some bytes were appended.
+    pub(super) fn appended(&self, bytes: usize) {
+        self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        if self.unconfirmed.load(Ordering::Relaxed) == 0 {
+            self.unconfirmed_since(Instant::now());
+        }
+    }
+
+    /// Something was appended at `since` and is not confirmed; it may not be the oldest.
+    pub(super) fn unconfirmed_since(&self, since: Instant) {
+        self.unconfirmed.compare_exchange(0, self.mark(since), Ordering::Relaxed, Ordering::Relaxed).ok();
+    }
+
+    /// Some bytes have left for the log.
+    pub(super) fn taken(&self, bytes: usize) {
+        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The oldest operation without confirmation is now the one appended then; `None`: all are confirmed.
+    pub(super) fn confirmed(&self, oldest: Option<Instant>) {
+        self.unconfirmed.store(oldest.map_or(0, |oldest| self.mark(oldest)), Ordering::Relaxed);
+    }
+
+    /// There is room for this many bytes, and no further segment; `None`: segments can be added.
+    pub(super) fn limit(&self, room: Option<u64>) {
+        let capacity =
+            room.map_or(MOST_WAITING, |room| usize::try_from(room).unwrap_or(usize::MAX).min(MOST_WAITING - 1));
+        self.capacity.store(capacity, Ordering::Relaxed);
+    }
+
+    /// Refuses writes for a reason, until it is taken back with `None`.
+    pub(super) fn refuse(&self, source: Source, reason: Option<String>) {
+        let mut reasons = self.reasons.lock();
+        let place = match source {
+            Source::Log => &mut reasons.log,
+            Source::Space => &mut reasons.space,
+        };
+        match (&*place, &reason) {
+            (None, Some(reason)) => tracing::error!(%reason, "writes are refused"),
+            (Some(_), None) => tracing::info!("writes are taken again"),
+            _ => {}
+        }
+        *place = reason;
+        self.publish(&reasons);
+    }
+
+    /// Refuses writes for good.
+    pub(super) fn close(&self, reason: &str) {
+        let mut reasons = self.reasons.lock();
+        reasons.closed.get_or_insert_with(|| reason.to_owned());
+        self.publish(&reasons);
+    }
+
+    /// Returns why writes are refused for good, if they are.
+    pub(super) fn closed(&self) -> Option<String> {
+        if !self.refusing.load(Ordering::Acquire) {
+            return None;
+        }
+        self.reasons.lock().closed.clone()
+    }
+
+    fn publish(&self, reasons: &Reasons) {
+        let any = reasons.closed.is_some() || reasons.log.is_some() || reasons.space.is_some();
+        self.refusing.store(any, Ordering::Release);
+    }
+
+    fn mark(&self, at: Instant) -> u64 {
+        let millis = at.saturating_duration_since(self.opened).as_millis();
+        u64::try_from(millis).unwrap_or(u64::MAX - 1).saturating_add(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_bounded_and_one_large_request_goes_alone() {
+        let admission = Admission::new();
+        let large = admission.admit(3 * MOST_WAITING).unwrap();
+        assert!(matches!(admission.admit(1), Err(StoreError::Overloaded { .. })));
+        drop(large);
+        let small = admission.admit(10).unwrap();
+        assert!(matches!(admission.admit(MOST_WAITING), Err(StoreError::Overloaded { .. })));
+        drop(small);
+        assert_eq!(admission.permitted.load(Ordering::Relaxed), 0);
+        admission.appended(MOST_WAITING + 1);
+        assert!(admission.is_crowded());
+        admission.taken(MOST_WAITING + 1);
+        assert!(!admission.is_crowded() && admission.admit(1).is_ok());
+    }
+
+    #[test]
+    fn without_a_further_segment_nothing_goes_beyond_the_room() {
+        let admission = Admission::new();
+        admission.limit(Some(100));
+        assert!(matches!(admission.admit(101), Err(StoreError::Overloaded { .. })));
+        let permit = admission.admit(60).unwrap();
+        assert!(matches!(admission.admit(60), Err(StoreError::Overloaded { .. })));
+        drop(permit);
+        admission.limit(None);
+        assert!(admission.admit(MOST_WAITING * 2).is_ok());
+    }
+
+    #[test]
+    fn each_source_takes_back_its_own_reason_only() {
+        let admission = Admission::new();
+        admission.refuse(Source::Log, Some("log".to_owned()));
+        admission.refuse(Source::Space, Some("space".to_owned()));
+        assert_eq!(admission.refusal().as_deref(), Some("log"));
+        admission.refuse(Source::Log, None);
+        assert_eq!(admission.refusal().as_deref(), Some("space"));
+        admission.refuse(Source::Space, None);
+        assert_eq!(admission.refusal(), None);
+        admission.close("closed");
+        admission.close("again");
+        assert_eq!(admission.closed().as_deref(), Some("closed"));
+    }
+
+    #[test]
+    fn what_the_disk_does_not_confirm_is_refused_after_a_while() {
+        let admission = Admission::new();
+        admission.appended(1);
+        assert_eq!(admission.refusal(), None);
+        let now = Instant::now();
+        let admission = Admission { opened: now - Duration::from_secs(60), ..admission };
+        admission.confirmed(Some(now - Duration::from_secs(6)));
+        assert!(admission.refusal().is_some_and(|reason| reason.contains("6 s")));
+        admission.confirmed(None);
+        assert_eq!(admission.refusal(), None);
+    }
+}

@@ -1,0 +1,136 @@
+//! Checking a data directory that is not in use: every file is read, and every checksum compared.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::super::operations::{Operation, operations};
+use super::super::storage::checkpoint::{CheckpointReader, Kind, Subject};
+use super::super::storage::damage::StorageError;
+use super::super::storage::files::{Files, SystemFiles};
+use super::super::storage::log::{DIRECTORY, LogReader, segment_name};
+use super::super::storage::manifest::{MANIFEST, Manifest};
+use super::recovery::{CHECKPOINTS, IDS};
+use crate::store::{Result, StoreError};
+
+/// What was found in a data directory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DataReport {
+    /// Boards that the manifest and the log define.
+    pub boards: usize,
+    /// Files that were read, the manifest included; the log counts as one.
+    pub files: usize,
+    /// Bytes that were read and are sound; of the log those of its operations.
+    pub bytes: u64,
+    /// What is damaged, by file and offset.
+    pub damage: Vec<String>,
+}
+
+/// Reads everything in a data directory (or a backup) and reports what is damaged: of each file, and of the log as a
+/// whole, the first place. Changes nothing. The directory must not be in use.
+///
+/// [`StoreError::Setup`] if it is in use, is no data directory, or was written by another version.
+pub fn check_data(path: &Path) -> Result<DataReport> {
+    let setup = |what: String| StoreError::Setup { detail: format!("{}: {what}", path.display()) };
+    if !path.is_dir() {
+        return Err(setup("there is no such directory".to_owned()));
+    }
+    let _lock = lock(path)?;
+    let files: Arc<dyn Files> = Arc::new(SystemFiles::new(path));
+    let mut report = DataReport { files: 1, ..DataReport::default() };
+    let manifest = match Manifest::read(&*files) {
+        Ok(Some(manifest)) => manifest,
+        Ok(None) => {
+            report.damage.push(lost_manifest(&*files).ok_or_else(|| setup(what_it_is(path).to_owned()))?);
+            return Ok(report);
+        }
+        Err(error @ StorageError::Damaged { .. }) => {
+            report.damage.push(error.to_string());
+            return Ok(report);
+        }
+        Err(error) => return Err(setup(error.to_string())),
+    };
+    report.bytes = files.open(MANIFEST).and_then(|file| file.len()).unwrap_or(0);
+    for board in &manifest.boards {
+        let checkpoint = board.checkpoint.iter().map(|file| (&file.file, file.bytes, Kind::Board));
+        let ids = board.ids.iter().map(|file| (&file.file, file.bytes, Kind::Ids));
+        for (name, bytes, kind) in checkpoint.chain(ids) {
+            report.files += 1;
+            let subject = Subject { kind, store: manifest.store, generation: board.generation };
+            note(&mut report, check_file(&files, name, bytes, subject));
+        }
+    }
+    report.files += 1;
+    let mut boards: BTreeSet<_> = manifest.boards.iter().map(|board| board.generation).collect();
+    note(&mut report, check_log(&files, &manifest, &mut boards));
+    report.boards = boards.len();
+    Ok(report)
+}
+
+/// Locks a data directory against being opened, if it ever was: a backup that was not has no lock, and gets none.
+fn lock(path: &Path) -> Result<Option<File>> {
+    if path.join("lock").exists() { super::lock_existing(path).map(Some) } else { Ok(None) }
+}
+
+/// Says that the manifest is missing, if there are files that it should name.
+fn lost_manifest(files: &dyn Files) -> Option<String> {
+    let first = |directory: &str| Some(format!("{directory}/{}", files.list(directory).ok()?.first()?));
+    let file = [DIRECTORY, CHECKPOINTS, IDS].into_iter().find_map(first)?;
+    Some(StorageError::damaged(MANIFEST, 0, format!("the file is missing, but {file} is there")).to_string())
+}
+
+/// Says what a directory without a manifest is.
+fn what_it_is(path: &Path) -> &'static str {
+    if path.join("database").exists() {
+        "the directory was written by an earlier version of rolltop, which this version cannot read"
+    } else {
+        "there is no MANIFEST, so this is no data directory of rolltop"
+    }
+}
+
+fn note(report: &mut DataReport, checked: Result<u64, StorageError>) {
+    match checked {
+        Ok(bytes) => report.bytes += bytes,
+        Err(error) => report.damage.push(error.to_string()),
+    }
+}
+
+/// Returns the number of bytes.
+fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) -> Result<u64, StorageError> {
+    let mut reader = CheckpointReader::open(&**files, name, subject, Some(bytes))?;
+    loop {
+        let (offset, _) = reader.progress();
+        let Some(block) = reader.next()? else { return Ok(bytes) };
+        if let Some(damaged) = operations(block).find_map(Result::err) {
+            return Err(StorageError::damaged(name, offset, damaged.to_string()));
+        }
+    }
+}
+
+/// Returns the number of bytes. Boards come to `boards`, and go, as the log says.
+fn check_log(files: &Arc<dyn Files>, manifest: &Manifest, boards: &mut BTreeSet<u64>) -> Result<u64, StorageError> {
+    let mut log = LogReader::open(files.clone(), manifest.store, manifest.log_start)?;
+    let mut bytes = 0;
+    while let Some(frame) = log.next()? {
+        bytes += frame.payload.len() as u64;
+        for operation in operations(frame.payload) {
+            match operation {
+                // Up to there the manifest lists the boards.
+                Ok(_) if frame.seq <= manifest.catalog_seq => {}
+                Ok(Operation::Defined { generation, .. }) => {
+                    boards.insert(generation.0);
+                }
+                Ok(Operation::Undefined { generation }) => {
+                    boards.remove(&generation.0);
+                }
+                Ok(_) => {}
+                Err(damaged) => {
+                    let file = segment_name(frame.segment);
+                    return Err(StorageError::damaged(file, frame.offset, damaged.to_string()));
+                }
+            }
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,143 @@
+//! The files of a checkpoint: a board as memory has it, and its ids.
+
+use parking_lot::MutexGuard;
+
+use super::super::boards::LiveBoard;
+use super::super::operations::Operations;
+use super::super::storage::checkpoint::{CheckpointWriter, Kind, Subject};
+use super::super::storage::damage::StorageError;
+use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
+use super::super::tables::Tables;
+use super::checkpointer::{Checkpointer, NotMade, definition};
+use super::recovery::{CHECKPOINTS, IDS};
+use crate::board::Generation;
+
+/// Sealed buckets with fewer ids than this are written with the board rather than into files of their own.
+const SMALL_BUCKET: usize = 4_096;
+/// Bytes of a board written at a time: a fraction of a millisecond under its lock.
+const PORTION: usize = 32 << 10;
+/// Ids written at a time.
+const IDS_PORTION: usize = 1_024;
+
+/// A checkpoint that is written, but not named by a manifest yet.
+pub(super) struct Written {
+    pub entry: BoardEntry,
+    /// The log has to be vouched for up to here.
+    pub through: u64,
+}
+
+impl Checkpointer {
+    /// Writes a board's files.
+    pub(super) fn write(&mut self, live: &LiveBoard, from_seq: u64) -> Result<Written, NotMade> {
+        let generation = live.board.generation();
+        let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
+        let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, Kind::Board)?;
+        let mut operations = Operations::of(generation);
+        let mut walk = self.lock(live)?.holdings.begin_walk();
+        let mut records = 0;
+        loop {
+            operations.clear();
+            let more = {
+                let mut tables = self.lock(live)?;
+                // The board's time first: what the operations are about is judged by it when they are read.
+                operations.advanced(tables.now.millis());
+                let more = tables.holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
+                // Those who wait for the lock get it before the next portion.
+                MutexGuard::unlock_fair(tables);
+                more
+            };
+            file.block(operations.bytes())?;
+            records += 1;
+            if !more {
+                break;
+            }
+        }
+        let ids = self.write_ids(live, &before, &mut file, &mut records)?;
+        // Everything met on the way is in the log up to here.
+        let through = self.journal.last();
+        let bytes = file.finish(records)?;
+        let entry = BoardEntry {
+            name: live.board.name().to_string(),
+            generation: generation.0,
+            definition: definition(live)?,
+            from_seq,
+            checkpoint: Some(CheckpointEntry { file: name, bytes }),
+            ids,
+        };
+        Ok(Written { entry, through })
+    }
+
+    /// Writes the ids: large sealed buckets that have no file yet into files of their own, all others with the board.
+    fn write_ids(
+        &mut self,
+        live: &LiveBoard,
+        before: &[IdsEntry],
+        board: &mut CheckpointWriter,
+        records: &mut u64,
+    ) -> Result<Vec<IdsEntry>, NotMade> {
+        let buckets = {
+            let tables = self.lock(live)?;
+            tables.ids.buckets(tables.now.millis()).collect::<Vec<_>>()
+        };
+        let mut named = Vec::new();
+        for bucket in buckets {
+            if let Some(file) = before.iter().find(|file| file.bucket == bucket.number) {
+                named.push(file.clone());
+            } else if bucket.sealed && bucket.len >= SMALL_BUCKET {
+                let (file, mut writer) = self.create(IDS, "ids", live.board.generation(), Kind::Ids)?;
+                let count = self.write_bucket(live, bucket.number, &mut writer)?;
+                let bytes = writer.finish(count)?;
+                named.push(IdsEntry { file, bucket: bucket.number, newest: bucket.newest, bytes });
+            } else {
+                *records += self.write_bucket(live, bucket.number, board)?;
+            }
+        }
+        Ok(named)
+    }
+
+    /// Writes the ids of one bucket. Returns the number of blocks.
+    fn write_bucket(&self, live: &LiveBoard, bucket: i64, file: &mut CheckpointWriter) -> Result<u64, NotMade> {
+        let mut operations = Operations::of(live.board.generation());
+        let mut cursor = 0;
+        let mut ids = Vec::with_capacity(IDS_PORTION);
+        let mut blocks = 0;
+        loop {
+            ids.clear();
+            let more = self.lock(live)?.ids.portion(bucket, &mut cursor, IDS_PORTION, &mut ids);
+            if !ids.is_empty() {
+                operations.clear();
+                for (fingerprint, arrival) in &ids {
+                    operations.id(*arrival, *fingerprint);
+                }
+                file.block(operations.bytes())?;
+                blocks += 1;
+            }
+            if !more {
+                return Ok(blocks);
+            }
+        }
+    }
+
+    /// Locks a board that is to be walked on.
+    fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, Tables>, NotMade> {
+        if self.journal.is_stopping() {
+            return Err(NotMade::Abandoned);
+        }
+        let tables = live.tables.lock();
+        if tables.gone { Err(NotMade::Abandoned) } else { Ok(tables) }
+    }
+
+    fn create(
+        &mut self,
+        directory: &str,
+        ending: &str,
+        generation: Generation,
+        kind: Kind,
+    ) -> Result<(String, CheckpointWriter), StorageError> {
+        let name = format!("{directory}/{:016x}-{}.{ending}", generation.0, self.next_file);
+        self.next_file += 1;
+        let subject = Subject { kind, store: self.manifest.store, generation: generation.0 };
+        let writer = CheckpointWriter::create(self.files.clone(), &name, subject)?;
+        Ok((name, writer))
+    }
+}

@@ -1,0 +1,297 @@
+//! The thread that writes the log: one frame for each group of operations, segment after segment.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::clock::Clock;
+use super::super::meters::Meters;
+use super::super::operations::Operations;
+use super::super::options::Durability;
+use super::super::storage::damage::{Context, StorageError};
+use super::super::storage::files::Files;
+use super::super::storage::log::{LogAppender, LogEnd};
+use super::admission::Source;
+use super::journal::{Group, Journal};
+use super::progress::{Broken, Position, Progress, Segment, Unvouched};
+
+/// How often the thread looks after the log although nobody writes.
+const TICK: Duration = Duration::from_millis(200);
+/// How long to wait after a failure before the next attempt.
+const RETRY: Duration = Duration::from_millis(250);
+/// How often the time is recorded while there are writes.
+const RECORD_TIME: Duration = Duration::from_secs(1);
+/// The most bytes of frames kept in memory until the disk has confirmed them; past it writing waits for the disk.
+const MOST_UNVOUCHED: usize = 64 << 20;
+/// The most bytes of the first segment after a start: restarts in quick succession leave one each.
+const FIRST_SEGMENT: u64 = 1 << 20;
+/// How long the end of the thread waits for the disk to confirm what was written.
+const CONFIRMATION: Duration = Duration::from_secs(10);
+/// How often it looks meanwhile.
+const LOOK: Duration = Duration::from_millis(20);
+/// Room that a further segment must leave for what was admitted before it was found missing.
+const MARGIN: u64 = 64 << 10;
+
+/// Why nothing is written after an orderly end.
+pub(super) const CLOSED: &str = "the store is closed";
+
+/// The thread's state.
+#[derive(Debug)]
+pub(super) struct LogWriter {
+    pub files: Arc<dyn Files>,
+    pub journal: Arc<Journal>,
+    pub progress: Arc<Progress>,
+    pub clock: Arc<Clock>,
+    pub durability: Durability,
+    /// Where the log ended at the start.
+    pub end: LogEnd,
+    pub store: u128,
+    pub segment_bytes: u64,
+    /// `None` until the first segment could be made: a full disk must not keep a store from opening.
+    pub appender: Option<LogAppender>,
+    pub meters: Meters,
+    /// When the time was last recorded.
+    pub recorded: Option<Instant>,
+    /// The `synced_seq` that the log contains.
+    pub stated: u64,
+    /// When to try again what failed.
+    pub retry_at: Option<Instant>,
+    /// Once the thread was asked to end: when it ends whatever the disk has confirmed.
+    pub end_at: Option<Instant>,
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        // However the thread ends, nobody may go on waiting for it.
+        self.journal.close("the thread that writes the log has ended");
+        self.progress.stop();
+    }
+}
+
+impl LogWriter {
+    /// Runs until the store is closed and everything appended is written, or cannot be.
+    pub(super) fn run(mut self) {
+        loop {
+            let continued = self.progress.broken().is_none_or(|broken| self.go_on(&broken));
+            let crowded = self.progress.unvouched_bytes() > MOST_UNVOUCHED;
+            if !continued || crowded {
+                if self.journal.is_stopping() && self.is_hopeless(continued) {
+                    tracing::error!("the log could not be written before the store was closed");
+                    return;
+                }
+                if self.retry_at.is_some() || crowded {
+                    self.journal.pause(RETRY);
+                }
+                continue;
+            }
+            let (group, stopping) = self.journal.take(Instant::now() + TICK);
+            if let Some(group) = group {
+                self.meters.taken(group.writes, group.operations.len());
+                if !self.write(group) {
+                    continue;
+                }
+            } else {
+                if stopping && !self.is_confirmed() {
+                    continue;
+                }
+                self.state_confirmation();
+                if stopping {
+                    self.journal.close(CLOSED);
+                    return;
+                }
+            }
+            self.look_after_segments();
+        }
+    }
+
+    /// Writes a group, and acknowledges it unless that is the disk's to do. Returns whether it is written.
+    fn write(&mut self, mut group: Group) -> bool {
+        if !group.operations.is_empty() {
+            self.record_time(&mut group);
+            if !self.append(group.sequence, group.operations, group.since) {
+                self.journal.give_up();
+                return false;
+            }
+        }
+        let through = if self.durability == Durability::Always { self.progress.vouched() } else { group.sequence };
+        self.journal.acknowledge(through);
+        true
+    }
+
+    /// Adds a reading of the clock once a second: after a restart it tells how much time has passed.
+    fn record_time(&mut self, group: &mut Group) {
+        if self.recorded.is_none_or(|at| at.elapsed() >= RECORD_TIME)
+            && let Some(record) = self.clock.record()
+        {
+            let mut operations = Operations::of_store();
+            operations.clock(record);
+            group.operations.extend_from_slice(operations.bytes());
+            self.recorded = Some(Instant::now());
+        }
+    }
+
+    fn append(&mut self, sequence: u64, payload: Vec<u8>, since: Instant) -> bool {
+        let vouched = self.progress.vouched();
+        let Some(appender) = &mut self.appender else { return false };
+        let (at, before) = (position(appender), appender.current_number());
+        let written = appender.append(sequence, vouched, &payload).context("write", "the log");
+        self.meters.appended(written.is_ok());
+        publish_rotation(&self.progress, appender, before);
+        let frame = Unvouched { sequence, payload: Arc::new(payload), since, at };
+        match written {
+            Ok(()) => {
+                self.stated = vouched;
+                self.progress.wrote(frame);
+                // It may have been forgotten while it was on its way.
+                self.journal.written(since);
+                true
+            }
+            Err(error) => {
+                self.refuse(&error);
+                self.progress.keep(frame, error.to_string());
+                false
+            }
+        }
+    }
+
+    /// Continues in a new segment, into which everything is written again that is not vouched for. Returns whether
+    /// that succeeded.
+    fn go_on(&mut self, broken: &Broken) -> bool {
+        if self.retry_at.is_some_and(|at| Instant::now() < at) {
+            return false;
+        }
+        let Broken { why, vouched, frames } = broken;
+        let continued = match &mut self.appender {
+            Some(appender) => {
+                let cut = frames.first().map_or(position(appender), |frame| frame.at);
+                let again: Vec<_> = frames.iter().map(|frame| (frame.sequence, frame.payload.as_slice())).collect();
+                appender.continue_after((cut.segment, cut.offset), &again, *vouched)
+            }
+            None => {
+                let bytes = self.segment_bytes.min(FIRST_SEGMENT);
+                LogAppender::open(self.files.clone(), self.store, &mut self.end, bytes)
+                    .map(|appender| self.appender = Some(appender))
+            }
+        };
+        match (continued.context("continue", "the log"), &self.appender) {
+            (Ok(()), Some(appender)) => {
+                tracing::debug!(segment = appender.current_number(), after = why, "the log goes on in a new segment");
+                let through = frames.last().map_or(*vouched, |frame| frame.sequence);
+                self.progress.continued(segment(appender), appender.current_file(), through);
+                self.retry_at = None;
+                self.journal.confirmed(None);
+                self.journal.acknowledge(through);
+                self.journal.admission.refuse(Source::Log, None);
+                true
+            }
+            (Err(error), _) => {
+                self.refuse(&error);
+                self.retry_at = Some(Instant::now() + RETRY);
+                false
+            }
+            (Ok(()), None) => false,
+        }
+    }
+
+    /// Begins another segment if one was asked for, and has the next one made: if that fails, only what still fits is
+    /// admitted.
+    fn look_after_segments(&mut self) {
+        if self.progress.broken().is_some() || self.retry_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        let Some(appender) = &mut self.appender else { return };
+        let before = appender.current_number();
+        let rotated = if self.progress.wants_rotation() { appender.rotate() } else { Ok(()) };
+        publish_rotation(&self.progress, appender, before);
+        let made = match (rotated.context("rotate", "the log"), self.progress.take_spare()) {
+            (Err(error), _) | (Ok(()), Some(Err(error))) => Err(error),
+            (Ok(()), Some(Ok(spare))) => {
+                if let Some(surplus) = appender.set_spare(spare) {
+                    // It has no header: if it cannot be removed, the next start does it.
+                    surplus.discard(&*self.files).ok();
+                }
+                Ok(())
+            }
+            // There is one, or none is needed yet.
+            (Ok(()), None) if appender.spare_len() > 0 || appender.room() >= appender.segment_len() / 2 => Ok(()),
+            (Ok(()), None) => {
+                if !self.progress.has_spare_under_way() {
+                    let number = appender.take_number();
+                    self.progress.request_spare(number, self.segment_bytes);
+                }
+                return;
+            }
+        };
+        let room = appender.room().saturating_sub(MARGIN);
+        match made {
+            Ok(()) => {
+                self.journal.admission.limit(None);
+                self.journal.admission.refuse(Source::Log, None);
+                self.retry_at = None;
+            }
+            Err(error) => {
+                self.journal.admission.limit(Some(room));
+                self.refuse(&error);
+                self.retry_at = Some(Instant::now() + RETRY);
+            }
+        }
+    }
+
+    /// Before the end: has everything synced, so that the log can say so, and waits for a moment. Returns whether there
+    /// is nothing more to wait for.
+    fn is_confirmed(&mut self) -> bool {
+        let deadline = self.deadline();
+        self.progress.wait_for(self.progress.written(), LOOK) || Instant::now() >= deadline
+    }
+
+    /// Before the end, where the log cannot be `continued`, or the disk lags far behind: whether to end all the same.
+    /// There is one more attempt, at once, and the disk has a while to catch up.
+    fn is_hopeless(&mut self, continued: bool) -> bool {
+        let is_last = self.end_at.is_some();
+        let deadline = self.deadline();
+        self.retry_at = None;
+        !continued && is_last || Instant::now() >= deadline
+    }
+
+    /// When the thread ends whatever the disk has confirmed.
+    fn deadline(&mut self) -> Instant {
+        *self.end_at.get_or_insert_with(|| Instant::now() + CONFIRMATION)
+    }
+
+    /// Once nothing is written, writes an empty frame that says how far the log is vouched for: else nothing would
+    /// prove that the last frames were synced.
+    fn state_confirmation(&mut self) {
+        let vouched = self.progress.vouched();
+        if vouched > self.stated
+            && vouched == self.progress.written()
+            && let Some(sequence) = self.journal.take_sequence()
+        {
+            self.append(sequence, Vec::new(), Instant::now());
+            // The next confirmation is not worth another frame.
+            self.stated = sequence;
+        }
+    }
+
+    fn refuse(&self, error: &StorageError) {
+        let reason =
+            format!("{error}; what was counted is kept in memory, and writes are taken again once it can be written");
+        self.journal.admission.refuse(Source::Log, Some(reason));
+    }
+}
+
+/// Where the next frame begins.
+fn position(appender: &LogAppender) -> Position {
+    let (segment, offset) = appender.end();
+    Position { segment, offset }
+}
+
+fn segment(appender: &LogAppender) -> Segment {
+    Segment { number: appender.current_number(), first: appender.first_seq(), bytes: appender.segment_len() }
+}
+
+/// Tells the other threads if the current segment is no longer `before`.
+fn publish_rotation(progress: &Progress, appender: &mut LogAppender, before: u64) {
+    if appender.current_number() != before {
+        let sealed = appender.take_sealed().into_iter().map(|sealed| sealed.file).collect();
+        progress.rotated(segment(appender), sealed, appender.current_file());
+    }
+}

@@ -1,0 +1,285 @@
+//! What makes memory durable: the journal, the log and its threads, checkpoints, recovery and backup.
+//!
+//! ```text
+//! admission     whether a write may begin
+//! journal       operations on their way to the log, and those who wait for them
+//! log_writer    thread: groups of operations become frames of the log
+//! syncer        thread: brings the log to the disk
+//! progress      how far both have come
+//! checkpointer  thread: writes boards as memory has them, so that the log before can be deleted (`checkpoint_files`)
+//! keeper        thread: answers those who wait for too long, frees what has expired
+//! recovery      opening a data directory
+//! backup        copying it while it is in use
+//! check_data    checking one that is not in use
+//! ```
+
+mod admission;
+mod backup;
+mod check_data;
+mod checkpoint_files;
+mod checkpointer;
+mod journal;
+mod keeper;
+mod log_writer;
+mod progress;
+mod recovery;
+mod space;
+mod syncer;
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+pub use self::check_data::{DataReport, check_data};
+use self::checkpointer::{Checkpointer, Command};
+pub(super) use self::journal::{Journal, Ticket};
+use self::keeper::Keeper;
+use self::log_writer::LogWriter;
+use self::recovery::Recovered;
+use self::syncer::Syncer;
+use super::boards::Boards;
+use super::clock::{Clock, Machine};
+use super::fingerprint::FingerprintKey;
+use super::meters::Meters;
+use super::options::EmbeddedOptions;
+use super::storage::damage::StorageError;
+use super::storage::files::Files;
+use crate::store::{BackedUp, ClockMode, Result, StoreError};
+
+/// How long closing waits for a disk that does not answer.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a lock may be held by a process that is just ending: one that is being restarted, or a child between its
+/// fork and its exec, which holds every open file of its parent.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
+
+/// When boards are checkpointed, and how large the segments of the log are.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// A board is checkpointed when its part of the log has more bytes than this and than its last checkpoint.
+    pub log_bytes: u64,
+    /// Bytes of a segment of the log; less on a small disk.
+    pub segment_bytes: u64,
+    /// A board is checkpointed when its part of the log is older than this, so that what has expired leaves the disk.
+    pub age: Duration,
+    /// How long a caller waits for the disk before the outcome of its write is reported as unknown.
+    pub patience: Duration,
+    /// How often is looked whether a board is to be checkpointed.
+    pub tick: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            log_bytes: 64 << 20,
+            segment_bytes: 32 << 20,
+            age: Duration::from_secs(3_600),
+            patience: Duration::from_secs(10),
+            tick: Duration::from_millis(100),
+        }
+    }
+}
+
+/// The threads of a store and the way to them.
+#[derive(Debug)]
+pub(super) struct Engine {
+    journal: Arc<Journal>,
+    commands: mpsc::Sender<Command>,
+    stop_keeper: mpsc::Sender<()>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Held as long as the store is open; `None` on simulated files.
+    _lock: Option<Arc<File>>,
+}
+
+/// A store that was opened.
+pub(super) struct Opened {
+    pub boards: Arc<Boards>,
+    pub clock: Arc<Clock>,
+    pub engine: Engine,
+    pub key: FingerprintKey,
+}
+
+/// Opens a data directory, creating it if there is none, and starts the threads.
+pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Opened> {
+    let place = files.root().to_owned();
+    files.create_dir("").map_err(|error| setup(&place, "cannot create the data directory", error))?;
+    let lock = lock(&*files, &place)?;
+    let machine = Machine::read();
+    let Recovered { boards, manifest, end, segment_bytes, progress, recorded, simulated, key } =
+        recovery::recover(&files, options.clock, pace).map_err(|error| failed(&place, error))?;
+    let clock = Arc::new(match (options.clock, simulated) {
+        (ClockMode::Simulated(start), time) => Clock::Simulated(Mutex::new(time.unwrap_or(start).max(start))),
+        (ClockMode::System, _) => Clock::system(recorded, options.trust_clock, machine),
+    });
+    for live in boards.values() {
+        let mut tables = live.tables.lock();
+        tables.trust = clock.trust_of_board(tables.now);
+    }
+    let boards: Arc<Boards> = Arc::new(Boards::new(boards));
+    let journal =
+        Arc::new(Journal::new(options.durability, pace.patience, place.display().to_string(), progress.written() + 1));
+    let progress = Arc::new(progress);
+    let (commands, receiver) = mpsc::channel();
+
+    let writer = LogWriter {
+        files: files.clone(),
+        journal: journal.clone(),
+        progress: progress.clone(),
+        clock: clock.clone(),
+        durability: options.durability,
+        end,
+        store: manifest.store,
+        segment_bytes,
+        appender: None,
+        meters: Meters::new(),
+        recorded: None,
+        stated: progress.vouched(),
+        retry_at: None,
+        end_at: None,
+    };
+    let syncer = Syncer {
+        files: files.clone(),
+        journal: journal.clone(),
+        progress: progress.clone(),
+        durability: options.durability,
+    };
+    let checkpointer =
+        Checkpointer::new(&files, &journal, &progress, &boards, &clock, (manifest, pace, options.backup_dir), receiver);
+    let (stop_keeper, stop) = mpsc::channel();
+    let keeper = Keeper { journal: journal.clone(), boards: boards.clone(), stop };
+    let threads = vec![
+        spawn("rolltop-log", holding(&lock, || writer.run()))?,
+        spawn("rolltop-sync", holding(&lock, || syncer.run()))?,
+        spawn("rolltop-files", holding(&lock, || checkpointer.run()))?,
+        spawn("rolltop-keeper", || keeper.run())?,
+    ];
+    let engine = Engine { journal, commands, stop_keeper, threads: Mutex::new(threads), _lock: lock };
+    Ok(Opened { boards, clock, engine, key })
+}
+
+impl Engine {
+    pub(super) fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// A board was removed: its files are garbage.
+    pub(super) fn board_removed(&self) {
+        self.commands.send(Command::Tidy).ok();
+    }
+
+    /// Copies the data as it is at one instant.
+    pub(super) async fn back_up(&self) -> Result<BackedUp> {
+        let (sender, receiver) = oneshot::channel();
+        let gone = || StoreError::ReadOnly { reason: log_writer::CLOSED.to_owned() };
+        self.commands.send(Command::BackUp(sender)).map_err(|_| gone())?;
+        receiver.await.map_err(|_| gone())?
+    }
+
+    /// Writes and syncs what is there, and ends the threads.
+    pub(super) async fn close(&self) -> Result<()> {
+        if let Some(reason) = self.journal.closed() {
+            return if reason == log_writer::CLOSED { Ok(()) } else { Err(StoreError::ReadOnly { reason }) };
+        }
+        let threads = std::mem::take(&mut *self.threads.lock());
+        self.ask_to_end();
+        let deadline = Instant::now() + CLOSE_PATIENCE;
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            if Instant::now() >= deadline {
+                let reason = "the disk did not answer; what was not confirmed may be lost by a power loss".to_owned();
+                return Err(StoreError::ReadOnly { reason });
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        match self.journal.closed() {
+            Some(reason) if reason != log_writer::CLOSED => Err(StoreError::ReadOnly { reason }),
+            _ => Ok(()),
+        }
+    }
+
+    fn ask_to_end(&self) {
+        self.journal.stop();
+        self.commands.send(Command::Stop).ok();
+        self.stop_keeper.send(()).ok();
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // The next to open the directory must find neither the lock nor a file in use.
+        self.ask_to_end();
+        let deadline = Instant::now() + CLOSE_PATIENCE;
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            while !thread.is_finished() && Instant::now() < deadline {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+}
+
+/// Keeps the directory locked for as long as `work` takes: a thread that hangs on the disk may still write.
+fn holding(lock: &Option<Arc<File>>, work: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
+    let lock = lock.clone();
+    move || {
+        work();
+        drop(lock);
+    }
+}
+
+/// Starts a thread.
+pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| StoreError::Setup { detail: format!("cannot start the thread {name}: {error}") })
+}
+
+fn setup(place: &Path, what: &str, error: std::io::Error) -> StoreError {
+    StoreError::Setup { detail: format!("{}: {what}: {error}", place.display()) }
+}
+
+/// An error of the storage, with the directory and the way out.
+fn failed(place: &Path, error: recovery::Failure) -> StoreError {
+    match error {
+        recovery::Failure::Storage(error @ StorageError::Damaged { .. }) => {
+            let detail = format!(
+                "{}: {error}. Restore the directory from a backup; `rolltop check-data` lists what is damaged",
+                place.display()
+            );
+            StoreError::Corrupt { detail }
+        }
+        recovery::Failure::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
+        recovery::Failure::Store(error) => error,
+    }
+}
+
+/// Locks the directory of a store to this process. Blocks for up to [`LOCK_PATIENCE`].
+fn lock(files: &dyn Files, place: &Path) -> Result<Option<Arc<File>>> {
+    if files.is_simulated() { Ok(None) } else { lock_existing(place).map(|lock| Some(Arc::new(lock))) }
+}
+
+/// Locks an existing directory to this process. Blocks for up to [`LOCK_PATIENCE`].
+fn lock_existing(place: &Path) -> Result<File> {
+    let cannot = |error| setup(place, "cannot lock the data directory", error);
+    let file = File::options().create(true).truncate(false).write(true).open(place.join("lock")).map_err(cannot)?;
+    let started = Instant::now();
+    let mut locked = file.try_lock();
+    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_PATIENCE {
+        thread::sleep(LOCK_PAUSE);
+        locked = file.try_lock();
+    }
+    match locked {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Setup {
+            detail: format!(
+                "{}: another process has this data directory open; stop it, or choose another with --data-dir",
+                place.display()
+            ),
+        }),
+    }
+}

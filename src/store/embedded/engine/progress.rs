@@ -1,0 +1,368 @@
+//! How far the log has come: which frames are written, and which the disk has confirmed.
+//!
+//! A frame is *vouched for* when it and every frame before it are synced, with the directory entries of their segments.
+//! Frames that are not are kept in memory, so that they can be written again after a sync that failed: the system may
+//! have dropped the bytes of the first attempt, and a later sync would succeed without them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::super::storage::damage::StorageError;
+use super::super::storage::files::File;
+use super::super::storage::log::Spare;
+
+/// A place in the log: a segment and an offset in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Position {
+    pub segment: u64,
+    pub offset: u64,
+}
+
+/// A frame that is not vouched for.
+#[derive(Clone, Debug)]
+pub(super) struct Unvouched {
+    pub sequence: u64,
+    pub payload: Arc<Vec<u8>>,
+    /// When its first operation was appended to the journal.
+    pub since: Instant,
+    /// Where it begins.
+    pub at: Position,
+}
+
+/// A segment of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Segment {
+    pub number: u64,
+    /// The sequence of its first frame.
+    pub first: u64,
+    /// Bytes of disk it takes.
+    pub bytes: u64,
+}
+
+/// Why a new segment is needed, and what belongs into it.
+pub(super) struct Broken {
+    pub why: String,
+    /// The last frame that is vouched for; the others follow it.
+    pub vouched: u64,
+    pub frames: Vec<Unvouched>,
+}
+
+/// What a sync has to cover.
+pub(super) struct Due {
+    pub files: Vec<Arc<dyn File>>,
+    /// The log's directory has entries that are not synced.
+    pub directory: bool,
+    /// The last frame that is covered.
+    pub through: u64,
+    epoch: u64,
+}
+
+#[derive(Debug)]
+struct State {
+    written: u64,
+    vouched: u64,
+    unvouched: VecDeque<Unvouched>,
+    unvouched_bytes: usize,
+    /// Segments with frames that are not synced, oldest first; the last is the current one.
+    files: Vec<Arc<dyn File>>,
+    directory: bool,
+    /// A sync is wanted at once.
+    requested: bool,
+    /// The current segment cannot be relied on: what is not vouched for must be written again, in another.
+    broken: Option<String>,
+    /// A sync failed: the files it was about are not synced again.
+    sync_failed: bool,
+    /// A new segment was wanted.
+    rotate: bool,
+    /// Grows when the files to sync are replaced by others.
+    epoch: u64,
+    synced_at: Instant,
+    segments: VecDeque<Segment>,
+    spare: SpareSegment,
+    stopped: bool,
+}
+
+/// The file that becomes the next segment, on its way from the thread that makes it to the one that uses it.
+#[derive(Debug)]
+enum SpareSegment {
+    None,
+    Wanted { number: u64, bytes: u64 },
+    InTheMaking,
+    Made(Result<Spare, StorageError>),
+}
+
+/// What the thread that syncs has to do.
+pub(super) enum Work {
+    Sync(Due),
+    MakeSpare { number: u64, bytes: u64 },
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Progress {
+    state: Mutex<State>,
+    /// Notified when there is something to sync.
+    work: Condvar,
+    /// Notified when frames were vouched for, or segments came.
+    moved: Condvar,
+}
+
+impl Progress {
+    /// The log ends with the frame `written`, and is vouched for up to `vouched`; the frames after that are
+    /// `unvouched`.
+    pub(super) fn new(written: u64, vouched: u64, unvouched: VecDeque<Unvouched>, segments: VecDeque<Segment>) -> Self {
+        let unvouched_bytes = unvouched.iter().map(|frame| frame.payload.len()).sum();
+        let state = State {
+            written,
+            vouched,
+            unvouched,
+            unvouched_bytes,
+            files: Vec::new(),
+            directory: false,
+            requested: false,
+            broken: Some("the log has no segment to write to yet".to_owned()),
+            sync_failed: false,
+            rotate: false,
+            epoch: 0,
+            synced_at: Instant::now(),
+            segments,
+            spare: SpareSegment::None,
+            stopped: false,
+        };
+        Self { state: Mutex::new(state), work: Condvar::new(), moved: Condvar::new() }
+    }
+
+    /// Returns why a new segment is needed, and what has to be written into it: all frames that are not vouched for.
+    pub(super) fn broken(&self) -> Option<Broken> {
+        let state = self.state.lock();
+        let why = state.broken.clone()?;
+        Some(Broken { why, vouched: state.vouched, frames: state.unvouched.iter().cloned().collect() })
+    }
+
+    /// Everything up to `through` was written into a new segment and synced, its directory entry included.
+    pub(super) fn continued(&self, segment: Segment, file: Arc<dyn File>, through: u64) {
+        let mut state = self.state.lock();
+        state.files = vec![file];
+        state.directory = false;
+        state.epoch += 1;
+        state.broken = None;
+        state.sync_failed = false;
+        state.segments.push_back(segment);
+        state.written = state.written.max(through);
+        vouch(&mut state, through);
+        self.moved.notify_all();
+    }
+
+    /// A frame could not be written; it is kept, to be written again.
+    pub(super) fn keep(&self, frame: Unvouched, why: String) {
+        let mut state = self.state.lock();
+        state.broken = Some(why);
+        state.unvouched_bytes += frame.payload.len();
+        state.unvouched.push_back(frame);
+    }
+
+    /// A frame was written.
+    pub(super) fn wrote(&self, frame: Unvouched) {
+        let mut state = self.state.lock();
+        state.written = frame.sequence;
+        state.unvouched_bytes += frame.payload.len();
+        state.unvouched.push_back(frame);
+        self.work.notify_one();
+    }
+
+    /// The log goes on in another segment, after those that were sealed.
+    pub(super) fn rotated(&self, segment: Segment, sealed: Vec<Arc<dyn File>>, current: Arc<dyn File>) {
+        let mut state = self.state.lock();
+        // The one that was current is the first of those sealed.
+        state.files.pop();
+        state.files.extend(sealed);
+        state.files.push(current);
+        state.directory = true;
+        state.rotate = false;
+        state.segments.push_back(segment);
+        self.work.notify_one();
+        self.moved.notify_all();
+    }
+
+    /// The last frame written.
+    pub(super) fn written(&self) -> u64 {
+        self.state.lock().written
+    }
+
+    /// The last frame that is vouched for.
+    pub(super) fn vouched(&self) -> u64 {
+        self.state.lock().vouched
+    }
+
+    /// Bytes of frames that are kept in memory because they are not vouched for.
+    pub(super) fn unvouched_bytes(&self) -> usize {
+        self.state.lock().unvouched_bytes
+    }
+
+    /// When the oldest frame that is not vouched for began to gather.
+    pub(super) fn oldest_unvouched(&self) -> Option<Instant> {
+        self.state.lock().unvouched.front().map(|frame| frame.since)
+    }
+
+    /// For the thread that syncs: waits for something to do. With `every`, a sync is due not sooner than so long after
+    /// the last one, unless it is requested. `None`: end.
+    pub(super) fn work(&self, every: Option<Duration>) -> Option<Work> {
+        let mut state = self.state.lock();
+        loop {
+            if let SpareSegment::Wanted { number, bytes } = state.spare {
+                state.spare = SpareSegment::InTheMaking;
+                return Some(Work::MakeSpare { number, bytes });
+            }
+            if state.written > state.vouched && !state.sync_failed {
+                let wait = every.map(|every| every.saturating_sub(state.synced_at.elapsed())).unwrap_or_default();
+                if state.requested || wait.is_zero() {
+                    break;
+                }
+                self.work.wait_for(&mut state, wait);
+            } else if state.stopped {
+                return None;
+            } else {
+                self.work.wait(&mut state);
+            }
+        }
+        state.requested = false;
+        state.synced_at = Instant::now();
+        let directory = std::mem::take(&mut state.directory);
+        Some(Work::Sync(Due { files: state.files.clone(), directory, through: state.written, epoch: state.epoch }))
+    }
+
+    /// Whether a file is wanted, or made, that is to become the next segment.
+    pub(super) fn has_spare_under_way(&self) -> bool {
+        !matches!(self.state.lock().spare, SpareSegment::None)
+    }
+
+    /// Asks for a file that is to become the next segment.
+    pub(super) fn request_spare(&self, number: u64, bytes: u64) {
+        self.state.lock().spare = SpareSegment::Wanted { number, bytes };
+        self.work.notify_one();
+    }
+
+    /// The file was made, or could not be.
+    pub(super) fn made_spare(&self, made: Result<Spare, StorageError>) {
+        self.state.lock().spare = SpareSegment::Made(made);
+    }
+
+    /// Takes the file, if it is ready.
+    pub(super) fn take_spare(&self) -> Option<Result<Spare, StorageError>> {
+        let mut state = self.state.lock();
+        match std::mem::replace(&mut state.spare, SpareSegment::None) {
+            SpareSegment::Made(made) => Some(made),
+            other => {
+                state.spare = other;
+                None
+            }
+        }
+    }
+
+    /// A sync succeeded. Returns whether it is still about the current segments.
+    pub(super) fn synced(&self, due: &Due) -> bool {
+        let mut state = self.state.lock();
+        let current = state.epoch == due.epoch;
+        if current {
+            // Segments that were added meanwhile stay, and the current one.
+            let sealed = due.files.len().saturating_sub(1);
+            state.files.drain(..sealed);
+            vouch(&mut state, due.through);
+            self.moved.notify_all();
+        }
+        current
+    }
+
+    /// A sync failed.
+    pub(super) fn sync_failed(&self, due: &Due, why: String) {
+        let mut state = self.state.lock();
+        if state.epoch == due.epoch {
+            state.broken = Some(why);
+            state.sync_failed = true;
+            self.moved.notify_all();
+        }
+    }
+
+    /// Requests a sync and waits until a frame is vouched for. Returns whether it is, within `patience`, and as long as
+    /// the log is written at all.
+    pub(super) fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let mut state = self.state.lock();
+        while state.vouched < sequence {
+            if state.stopped && (state.broken.is_some() || state.written < sequence) {
+                return false;
+            }
+            state.requested = true;
+            self.work.notify_one();
+            if self.moved.wait_until(&mut state, deadline).timed_out() {
+                return state.vouched >= sequence;
+            }
+        }
+        true
+    }
+
+    /// Asks for a new segment; returns the number of the present one.
+    pub(super) fn request_rotation(&self) -> u64 {
+        let mut state = self.state.lock();
+        state.rotate = true;
+        state.segments.back().map_or(0, |segment| segment.number)
+    }
+
+    /// Whether a new segment was asked for.
+    pub(super) fn wants_rotation(&self) -> bool {
+        self.state.lock().rotate
+    }
+
+    /// Waits until there is a segment after `number`, for as long as `patience`.
+    pub(super) fn wait_for_segment_after(&self, number: u64, patience: Duration) -> Option<Segment> {
+        let deadline = Instant::now() + patience;
+        let mut state = self.state.lock();
+        loop {
+            if let Some(segment) = state.segments.iter().find(|segment| segment.number > number) {
+                return Some(*segment);
+            }
+            if state.stopped || self.moved.wait_until(&mut state, deadline).timed_out() {
+                return None;
+            }
+        }
+    }
+
+    /// The segments, oldest first.
+    pub(super) fn segments(&self) -> Vec<Segment> {
+        self.state.lock().segments.iter().copied().collect()
+    }
+
+    /// Returns the segment that contains a sequence, if there is one still.
+    pub(super) fn segment_of(&self, sequence: u64) -> Option<Segment> {
+        let state = self.state.lock();
+        state.segments.iter().rev().find(|segment| segment.first <= sequence).copied()
+    }
+
+    /// Segments before `number` are not needed any more; returns them.
+    pub(super) fn forget_before(&self, number: u64) -> Vec<Segment> {
+        let mut state = self.state.lock();
+        let keep = state.segments.iter().position(|segment| segment.number >= number).unwrap_or(0);
+        state.segments.drain(..keep).collect()
+    }
+
+    /// Nothing more is written: what is there is synced, then the thread that syncs ends.
+    pub(super) fn stop(&self) {
+        let mut state = self.state.lock();
+        state.stopped = true;
+        state.requested = true;
+        self.work.notify_one();
+        self.moved.notify_all();
+    }
+}
+
+fn vouch(state: &mut State, through: u64) {
+    state.vouched = state.vouched.max(through);
+    while state.unvouched.front().is_some_and(|frame| frame.sequence <= state.vouched) {
+        if let Some(frame) = state.unvouched.pop_front() {
+            state.unvouched_bytes -= frame.payload.len();
+        }
+    }
+}

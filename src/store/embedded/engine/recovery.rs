@@ -1,0 +1,312 @@
+//! Opening a data directory: its checkpoints are read into memory, the log is applied on top, and what was not surely
+//! on the disk is brought there.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::super::boards::{LiveBoard, Logged};
+use super::super::clock::ClockRecord;
+use super::super::fingerprint::FingerprintKey;
+use super::super::operations::{Operation, operations};
+use super::super::replaying::replay;
+use super::super::storage::checkpoint::{CheckpointReader, Kind, Subject};
+use super::super::storage::damage::{Context, StorageError};
+use super::super::storage::files::Files;
+use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, SegmentRange, segment_name};
+use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
+use super::super::tables::Tables;
+use super::Pace;
+use super::progress::{Progress, Segment};
+use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
+use crate::store::{ClockMode, StoreError};
+
+/// Directories of checkpoints and of ids.
+pub(super) const CHECKPOINTS: &str = "checkpoints";
+pub(super) const IDS: &str = "ids";
+/// Segments are this part of a small disk at most.
+const SMALL_DISK_PART: u64 = 32;
+const LEAST_SEGMENT: u64 = 256 << 10;
+/// What an operation takes in the log, about: a board's part of it is estimated after a start.
+const OPERATION_BYTES: usize = 24;
+/// How often progress is logged.
+const REPORT_EVERY: Duration = Duration::from_secs(2);
+
+/// What was found in a data directory.
+pub(super) struct Recovered {
+    pub boards: BTreeMap<BoardName, Arc<LiveBoard>>,
+    pub manifest: Manifest,
+    pub end: LogEnd,
+    pub segment_bytes: u64,
+    pub progress: Progress,
+    /// The last reading of the system clock.
+    pub recorded: Option<ClockRecord>,
+    /// The simulated clock.
+    pub simulated: Option<Timestamp>,
+    pub key: FingerprintKey,
+}
+
+/// Why a data directory was not opened.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Storage(StorageError),
+    Store(StoreError),
+}
+
+impl From<StorageError> for Failure {
+    fn from(error: StorageError) -> Self {
+        Failure::Storage(error)
+    }
+}
+
+/// Reads a data directory into memory, or makes a new one.
+pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> Result<Recovered, Failure> {
+    let manifest = match Manifest::recover(&**files)? {
+        Some(manifest) => manifest,
+        None => create(&**files, clock)?,
+    };
+    check_clock_mode(&manifest, clock)?;
+    let mut loading = Loading::new(&manifest);
+    loading.checkpoints(files, &manifest)?;
+    let mut log = LogReader::open(files.clone(), manifest.store, manifest.log_start)?;
+    loading.log(&mut log)?;
+    let mut end = log.finish()?;
+    // Whatever opening has relied on is to be on the disk before more is built on it.
+    end.secure(&**files)?;
+    for name in &end.files_to_delete {
+        // What stays is no part of the log, and is deleted by the next start.
+        files.remove(name).ok();
+    }
+    let segments = end.segments.iter().map(|range| segment(&**files, range)).collect::<Result<VecDeque<_>, _>>()?;
+    let segment_bytes = segment_bytes(&**files, pace);
+    let progress = Progress::new(end.last_seq, end.last_seq, VecDeque::new(), segments);
+    let simulated = match clock {
+        ClockMode::System => None,
+        ClockMode::Simulated(_) => loading.simulated.map(Timestamp::from_millis),
+    };
+    let key = FingerprintKey(manifest.fingerprint_key[0], manifest.fingerprint_key[1]);
+    let recorded = loading.recorded;
+    Ok(Recovered { boards: loading.finish(), manifest, end, segment_bytes, progress, recorded, simulated, key })
+}
+
+/// A segment of the log that was read, with the disk that it takes: more than what the log has in it.
+fn segment(files: &dyn Files, range: &SegmentRange) -> Result<Segment, StorageError> {
+    let name = segment_name(range.number);
+    let bytes = files.open(&name).and_then(|file| file.len()).context("read the length of", &name)?;
+    Ok(Segment { number: range.number, first: range.first_seq, bytes })
+}
+
+/// Small disks get small segments.
+fn segment_bytes(files: &dyn Files, pace: Pace) -> u64 {
+    let available = files.available().unwrap_or(u64::MAX);
+    let part = (available / SMALL_DISK_PART).next_multiple_of(4_096).max(LEAST_SEGMENT);
+    pace.segment_bytes.min(part)
+}
+
+/// Makes a new store. Until its manifest is there, a directory without one that holds no data counts as new.
+fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, Failure> {
+    if exists(files, "database")? || exists(files, "watermark")? {
+        let detail = format!(
+            "{}: the directory was written by rolltop 0.1 before its storage was rebuilt, and cannot be read by this \
+             version; open it with the version that wrote it, or choose another directory with --data-dir",
+            files.root().display()
+        );
+        return Err(Failure::Store(StoreError::Setup { detail }));
+    }
+    for directory in [DIRECTORY, CHECKPOINTS, IDS] {
+        let names = match files.list(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => names.context("list", directory)?,
+        };
+        if let Some(name) = names.first() {
+            // The manifest is the first file of all, so these are of a store that has lost it.
+            let what = format!("the file is missing, but {directory}/{name} is there");
+            return Err(StorageError::damaged("MANIFEST", 0, what).into());
+        }
+        files.create_dir(directory).context("create", directory)?;
+    }
+    let (clock_mode, simulated_clock) = match clock {
+        ClockMode::System => (StoredMode::System, None),
+        ClockMode::Simulated(start) => (StoredMode::Simulated, Some(start.millis())),
+    };
+    let key = FingerprintKey::random();
+    let manifest = Manifest {
+        store: rand::random(),
+        fingerprint_key: [key.0, key.1],
+        clock_mode,
+        clock: None,
+        simulated_clock,
+        log_start: LogStart { segment: 0, seq: 1, synced_seq: 0 },
+        catalog_seq: 0,
+        boards: Vec::new(),
+    };
+    manifest.install(files)?;
+    Ok(manifest)
+}
+
+fn exists(files: &dyn Files, name: &str) -> Result<bool, StorageError> {
+    files.exists(name).context("look for", name)
+}
+
+fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), Failure> {
+    let wanted = match clock {
+        ClockMode::System => StoredMode::System,
+        ClockMode::Simulated(_) => StoredMode::Simulated,
+    };
+    if manifest.clock_mode == wanted {
+        return Ok(());
+    }
+    let name = |mode| if mode == StoredMode::System { "system" } else { "simulated" };
+    let (stored, wanted) = (name(manifest.clock_mode), name(wanted));
+    Err(Failure::Store(StoreError::ClockModeMismatch { stored, wanted }))
+}
+
+/// What has been read so far.
+struct Loading {
+    boards: BTreeMap<Generation, Loaded>,
+    catalog_seq: u64,
+    must_reach: u64,
+    recorded: Option<ClockRecord>,
+    simulated: Option<i64>,
+    reported: Instant,
+}
+
+struct Loaded {
+    board: Arc<Board>,
+    tables: Tables,
+    /// The log before this is contained in the checkpoint.
+    from_seq: u64,
+    logged: Logged,
+}
+
+impl Loading {
+    fn new(manifest: &Manifest) -> Self {
+        Self {
+            boards: BTreeMap::new(),
+            catalog_seq: manifest.catalog_seq,
+            must_reach: manifest.log_start.synced_seq,
+            recorded: manifest.clock.as_ref().map(ClockRecord::from),
+            simulated: manifest.simulated_clock,
+            reported: Instant::now(),
+        }
+    }
+
+    /// Reads the checkpoint and the ids of each board of the manifest.
+    fn checkpoints(&mut self, files: &Arc<dyn Files>, manifest: &Manifest) -> Result<(), Failure> {
+        for entry in &manifest.boards {
+            let generation = Generation(entry.generation);
+            self.define(generation, &entry.name, entry.definition.clone(), entry.from_seq)
+                .map_err(|what| StorageError::damaged("MANIFEST", 0, what))?;
+            let parts = entry.checkpoint.iter().map(|file| (&file.file, file.bytes, Kind::Board));
+            let ids = entry.ids.iter().map(|bucket| (&bucket.file, bucket.bytes, Kind::Ids));
+            for (name, bytes, kind) in parts.chain(ids) {
+                let subject = Subject { kind, store: manifest.store, generation: entry.generation };
+                self.file(files, name, bytes, subject)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn file(&mut self, files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) -> Result<(), Failure> {
+        let mut reader = CheckpointReader::open(&**files, name, subject, Some(bytes))?;
+        loop {
+            let (done, all) = reader.progress();
+            let Some(block) = reader.next()? else { return Ok(()) };
+            self.apply(block, None).map_err(|what| StorageError::damaged(name, done, what))?;
+            if self.reported.elapsed() >= REPORT_EVERY {
+                self.reported = Instant::now();
+                tracing::info!(file = name, percent = done * 100 / all.max(1), "loading a checkpoint");
+            }
+        }
+    }
+
+    /// Applies the log.
+    fn log(&mut self, log: &mut LogReader) -> Result<(), Failure> {
+        loop {
+            let (done, all) = log.progress();
+            let Some(frame) = log.next()? else { return Ok(()) };
+            let (segment, offset) = (frame.segment, frame.offset);
+            self.apply(frame.payload, Some(frame.seq))
+                .map_err(|what| StorageError::damaged(segment_name(segment), offset, what))?;
+            if self.reported.elapsed() >= REPORT_EVERY {
+                self.reported = Instant::now();
+                tracing::info!(percent = done * 100 / all.max(1), "applying the log");
+            }
+        }
+    }
+
+    /// Applies operations: of a checkpoint, or of the frame of the log with this sequence.
+    fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), String> {
+        let mut current: Option<&mut Loaded> = None;
+        for operation in operations(bytes) {
+            let operation = operation.map_err(|damaged| damaged.to_string())?;
+            match operation {
+                Operation::Board(generation) => {
+                    // A board that is gone is in later operations, or the manifest, not at all.
+                    current = self.boards.get_mut(&generation);
+                    if let (Some(loaded), Some(sequence)) = (&current, sequence)
+                        && sequence < loaded.from_seq
+                    {
+                        current = None;
+                    }
+                }
+                Operation::Defined { .. } | Operation::Undefined { .. }
+                    if sequence.is_some_and(|sequence| sequence <= self.catalog_seq) => {}
+                Operation::Defined { generation, name, definition } => {
+                    current = None;
+                    let definition = serde_json::from_str(definition).map_err(|error| error.to_string())?;
+                    self.define(generation, name, definition, 0)?;
+                }
+                Operation::Undefined { generation } => {
+                    current = None;
+                    self.boards.remove(&generation);
+                }
+                // The manifest has a later one.
+                Operation::Clock(_)
+                    if self.recorded.is_some() && sequence.is_some_and(|sequence| sequence <= self.must_reach) => {}
+                Operation::Clock(record) => self.recorded = Some(record),
+                Operation::Simulated { now } => self.simulated = self.simulated.max(Some(now)),
+                operation => {
+                    if let Some(loaded) = &mut current {
+                        if let Some(sequence) = sequence {
+                            loaded.logged.add(sequence, OPERATION_BYTES);
+                        }
+                        replay(&loaded.board, &mut loaded.tables, operation)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn define(
+        &mut self,
+        generation: Generation,
+        name: &str,
+        definition: serde_json::Value,
+        from_seq: u64,
+    ) -> Result<(), String> {
+        if self.boards.contains_key(&generation) {
+            return Ok(());
+        }
+        let unreadable =
+            |error: &dyn std::fmt::Display| format!("the definition of board '{name}' is not valid: {error}");
+        let parsed = BoardName::parse(name).map_err(|error| unreadable(&error))?;
+        let definition: Definition = serde_json::from_value(definition).map_err(|error| unreadable(&error))?;
+        let board = Arc::new(Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?);
+        let tables = Tables::new(&board, Timestamp::EPOCH);
+        self.boards.insert(generation, Loaded { board, tables, from_seq, logged: Logged::default() });
+        Ok(())
+    }
+
+    /// Computes what is not stored: scores, lists and rankings.
+    fn finish(self) -> BTreeMap<BoardName, Arc<LiveBoard>> {
+        let live = |mut loaded: Loaded| {
+            loaded.tables.rebuild(&loaded.board);
+            let name = loaded.board.name().clone();
+            (name, Arc::new(LiveBoard::new(loaded.board, loaded.tables, loaded.logged)))
+        };
+        self.boards.into_values().map(live).collect()
+    }
+}

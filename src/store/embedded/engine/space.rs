@@ -1,0 +1,52 @@
+//! Free space: writes are refused while what is left may be needed for the next checkpoint.
+
+use super::super::meters::Meters;
+use super::super::storage::files::Files;
+use super::super::storage::manifest::MANIFEST;
+use super::admission::Source;
+use super::journal::Journal;
+
+/// Decides whether there is enough space to go on writing.
+#[derive(Debug, Default)]
+pub(super) struct Space {
+    is_short: bool,
+    available: Option<u64>,
+}
+
+impl Space {
+    /// Measures the free space, and refuses or admits writes. `needed`: bytes that the next checkpoint and the next
+    /// segments of the log may take.
+    pub(super) fn measure(&mut self, files: &dyn Files, journal: &Journal, meters: &Meters, needed: u64) {
+        // Deleted files can still be written to, but nobody would find them again.
+        if let Ok(false) = files.exists(MANIFEST) {
+            let place = files.root().display();
+            let reason = format!("{place}: the data directory was removed or replaced; stop the service");
+            return journal.admission.refuse(Source::Space, Some(reason));
+        }
+        match files.available() {
+            Ok(available) => {
+                self.available = Some(available);
+                meters.space(available, needed);
+                // Where it was short, it has to become more than just enough, or it would be short again at once.
+                let enough = if self.is_short { needed + needed / 8 } else { needed };
+                self.is_short = available < enough;
+                let reason = self.is_short.then(|| {
+                    format!(
+                        "the disk has {} MB left, and the next checkpoint may need {} MB; free some space: writes are \
+                         then taken again",
+                        available >> 20,
+                        enough.div_ceil(1 << 20)
+                    )
+                });
+                journal.admission.refuse(Source::Space, reason);
+            }
+            // A file system that does not tell is not one that is full.
+            Err(error) => tracing::debug!(%error, "free space cannot be measured"),
+        }
+    }
+
+    /// Whether a checkpoint should be made early, because the log takes space that will soon be missing.
+    pub(super) fn is_getting_short(&self, needed: u64) -> bool {
+        self.available.is_some_and(|available| available < needed.saturating_mul(2))
+    }
+}

@@ -1,0 +1,73 @@
+//! The thread that brings the log to the disk, and prepares its next segment.
+//!
+//! `fdatasync` may take long, and for ever on a disk that hangs. The thread that writes the log calls it only when it
+//! begins a segment that was not prepared, so a write that needs no confirmation of the disk hardly ever waits for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::super::options::Durability;
+use super::super::storage::damage::{Context, StorageError};
+use super::super::storage::files::Files;
+use super::super::storage::log::{DIRECTORY, Spare, segment_name};
+use super::journal::Journal;
+use super::progress::{Due, Progress, Work};
+
+/// How long what was written may stay unsynced where nobody waits for it.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+
+/// The thread's state.
+#[derive(Debug)]
+pub(super) struct Syncer {
+    pub files: Arc<dyn Files>,
+    pub journal: Arc<Journal>,
+    pub progress: Arc<Progress>,
+    pub durability: Durability,
+}
+
+impl Syncer {
+    /// Runs until the log is stopped, and everything in it is synced.
+    pub(super) fn run(self) {
+        let every = (self.durability != Durability::Always).then_some(SYNC_EVERY);
+        while let Some(work) = self.progress.work(every) {
+            match work {
+                Work::Sync(due) => self.sync(&due),
+                Work::MakeSpare { number, bytes } => {
+                    let made = Spare::create(&*self.files, number, bytes);
+                    self.progress.made_spare(made.context("create", &segment_name(number)));
+                }
+            }
+        }
+    }
+
+    fn sync(&self, due: &Due) {
+        match self.bring_to_disk(due) {
+            Ok(()) => {
+                if self.progress.synced(due) {
+                    self.journal.confirmed(self.progress.oldest_unvouched());
+                    // A frame may have been written in between.
+                    if let Some(since) = self.progress.oldest_unvouched() {
+                        self.journal.unconfirmed(since);
+                    }
+                    self.journal.acknowledge(due.through);
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "a sync failed: what is not confirmed is written again");
+                self.progress.sync_failed(due, error.to_string());
+                self.journal.wake();
+            }
+        }
+    }
+
+    /// Brings all segments of `due` to the disk, oldest first, then their directory.
+    fn bring_to_disk(&self, due: &Due) -> Result<(), StorageError> {
+        for file in &due.files {
+            file.sync_data().context("sync", "a segment of the log")?;
+        }
+        if due.directory {
+            self.files.sync_dir(DIRECTORY).context("sync", DIRECTORY)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! The walk of a checkpoint: everything that a board holds, as operations, in bounded portions between which the board
+//! changes.
+//!
+//! What did not change since the walk began is written. What changed is written in any state that it had, or not at
+//! all: the log says what it is. Expired slices may be written, and loading drops them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Holdings;
+use crate::board::Kind;
+use crate::store::embedded::operations::Operations;
+use crate::store::embedded::ranking::Texts;
+use crate::store::embedded::sightings::Sighting;
+
+/// Records looked at in one portion, however little there is to write of them.
+const MOST_RECORDS: usize = 4_096;
+
+/// Where a walk goes on. A board has one walk at a time; one that is begun ends the one before.
+#[derive(Debug)]
+pub(in super::super) struct Walk {
+    epoch: u64,
+    id: u32,
+    within: Within,
+}
+
+/// What is next of the subject at which a portion ended.
+#[derive(Debug, Default)]
+enum Within {
+    /// Everything.
+    #[default]
+    All,
+    /// Slices from the slot of this number on.
+    Slot(i64),
+    /// Values from this time and value on: of those seen, then of those taken back.
+    Value { gone: bool, at: i64, value: Box<str> },
+}
+
+/// A number that no other holdings of this process have.
+pub(super) fn new_epoch() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Holdings {
+    /// Begins a walk.
+    pub(in super::super) fn begin_walk(&mut self) -> Walk {
+        self.walked = Some(0);
+        Walk { epoch: self.epoch, id: 0, within: Within::All }
+    }
+
+    /// Appends the next portion: operations of at least `bytes` bytes, if so much is left, and hardly more. Answers
+    /// whether more is to come. Holdings that were taken away, as all had expired, have nothing left to be written.
+    pub(in super::super) fn checkpoint_portion(
+        &mut self,
+        walk: &mut Walk,
+        bytes: usize,
+        operations: &mut Operations,
+    ) -> bool {
+        if walk.epoch != self.epoch {
+            return false;
+        }
+        let end = operations.len() + bytes;
+        for _ in 0..MOST_RECORDS {
+            if operations.len() >= end {
+                self.walked = Some(walk.id);
+                return true;
+            }
+            let Some(id) = self.subjects.next_from(walk.id) else {
+                self.end_walk();
+                return false;
+            };
+            let within = std::mem::take(&mut walk.within);
+            let within = if id == walk.id { within } else { Within::All };
+            match self.write(id, within, end, operations) {
+                Some(rest) => (walk.id, walk.within) = (id, rest),
+                None => walk.id = id + 1,
+            }
+        }
+        self.walked = Some(walk.id);
+        true
+    }
+
+    /// Gives a walk up that did not come to its end.
+    pub(in super::super) fn end_walk(&mut self) {
+        self.walked = None;
+    }
+
+    /// Whether a walk has not come to this id yet but has passed lower ones, so that moving the subject there would hide
+    /// it.
+    pub(super) fn is_walk_between(&self, id: u32) -> bool {
+        self.walked.is_some_and(|walked| id >= walked)
+    }
+
+    /// Writes what a subject has, as far as the operations stay below `end` bytes; answers what is left.
+    fn write(&self, id: u32, within: Within, end: usize, operations: &mut Operations) -> Option<Within> {
+        let subject = self.subjects.text(id);
+        if self.rule.kind == Kind::Distinct {
+            return self.write_values(id, subject, within, end, operations);
+        }
+        if let Some(counter) = self.counter_of(id).filter(|_| self.rule.life.is_some()) {
+            operations.amount(counter.start, counter.amount, subject);
+            return None;
+        }
+        let first = match within {
+            Within::Slot(slot) => self.subjects.first_from(id, slot),
+            _ => 0,
+        };
+        let (extras, len) = (&self.subjects.extras, self.subjects.slices(id));
+        for (slice, at) in self.subjects.slices_from(id, first).zip(first..) {
+            if operations.len() >= end {
+                return Some(Within::Slot(slice.slot));
+            }
+            let start = self.subjects.numbering.start(slice.slot);
+            match self.rule.kind {
+                Kind::Mean => {
+                    let count = extras.means().map_or(0, |means| means.count(id, at, len));
+                    operations.samples(start, (slice.amount, count), subject);
+                }
+                Kind::Sketch => {
+                    if let Some(sketch) = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(at)) {
+                        operations.sketch(start, sketch.as_bytes(), subject);
+                    }
+                }
+                Kind::Sum | Kind::Min | Kind::Max | Kind::Distinct => operations.amount(start, slice.amount, subject),
+            }
+        }
+        None
+    }
+
+    fn write_values(
+        &self,
+        id: u32,
+        subject: &str,
+        within: Within,
+        end: usize,
+        operations: &mut Operations,
+    ) -> Option<Within> {
+        let sightings = self.subjects.extras.sightings(id)?;
+        let (first, after) = match within {
+            Within::Value { gone, at, value } => (gone, Some((at, value))),
+            _ => {
+                if let Some(at) = sightings.capped {
+                    operations.capped(at, subject);
+                }
+                (false, None)
+            }
+        };
+        for gone in [false, true] {
+            if first && !gone {
+                continue;
+            }
+            let after = after.as_ref().filter(|_| first == gone);
+            let (at, value) = after.map_or((i64::MIN, ""), |(at, value)| (*at, value));
+            for moment in sightings.from(gone, at, value) {
+                if operations.len() >= end {
+                    return Some(Within::Value { gone, at: moment.at, value: Box::from(moment.value) });
+                }
+                operations.sighted(Some(Sighting { at: moment.at, gone }), subject, moment.value);
+            }
+        }
+        None
+    }
+}

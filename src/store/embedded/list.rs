@@ -1,0 +1,162 @@
+//! The subjects that have a slice in one slot, so that retiring the slot knows which to visit.
+
+/// The places of a chunk: 16 KiB.
+const CHUNK: usize = 4_096;
+/// Set on a place that holds no subject; the rest of it is the next such place.
+const VACANT: u32 = 1 << 31;
+/// No further vacant place.
+const END: u32 = VACANT - 1;
+
+/// Ids of subjects, each at a place of its own. Joining and leaving move nothing.
+#[derive(Debug)]
+pub(super) struct List {
+    /// When the slot starts, in milliseconds.
+    pub start: i64,
+    /// All but the last are full.
+    chunks: Vec<Vec<u32>>,
+    /// The first vacant place.
+    vacant: u32,
+    len: u32,
+}
+
+impl List {
+    pub(super) fn new(start: i64) -> Self {
+        Self { start, chunks: Vec::new(), vacant: END, len: 0 }
+    }
+
+    /// How many subjects there are.
+    pub(super) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Adds a subject; answers its place. Ids are below 2^31. O(1), and O(CHUNK) while a chunk grows.
+    pub(super) fn push(&mut self, id: u32) -> u32 {
+        self.len += 1;
+        if self.vacant != END {
+            let place = self.vacant;
+            if let Some(held) = self.place_mut(place) {
+                let next = std::mem::replace(held, id);
+                self.vacant = next & !VACANT;
+                return place;
+            }
+        }
+        match self.chunks.last_mut() {
+            Some(last) if last.len() < CHUNK => last.push(id),
+            _ => self.chunks.push(vec![id]),
+        }
+        self.places() - 1
+    }
+
+    /// Takes the subject out that stands at a place. O(1).
+    pub(super) fn leave(&mut self, place: u32) {
+        let vacant = VACANT | self.vacant;
+        let Some(held) = self.place_mut(place).filter(|held| **held & VACANT == 0) else { return };
+        *held = vacant;
+        self.vacant = place;
+        self.len -= 1;
+    }
+
+    /// Has another id stand at a place.
+    pub(super) fn rename(&mut self, place: u32, id: u32) {
+        if let Some(held) = self.place_mut(place) {
+            *held = id;
+        }
+    }
+
+    /// One of the subjects. Places that were left are given up, from the end on: a list is emptied by this and
+    /// [`leave`](Self::leave). Amortized O(1).
+    pub(super) fn last(&mut self) -> Option<u32> {
+        // What is given up may be vacant places, and nothing may be put there.
+        self.vacant = END;
+        while let Some(last) = self.chunks.last_mut() {
+            match last.last() {
+                Some(id) if id & VACANT == 0 => return Some(*id),
+                Some(_) => {
+                    last.pop();
+                }
+                None => {
+                    self.chunks.pop();
+                }
+            }
+        }
+        None
+    }
+
+    /// The bytes that the list takes, without what the allocator adds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.capacity() * 4 + size_of::<Vec<u32>>()).sum::<usize>() + size_of::<Self>()
+    }
+
+    /// The subject that stands at a place.
+    #[cfg(test)]
+    pub(super) fn at(&self, place: u32) -> Option<u32> {
+        let id = *self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)?;
+        (id & VACANT == 0).then_some(id)
+    }
+
+    fn place_mut(&mut self, place: u32) -> Option<&mut u32> {
+        self.chunks.get_mut(place as usize / CHUNK)?.get_mut(place as usize % CHUNK)
+    }
+
+    fn places(&self) -> u32 {
+        let last = self.chunks.last().map_or(0, Vec::len);
+        (self.chunks.len().saturating_sub(1) * CHUNK + last) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(40))]
+        #[test]
+        fn equals_a_map(steps in prop::collection::vec((0u8..4, 0usize..10_000), 1..3_000)) {
+            let (mut list, mut model) = (List::new(0), BTreeMap::new());
+            for (id, (what, which)) in steps.into_iter().enumerate() {
+                if what < 2 {
+                    for id in [id as u32, id as u32 + 100_000] {
+                        prop_assert!(model.insert(list.push(id), id).is_none());
+                    }
+                } else if !model.is_empty() {
+                    let place = *model.keys().nth(which % model.len().min(50)).unwrap();
+                    if what == 2 {
+                        model.remove(&place);
+                        list.leave(place);
+                        list.leave(place);
+                    } else {
+                        model.insert(place, 7);
+                        list.rename(place, 7);
+                    }
+                }
+                prop_assert_eq!(list.len(), model.len());
+            }
+            for (place, id) in &model {
+                prop_assert_eq!(list.at(*place), Some(*id));
+            }
+            while let Some(id) = list.last() {
+                let (place, last) = model.pop_last().unwrap();
+                prop_assert_eq!(id, last);
+                list.leave(place);
+            }
+            prop_assert!(model.is_empty() && list.len() == 0);
+        }
+    }
+
+    #[test]
+    fn places_that_were_left_are_used_again() {
+        let mut list = List::new(0);
+        let places: Vec<u32> = (0..10_000).map(|id| list.push(id)).collect();
+        assert_eq!(places, (0..10_000).collect::<Vec<u32>>());
+        for round in 0..10 {
+            list.leave(round * 7);
+            assert_eq!(list.push(1), round * 7);
+        }
+        assert_eq!(list.len(), 10_000);
+        assert!(list.memory_bytes() < 10_000 * 4 + 16_500);
+    }
+}

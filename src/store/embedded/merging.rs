@@ -1,0 +1,171 @@
+//! A subject's sketches, a slot's each, and the one of all, without merging all of them for every slot that leaves.
+//!
+//! Beside more than [`WHOLE`] sketches stand those of *runs* of neighbours, so that a change at one place costs the
+//! merging of one run and of the runs: at 2,000 slots some 100 sketches instead of 2,000.
+
+use crate::board::{Mark, Sketch};
+
+/// So many sketches are merged without runs.
+const WHOLE: usize = 64;
+/// The most sketches of a run; one that would have more is halved.
+const RUN: usize = 64;
+
+/// APPROX_COUNT_DISTINCT: a sketch for each slice, which holds no number of its own.
+#[derive(Debug, Default)]
+pub(super) struct Sketches {
+    by_slice: Vec<Sketch>,
+    /// How many sketches a run has, and what they are together. Of an unranked board there are none.
+    runs: Vec<(usize, Sketch)>,
+    /// All of them merged, on a ranked board: whether a mark changes the score is a look at one register.
+    pub merged: Sketch,
+}
+
+impl Sketches {
+    /// The sketches of the slices, oldest first.
+    pub(super) fn by_slice(&self) -> &[Sketch] {
+        &self.by_slice
+    }
+
+    /// Makes an empty sketch at this index.
+    pub(super) fn insert(&mut self, at: usize, ranked: bool) {
+        if self.by_slice.capacity() == 0 {
+            // Most subjects have one slice; the usual four would be mostly vacant.
+            self.by_slice.reserve_exact(1);
+        }
+        self.by_slice.insert(at, Sketch::default());
+        if self.runs.is_empty() {
+            if ranked && self.by_slice.len() > WHOLE {
+                self.make_runs();
+            }
+            return;
+        }
+        let (nth, from) = self.run_of(at);
+        let len = self.runs[nth].0 + 1;
+        self.runs[nth].0 = len;
+        if len > RUN {
+            let half = len / 2;
+            let of = |range: std::ops::Range<usize>| (range.len(), merged(&self.by_slice[range]));
+            let halves = [of(from..from + half), of(from + half..from + len)];
+            self.runs.splice(nth..=nth, halves);
+        }
+    }
+
+    /// Takes the sketch at this index away. The one of all waits for [`merge_all`](Self::merge_all).
+    pub(super) fn remove(&mut self, at: usize) {
+        self.by_slice.remove(at);
+        if self.runs.is_empty() {
+            return;
+        }
+        if self.by_slice.len() <= WHOLE / 2 {
+            self.runs = Vec::new();
+            return;
+        }
+        let (nth, from) = self.run_of(at);
+        let len = self.runs[nth].0 - 1;
+        if len == 0 {
+            self.runs.remove(nth);
+        } else {
+            self.runs[nth] = (len, merged(&self.by_slice[from..from + len]));
+        }
+    }
+
+    /// Raises a register of the sketch at this index; answers whether it was lower.
+    pub(super) fn mark(&mut self, at: usize, mark: Mark) -> bool {
+        let raised = self.by_slice.get_mut(at).is_some_and(|sketch| sketch.mark(mark));
+        if raised && !self.runs.is_empty() {
+            let nth = self.run_of(at).0;
+            self.runs[nth].1.mark(mark);
+        }
+        raised
+    }
+
+    /// Sets the sketch at this index. What is merged waits for [`settle`](Self::settle).
+    pub(super) fn set(&mut self, at: usize, sketch: Sketch) {
+        if let Some(held) = self.by_slice.get_mut(at) {
+            *held = sketch;
+        }
+    }
+
+    /// Merges the one of all again. O((slices / RUN + WHOLE) x registers).
+    pub(super) fn merge_all(&mut self) {
+        self.merged =
+            if self.runs.is_empty() { merged(&self.by_slice) } else { all(self.runs.iter().map(|(_, sketch)| sketch)) };
+    }
+
+    /// Merges everything again. O(slices x registers).
+    pub(super) fn settle(&mut self) {
+        if !self.runs.is_empty() {
+            self.make_runs();
+        }
+        self.merge_all();
+    }
+
+    /// Whether dropping them takes a while.
+    pub(super) fn is_large(&self) -> bool {
+        self.by_slice.len() > WHOLE
+    }
+
+    fn make_runs(&mut self) {
+        self.runs = self.by_slice.chunks(RUN / 2).map(|run| (run.len(), merged(run))).collect();
+    }
+
+    /// The run of the sketch at this index, and the index of the run's first; past the end the last run.
+    fn run_of(&self, at: usize) -> (usize, usize) {
+        let mut from = 0;
+        for (nth, (len, _)) in self.runs.iter().enumerate() {
+            if at < from + len || nth + 1 == self.runs.len() {
+                return (nth, from);
+            }
+            from += len;
+        }
+        (0, 0)
+    }
+}
+
+/// The sketch of all these.
+pub(super) fn merged(sketches: &[Sketch]) -> Sketch {
+    all(sketches.iter())
+}
+
+fn all<'a>(mut sketches: impl Iterator<Item = &'a Sketch>) -> Sketch {
+    let Some(mut merged) = sketches.next().cloned() else { return Sketch::default() };
+    sketches.for_each(|sketch| merged.merge(sketch));
+    merged
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+        #[test]
+        fn runs_say_what_all_sketches_say(
+            steps in prop::collection::vec((0u8..8, 0usize..10_000, 0u16..2_048, 1u8..54), 1..400),
+            ranked in any::<bool>(),
+        ) {
+            let mut sketches = Sketches::default();
+            for (what, which, register, rank) in steps {
+                let len = sketches.by_slice.len();
+                match what {
+                    0..=2 => (0..4).for_each(|_| sketches.insert(sketches.by_slice.len(), ranked)),
+                    3 => sketches.insert(which % (len + 1), ranked),
+                    4 if len > 0 => (0..(which % 8).min(len)).for_each(|_| sketches.remove(0)),
+                    5 if len > 0 => sketches.remove(which % len),
+                    _ if len > 0 => drop(sketches.mark(which % len, Mark { register, rank })),
+                    _ => {}
+                }
+                sketches.merge_all();
+                prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_slice).estimate());
+                prop_assert!(sketches.runs.iter().all(|(len, _)| (1..=RUN).contains(len)));
+                if !sketches.runs.is_empty() {
+                    prop_assert_eq!(sketches.runs.iter().map(|(len, _)| len).sum::<usize>(), sketches.by_slice.len());
+                }
+            }
+            sketches.settle();
+            prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_slice).estimate());
+        }
+    }
+}

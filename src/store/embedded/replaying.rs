@@ -1,0 +1,41 @@
+//! Applying operations that were read back to a board's tables.
+
+use super::operations::Operation;
+use super::tables::Tables;
+use crate::board::{Board, Sketch, Timestamp};
+
+/// Applies an operation to the board it is about; one that is about the store itself changes nothing.
+///
+/// Operations of a checkpoint and of the log since it began, in their order, end in the state that memory had, however
+/// often any part of the log is applied. [`Tables::rebuild`] completes it.
+///
+/// An error says what is not valid.
+pub(super) fn replay(board: &Board, tables: &mut Tables, operation: Operation) -> Result<(), &'static str> {
+    let holdings = &mut tables.holdings;
+    match operation {
+        Operation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
+        Operation::Samples { slot, sum, count, subject } => {
+            holdings.restore_samples(subject.into(), slot, (sum, count))
+        }
+        Operation::Marked { slot, mark, subject } => holdings.restore_mark(subject.into(), slot, mark),
+        Operation::Sketch { slot, sketch, subject } => {
+            let sketch = Sketch::from_bytes(sketch).ok_or("a sketch is not valid")?;
+            holdings.restore_sketch(subject.into(), slot, sketch);
+        }
+        Operation::Sighted { sighting, subject, value } => holdings.restore_sighting(subject.into(), value, sighting),
+        Operation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
+        Operation::Id { arrival, fingerprint } => tables.ids.remember(fingerprint, arrival),
+        Operation::Removed { subject } => holdings.restore_removed(subject.into()),
+        Operation::Advanced { now } => {
+            tables.move_clock(board, Timestamp::from_millis(now));
+            // The log may reach further back than ids are remembered.
+            while tables.ids.forget(tables.now.millis()).is_some() {}
+        }
+        Operation::Board(_)
+        | Operation::Defined { .. }
+        | Operation::Undefined { .. }
+        | Operation::Clock(_)
+        | Operation::Simulated { .. } => {}
+    }
+    Ok(())
+}

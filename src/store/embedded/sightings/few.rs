@@ -1,0 +1,75 @@
+//! The values of a subject that has few: one run of bytes, looked through from its beginning.
+
+use std::ops::Range;
+
+use super::{Moment, Sighting, decode, encode};
+
+/// Values one after another, in the order of (gone, time, bytes): of each eight bytes of what is known, the length of
+/// the text in two, and the text. The run has no spare room, as most are written once and then kept.
+#[derive(Debug, Default)]
+pub(super) struct Few(Vec<u8>);
+
+/// The bytes of a value before its text.
+const HEAD: usize = 10;
+
+impl Few {
+    /// How many values there are. O(values), as all of this.
+    pub(super) fn len(&self) -> usize {
+        self.records().count()
+    }
+
+    /// All values, in order.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, Sighting)> {
+        // What was written is text.
+        self.records().map(|(_, value, sighting)| (std::str::from_utf8(value).unwrap_or_default(), sighting))
+    }
+
+    /// The values seen, or with `gone` taken back, oldest first.
+    pub(super) fn moments(&self, gone: bool) -> impl Iterator<Item = Moment<'_>> {
+        let of_kind = move |(_, sighting): &(&str, Sighting)| sighting.gone == gone;
+        self.all().filter(of_kind).map(|(value, sighting)| Moment { at: sighting.at, value })
+    }
+
+    pub(super) fn get(&self, value: &str) -> Option<Sighting> {
+        self.find(value).map(|(_, sighting)| sighting)
+    }
+
+    pub(super) fn set(&mut self, value: &str, sighting: Sighting) {
+        self.forget(value);
+        let key = (sighting.gone, sighting.at, value.as_bytes());
+        let after = self.records().find(|(_, held, known)| (known.gone, known.at, *held) > key);
+        let place = after.map_or(self.0.len(), |(range, ..)| range.start);
+        // Values have at most 512 bytes.
+        let length = value.len() as u16;
+        let record = encode(sighting).into_iter().chain(length.to_le_bytes()).chain(value.bytes());
+        self.0.reserve_exact(HEAD + value.len());
+        self.0.splice(place..place, record);
+    }
+
+    /// Forgets a value; answers whether it was known.
+    pub(super) fn forget(&mut self, value: &str) -> bool {
+        let Some((range, _)) = self.find(value) else { return false };
+        self.0.drain(range);
+        if self.0.is_empty() {
+            self.0 = Vec::new();
+        }
+        true
+    }
+
+    fn find(&self, value: &str) -> Option<(Range<usize>, Sighting)> {
+        self.records().find(|(_, held, _)| *held == value.as_bytes()).map(|(range, _, sighting)| (range, sighting))
+    }
+
+    /// Each value's bytes, text, and what is known of it.
+    fn records(&self) -> impl Iterator<Item = (Range<usize>, &[u8], Sighting)> {
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let (known, rest) = self.0.get(start..)?.split_first_chunk()?;
+            let (length, rest) = rest.split_first_chunk()?;
+            let text = rest.get(..usize::from(u16::from_le_bytes(*length)))?;
+            let range = start..start + HEAD + text.len();
+            start = range.end;
+            Some((range, text, decode(*known)))
+        })
+    }
+}

@@ -1,0 +1,155 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn pairs<'a>(moments: impl Iterator<Item = Moment<'a>>) -> Vec<(i64, String)> {
+    moments.map(|moment| (moment.at, moment.value.to_owned())).collect()
+}
+
+/// Of a model, what was seen or is gone, in order.
+fn in_order(model: &BTreeMap<String, Sighting>, gone: bool) -> Vec<(i64, String)> {
+    let of_kind = model.iter().filter(|(_, sighting)| sighting.gone == gone);
+    let mut found: Vec<_> = of_kind.map(|(value, sighting)| (sighting.at, value.clone())).collect();
+    found.sort();
+    found
+}
+
+fn check(sightings: &Sightings, model: &BTreeMap<String, Sighting>) {
+    assert_eq!(sightings.len(), model.len());
+    for gone in [false, true] {
+        let expected = in_order(model, gone);
+        let middle = expected.get(expected.len() / 2).cloned().unwrap_or((25, String::new()));
+        for (at, value) in [(i64::MIN, String::new()), middle, (25, "v4".to_owned()), (1_000, String::new())] {
+            let rest: Vec<_> = expected.iter().filter(|held| **held >= (at, value.clone())).cloned().collect();
+            assert_eq!(pairs(sightings.from(gone, at, &value)), rest);
+        }
+        assert_eq!(sightings.oldest(gone).map(|m| (m.at, m.value.to_owned())), expected.first().cloned());
+    }
+    let seen = in_order(model, false);
+    for skipped in [0, 1, 20, seen.len(), seen.len() + 1] {
+        assert_eq!(pairs(sightings.newest(skipped)), seen.iter().rev().skip(skipped).cloned().collect::<Vec<_>>());
+    }
+    let all: Vec<_> = sightings.all().map(|(value, s)| (s.gone, s.at, value.to_owned())).collect();
+    assert!(all.is_sorted());
+    let all: BTreeMap<_, _> = all.into_iter().map(|(gone, at, value)| (value, Sighting { at, gone })).collect();
+    assert_eq!(&all, model);
+}
+
+/// Values of very different lengths, many of them with a common beginning.
+fn value(number: u16) -> String {
+    match number % 4 {
+        0 => format!("a value with a long beginning {number}"),
+        1 => "x".repeat(usize::from(number) % 500 + 1) + &number.to_string(),
+        _ => format!("v{number}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(80))]
+    /// With few values and many, growing and shrinking over the border between.
+    #[test]
+    fn equals_a_map(changes in prop::collection::vec((0u16..70, 0i64..50, 0u8..10), 1..400)) {
+        let (mut sightings, mut model) = (Sightings::default(), BTreeMap::<String, Sighting>::new());
+        for (number, at, what) in changes {
+            let value = value(number);
+            match what {
+                0..=5 => {
+                    let sighting = Sighting { at, gone: what > 3 };
+                    sightings.set(&value, sighting);
+                    model.insert(value.clone(), sighting);
+                }
+                6..=7 => prop_assert_eq!(sightings.forget(&value), model.remove(&value).is_some()),
+                8 if number % 8 == 0 => {
+                    let expected = model.values().any(|sighting| sighting.at < at);
+                    prop_assert_eq!(sightings.reaches_before(at), expected);
+                    let before = model.len();
+                    let forgotten = sightings.forget_before(at, usize::MAX);
+                    model.retain(|_, sighting| sighting.at >= at);
+                    prop_assert_eq!(forgotten, before - model.len());
+                }
+                _ => {
+                    for gone in [false, true] {
+                        let of = |s: &&Sighting| s.gone == gone && s.at >= at;
+                        prop_assert_eq!(sightings.count_from(gone, at), model.values().filter(of).count());
+                    }
+                }
+            }
+            prop_assert_eq!(sightings.get(&value), model.get(&value).copied());
+            prop_assert_eq!(sightings.len(), model.len());
+        }
+        check(&sightings, &model);
+    }
+
+    /// Thousands of values in many blocks, most of which go again in random order, so that blocks are emptied.
+    #[test]
+    fn texts_are_moved_together_and_stay_what_they_were(seed in any::<u16>(), left in 0u16..200) {
+        let mut sightings = Sightings::default();
+        let mut model = BTreeMap::new();
+        let set = |sightings: &mut Sightings, model: &mut BTreeMap<_, _>, number: u16| {
+            let sighting = Sighting { at: i64::from(number % 97), gone: number.is_multiple_of(13) };
+            sightings.set(&value(number), sighting);
+            model.insert(value(number), sighting);
+        };
+        (0..3_000).for_each(|number| set(&mut sightings, &mut model, number));
+        let mixed = |nth: u16| ((u32::from(nth) * 1_879 + u32::from(seed)) % 3_000) as u16;
+        for nth in 0..3_000 - left {
+            prop_assert!(sightings.forget(&value(mixed(nth))));
+            model.remove(&value(mixed(nth)));
+            if nth % 500 == 0 {
+                check(&sightings, &model);
+                set(&mut sightings, &mut model, 3_000 + nth);
+            }
+        }
+        check(&sightings, &model);
+        if let Values::Many(many) = &sightings.values {
+            let live: usize = model.keys().map(|value| value.len() + 15).sum();
+            prop_assert!(many.text_bytes() <= 2 * live + (4 << 14), "{} for {live}", many.text_bytes());
+        }
+    }
+}
+
+#[test]
+fn expired_values_are_forgotten_oldest_first_and_in_steps() {
+    let mut sightings = Sightings::default();
+    for number in 0..1_000u16 {
+        sightings.set(&value(number), Sighting { at: i64::from(number), gone: number % 2 == 0 });
+    }
+    sightings.capped = Some(3);
+    assert_eq!(sightings.forget_before(500, 100), 200);
+    assert_eq!(sightings.capped, None);
+    assert_eq!((sightings.oldest(false).unwrap().at, sightings.oldest(true).unwrap().at), (201, 200));
+    assert!(sightings.reaches_before(500) && !sightings.reaches_before(200));
+    assert_eq!(sightings.forget_before(500, 1_000), 300);
+    assert!(!sightings.reaches_before(500));
+    assert_eq!(sightings.forget_before(2_000, usize::MAX), 500);
+    assert!(sightings.is_empty());
+}
+
+#[test]
+fn no_operation_moves_more_than_a_bounded_number_of_values() {
+    let mut sightings = Sightings::default();
+    let (mut before, mut most) = (0, 0);
+    let mut note = |sightings: &Sightings| {
+        if let Values::Many(many) = &sightings.values {
+            most = most.max(many.moved().saturating_sub(before));
+            before = many.moved();
+        }
+    };
+    let value = |number: u32| format!("value-{number}");
+    for number in 0..60_000 {
+        sightings.set(&value(number), Sighting { at: i64::from(number / 100), gone: false });
+        note(&sightings);
+    }
+    for number in 0..60_000 {
+        sightings.set(&value(number * 7_919 % 60_000), Sighting { at: 1_000, gone: number % 3 == 0 });
+        note(&sightings);
+    }
+    for number in 0..60_000 {
+        sightings.forget(&value(number * 31_013 % 60_000));
+        note(&sightings);
+    }
+    assert!(sightings.is_empty());
+    assert!(most <= 5_000, "{most}");
+}

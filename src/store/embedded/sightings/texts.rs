@@ -1,0 +1,177 @@
+//! The texts of a subject that has many values, each with what is known of it.
+
+use super::{Sighting, decode, encode};
+use crate::store::embedded::ranking;
+
+/// The bytes of a block. Texts are appended to the newest.
+const BLOCK: usize = 16 << 10;
+/// References count in units of so many bytes, so that 32 bits reach 16 GB.
+const UNIT: usize = 4;
+/// How far a block's number is shifted in a reference.
+const SHIFT: u32 = (BLOCK / UNIT).ilog2();
+/// The bytes of a value before its text: what is known, the length, and whether it is dead.
+const HEAD: usize = 12;
+/// The highest bit of a length: nothing refers to the text any more.
+const DEAD: u32 = 1 << 31;
+
+/// Texts in blocks. Blocks that are less than half in use are listed, and their texts moved away one by one: see
+/// [`next_to_move`](Self::next_to_move).
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    blocks: Vec<Block>,
+    /// Blocks that hold nothing, to be used again.
+    vacant: Vec<u32>,
+    /// The block that texts are appended to.
+    newest: u32,
+    /// Blocks less than half in use. The last is being emptied.
+    sparse: Vec<u32>,
+    /// Up to where the last of `sparse` was looked through.
+    looked: usize,
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    bytes: Vec<u8>,
+    /// The bytes in use.
+    live: usize,
+    /// Whether it is listed as sparse.
+    sparse: bool,
+}
+
+impl ranking::Texts for Texts {
+    fn text(&self, id: u32) -> &str {
+        self.text(id)
+    }
+}
+
+impl Texts {
+    /// Appends a text; answers the reference to it. O(length), and moves what a small block holds.
+    pub(super) fn push(&mut self, text: &str, sighting: Sighting) -> u32 {
+        let size = size(text.len());
+        if self.blocks.get(self.newest as usize).is_none_or(|newest| newest.bytes.len() + size > BLOCK) {
+            self.begin_block();
+        }
+        let block = &mut self.blocks[self.newest as usize];
+        let start = block.bytes.len();
+        if block.bytes.capacity() < start + size {
+            // Few texts take few bytes: a block grows by a quarter, up to its size.
+            let capacity = (start + (start / 4).max(size)).min(BLOCK.max(size));
+            block.bytes.reserve_exact(capacity - start);
+        }
+        block.bytes.extend_from_slice(&encode(sighting));
+        // Values have at most 512 bytes.
+        block.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        block.bytes.extend_from_slice(text.as_bytes());
+        block.bytes.resize(start + size, 0);
+        block.live += size;
+        self.newest << SHIFT | (start / UNIT) as u32
+    }
+
+    pub(super) fn text(&self, reference: u32) -> &str {
+        let (block, start) = place(reference);
+        let block = &self.blocks[block];
+        let (length, _) = block.length(start);
+        // What was written is text.
+        std::str::from_utf8(&block.bytes[start + HEAD..start + HEAD + length]).unwrap_or_default()
+    }
+
+    /// What is known of the value.
+    pub(super) fn known(&self, reference: u32) -> Sighting {
+        let (block, start) = place(reference);
+        decode(self.blocks[block].array(start))
+    }
+
+    pub(super) fn set_known(&mut self, reference: u32, sighting: Sighting) {
+        let (block, start) = place(reference);
+        self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(sighting));
+    }
+
+    /// Notes that nothing refers to a text any more; answers its size.
+    pub(super) fn free(&mut self, reference: u32) -> usize {
+        let (at, start) = place(reference);
+        let block = &mut self.blocks[at];
+        let (length, _) = block.length(start);
+        block.bytes[start + 8..start + HEAD].copy_from_slice(&(length as u32 | DEAD).to_le_bytes());
+        block.live -= size(length);
+        if at != self.newest as usize {
+            self.look_at(at as u32);
+        }
+        size(length)
+    }
+
+    /// The next text to move away from a block less than half in use, and how many bytes were looked through for it,
+    /// which are of this text and of dead ones. `None` as well when they are of dead ones only.
+    pub(super) fn next_to_move(&mut self) -> Option<(Option<u32>, usize)> {
+        let &at = self.sparse.last()?;
+        let block = &mut self.blocks[at as usize];
+        if block.live == 0 {
+            *block = Block::default();
+            self.vacant.push(at);
+            self.sparse.pop();
+            self.looked = 0;
+            return Some((None, HEAD));
+        }
+        let start = self.looked;
+        let (length, dead) = block.length(start);
+        self.looked += size(length);
+        let reference = at << SHIFT | (start / UNIT) as u32;
+        Some(((!dead).then_some(reference), size(length)))
+    }
+
+    fn begin_block(&mut self) {
+        let full = self.newest;
+        self.newest = self.vacant.pop().unwrap_or_else(|| {
+            self.blocks.push(Block::default());
+            self.blocks.len() as u32 - 1
+        });
+        if full != self.newest {
+            self.look_at(full);
+        }
+    }
+
+    /// Lists a block if it is sparse, and gives its memory back if it is not used at all.
+    fn look_at(&mut self, at: u32) {
+        let block = &mut self.blocks[at as usize];
+        if block.sparse || block.live * 2 >= BLOCK {
+            return;
+        }
+        if block.live == 0 {
+            *block = Block::default();
+            self.vacant.push(at);
+        } else {
+            block.sparse = true;
+            // Before the one being emptied.
+            self.sparse.insert(self.sparse.len().saturating_sub(1), at);
+        }
+    }
+
+    /// The bytes that texts take, dead ones and spare room included.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.blocks.iter().map(|block| block.bytes.capacity() + size_of::<Block>()).sum()
+    }
+}
+
+impl Block {
+    fn array<const N: usize>(&self, start: usize) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(&self.bytes[start..start + N]);
+        bytes
+    }
+
+    /// Length of the text that begins here, and whether it is dead.
+    fn length(&self, start: usize) -> (usize, bool) {
+        let length = u32::from_le_bytes(self.array(start + 8));
+        ((length & !DEAD) as usize, length & DEAD != 0)
+    }
+}
+
+/// What a text of this length takes.
+fn size(length: usize) -> usize {
+    (HEAD + length).next_multiple_of(UNIT)
+}
+
+/// Block and byte of a reference.
+fn place(reference: u32) -> (usize, usize) {
+    ((reference >> SHIFT) as usize, (reference & ((1 << SHIFT) - 1)) as usize * UNIT)
+}

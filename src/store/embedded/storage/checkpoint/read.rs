@@ -1,0 +1,129 @@
+//! Reading a file of blocks.
+
+use std::io;
+
+use super::super::buffered::Buffered;
+use super::super::damage::{Context, StorageError};
+use super::super::files::Files;
+use super::{
+    BLOCK_HEADER, FOOTER, FOOTER_TAG, HEADER, MAGIC, MAX_BLOCK, Subject, Summary, VERSION, block_checksum,
+    footer_checksum, header_checksum, u32_at, u64_at,
+};
+
+/// Reads a file of blocks: memory for the largest block, at least 1 MB.
+#[derive(Debug)]
+pub(crate) struct CheckpointReader {
+    bytes: Buffered,
+    /// Where the footer begins.
+    end: u64,
+    crc: u32,
+    /// What the footer says. It is checked when the last block was read.
+    summary: Summary,
+    read: Summary,
+    footer: [u8; FOOTER],
+    /// Bytes of the block that was returned last.
+    returned: usize,
+}
+
+impl CheckpointReader {
+    /// Opens a file and checks its header. `bytes` is its length as the manifest says.
+    ///
+    /// # Errors
+    /// `Damaged` if the file is missing, or its length or header is not as expected, `Newer` if a later version of the
+    /// program wrote it.
+    pub(crate) fn open(
+        files: &dyn Files,
+        name: &str,
+        subject: Subject,
+        bytes: Option<u64>,
+    ) -> Result<Self, StorageError> {
+        let file = match files.open(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(StorageError::damaged(name, 0, "the file is missing"));
+            }
+            file => file.context("open", name)?,
+        };
+        let len = file.len().context("read the length of", name)?;
+        if let Some(expected) = bytes.filter(|bytes| *bytes != len) {
+            return Err(StorageError::damaged(name, len.min(expected), format!("it has {len} bytes, not {expected}")));
+        }
+        let end = len.checked_sub(FOOTER as u64).filter(|end| *end >= HEADER as u64);
+        let end = end.ok_or_else(|| StorageError::damaged(name, len, "it ends within its first bytes"))?;
+        let mut footer = [0; FOOTER];
+        file.read_exact_at(&mut footer, end).context("read", name)?;
+        let mut bytes = Buffered::new(file, name.to_owned(), 0)?;
+        let crc = check_header(bytes.peek(HEADER)?, name, subject)?;
+        bytes.consume(HEADER);
+        if u32_at(&footer, 0) != FOOTER_TAG {
+            return Err(StorageError::damaged(name, end, "it does not end as a whole file does"));
+        }
+        let summary = Summary { blocks: u64_at(&footer, 8), records: u64_at(&footer, 16), bytes: u64_at(&footer, 24) };
+        Ok(Self { bytes, end, crc, summary, read: Summary::default(), footer, returned: 0 })
+    }
+
+    /// Returns what the file says it contains. Until [`next`](Self::next) has returned `None` it may be wrong: nothing
+    /// but the file's length bounds it.
+    #[cfg(test)]
+    pub(crate) fn summary(&self) -> Summary {
+        self.summary
+    }
+
+    /// Returns how many bytes of the file were read, and how many it has.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.bytes.position(), self.end + FOOTER as u64)
+    }
+
+    /// Returns the next block, or `None` when all were read and the footer agrees.
+    ///
+    /// # Errors
+    /// `Damaged` if the block is not what was written, or if one is missing.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, StorageError> {
+        self.bytes.consume(std::mem::take(&mut self.returned));
+        let at = self.bytes.position();
+        let damaged = |bytes: &Buffered, what: &str| Err(StorageError::damaged(bytes.name(), at, what));
+        if at == self.end {
+            let whole = self.read.blocks == self.summary.blocks && self.read.bytes == self.summary.bytes;
+            if !whole || u32_at(&self.footer, 4) != footer_checksum(self.crc, &self.footer) {
+                return damaged(&self.bytes, "the footer does not agree with what is before it");
+            }
+            return Ok(None);
+        }
+        let header = self.bytes.peek(BLOCK_HEADER)?;
+        let (len, crc) = (u32_at(header, 0) as usize, u32_at(header, 4));
+        let rest = self.end.saturating_sub(at);
+        if len == 0 || len > MAX_BLOCK || (BLOCK_HEADER + len) as u64 > rest {
+            return damaged(&self.bytes, "the length of the block is not possible");
+        }
+        let block = self.bytes.peek(BLOCK_HEADER + len)?;
+        let matches = block.get(BLOCK_HEADER..).is_some_and(|payload| block_checksum(self.crc, payload) == crc);
+        if !matches {
+            return damaged(&self.bytes, "the checksum of the block does not match");
+        }
+        self.crc = crc;
+        self.read.blocks += 1;
+        self.read.bytes += len as u64;
+        self.returned = BLOCK_HEADER + len;
+        // The borrow above ended with the check; the bytes are in memory.
+        Ok(self.bytes.peek(BLOCK_HEADER + len)?.get(BLOCK_HEADER..))
+    }
+}
+
+/// Returns the checksum of a header that is valid and about the subject.
+fn check_header(bytes: &[u8], name: &str, subject: Subject) -> Result<u32, StorageError> {
+    let damaged = |what: &str| Err(StorageError::damaged(name, 0, what));
+    let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
+        return damaged("it ends within its header");
+    };
+    let crc = u32_at(header, 12);
+    if header[..8] != MAGIC || crc != header_checksum(header) {
+        return damaged("its header is not valid");
+    }
+    let found = u32_at(header, 8);
+    if found != VERSION {
+        return Err(StorageError::Newer { file: name.to_owned(), found, known: VERSION });
+    }
+    if *header != subject.header() {
+        return damaged("it belongs to another store or board, or is of another kind");
+    }
+    Ok(crc)
+}

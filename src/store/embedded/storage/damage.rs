@@ -1,0 +1,38 @@
+//! What goes wrong on a disk.
+
+use std::io;
+
+/// Why a file could not be used. Files are named relative to the data directory.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StorageError {
+    /// The system refused an operation.
+    #[error("cannot {operation} {file}: {source}")]
+    Io { file: String, operation: &'static str, source: io::Error },
+    /// A file does not contain what was written and synced.
+    #[error("{file} is damaged at byte {offset}: {what}")]
+    Damaged { file: String, offset: u64, what: String },
+    /// A file was written by a later version of the program.
+    #[error(
+        "{file} has format version {found}, this version of rolltop reads version {known}: use the one that wrote it"
+    )]
+    Newer { file: String, found: u32, known: u32 },
+}
+
+impl StorageError {
+    /// Returns the error for damage found at a byte of a file.
+    pub(crate) fn damaged(file: impl Into<String>, offset: u64, what: impl Into<String>) -> Self {
+        Self::Damaged { file: file.into(), offset, what: what.into() }
+    }
+}
+
+/// Says which operation on which file an [`io::Error`] is about.
+pub(crate) trait Context<T> {
+    /// Adds the operation, a verb such as "read", and the file.
+    fn context(self, operation: &'static str, file: &str) -> Result<T, StorageError>;
+}
+
+impl<T> Context<T> for io::Result<T> {
+    fn context(self, operation: &'static str, file: &str) -> Result<T, StorageError> {
+        self.map_err(|source| StorageError::Io { file: file.to_owned(), operation, source })
+    }
+}

@@ -1,0 +1,300 @@
+//! Reading the log at a start.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::super::buffered::Buffered;
+use super::super::damage::{Context, StorageError};
+use super::super::files::Files;
+use super::LogStart;
+use super::chain::Segments;
+use super::evidence::{self, Evidence};
+use super::frame::{FrameHeader, HEADER, Seed, frame_len};
+use super::segment::{self, SegmentHeader, segment_name};
+
+/// The places from which a log may have to be written again are noted this many bytes apart.
+const MARK_EVERY: u64 = 256 << 10;
+
+/// Reads the frames of a log in order, one at a time: memory for the largest frame, at least 1 MB.
+#[derive(Debug)]
+pub(crate) struct LogReader {
+    files: Arc<dyn Files>,
+    store: u128,
+    segments: Segments,
+    /// The segment that is being read.
+    number: u64,
+    /// Its bytes; `None` if it has no valid header.
+    bytes: Option<Buffered>,
+    /// Where the next frame begins in it; 0 without a header.
+    offset: u64,
+    /// The segment that follows it.
+    next: Option<SegmentHeader>,
+    /// Bytes of the frame that was returned last.
+    returned: usize,
+    last_seq: u64,
+    /// All frames up to here are proven to be synced.
+    synced_seq: u64,
+    passed: Vec<SegmentRange>,
+    /// Bytes of the segments in `passed`.
+    passed_bytes: u64,
+    marks: VecDeque<Mark>,
+    ended: bool,
+}
+
+/// A frame of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame<'a> {
+    pub seq: u64,
+    pub payload: &'a [u8],
+    /// Where it is: the segment, and the byte at which it begins there.
+    pub segment: u64,
+    pub offset: u64,
+}
+
+/// A segment and what the log has in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SegmentRange {
+    pub number: u64,
+    pub first_seq: u64,
+    /// One less than `first_seq` if it has no frames.
+    pub last_seq: u64,
+    /// The byte at which the log ends in it.
+    pub end: u64,
+}
+
+/// A place in the log.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    /// The sequence before it.
+    seq: u64,
+    segment: u64,
+    offset: u64,
+}
+
+/// Where the log ends, and what is to be done before it is continued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LogEnd {
+    /// The last segment.
+    pub segment: u64,
+    /// The byte at which the log ends in it; 0 if there is no such segment.
+    pub offset: u64,
+    /// The sequence of the last frame; one less than [`LogStart::seq`] if there is none.
+    pub last_seq: u64,
+    /// All frames up to this one are proven to be synced.
+    pub synced_seq: u64,
+    /// The segments that were read, in order.
+    pub segments: Vec<SegmentRange>,
+    /// The number for the next segment: no file has it or a higher one.
+    pub next_segment: u64,
+    /// Files of the log's directory that are not part of the log, relative to the data directory. They may be deleted
+    /// at any time and in any order.
+    pub files_to_delete: Vec<String>,
+    pub(super) store: u128,
+    /// What is to be written again: segment, first byte, end.
+    pub(super) unproven: Vec<(u64, u64, u64)>,
+}
+
+/// Why there is no further frame in a segment.
+enum Stop {
+    /// The next segment says that the log ends here in this one.
+    Reached,
+    Invalid(String),
+}
+
+impl LogReader {
+    /// Finds the segments and reads their headers.
+    pub(crate) fn open(files: Arc<dyn Files>, store: u128, start: LogStart) -> Result<Self, StorageError> {
+        let segments = Segments::find(&*files, store, start.segment)?;
+        let mut reader = Self {
+            files,
+            store,
+            segments,
+            number: start.segment,
+            bytes: None,
+            offset: 0,
+            next: None,
+            returned: 0,
+            last_seq: start.seq.saturating_sub(1),
+            synced_seq: start.synced_seq,
+            passed: Vec::new(),
+            passed_bytes: 0,
+            marks: VecDeque::new(),
+            ended: false,
+        };
+        reader.next = reader.segments.successor(start.segment).copied();
+        if let Some(header) = reader.segments.header(start.segment) {
+            if header.first_seq > start.seq {
+                let what = format!("it begins with sequence {}, not {}", header.first_seq, start.seq);
+                return Err(StorageError::damaged(segment_name(start.segment), 0, what));
+            }
+            reader.last_seq = header.first_seq.saturating_sub(1);
+            reader.enter(start.segment)?;
+        }
+        Ok(reader)
+    }
+
+    /// Returns the next frame, or `None` at the end of the log.
+    ///
+    /// # Errors
+    /// `Damaged` if the next frame is missing although it was synced.
+    pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, StorageError> {
+        self.pass_returned();
+        let header = loop {
+            if self.ended {
+                return Ok(None);
+            }
+            match self.read_frame()? {
+                Ok(header) => break header,
+                Err(stop) => self.leave(stop)?,
+            }
+        };
+        self.synced_seq = self.synced_seq.max(header.synced_seq);
+        self.mark(header.seq - 1);
+        self.last_seq = header.seq;
+        let (segment, offset) = (self.number, self.offset);
+        let Some(bytes) = &mut self.bytes else { return Ok(None) };
+        let frame = bytes.peek(frame_len(header.len) as usize)?;
+        self.returned = frame.len();
+        self.offset += frame_len(header.len);
+        Ok(Some(Frame { seq: header.seq, payload: &frame[HEADER..HEADER + header.len], segment, offset }))
+    }
+
+    /// Returns how many bytes were read, and how many all segments have: the log has at most so many.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        (self.passed_bytes + self.offset, self.segments.bytes())
+    }
+
+    /// Returns where the log ends. Frames that were not asked for yet are read.
+    pub(crate) fn finish(mut self) -> Result<LogEnd, StorageError> {
+        while self.next()?.is_some() {}
+        let is_part = |number| self.passed.iter().any(|segment| segment.number == number);
+        let files_to_delete = self.segments.numbers().filter(|&number| !is_part(number)).map(segment_name).collect();
+        let highest = self.segments.numbers().next_back().unwrap_or(0);
+        let begin = self.marks.front().copied();
+        let unproven = self.passed.iter().filter_map(|segment| {
+            let begin = begin.filter(|begin| begin.segment <= segment.number)?;
+            let from = if begin.segment == segment.number { begin.offset } else { 0 };
+            (from < segment.end).then_some((segment.number, from, segment.end))
+        });
+        Ok(LogEnd {
+            segment: self.number,
+            offset: self.offset,
+            last_seq: self.last_seq,
+            synced_seq: self.synced_seq.min(self.last_seq),
+            store: self.store,
+            unproven: unproven.collect(),
+            next_segment: highest.max(self.number) + 1,
+            files_to_delete,
+            segments: self.passed,
+        })
+    }
+
+    /// Begins to read a segment that has a header.
+    fn enter(&mut self, number: u64) -> Result<(), StorageError> {
+        let name = segment_name(number);
+        let file = self.files.open(&name).context("open", &name)?;
+        self.bytes = Some(Buffered::new(file, name, segment::HEADER as u64)?);
+        self.next = self.segments.successor(number).copied();
+        self.number = number;
+        self.offset = 0;
+        self.mark(self.last_seq);
+        self.offset = segment::HEADER as u64;
+        if let Some(header) = self.segments.header(number) {
+            self.synced_seq = self.synced_seq.max(header.synced_seq.min(header.first_seq.saturating_sub(1)));
+        }
+        Ok(())
+    }
+
+    fn pass_returned(&mut self) {
+        if let Some(bytes) = &mut self.bytes {
+            bytes.consume(std::mem::take(&mut self.returned));
+        }
+    }
+
+    /// Reads the header of the next frame, and checks its payload.
+    fn read_frame(&mut self) -> Result<Result<FrameHeader, Stop>, StorageError> {
+        let invalid = |what: &str| Ok(Err(Stop::Invalid(what.to_owned())));
+        let end = self.next.map(|next| next.previous_end);
+        if end.is_some_and(|end| end == self.offset || end == 0) {
+            return Ok(Err(Stop::Reached));
+        }
+        let Some(bytes) = &mut self.bytes else {
+            let there = self.segments.contains(self.number);
+            return invalid(if there { "the header of the segment is not valid" } else { "the file is missing" });
+        };
+        let seed = Seed::new(self.store, self.number);
+        let Some(header) = FrameHeader::decode(bytes.peek(HEADER)?, seed, self.offset) else {
+            return invalid("the header of the frame is not valid");
+        };
+        if header.seq.checked_sub(1) != Some(self.last_seq) {
+            return invalid(&format!("the frame there has sequence {}", header.seq));
+        }
+        let len = frame_len(header.len);
+        if bytes.remaining() < len || end.is_some_and(|end| self.offset.saturating_add(len) > end) {
+            return invalid("the frame is cut off");
+        }
+        let frame = bytes.peek(len as usize)?;
+        if !frame.get(HEADER..HEADER + header.len).is_some_and(|payload| header.matches(payload)) {
+            return invalid("the payload of the frame is not valid");
+        }
+        Ok(Ok(header))
+    }
+
+    /// Goes on to the next segment, or ends.
+    fn leave(&mut self, stop: Stop) -> Result<(), StorageError> {
+        let what = match (stop, self.next.map(|next| (next.number, next.first_seq))) {
+            (Stop::Reached, Some((number, first_seq))) if first_seq.checked_sub(1) == Some(self.last_seq) => {
+                self.pass_segment();
+                return self.enter(number);
+            }
+            (Stop::Reached, Some((_, first_seq))) => format!("the next segment begins with sequence {first_seq}"),
+            (Stop::Reached, None) => String::new(),
+            (Stop::Invalid(what), _) => what,
+        };
+        self.judge(&what)?;
+        self.pass_segment();
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Notes what the log has in the current segment.
+    fn pass_segment(&mut self) {
+        self.passed_bytes += self.offset;
+        if let Some(header) = self.segments.header(self.number) {
+            let (number, first_seq) = (header.number, header.first_seq);
+            self.passed.push(SegmentRange { number, first_seq, last_seq: self.last_seq, end: self.offset });
+        }
+        self.bytes = None;
+    }
+
+    /// Decides whether the log may end here.
+    fn judge(&self, what: &str) -> Result<(), StorageError> {
+        let missing = self.last_seq.saturating_add(1);
+        let place = (self.number, self.offset);
+        let proof = if self.synced_seq >= missing {
+            format!("what was read before says that all up to {} were synced", self.synced_seq)
+        } else {
+            match evidence::find(&*self.files, &self.segments, self.store, place, missing)? {
+                None => return Ok(()),
+                Some(Evidence { file, offset, synced_seq }) => {
+                    format!("{file} says at byte {offset} that all up to {synced_seq} were synced")
+                }
+            }
+        };
+        let what = format!("{what}; the frame with sequence {missing} is missing, but {proof}");
+        Err(StorageError::damaged(segment_name(self.number), self.offset, what))
+    }
+
+    /// Notes the current place, which follows the frame `seq`, if no other is near.
+    fn mark(&mut self, seq: u64) {
+        let here = Mark { seq, segment: self.number, offset: self.offset };
+        let near = |last: &Mark| last.segment == here.segment && here.offset - last.offset < MARK_EVERY;
+        if !self.marks.back().is_some_and(near) {
+            self.marks.push_back(here);
+        }
+        // Only the last place before which all is proven is needed.
+        while self.marks.get(1).is_some_and(|second| second.seq <= self.synced_seq) {
+            self.marks.pop_front();
+        }
+    }
+}

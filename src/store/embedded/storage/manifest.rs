@@ -1,0 +1,318 @@
+//! The manifest: the file that says what the data directory contains.
+//!
+//! The first line has the magic word, the format's version, the length of the rest in bytes, and the CRC-32C, in hex,
+//! of the line before it and of the rest; the rest is JSON. The first line stays as it is in every version, so that
+//! this one can tell a later version from damage. Within a version the JSON has exactly these fields.
+//!
+//! 64-bit integers are strings in the JSON: many programs read numbers above 2^53 wrongly.
+
+use std::io;
+
+use crc32c::{crc32c, crc32c_append};
+use serde::{Deserialize, Serialize};
+
+use super::damage::{Context, StorageError};
+use super::files::Files;
+use super::log::LogStart;
+
+/// The file's name in the data directory.
+pub(crate) const MANIFEST: &str = "MANIFEST";
+/// Where the next one is written before it gets the name.
+pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
+
+const MAGIC: &str = "rolltop-manifest";
+/// The version that is written, and the only one that is read.
+const VERSION: u32 = 1;
+/// The most bytes that are read: far more than any number of boards needs.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// What the data directory contains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    /// Random, made with the store: files of another store are noticed.
+    #[serde(with = "hex128")]
+    pub store: u128,
+    /// The key of the fingerprints of ids.
+    #[serde(with = "hex_pair")]
+    pub fingerprint_key: [u64; 2],
+    pub clock_mode: ClockMode,
+    /// The last reading of the system's clock that was recorded.
+    pub clock: Option<ClockRecord>,
+    /// The simulated clock, in milliseconds since 1970.
+    #[serde(with = "optional_text")]
+    pub simulated_clock: Option<i64>,
+    #[serde(with = "log_start")]
+    pub log_start: LogStart,
+    /// Definitions and removals of boards in frames up to this sequence are contained in `boards`.
+    #[serde(with = "text")]
+    pub catalog_seq: u64,
+    pub boards: Vec<BoardEntry>,
+}
+
+/// Which clock the store was made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ClockMode {
+    System,
+    Simulated,
+}
+
+/// A reading of the system's clock, with what tells how much time has passed since.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ClockRecord {
+    /// Milliseconds since 1970.
+    #[serde(with = "text")]
+    pub wall_millis: i64,
+    /// Names the boot of the machine.
+    pub boot_id: String,
+    /// Milliseconds since that boot.
+    #[serde(with = "text")]
+    pub uptime_millis: u64,
+}
+
+/// A board and its files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BoardEntry {
+    pub name: String,
+    #[serde(with = "text")]
+    pub generation: u64,
+    /// The definition as it was given; opaque here.
+    pub definition: serde_json::Value,
+    /// Frames from this sequence on are to be applied to what the checkpoint contains.
+    #[serde(with = "text")]
+    pub from_seq: u64,
+    /// `None` if the log contains everything.
+    pub checkpoint: Option<CheckpointEntry>,
+    pub ids: Vec<IdsEntry>,
+}
+
+/// The checkpoint of a board.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CheckpointEntry {
+    /// Relative to the data directory.
+    pub file: String,
+    #[serde(with = "text")]
+    pub bytes: u64,
+}
+
+/// A sealed bucket of a board's ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct IdsEntry {
+    /// Relative to the data directory.
+    pub file: String,
+    #[serde(with = "text")]
+    pub bucket: i64,
+    /// The latest arrival in it.
+    #[serde(with = "text")]
+    pub newest: i64,
+    #[serde(with = "text")]
+    pub bytes: u64,
+}
+
+impl Manifest {
+    /// Reads the manifest of a data directory; `None` if it has none.
+    ///
+    /// # Errors
+    /// `Damaged` if it is not what was written, `Newer` if a later version of the program wrote it.
+    pub(crate) fn read(files: &dyn Files) -> Result<Option<Self>, StorageError> {
+        let file = match files.open(MANIFEST) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.context("open", MANIFEST)?,
+        };
+        let len = file.len().context("read the length of", MANIFEST)?;
+        if len > MAX_BYTES {
+            return Err(damaged(0, format!("it has {len} bytes, more than {MAX_BYTES}")));
+        }
+        let mut bytes = vec![0; len as usize];
+        file.read_exact_at(&mut bytes, 0).context("read", MANIFEST)?;
+        Self::decode(&bytes).map(Some)
+    }
+
+    /// Reads the manifest as [`read`](Self::read) does, and makes certain that the same one is found after a power loss.
+    ///
+    /// A process that was killed may have replaced the manifest without syncing the directory. What is built on the
+    /// new one must not be read with the old one: a start that goes on to write uses this.
+    pub(crate) fn recover(files: &dyn Files) -> Result<Option<Self>, StorageError> {
+        let manifest = Self::read(files)?;
+        files.sync_dir("").context("sync the directory of", MANIFEST)?;
+        Ok(manifest)
+    }
+
+    /// Makes this the manifest, atomically. It survives a crash when this has returned.
+    ///
+    /// # Errors
+    /// Whether this or the one before is found after a crash is unknown then: nothing that either names may be
+    /// deleted. It can be repeated.
+    pub(crate) fn install(&self, files: &dyn Files) -> Result<(), StorageError> {
+        let bytes = self.encode()?;
+        match files.remove(MANIFEST_NEW) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", MANIFEST_NEW)?,
+            _ => {}
+        }
+        let file = files.create_new(MANIFEST_NEW).context("create", MANIFEST_NEW)?;
+        file.write_all_at(&bytes, 0).context("write", MANIFEST_NEW)?;
+        file.sync_data().context("sync", MANIFEST_NEW)?;
+        files.rename(MANIFEST_NEW, MANIFEST).context("replace", MANIFEST)?;
+        files.sync_dir("").context("sync the directory of", MANIFEST)
+    }
+
+    fn encode(&self) -> Result<Vec<u8>, StorageError> {
+        let json = serde_json::to_string_pretty(self).map_err(io::Error::other).context("encode", MANIFEST)?;
+        let start = format!("{MAGIC} {VERSION} {} ", json.len());
+        let crc = checksum(start.as_bytes(), json.as_bytes());
+        Ok(format!("{start}{crc:08x}\n{json}").into_bytes())
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, StorageError> {
+        let line = bytes.iter().take(100).position(|byte| *byte == b'\n');
+        let Some((line, json)) = line.and_then(|end| Some((bytes.get(..end)?, bytes.get(end + 1..)?))) else {
+            return Err(damaged(0, "it has no first line".to_owned()));
+        };
+        let Some(first) = FirstLine::decode(line) else {
+            return Err(damaged(0, "its first line is not valid".to_owned()));
+        };
+        let json_offset = line.len() as u64 + 1;
+        if first.len != json.len() as u64 {
+            let what = format!("{} bytes follow its first line, not {}", json.len(), first.len);
+            return Err(damaged(json_offset, what));
+        }
+        if first.crc != checksum(first.covered, json) {
+            return Err(damaged(json_offset, "the checksum does not match".to_owned()));
+        }
+        if first.version != VERSION {
+            return Err(StorageError::Newer { file: MANIFEST.to_owned(), found: first.version, known: VERSION });
+        }
+        serde_json::from_slice(json).map_err(|error| damaged(json_offset, error.to_string()))
+    }
+}
+
+struct FirstLine<'a> {
+    version: u32,
+    len: u64,
+    crc: u32,
+    /// The part of the line that the checksum covers.
+    covered: &'a [u8],
+}
+
+impl<'a> FirstLine<'a> {
+    fn decode(line: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(line).ok()?;
+        let (start, crc) = text.rsplit_once(' ')?;
+        let (magic, numbers) = start.split_once(' ')?;
+        let (version, len) = numbers.split_once(' ')?;
+        let covered = &line[..start.len() + 1];
+        let version = version.parse().ok()?;
+        let line = Self { version, len: len.parse().ok()?, crc: u32::from_str_radix(crc, 16).ok()?, covered };
+        // Only digits that are written, so that no other line means the same.
+        (magic == MAGIC && text == format!("{MAGIC} {version} {} {:08x}", line.len, line.crc)).then_some(line)
+    }
+}
+
+fn checksum(start: &[u8], json: &[u8]) -> u32 {
+    crc32c_append(crc32c(start), json)
+}
+
+fn damaged(offset: u64, what: String) -> StorageError {
+    StorageError::damaged(MANIFEST, offset, what)
+}
+
+/// An integer as a string.
+mod text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer, T: Display>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// An integer as a string, or null.
+mod optional_text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Text(#[serde(with = "super::text")] i64);
+
+    pub(super) fn serialize<S: Serializer>(value: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(Text).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
+        Ok(Option::<Text>::deserialize(deserializer)?.map(|text| text.0))
+    }
+}
+
+/// 32 hex digits.
+mod hex128 {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{value:032x}"))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        u128::from_str_radix(&String::deserialize(deserializer)?, 16).map_err(D::Error::custom)
+    }
+}
+
+/// Two times 16 hex digits.
+mod hex_pair {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &[u64; 2], serializer: S) -> Result<S::Ok, S::Error> {
+        value.map(|half| format!("{half:016x}")).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u64; 2], D::Error> {
+        let [first, second] = <[String; 2]>::deserialize(deserializer)?;
+        let half = |digits: String| u64::from_str_radix(&digits, 16).map_err(D::Error::custom);
+        Ok([half(first)?, half(second)?])
+    }
+}
+
+/// [`LogStart`], which does not know how it is stored.
+mod log_start {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::LogStart;
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Stored {
+        #[serde(with = "super::text")]
+        segment: u64,
+        #[serde(with = "super::text")]
+        seq: u64,
+        #[serde(with = "super::text")]
+        synced_seq: u64,
+    }
+
+    pub(super) fn serialize<S: Serializer>(value: &LogStart, serializer: S) -> Result<S::Ok, S::Error> {
+        let LogStart { segment, seq, synced_seq } = *value;
+        Stored { segment, seq, synced_seq }.serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<LogStart, D::Error> {
+        let Stored { segment, seq, synced_seq } = Stored::deserialize(deserializer)?;
+        Ok(LogStart { segment, seq, synced_seq })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,408 @@
+//! A hash table that never grows or shrinks as a whole.
+//!
+//! A directory of `2^depth` pointers, chosen by the top bits of a hash, leads to *shards*. A shard is one array of up to
+//! about [`MOST`] entries, sorted by hash, with vacant places between them: the place of an entry is the one its hash
+//! names, or a later one if that is taken. A full shard moves to an array 1.14 to 1.25 times as large, later it is
+//! split in two; a sparse one moves to a smaller array or is merged with its sibling. So a single operation moves the
+//! entries of two shards at most, whatever the size of the table.
+//!
+//! An entry stores its own hash, 32 bits of it, so that nothing outside the table is read when entries move, and
+//! rarely anything but the entry looked for. Arrays are 0.72 to 0.9 full while a table grows.
+
+use std::fmt;
+
+/// The most entries of a shard before it is split.
+const MOST: usize = 4_096;
+/// Siblings that together have so few entries become one.
+const MERGE: usize = MOST * 3 / 8;
+/// The least bytes of a shard's array that is not empty.
+const LEAST_BYTES: usize = 256;
+/// Places after the last one that a hash can name, for entries that find theirs taken.
+const SLACK: usize = 32;
+/// The depth is limited so that the directory has at most one pointer for so many entries, however hashes collide.
+const ENTRIES_PER_POINTER: usize = 64;
+
+/// What a table holds: small, and copied freely.
+pub(super) trait Entry: Copy {
+    /// What a vacant place holds.
+    const VACANT: Self;
+
+    fn is_vacant(&self) -> bool;
+
+    /// The 32 bits of its hash by which it is placed, stored in the entry.
+    fn hash(&self) -> u32;
+}
+
+/// A hash table of `E`; see the module.
+pub(super) struct Extendible<E> {
+    /// Indices of `shards`, by the top `depth` bits of a hash.
+    directory: Vec<u32>,
+    depth: u32,
+    shards: Vec<Shard<E>>,
+    /// Indices of `shards` not in use.
+    free: Vec<u32>,
+    /// How many shards have each depth.
+    depths: [u32; 33],
+    len: usize,
+    /// Entries copied from one array to another so far.
+    #[cfg(test)]
+    moved: usize,
+}
+
+struct Shard<E> {
+    places: Box<[E]>,
+    /// How many places hashes can name: those after them are slack.
+    range: u32,
+    len: u32,
+    /// How many top bits of a hash lead here.
+    depth: u32,
+}
+
+impl<E> fmt::Debug for Extendible<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extendible").field("len", &self.len).field("depth", &self.depth).finish_non_exhaustive()
+    }
+}
+
+impl<E: Entry> Default for Extendible<E> {
+    fn default() -> Self {
+        let mut depths = [0; 33];
+        depths[0] = 1;
+        Self {
+            directory: vec![0],
+            depth: 0,
+            shards: vec![Shard::empty(0)],
+            free: Vec::new(),
+            depths,
+            len: 0,
+            #[cfg(test)]
+            moved: 0,
+        }
+    }
+}
+
+impl<E: Entry> Extendible<E> {
+    /// How many entries there are.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The entry of this hash for which `is_it` holds. O(1).
+    pub(super) fn find(&self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<&E> {
+        let shard = &self.shards[self.shard_of(hash)];
+        shard.find(hash, is_it).map(|place| &shard.places[place])
+    }
+
+    /// As [`find`](Self::find). The caller must not change the hash of the entry, nor make it vacant.
+    pub(super) fn find_mut(&mut self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<&mut E> {
+        let at = self.shard_of(hash);
+        let shard = &mut self.shards[at];
+        shard.find(hash, is_it).map(|place| &mut shard.places[place])
+    }
+
+    /// Adds an entry that is not there yet. O(1), and now and then O(entries of a shard).
+    pub(super) fn insert(&mut self, entry: E) {
+        debug_assert!(!entry.is_vacant());
+        self.len += 1;
+        loop {
+            let at = self.shard_of(entry.hash());
+            let shard = &mut self.shards[at];
+            let roomy = (shard.len as usize + 1) * 10 <= shard.places.len() * 9;
+            if roomy && shard.insert(entry) {
+                return;
+            }
+            self.make_room(at, entry.hash());
+        }
+    }
+
+    /// Takes the entry of this hash out for which `is_it` holds. O(1), and now and then O(entries of two shards).
+    pub(super) fn remove(&mut self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<E> {
+        let at = self.shard_of(hash);
+        let shard = &mut self.shards[at];
+        let place = shard.find(hash, is_it)?;
+        let entry = shard.remove(place);
+        self.len -= 1;
+        self.give_back(at, hash);
+        Some(entry)
+    }
+
+    /// All entries, in the order of their hashes.
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &E> {
+        let mut next = Some(0);
+        std::iter::from_fn(move || {
+            let (entries, after) = self.portion(next?);
+            next = after;
+            Some(entries)
+        })
+        .flatten()
+    }
+
+    /// The entries of one shard, at most about 4,096, whose hashes are `from` or more, and where the walk goes on:
+    /// `None` at its end. A walk from 0 on meets every entry that is there during all of it exactly once, whatever is
+    /// added and removed between its portions.
+    pub(super) fn portion(&self, from: u32) -> (impl Iterator<Item = &E>, Option<u32>) {
+        let shard = &self.shards[self.shard_of(from)];
+        let entries = shard.places.iter().filter(move |entry| !entry.is_vacant() && entry.hash() >= from);
+        let width = 1u64 << (32 - shard.depth);
+        let next = (u64::from(from) / width + 1) * width;
+        (entries, u32::try_from(next).ok())
+    }
+
+    /// Reads the place that a hash names, so that it is in the cache when it is needed. What it answers is only there
+    /// to be used: see [`std::hint::black_box`].
+    pub(super) fn touch(&self, hash: u32) -> u32 {
+        let shard = &self.shards[self.shard_of(hash)];
+        shard.places.get(shard.home(hash)).map_or(0, Entry::hash)
+    }
+
+    /// The bytes that the table takes, without what the allocator adds.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let places: usize = self.shards.iter().map(|shard| shard.places.len()).sum();
+        places * size_of::<E>()
+            + self.shards.capacity() * size_of::<Shard<E>>()
+            + (self.directory.capacity() + self.free.capacity()) * size_of::<u32>()
+    }
+
+    fn shard_of(&self, hash: u32) -> usize {
+        self.directory[directory_index(hash, self.depth)] as usize
+    }
+
+    /// Makes room for one more entry, of this hash, in a shard that is full or has no place for it.
+    fn make_room(&mut self, at: usize, hash: u32) {
+        let (len, depth) = (self.shards[at].len as usize, self.shards[at].depth);
+        let may_split = depth < 30 && (2 << depth) <= 1 + self.len / ENTRIES_PER_POINTER;
+        if len >= MOST && may_split {
+            self.split(at, hash);
+        } else {
+            let capacity = next_capacity::<E>(self.shards[at].places.len());
+            let moved = self.shards[at].refit(capacity);
+            self.count_moved(moved);
+        }
+    }
+
+    /// Divides the shard that a hash leads to in two.
+    fn split(&mut self, at: usize, hash: u32) {
+        let old = std::mem::replace(&mut self.shards[at], Shard::empty(0));
+        if old.depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|shard| [*shard; 2]).collect();
+            self.depth += 1;
+        }
+        self.count_moved(old.len as usize);
+        let depth = old.depth + 1;
+        let upper_bit = 1u32 << (32 - depth);
+        let border = old.entries().filter(|entry| entry.hash() & upper_bit == 0).count();
+        let rest = old.len as usize - border;
+        let lower = Shard::filled(old.entries().take(border), border, depth, room_for::<E>(border));
+        let upper = Shard::filled(old.entries().skip(border), rest, depth, room_for::<E>(rest));
+        self.shards[at] = lower;
+        let other = match self.free.pop() {
+            Some(free) => {
+                self.shards[free as usize] = upper;
+                free
+            }
+            None => {
+                self.shards.push(upper);
+                self.shards.len() as u32 - 1
+            }
+        };
+        let (first, count) = self.pointers(hash & !(u32::MAX >> old.depth) | upper_bit, depth);
+        self.directory[first..first + count].fill(other);
+        self.depths[old.depth as usize] -= 1;
+        self.depths[depth as usize] += 2;
+    }
+
+    /// After a removal: moves the entries to a smaller array, or merges the shard with its sibling.
+    fn give_back(&mut self, at: usize, hash: u32) {
+        let (len, depth) = (self.shards[at].len as usize, self.shards[at].depth);
+        if depth > 0 && len <= MERGE {
+            let sibling = self.shard_of(hash ^ 1 << (32 - depth));
+            if self.shards[sibling].depth == depth && len + self.shards[sibling].len as usize <= MERGE {
+                return self.merge(at, sibling, hash);
+            }
+        }
+        let (capacity, fitting) = (self.shards[at].places.len(), capacity_for::<E>(len));
+        if len * 20 < capacity * 7 && fitting < capacity {
+            let moved = self.shards[at].refit(fitting);
+            self.count_moved(moved);
+        }
+    }
+
+    /// Makes one shard of two siblings.
+    fn merge(&mut self, one: usize, other: usize, hash: u32) {
+        let taken = |shard: &mut Shard<E>| std::mem::replace(shard, Shard::empty(0));
+        let (one_shard, other_shard) = (taken(&mut self.shards[one]), taken(&mut self.shards[other]));
+        let depth = one_shard.depth - 1;
+        let is_upper = hash & 1 << (31 - depth) != 0;
+        let (lower, upper) = if is_upper { (&other_shard, &one_shard) } else { (&one_shard, &other_shard) };
+        let len = (lower.len + upper.len) as usize;
+        self.count_moved(len);
+        self.shards[one] = Shard::filled(lower.entries().chain(upper.entries()), len, depth, room_for::<E>(len));
+        self.free.push(other as u32);
+        let (first, count) = self.pointers(hash, depth);
+        self.directory[first..first + count].fill(one as u32);
+        self.depths[depth as usize + 1] -= 2;
+        self.depths[depth as usize] += 1;
+        while self.depth > 0 && self.depths[self.depth as usize] == 0 {
+            self.directory = self.directory.iter().step_by(2).copied().collect();
+            self.depth -= 1;
+        }
+        if self.depth == 0 {
+            // One shard is left, which may stand anywhere.
+            let last = self.directory[0] as usize;
+            self.shards.swap(0, last);
+            self.shards.truncate(1);
+            self.shards.shrink_to_fit();
+            (self.directory, self.free) = (vec![0], Vec::new());
+        }
+    }
+
+    /// The pointers of all hashes that agree with this one in their top `depth` bits: the first, and how many.
+    fn pointers(&self, hash: u32, depth: u32) -> (usize, usize) {
+        let count = 1 << (self.depth - depth);
+        (directory_index(hash, depth) * count, count)
+    }
+
+    /// Entries copied from one array to another so far.
+    #[cfg(test)]
+    pub(super) fn moved(&self) -> usize {
+        self.moved
+    }
+
+    fn count_moved(&mut self, _entries: usize) {
+        #[cfg(test)]
+        {
+            self.moved += _entries;
+        }
+    }
+}
+
+fn directory_index(hash: u32, depth: u32) -> usize {
+    (u64::from(hash) >> (32 - depth)) as usize
+}
+
+impl<E: Entry> Shard<E> {
+    fn empty(depth: u32) -> Self {
+        Self { places: Box::default(), range: 0, len: 0, depth }
+    }
+
+    /// A shard of so many entries, in the order of their hashes, in an array of at least `len + 1` places.
+    fn filled(entries: impl Iterator<Item = E> + Clone, len: usize, depth: u32, capacity: usize) -> Self {
+        let mut range = capacity - SLACK.min(capacity / 8);
+        if !fits(entries.clone(), depth, range, capacity) {
+            // Many hashes are alike. With a place of slack for each entry all of them fit, with more so do others.
+            range = capacity - len - (capacity - len) / 2;
+        }
+        let mut shard =
+            Self { places: vec![E::VACANT; capacity].into_boxed_slice(), range: range as u32, len: len as u32, depth };
+        let mut next = 0;
+        for entry in entries {
+            let place = shard.home(entry.hash()).max(next);
+            shard.places[place] = entry;
+            next = place + 1;
+        }
+        shard
+    }
+
+    fn entries(&self) -> impl Iterator<Item = E> + Clone + '_ {
+        self.places.iter().filter(|entry| !entry.is_vacant()).copied()
+    }
+
+    /// The place that a hash names: its bits below `depth`, scaled to the range, so that places are in the order of
+    /// hashes.
+    fn home(&self, hash: u32) -> usize {
+        home(hash, self.depth, self.range as usize)
+    }
+
+    fn find(&self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<usize> {
+        let from = self.home(hash);
+        for (place, entry) in self.places.iter().enumerate().skip(from) {
+            if entry.is_vacant() || entry.hash() > hash {
+                return None;
+            }
+            if entry.hash() == hash && is_it(entry) {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// Puts an entry in its place, and moves those behind it on by one, up to the next vacant place. Answers `false`,
+    /// with nothing changed, if there is no vacant place.
+    fn insert(&mut self, entry: E) -> bool {
+        let hash = entry.hash();
+        let rest = &mut self.places[home(hash, self.depth, self.range as usize)..];
+        let place = rest.iter().position(|held| held.is_vacant() || held.hash() > hash);
+        let Some(place) = place else { return false };
+        let Some(run) = rest[place..].iter().position(Entry::is_vacant) else { return false };
+        rest.copy_within(place..place + run, place + 1);
+        rest[place] = entry;
+        self.len += 1;
+        true
+    }
+
+    /// Takes an entry out, and moves those behind it back that are not in the place their hash names.
+    fn remove(&mut self, place: usize) -> E {
+        let entry = self.places[place];
+        let mut end = place + 1;
+        while end < self.places.len() && !self.places[end].is_vacant() && self.home(self.places[end].hash()) < end {
+            end += 1;
+        }
+        self.places.copy_within(place + 1..end, place);
+        self.places[end - 1] = E::VACANT;
+        self.len -= 1;
+        entry
+    }
+
+    /// Moves the entries to an array of so many places; answers how many were moved.
+    fn refit(&mut self, capacity: usize) -> usize {
+        let held = self.len as usize;
+        *self = if capacity == 0 {
+            Self::empty(self.depth)
+        } else {
+            Self::filled(self.entries(), held, self.depth, capacity)
+        };
+        held
+    }
+}
+
+/// The place that a hash names in a shard: its bits below `depth`, scaled to the range, so that places are in the order
+/// of hashes.
+fn home(hash: u32, depth: u32, range: usize) -> usize {
+    let rest = u64::from(hash) << (32 + depth) >> 32;
+    ((rest * range as u64) >> 32) as usize
+}
+
+/// Whether every entry finds a place before `capacity`, in the order of their hashes.
+fn fits<E: Entry>(entries: impl Iterator<Item = E>, depth: u32, range: usize, capacity: usize) -> bool {
+    entries.fold(0, |next, entry| home(entry.hash(), depth, range).max(next) + 1) < capacity
+}
+
+/// The smallest array that so many entries fill up to 0.85.
+fn capacity_for<E>(len: usize) -> usize {
+    let mut capacity = 0;
+    while len * 20 > capacity * 17 {
+        capacity = next_capacity::<E>(capacity);
+    }
+    capacity
+}
+
+/// As [`capacity_for`], and at least the smallest array there is.
+fn room_for<E>(len: usize) -> usize {
+    capacity_for::<E>(len.max(1))
+}
+
+/// The next larger array: 1.14 to 1.25 times this one. Their bytes are 4, 5, 6 or 7 times a power of two, which is what
+/// allocators hand out without waste.
+fn next_capacity<E>(capacity: usize) -> usize {
+    let bytes = (capacity + 1) * size_of::<E>();
+    if bytes <= LEAST_BYTES {
+        return LEAST_BYTES / size_of::<E>();
+    }
+    // The unit is an eighth to a quarter of it.
+    let unit = ((bytes - 1).ilog2() - 2).max(1);
+    (bytes.div_ceil(1 << unit) << unit) / size_of::<E>()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Crashes at every operation: the process killed, and the power lost.
+
+use parking_lot::Mutex;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+use crate::store::embedded::storage::files::simulated::Crash;
+
+/// A disk as a crash left it.
+struct Left {
+    disk: Simulated,
+    /// Writes that were acknowledged by then and must be there.
+    acknowledged: usize,
+    what: String,
+}
+
+/// Runs the script and returns what a crash before each operation would have left.
+fn crash_everywhere(durability: Durability, seed: u64) -> Vec<Left> {
+    let disk = Simulated::new();
+    let (left, acknowledged) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+    let (images, counter, source) = (left.clone(), acknowledged.clone(), disk.clone());
+    disk.on_operation(Box::new(move |number, op| {
+        if !op.changes() {
+            return;
+        }
+        let counted = counter.load(Ordering::SeqCst);
+        for crash in [Crash::Killed, Crash::PowerLoss, Crash::PowerLossInOrder] {
+            let kept = crash == Crash::Killed || durability == Durability::Always;
+            images.lock().push(Left {
+                disk: source.crash(seed.wrapping_add(number), crash),
+                acknowledged: if kept { counted } else { 0 },
+                what: format!("{durability}, seed {seed}, {crash:?} before operation {number} ({op:?})"),
+            });
+        }
+    }));
+    runtime().block_on(async {
+        let store = open(&disk, durability).unwrap();
+        let boards = define(&store).await.unwrap();
+        run(&store, &boards, &acknowledged).await.unwrap();
+        store.close().await.unwrap();
+    });
+    std::mem::take(&mut *left.lock())
+}
+
+fn survives(durability: Durability) {
+    let seed = rand::random();
+    let mut left = crash_everywhere(durability, seed);
+    let mut random = rand::rngs::StdRng::seed_from_u64(seed);
+    left.shuffle(&mut random);
+    left.truncate(points(left.len()));
+    for Left { disk, acknowledged, what } in left {
+        // Some crash again while they are opened.
+        let again = Arc::new(Mutex::new(None));
+        let at: u64 = random.random_range(1..60);
+        let (image, source) = (again.clone(), disk.clone());
+        disk.on_operation(Box::new(move |number, _| {
+            if number == at {
+                *image.lock() = Some(source.crash(seed ^ number, Crash::PowerLoss));
+            }
+        }));
+        runtime().block_on(async {
+            let store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
+            check(&store, acknowledged, &what).await;
+            store.close().await.unwrap();
+        });
+        let second = again.lock().take();
+        // After a kill nothing was lost yet; the power loss may take what only the system had.
+        let kept = if durability == Durability::Always { acknowledged } else { 0 };
+        if let Some(disk) = second {
+            let what = format!("{what}, then a power loss before operation {at} of the next start");
+            runtime().block_on(async {
+                let store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));
+                check(&store, kept, &what).await;
+                store.close().await.unwrap();
+            });
+        }
+    }
+}
+
+#[test]
+fn crashes_lose_nothing_acknowledged_with_always() {
+    survives(Durability::Always);
+}
+
+#[test]
+fn crashes_lose_nothing_promised_with_everysec() {
+    survives(Durability::EverySecond);
+}

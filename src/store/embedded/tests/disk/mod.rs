@@ -1,0 +1,148 @@
+//! The store on a simulated disk that crashes, fills up, fails and hangs at every operation.
+//!
+//! A script of writes, each with an id, is run against a store with tiny segments and constant checkpoints. Whatever
+//! the disk did, the store opens again, holds what a prefix of the script led to that includes everything
+//! acknowledged, and counts every write exactly once when all of the script is sent again.
+//!
+//! `ROLLTOP_CRASH_POINTS=<n>` says how many points of each kind are tried, 120 unless told otherwise; 0 stands for all.
+
+mod crashes;
+mod faults;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::board::{Amount, Board, BoardName, Change, Counted, Definition, EventId, Subject, Timestamp, Value};
+use crate::store::embedded::engine::Pace;
+use crate::store::embedded::storage::files::simulated::Simulated;
+use crate::store::embedded::{Durability, Embedded, EmbeddedOptions};
+use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError};
+
+const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+/// Writes of the script.
+const WRITES: usize = 60;
+
+fn pace() -> Pace {
+    Pace {
+        log_bytes: 1_500,
+        segment_bytes: 4_096,
+        age: Duration::from_secs(3_600),
+        patience: Duration::from_millis(300),
+        tick: Duration::from_millis(1),
+    }
+}
+
+fn open(disk: &Simulated, durability: Durability) -> Result<Arc<Embedded>> {
+    let options = EmbeddedOptions { durability, ..EmbeddedOptions::new("/data", ClockMode::Simulated(START)) };
+    Embedded::open_on(Arc::new(disk.clone()), options, pace())
+}
+
+/// The boards of the script: ranked sums, and remembered values.
+const BOARDS: [(&str, &str); 2] =
+    [("sums", "SUM(4h, sale, amount, seller)"), ("seen", "COUNT_DISTINCT(4h, login, device, user)")];
+
+async fn define(store: &Embedded) -> Result<Vec<Arc<Board>>> {
+    let mut boards = Vec::new();
+    for (name, metric) in BOARDS {
+        let definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+        boards.push(match store.define(&BoardName::parse(name).unwrap(), &definition).await? {
+            Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board) => board,
+        });
+    }
+    Ok(boards)
+}
+
+fn subject(number: usize) -> Subject {
+    Subject::parse(&format!("subject-{}", number % 5)).unwrap()
+}
+
+/// The batch that write `number` sends to each board.
+fn batch(board: usize, number: usize) -> Batch {
+    let change = match board {
+        0 => Change::Amount(Amount(1 << (number % 20))),
+        _ => Change::Seen(Counted::parse(&format!("user-{number}")).unwrap()),
+    };
+    let id = Some(EventId::parse(&format!("write-{number}")).unwrap());
+    let increment = Increment { subject: subject(number), change, retract: false, at: None, id };
+    Batch { increments: vec![increment], return_scores: false }
+}
+
+/// Sends one write to each board. Returns how many of them were duplicates.
+async fn send(store: &Embedded, boards: &[Arc<Board>], number: usize) -> Result<usize> {
+    let batches = boards.iter().enumerate().map(|(at, board)| (board.clone(), batch(at, number))).collect();
+    let mut duplicates = 0;
+    for added in store.add_all(batches).await {
+        match added?.outcomes[..] {
+            [Outcome::Counted { .. }] => {}
+            [Outcome::Duplicate { .. }] => duplicates += 1,
+            ref other => panic!("{other:?}"),
+        }
+    }
+    Ok(duplicates)
+}
+
+/// What the store says of every subject of every board, by board and subject.
+async fn state(store: &Embedded, boards: &[Arc<Board>]) -> BTreeMap<(usize, Subject), i64> {
+    let mut found = BTreeMap::new();
+    for (at, board) in boards.iter().enumerate() {
+        let page = store.page(board, 0, 1_000).await.unwrap();
+        for item in page.items {
+            let Value::Exact(Amount(score)) = item.score else { panic!("{:?}", item.score) };
+            found.insert((at, item.subject), score);
+        }
+    }
+    found
+}
+
+/// What the first writes lead to, `counts[board]` of each board.
+fn expected(counts: [usize; 2]) -> BTreeMap<(usize, Subject), i64> {
+    let mut state = BTreeMap::new();
+    for (board, count) in counts.into_iter().enumerate() {
+        for number in 0..count {
+            let amount = if board == 0 { 1 << (number % 20) } else { 1 };
+            *state.entry((board, subject(number))).or_default() += amount;
+        }
+    }
+    state
+}
+
+/// Checks that a store holds prefixes of the script with at least `acknowledged` writes, and that sending everything
+/// again counts each write once.
+async fn check(store: &Embedded, acknowledged: usize, what: &str) {
+    let boards = define(store).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let found = state(store, &boards).await;
+    let of = |state: &BTreeMap<(usize, Subject), i64>, board: usize| {
+        state.iter().filter(|((at, _), _)| *at == board).map(|((_, s), n)| (s.clone(), *n)).collect::<Vec<_>>()
+    };
+    let prefix = |board: usize| (0..=WRITES).find(|count| of(&expected([*count; 2]), board) == of(&found, board));
+    let counts = [prefix(0), prefix(1)];
+    let [Some(sums), Some(seen)] = counts else { panic!("{what}: not a prefix of the script: {found:?}") };
+    assert!(sums.min(seen) >= acknowledged, "{what}: {acknowledged} acknowledged, {counts:?} found");
+    let mut duplicates = 0;
+    for number in 0..WRITES {
+        duplicates += send(store, &boards, number).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    assert_eq!(duplicates, sums + seen, "{what}: a retry was judged wrongly");
+    assert_eq!(state(store, &boards).await, expected([WRITES; 2]), "{what}: after sending everything again");
+}
+
+/// How many points to try, of `all`.
+fn points(all: usize) -> usize {
+    let wanted = std::env::var("ROLLTOP_CRASH_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
+    if wanted == 0 { all } else { all.min(wanted) }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+/// Runs the script until a write fails. Returns how many writes were acknowledged.
+async fn run(store: &Embedded, boards: &[Arc<Board>], acknowledged: &AtomicUsize) -> Result<(), StoreError> {
+    for number in 0..WRITES {
+        send(store, boards, number).await?;
+        acknowledged.store(number + 1, Ordering::SeqCst);
+    }
+    Ok(())
+}

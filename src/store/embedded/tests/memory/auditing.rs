@@ -1,0 +1,91 @@
+//! Audits and retiring, in steps.
+
+use super::contents::live_contents;
+use super::*;
+use crate::board::Value;
+use crate::store::AuditCursor;
+use crate::store::embedded::ranking::{Entry, Texts};
+
+fn like(number: i64, amount: i64) -> Increment {
+    named(format!("post {number}"), Change::Amount(Amount(amount)))
+}
+
+#[tokio::test]
+async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
+    let store = fresh();
+    let board = define(&store, "COUNT(3h, like, post)").await;
+    add(&store, &board, (0..2_500).map(|number| like(number, 1 + number % 7)).collect()).await.unwrap();
+    let audit = async |repair| {
+        let (mut cursor, mut checked, mut differences, mut repaired) = (AuditCursor::default(), 0, Vec::new(), 0);
+        loop {
+            let step = store.audit_step(&board, cursor, repair).await.unwrap();
+            assert!(step.checked <= 1_000);
+            checked += step.checked;
+            differences.extend(step.differences);
+            repaired += step.repaired;
+            match step.next {
+                Some(next) => cursor = next,
+                None => return (checked, differences, repaired),
+            }
+        }
+    };
+    assert_eq!(audit(false).await, (2_500, vec![], 0));
+
+    {
+        let live = live(&store);
+        let mut tables = live.tables.lock();
+        let holdings = &mut tables.holdings;
+        let entry = |score, id: u32| Entry::new(score, holdings.subjects.text(id), id);
+        let (missing, doubled) = (entry(1, 0), entry(100, 2_499));
+        // One is not ranked, one is ranked a second time, one has a score that is not its slices' sum.
+        holdings.ranking.remove(missing, &holdings.subjects);
+        holdings.ranking.insert(doubled, &holdings.subjects);
+        let (old, wrong) = (entry(2, 1), entry(9, 1));
+        holdings.ranking.replace(old, wrong, &holdings.subjects);
+        holdings.subjects.get_mut(1).unwrap().key = 9;
+    }
+    let (_, differences, repaired) = audit(false).await;
+    let mut seen: Vec<_> = differences.iter().map(|d| (d.subject.as_str(), d.score, d.slots)).collect();
+    seen.sort_unstable();
+    let units = |units| Some(Value::Exact(Amount(units)));
+    let expected =
+        [("post 0", units(0), units(1)), ("post 1", units(9), units(2)), ("post 2499", units(100), units(1))];
+    assert_eq!(seen, expected);
+    assert_eq!(repaired, 0);
+    assert_eq!(audit(true).await.2, 3);
+    assert_eq!(audit(false).await, (2_500, vec![], 0));
+    live_contents(&live(&store).tables.lock());
+}
+
+#[tokio::test]
+async fn a_step_of_retiring_is_bounded_and_everything_expired_goes_at_once() {
+    let store = fresh();
+    let board = define(&store, "COUNT(3h, like, post)").await;
+    let likes = |range: std::ops::Range<i64>| range.map(|number| like(number, 1)).collect::<Vec<_>>();
+    add(&store, &board, likes(0..10_000)).await.unwrap();
+    store.set_clock(START.plus_millis(HOUR)).await.unwrap();
+    add(&store, &board, likes(9_000..11_000)).await.unwrap();
+    store.set_clock(START.plus_millis(3 * HOUR)).await.unwrap();
+    let (mut touched, mut removed, mut slots, mut steps) = (0, 0, 0, 0);
+    loop {
+        let step = store.retire_step(&board).await.unwrap();
+        assert!(step.subjects_touched <= 4_096);
+        touched += step.subjects_touched;
+        removed += step.subjects_removed;
+        slots += step.slots_retired;
+        steps += 1;
+        if step.done {
+            assert_eq!(step.frame.retiring, 0);
+            break;
+        }
+        assert_eq!(step.frame.retiring, 1);
+    }
+    assert_eq!((touched, removed, slots), (10_000, 9_000, 1));
+    assert!(steps >= 3);
+    assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 2_000);
+
+    store.set_clock(START.plus_millis(100 * HOUR)).await.unwrap();
+    let step = store.retire_step(&board).await.unwrap();
+    assert_eq!((step.done, step.slots_retired, step.slots_advanced), (true, 1, 97));
+    assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 0);
+}

@@ -1,0 +1,144 @@
+//! A crash at any moment, of boards of every metric.
+
+use std::time::Instant;
+
+use proptest::prelude::*;
+
+use super::contents::live_contents;
+use super::*;
+use crate::store::embedded::storage::files::simulated::Crash;
+use crate::store::embedded::storage::manifest::Manifest;
+
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Add(Vec<Item>),
+    Remove(u8),
+    Forward(i64),
+    Retire,
+    /// Waits until a checkpoint contains everything so far.
+    Checkpoint,
+    Reopen,
+    Redefine,
+}
+
+/// Who, how much or which value, how many hours ago, an id, and how: most are simple, some undo or set.
+pub(super) type Item = (u8, i64, Option<i64>, Option<u8>, u8);
+
+pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how): Item) -> Increment {
+    let retract = how == 8 && board.takes_retractions();
+    let sample = Change::Set { sum: Amount(number), count: number.rem_euclid(3) };
+    let sets = how == 9 && board.takes(&sample);
+    let hours = hours.or((retract || sets).then_some(1));
+    let change = if sets { sample } else { change(board, number) };
+    // Not at the slot's own start, so that times within a slot differ.
+    let at = hours.map(|hours| now.plus_millis(-hours * HOUR + number * 1_000).min(now));
+    let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
+    Increment { subject: subject(who), change, retract, at, id }
+}
+
+pub(super) fn step() -> impl Strategy<Value = Step> {
+    let item = (0u8..12, -3i64..6, prop::option::of(0i64..4), prop::option::of(0u8..6), 0u8..10);
+    prop_oneof![
+        8 => prop::collection::vec(item, 1..8).prop_map(Step::Add),
+        2 => (0u8..12).prop_map(Step::Remove),
+        3 => (0i64..3 * HOUR).prop_map(Step::Forward),
+        1 => (3 * HOUR..40 * HOUR).prop_map(Step::Forward),
+        2 => Just(Step::Retire),
+        2 => Just(Step::Checkpoint),
+        1 => Just(Step::Reopen),
+        1 => Just(Step::Redefine),
+    ]
+}
+
+/// Checkpoints every board that the log says anything of, again and again.
+fn eager() -> Pace {
+    let tick = Duration::from_millis(1);
+    Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() }
+}
+
+/// Waits until the manifest names a checkpoint with all that the board has in the log.
+async fn checkpointed(disk: &Simulated, live: &LiveBoard) {
+    let Some(first) = live.logged.first() else { return };
+    let started = Instant::now();
+    loop {
+        let manifest = Manifest::read(disk).unwrap().unwrap();
+        let entry = manifest.boards.iter().find(|entry| entry.generation == live.board.generation().0);
+        if entry.is_some_and(|entry| entry.from_seq > first && entry.checkpoint.is_some()) {
+            return;
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "no checkpoint is made");
+        tokio::time::sleep(Duration::from_micros(200)).await;
+    }
+}
+
+/// What a crash leaves now reads back as what memory holds.
+async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
+    let now = store.now().await.unwrap();
+    store.status(board).await.unwrap();
+    let copy = open(&disk.crash(0, Crash::Killed), usual()).unwrap();
+    assert_eq!(copy.now().await.unwrap(), now);
+    assert_eq!(copy.boards.read().len(), 1);
+    assert_eq!(copy.key, store.key);
+    let (live, found) = (live(store), live(&copy));
+    assert_eq!(live.board.generation(), found.board.generation());
+    let (live, mut found) = (live.tables.lock(), found.tables.lock());
+    // On a `from_first` board no boundary that is noted need have passed.
+    found.advance(board, now);
+    assert_eq!(live.window, found.window);
+    assert_eq!(live_contents(&live), live_contents(&found));
+    for (who, id) in (0..12).flat_map(|who| (0..6).map(move |id| (who, id))) {
+        let fingerprint = store.key.of(&subject(who), &EventId::parse(&format!("e{id}")).unwrap());
+        let seen = |tables: &Tables| tables.ids.seen(fingerprint, now.millis());
+        assert_eq!(seen(&live), seen(&found), "subject {who}, id {id}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// Whatever happened, and however far a checkpoint has come: what a crash leaves reads back as what memory holds.
+    #[test]
+    fn a_crash_at_any_moment_reads_back(
+        steps in prop::collection::vec(step(), 1..60),
+        is_eager in any::<bool>(),
+        definition in prop::sample::select(every_definition()),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let disk = Simulated::new();
+            let pace = if is_eager { eager() } else { usual() };
+            let mut store = open(&disk, pace).unwrap();
+            let mut board = define_as(&store, &definition).await;
+            for step in steps {
+                let now = store.now().await.unwrap();
+                match step {
+                    Step::Add(items) => {
+                        let items = items.into_iter().map(|item| made(&board, now, item));
+                        add(&store, &board, items.collect()).await.unwrap();
+                    }
+                    Step::Remove(who) => {
+                        store.remove(&board, &subject(who)).await.unwrap();
+                    }
+                    Step::Forward(by) => {
+                        store.set_clock(now.plus_millis(by)).await.unwrap();
+                    }
+                    Step::Retire => {
+                        store.retire_step(&board).await.unwrap();
+                    }
+                    Step::Checkpoint if is_eager => checkpointed(&disk, &live(&store)).await,
+                    Step::Checkpoint => {}
+                    Step::Reopen => {
+                        store.close().await.unwrap();
+                        drop(store);
+                        store = open(&disk, pace).unwrap();
+                        board = define_as(&store, &definition).await;
+                    }
+                    Step::Redefine => {
+                        store.undefine(&board).await.unwrap();
+                        board = define_as(&store, &definition).await;
+                    }
+                }
+                compare(&disk, &store, &board).await;
+            }
+        });
+    }
+}

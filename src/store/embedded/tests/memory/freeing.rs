@@ -1,0 +1,110 @@
+//! What has expired is freed, although nobody writes to it again, and memory returns.
+
+use super::*;
+
+/// Applies a batch at a time.
+fn write(board: &Board, tables: &mut Tables, now: Timestamp, increments: Vec<Increment>) {
+    tables.advance(board, now);
+    let batch = Batch { increments, return_scores: false };
+    let added = apply(board, tables, &batch, &mut Operations::of(board.generation()));
+    assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
+}
+
+#[tokio::test]
+async fn subjects_that_nobody_writes_to_are_freed() {
+    for definition in every_definition() {
+        let store = fresh();
+        let board = define_as(&store, &definition).await;
+        let item = |number| Increment { change: change(&board, number), ..increment(0, 0, None, None) };
+        let idle = (1..=100).map(|who| Increment { subject: subject(who), ..item(1) });
+        add(&store, &board, idle.collect()).await.unwrap();
+        // A value that was taken back is in no slot, and goes all the same.
+        if board.takes_retractions() {
+            let gone = Increment { subject: subject(101), retract: true, at: Some(START), ..item(2) };
+            add(&store, &board, vec![gone]).await.unwrap();
+        }
+        for hour in 1..=12 {
+            store.set_clock(START.plus_millis(hour * HOUR)).await.unwrap();
+            // Somebody is always there, so that never everything expires at once.
+            add(&store, &board, vec![Increment { subject: subject(200), ..item(hour) }]).await.unwrap();
+            while !store.retire_step(&board).await.unwrap().done {}
+            store.retire_step(&board).await.unwrap();
+        }
+        assert_eq!(live(&store).tables.lock().holdings.subjects.len(), 1, "{definition:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_expires_at_once_leaves_nothing() {
+    for definition in every_definition() {
+        let store = fresh();
+        let board = define_as(&store, &definition).await;
+        let item = |who| Increment { change: change(&board, 1), ..increment(who, 0, None, None) };
+        add(&store, &board, (0..100).map(item).collect()).await.unwrap();
+        store.set_clock(START.plus_millis(1_000 * HOUR)).await.unwrap();
+        for _ in 0..3 {
+            store.retire_step(&board).await.unwrap();
+        }
+        assert_eq!(live(&store).tables.lock().holdings.subjects.len(), 0, "{definition:?}");
+    }
+}
+
+/// Sessions that are seen once each, as many in every ten minutes: memory holds little more than those of the hours
+/// that the board keeps.
+#[test]
+fn ever_new_subjects_do_not_gather() {
+    const EACH: usize = 5_000;
+    let mut definition = Definition::new("COUNT(1h, view, session)".parse().unwrap(), "1m".parse().unwrap());
+    definition.ranked = false;
+    let board = alone(definition);
+    let mut tables = Tables::new(&board, START);
+    let mut most = 0;
+    for step in 0..36 {
+        let now = START.plus_millis(step * 600_000);
+        for part in 0..EACH / 100 {
+            let session = |nth| named(format!("session {step} {part} {nth}"), Change::Amount(Amount(1)));
+            write(&board, &mut tables, now.plus_millis(part as i64 * 10_000), (0..100).map(session).collect());
+        }
+        most = most.max(tables.holdings.subjects.len());
+    }
+    // 61 slots of a minute are kept.
+    assert!(most < EACH * 61 / 10 * 3 / 2, "{most}");
+}
+
+/// After 90 of 100 subjects expired, and with no writes but a few, visits alone give the memory back.
+#[test]
+fn memory_returns() {
+    const COUNT: usize = 60_000;
+    for ranked in [true, false] {
+        let mut definition = hours("COUNT(3h, like, post)");
+        definition.ranked = ranked;
+        let board = alone(definition);
+        let mut tables = Tables::new(&board, START);
+        let like = |nth: usize| named(format!("post {nth:09}"), Change::Amount(Amount(1 + nth as i64 % 50)));
+        for part in 0..COUNT / 1_000 {
+            write(&board, &mut tables, START, (part * 1_000..(part + 1) * 1_000).map(like).collect());
+        }
+        let full = tables.holdings.memory_bytes();
+        for hour in 1..=3 {
+            for part in 0..COUNT / 10_000 {
+                let few = (part * 10_000..(part + 1) * 10_000).step_by(10).map(like);
+                write(&board, &mut tables, START.plus_millis(hour * HOUR), few.collect());
+            }
+        }
+        // Of an unranked board one slot more is kept.
+        tables.advance(&board, START.plus_millis(4 * HOUR));
+        while !tables.retire(|work| work < 1_000).1 {}
+        let mut portions = 0;
+        while tables.is_visit_due() {
+            let visit = tables.visit(500);
+            assert!(visit.work < 2_000);
+            portions += 1;
+            assert!(portions < 2_000);
+        }
+        let left = tables.holdings.memory_bytes();
+        assert_eq!(tables.holdings.subjects.len(), COUNT / 10);
+        // Those that are left have three slices, which take 2.4 times what those before took.
+        assert!(left < full / 3, "{left} of {full} bytes");
+        contents::live_contents(&tables);
+    }
+}

@@ -1,0 +1,213 @@
+//! What a subject costs, and how long calls take, at the size that the store promises. Run by hand:
+//!
+//! ```text
+//! cargo test --release --lib measuring -- --ignored --nocapture
+//! ```
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::store::AuditCursor;
+use crate::store::embedded::audit;
+use crate::store::embedded::names::Name;
+use crate::store::embedded::operations::operations;
+use crate::store::embedded::replaying::replay;
+
+/// A random-looking name of 14 bytes.
+fn name(number: u64) -> String {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    format!("{:014x}", (mixed ^ mixed >> 32) & 0xff_ffff_ffff_ffff)
+}
+
+/// The resident memory of this process, in bytes.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096
+}
+
+/// The processor time of this thread.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// The longest of many short calls, in processor time.
+#[derive(Default)]
+struct Longest {
+    longest: Duration,
+    calls: u64,
+    over: u64,
+    all: Duration,
+}
+
+impl Longest {
+    fn time<T>(&mut self, call: impl FnOnce() -> T) -> T {
+        let started = processor_time();
+        let answer = call();
+        let took = processor_time() - started;
+        self.longest = self.longest.max(took);
+        self.over += u64::from(took > Duration::from_millis(1));
+        self.all += took;
+        self.calls += 1;
+        answer
+    }
+
+    fn report(&self, what: &str) {
+        println!(
+            "  {what}: {} calls, mean {:?}, longest {:?}, over 1 ms: {}",
+            self.calls,
+            self.all / self.calls.max(1) as u32,
+            self.longest,
+            self.over
+        );
+    }
+}
+
+fn board(metric: &str, ranked: bool) -> Board {
+    let mut definition = hours(metric);
+    definition.ranked = ranked;
+    alone(definition)
+}
+
+#[test]
+#[ignore = "takes gigabytes and a minute: by hand, with --release"]
+fn bytes_a_subject_and_longest_calls() {
+    let most: u64 = std::env::var("ROLLTOP_SUBJECTS").ok().and_then(|most| most.parse().ok()).unwrap_or(10_000_000);
+    let board = board("COUNT(24h, like, post)", true);
+    let before = resident();
+    let mut tables = Tables::new(&board, START);
+    let slot = tables.window.head.millis();
+    let (mut filled, mut portions) = (Instant::now(), Longest::default());
+    let mut number = 0;
+    while number < most {
+        let names: Vec<String> = (number..number + 256).map(name).collect();
+        let names: Vec<Name> = names.iter().map(|name| Name::from(name.as_str())).collect();
+        portions.time(|| {
+            let holdings = &mut tables.holdings;
+            holdings.touch(&names);
+            for name in &names {
+                holdings.add(*name, slot, 1 + i64::from(name.hash.0 % 1_000), 1 << 40).unwrap();
+            }
+        });
+        number += 256;
+        if [1_000_000, 5_000_000, 10_000_000].iter().any(|at| (number - 256..number).contains(at)) {
+            let count = tables.holdings.subjects.len();
+            let own = tables.holdings.memory_bytes() as f64 / count as f64;
+            let all = (resident() - before) as f64 / count as f64;
+            println!("{count} subjects: {own:.1} bytes without the ranking, the process grew by {all:.1} a subject");
+            portions.report("256 new subjects");
+            println!("  {:.2} million a second", count as f64 / filled.elapsed().as_secs_f64() / 1e6);
+            portions = Longest::default();
+        }
+    }
+    let mut updates = Longest::default();
+    for turn in 0..4_000u64 {
+        let names: Vec<String> = (0..256).map(|nth| name((turn * 256 + nth).wrapping_mul(7_919) % number)).collect();
+        let names: Vec<Name> = names.iter().map(|name| Name::from(name.as_str())).collect();
+        updates.time(|| {
+            tables.holdings.touch(&names);
+            for name in &names {
+                tables.holdings.add(*name, slot, 1, 1 << 40).unwrap();
+            }
+        });
+    }
+    updates.report("256 updates");
+    println!("  the process grew by {:.1} a subject", (resident() - before) as f64 / number as f64);
+
+    let (mut audits, mut cursor, started) = (Longest::default(), Some(AuditCursor::default()), Instant::now());
+    while let Some(at) = cursor.take().filter(|_| started.elapsed() < Duration::from_secs(5)) {
+        let step = audits.time(|| audit::step(&mut tables, &at, false));
+        assert!(step.differences.is_empty());
+        cursor = step.next;
+    }
+    audits.report("audit steps");
+
+    let (mut walks, mut written) = (Longest::default(), Vec::new());
+    let started = Instant::now();
+    let mut walk = tables.holdings.begin_walk();
+    loop {
+        let mut checkpoint = Operations::of(board.generation());
+        let more = walks.time(|| tables.holdings.checkpoint_portion(&mut walk, 64 << 10, &mut checkpoint));
+        written.push(checkpoint);
+        if !more {
+            break;
+        }
+    }
+    walks.report("portions of a checkpoint");
+    println!("  {:?} in all, {} MB", started.elapsed(), written.iter().map(Operations::len).sum::<usize>() >> 20);
+
+    // Nine of ten leave.
+    let (mut retires, mut visits) = (Longest::default(), Longest::default());
+    let later = START.plus_millis(23 * HOUR);
+    tables.advance(&board, later);
+    for nth in (0..number).step_by(10) {
+        let name = name(nth);
+        tables.holdings.add(Name::from(name.as_str()), tables.window.head.millis(), 1, 1 << 40).unwrap();
+    }
+    let full = resident();
+    tables.advance(&board, later.plus_millis(2 * HOUR));
+    while !retires.time(|| {
+        let started = Instant::now();
+        tables.retire(|work| work % 32 != 0 || started.elapsed() < Duration::from_micros(500)).1
+    }) {}
+    retires.report("steps of retiring");
+    let started = Instant::now();
+    while tables.is_visit_due() {
+        visits.time(|| tables.visit(1_000));
+    }
+    visits.report("portions of visits");
+    println!(
+        "  {:?}; {} subjects are left, the process shrank from {} to {} MB; {:.1} bytes without the ranking",
+        started.elapsed(),
+        tables.holdings.subjects.len(),
+        full >> 20,
+        resident() >> 20,
+        tables.holdings.memory_bytes() as f64 / tables.holdings.subjects.len() as f64
+    );
+    drop(tables);
+
+    filled = Instant::now();
+    let before = resident();
+    let mut restored = Tables::new(&board, Timestamp::EPOCH);
+    for part in written {
+        for operation in operations(part.bytes()) {
+            replay(&board, &mut restored, operation.unwrap()).unwrap();
+        }
+    }
+    println!("restored in {:?}", filled.elapsed());
+    restored.move_clock(&board, START);
+    filled = Instant::now();
+    restored.rebuild(&board);
+    println!("rebuilt in {:?}: {} ranked", filled.elapsed(), restored.holdings.ranking.len());
+    println!("{} MB before it, {} MB after", before >> 20, resident() >> 20);
+}
+
+#[test]
+#[ignore = "takes a gigabyte: by hand, with --release"]
+fn bytes_a_slot_and_a_mean() {
+    const COUNT: u64 = 200_000;
+    const SLOTS: i64 = 60;
+    for (metric, ranked) in [("SUM(60h, a, b, c)", true), ("SUM(60h, a, b, c)", false), ("AVG(60h, a, b, c)", true)] {
+        let board = board(metric, ranked);
+        let mut tables = Tables::new(&board, START);
+        let mut last = 0.0;
+        for hour in 0..SLOTS {
+            tables.advance(&board, START.plus_millis(hour * HOUR));
+            let slot = tables.window.head.millis();
+            for number in 0..COUNT {
+                let name = name(number);
+                if metric.starts_with("AVG") {
+                    tables.holdings.measure(Name::from(name.as_str()), slot, (1, 1), 1 << 40).unwrap();
+                } else {
+                    tables.holdings.add(Name::from(name.as_str()), slot, 1, 1 << 40).unwrap();
+                }
+            }
+            let each = tables.holdings.memory_bytes() as f64 / COUNT as f64;
+            if [0, 1, 2, 9, 23, 59].contains(&hour) {
+                println!("{metric} ranked {ranked}: {} slots: {each:.1} bytes, {:.1} more", hour + 1, each - last);
+            }
+            last = each;
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a board's tables hold, compared with models, with what a crash leaves, and with what a checkpoint says; how much
+//! memory and work they take.
+
+mod answers;
+mod auditing;
+mod contents;
+mod crashing;
+mod freeing;
+mod measuring;
+mod passing;
+mod portions;
+mod walking;
+mod working;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::board::{
+    Amount, Board, BoardName, Change, Counted, Definition, EventId, Generation, Mode, Subject, Timestamp,
+};
+use crate::store::embedded::boards::LiveBoard;
+use crate::store::embedded::engine::Pace;
+use crate::store::embedded::fingerprint::FingerprintKey;
+use crate::store::embedded::operations::Operations;
+use crate::store::embedded::storage::files::simulated::Simulated;
+use crate::store::embedded::tables::Tables;
+use crate::store::embedded::writing::Application;
+use crate::store::embedded::{Embedded, EmbeddedOptions};
+use crate::store::{Added, Batch, ClockMode, Defined, Increment, Outcome, Result, Store};
+
+const START: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+const HOUR: i64 = 3_600_000;
+
+fn open(disk: &Simulated, pace: Pace) -> Result<Arc<Embedded>> {
+    let options = EmbeddedOptions::new("/data", ClockMode::Simulated(START));
+    Embedded::open_on(Arc::new(disk.clone()), options, pace)
+}
+
+/// Usual, but for segments that cost a simulated disk little.
+fn usual() -> Pace {
+    Pace { segment_bytes: 64 << 10, ..Pace::default() }
+}
+
+/// A store on a disk of its own.
+fn fresh() -> Arc<Embedded> {
+    open(&Simulated::new(), usual()).unwrap()
+}
+
+async fn define(store: &Embedded, metric: &str) -> Arc<Board> {
+    define_as(store, &hours(metric)).await
+}
+
+async fn define_as(store: &Embedded, definition: &Definition) -> Arc<Board> {
+    match store.define(&BoardName::parse("b").unwrap(), definition).await.unwrap() {
+        Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board) => board,
+    }
+}
+
+/// A board without a store.
+fn alone(definition: Definition) -> Board {
+    Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+}
+
+fn subject(number: u8) -> Subject {
+    Subject::parse(&format!("subject-{number}")).unwrap()
+}
+
+fn increment(number: u8, amount: i64, at: Option<Timestamp>, id: Option<u8>) -> Increment {
+    let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
+    Increment { subject: subject(number), change: Change::Amount(Amount(amount)), retract: false, at, id }
+}
+
+fn named(text: String, change: Change) -> Increment {
+    Increment { subject: Subject::parse(&text).unwrap(), change, retract: false, at: None, id: None }
+}
+
+async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -> Result<Vec<Outcome>> {
+    Ok(store.add(board, Batch { increments, return_scores: false }).await?.outcomes)
+}
+
+/// Applies a whole batch to tables that have been advanced.
+fn apply(board: &Board, tables: &mut Tables, batch: &Batch, operations: &mut Operations) -> Added {
+    let place = (&tables.window.clone(), tables.now);
+    let mut application = Application::new(board, batch, place, 0, FingerprintKey::default());
+    while !application.portion(tables, operations) {}
+    application.finish(tables.frame())
+}
+
+fn live(store: &Embedded) -> Arc<LiveBoard> {
+    store.boards.read().values().next().unwrap().clone()
+}
+
+/// A board of three slots of an hour.
+fn hours(metric: &str) -> Definition {
+    Definition::new(metric.parse().unwrap(), "1h".parse().unwrap())
+}
+
+/// A board of each metric and mode.
+fn every_definition() -> Vec<Definition> {
+    let kinds = [
+        "SUM(3h, sale, amount, seller)",
+        "AVG(3h, sale, amount, seller)",
+        "MIN(3h, sale, amount, seller)",
+        "MAX(3h, sale, amount, seller)",
+        "COUNT_DISTINCT(3h, login, device, user)",
+        "APPROX_COUNT_DISTINCT(3h, login, device, user)",
+    ];
+    let ranked = kinds.map(hours).into_iter();
+    let unranked = kinds.map(|metric| Definition { ranked: false, ..hours(metric) }).into_iter();
+    let more = [
+        Definition { min_samples: 2, ..hours(kinds[1]) },
+        Definition { max_values: Some(2), ..hours(kinds[4]) },
+        Definition { ranked: false, keep: Some("6h".parse().unwrap()), ..hours(kinds[0]) },
+        Definition { ranked: false, mode: Mode::FromFirst, ..hours(kinds[0]) },
+    ];
+    ranked.chain(unranked).chain(more).collect()
+}
+
+/// What a board takes, made of a number.
+fn change(board: &Board, number: i64) -> Change {
+    let amount = Change::Amount(Amount(number));
+    let seen = || Change::Seen(Counted::parse(&format!("value-{number}")).unwrap());
+    if board.takes(&amount) { amount } else { seen() }
+}

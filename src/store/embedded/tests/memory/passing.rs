@@ -1,0 +1,136 @@
+//! Time passes over more slots than 16 bits tell apart, while some subjects are idle for long: memory says what a plain
+//! model says.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::board::Kind;
+use crate::store::embedded::names::Name;
+use crate::store::embedded::operations::operations;
+use crate::store::embedded::reading;
+use crate::store::embedded::replaying::replay;
+
+const SLOTS: i64 = 100_000;
+const SECOND: i64 = 1_000;
+
+fn board(ranked: bool, mode: Mode) -> Board {
+    let mut definition = Definition::new("SUM(1000s, sale, amount, seller)".parse().unwrap(), "1s".parse().unwrap());
+    (definition.ranked, definition.mode) = (ranked, mode);
+    alone(definition)
+}
+
+/// What each subject has, by the second; of a `from_first` board its counter.
+#[derive(Default)]
+struct Model {
+    amounts: BTreeMap<String, BTreeMap<i64, i64>>,
+}
+
+impl Model {
+    fn add(&mut self, who: &str, (at, now): (i64, i64), amount: i64, life: Option<i64>) {
+        let held = self.amounts.entry(who.to_owned()).or_default();
+        match (life, held.last_entry()) {
+            (Some(life), Some(mut counter)) if at.max(now) < *counter.key() + life => *counter.get_mut() += amount,
+            (Some(_), _) => {
+                held.clear();
+                held.insert(at, amount);
+            }
+            (None, _) => *held.entry(at - at.rem_euclid(SECOND)).or_default() += amount,
+        }
+    }
+
+    fn score(&self, who: &str, from: i64) -> i64 {
+        self.amounts.get(who).map_or(0, |held| held.range(from..).map(|(_, amount)| amount).sum())
+    }
+}
+
+/// Writes of subjects that come every second, now and then, hardly ever, and late, with and without anybody calling
+/// the steps of retiring and visiting.
+fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
+    let mut tables = Tables::new(board, START);
+    let (mut model, mut log) = (Model::default(), Vec::new());
+    let life = tables.holdings.rule.life;
+    let mut now = START;
+    let mut second = 0i64;
+    while second < SLOTS {
+        second += [1, 1, 1, 7, 40, 1, 900, 1][(second % 8) as usize];
+        now = START.plus_millis(second * SECOND + second % 1_000);
+        tables.advance(board, now);
+        let mut due = vec![("always".to_owned(), 0), (format!("seldom {}", second % 50), 0)];
+        if second % 3 == 0 {
+            due.push((format!("late {}", second % 20), 500 * SECOND));
+        }
+        if second % 97 == 0 {
+            due.push((format!("once {second}"), 0));
+        }
+        if second % 20_011 < 900 {
+            due.push(("rare".to_owned(), 0));
+        }
+        let item = |(who, late): &(String, i64)| Increment {
+            subject: Subject::parse(who).unwrap(),
+            change: Change::Amount(Amount(second % 9 + 1)),
+            retract: false,
+            at: Some(now.plus_millis(-late)),
+            id: None,
+        };
+        let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
+        let mut told = Operations::of(board.generation());
+        apply(board, &mut tables, &batch, &mut told);
+        log.extend_from_slice(told.bytes());
+        for (who, late) in &due {
+            model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, life);
+        }
+        if helped {
+            tables.retire(|work| work < 50);
+            tables.visit(8);
+        }
+        if second % 101 < 8 {
+            compare(&tables, &model, now);
+        }
+    }
+    compare(&tables, &model, now);
+    (tables, model, log)
+}
+
+fn compare(tables: &Tables, model: &Model, now: Timestamp) {
+    let rule = tables.holdings.rule;
+    let floor = tables.window.floor.millis();
+    for who in model.amounts.keys().take(200) {
+        let found = reading::score(tables, &Subject::parse(who).unwrap());
+        let expected = match rule.life {
+            Some(life) => model.score(who, now.millis() - life + 1),
+            // A ranking has what was not subtracted yet.
+            None if rule.ranked => {
+                let held = tables.holdings.value_from(Name::from(who.as_str()), floor);
+                assert_eq!(
+                    held,
+                    Kind::Sum.absent().map(|_| { crate::board::Value::Exact(Amount(model.score(who, floor))) })
+                );
+                continue;
+            }
+            None => model.score(who, floor),
+        };
+        assert_eq!(found, Some(crate::board::Value::Exact(Amount(expected))), "{who}");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_slots_pass() {
+    for (ranked, mode) in [(true, Mode::Sliding), (false, Mode::Sliding), (false, Mode::FromFirst)] {
+        for helped in [true, false] {
+            let board = board(ranked, mode);
+            let (mut tables, model, log) = pass(&board, helped);
+            // Without help a board keeps more, but never what could be taken for another slot.
+            while !tables.retire(|_| true).1 {}
+            contents::live_contents(&tables);
+            // The whole log done again ends in the same state.
+            let mut restored = Tables::new(&board, Timestamp::EPOCH);
+            for operation in operations(&log) {
+                replay(&board, &mut restored, operation.unwrap()).unwrap();
+            }
+            restored.move_clock(&board, tables.now);
+            restored.rebuild(&board);
+            compare(&restored, &model, tables.now);
+            assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables), "{ranked} {mode:?}");
+        }
+    }
+}

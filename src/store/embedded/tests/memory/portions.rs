@@ -1,0 +1,115 @@
+//! Batches in portions, while time passes and others write in between.
+
+use std::collections::BTreeMap;
+
+use super::contents::live_contents;
+use super::*;
+use crate::board::Value;
+use crate::store::Rejection;
+use crate::store::embedded::operations::operations;
+use crate::store::embedded::reading;
+use crate::store::embedded::replaying::replay;
+
+const ITEMS: i64 = 1_000;
+const KEY: FingerprintKey = FingerprintKey(3, 4);
+
+/// An item for one of 250 subjects, in the slot of so many hours ago, with an id or without.
+fn item(number: i64, hours: i64, id: bool) -> Increment {
+    Increment {
+        at: Some(START.plus_millis(-hours * HOUR)),
+        id: id.then(|| EventId::parse(&format!("{number}")).unwrap()),
+        ..named(format!("s{}", number % 250), Change::Amount(Amount(1 + number % 5)))
+    }
+}
+
+/// What replaying operations leads to.
+fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> Tables {
+    let mut tables = Tables::new(board, Timestamp::EPOCH);
+    for operation in operations(bytes) {
+        replay(board, &mut tables, operation.unwrap()).unwrap();
+    }
+    tables.move_clock(board, now);
+    tables.rebuild(board);
+    tables
+}
+
+/// Slots leave the window between two portions: what was counted stays counted, what is left is too late, and the log
+/// says the same.
+#[test]
+fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
+    for (ranked, id) in [(true, true), (true, false), (false, true), (false, false)] {
+        let board = alone(Definition { ranked, ..hours("SUM(3h, sale, amount, seller)") });
+        let mut tables = Tables::new(&board, START);
+        let increments: Vec<_> = (0..ITEMS).map(|number| item(number, number % 3, id)).collect();
+        let batch = Batch { increments, return_scores: true };
+        let mut application = Application::new(&board, &batch, (&tables.window.clone(), tables.now), 0, KEY);
+        let mut log = Operations::of(board.generation());
+        let mut portions = 0;
+        let mut now = START;
+        loop {
+            log.advanced(now.millis());
+            portions += 1;
+            if application.portion(&mut tables, &mut log) {
+                break;
+            }
+            // The oldest of the three slots ends after the first portion, the next one after the third.
+            if portions == 1 || portions == 3 {
+                now = now.plus_millis(HOUR);
+                tables.advance(&board, now);
+            }
+        }
+        let outcomes = application.finish(tables.frame()).outcomes;
+        let mut expected: BTreeMap<String, i64> = BTreeMap::new();
+        let (mut counted, mut late) = (0, 0);
+        for (increment, outcome) in batch.increments.iter().zip(&outcomes) {
+            let Change::Amount(Amount(amount)) = increment.change else { unreachable!() };
+            let of = expected.entry(increment.subject.to_string()).or_default();
+            match outcome {
+                Outcome::Counted { .. } if increment.at.unwrap() >= tables.window.floor => *of += amount,
+                Outcome::Counted { .. } => counted += 1,
+                Outcome::Rejected(Rejection::TooLate) => late += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(portions >= 2 && late > 0 && counted > 0, "{portions} portions, {late} late, {counted} expired");
+        while !tables.retire(|_| true).1 {}
+        for (who, sum) in &expected {
+            let score = reading::score(&tables, &Subject::parse(who).unwrap());
+            assert_eq!(score, Some(Value::Exact(Amount(*sum))), "{who}");
+        }
+        let copy = replayed(&board, log.bytes(), now);
+        assert_eq!(live_contents(&copy), live_contents(&tables));
+    }
+}
+
+/// The same batch is applied by two at once, portion by portion: each id counts once.
+#[test]
+fn of_two_that_send_the_same_batch_each_item_counts_once() {
+    let board = alone(hours("SUM(3h, sale, amount, seller)"));
+    let mut tables = Tables::new(&board, START);
+    let mut log = Operations::of(board.generation());
+    let batch = Batch { increments: (0..ITEMS).map(|number| item(number, 0, true)).collect(), return_scores: false };
+    let new = || Application::new(&board, &batch, (&board.window_at(START), START), 0, KEY);
+    let (mut one, mut two) = (new(), new());
+    let mut done = (false, false);
+    while done != (true, true) {
+        done.0 = done.0 || one.portion(&mut tables, &mut log);
+        // The second one overtakes the first.
+        for _ in 0..2 {
+            done.1 = done.1 || two.portion(&mut tables, &mut log);
+        }
+    }
+    let (one, two) = (one.finish(tables.frame()).outcomes, two.finish(tables.frame()).outcomes);
+    for pair in one.iter().zip(&two) {
+        let (counted, known) = (Outcome::Counted { score: None }, Outcome::Duplicate { score: None });
+        assert!(pair == (&counted, &known) || pair == (&known, &counted), "{pair:?}");
+    }
+    let sum: i64 = (0..250)
+        .map(|who| match reading::score(&tables, &Subject::parse(&format!("s{who}")).unwrap()) {
+            Some(Value::Exact(Amount(units))) => units,
+            other => panic!("{other:?}"),
+        })
+        .sum();
+    assert_eq!(sum, (0..ITEMS).map(|number| 1 + number % 5).sum::<i64>());
+    assert_eq!(live_contents(&replayed(&board, log.bytes(), START)), live_contents(&tables));
+}

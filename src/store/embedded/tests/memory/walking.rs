@@ -1,0 +1,110 @@
+//! A checkpoint's walk, and the log since it began, end in the state that memory has, whatever changes meanwhile.
+
+use proptest::prelude::*;
+
+use super::crashing::{Step, made, step};
+use super::*;
+use crate::store::embedded::holdings::Walk;
+use crate::store::embedded::names::Name;
+use crate::store::embedded::operations::operations;
+use crate::store::embedded::replaying::replay;
+
+/// Does a step, and tells the log of it.
+fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut Operations) {
+    match step {
+        Step::Add(items) => {
+            let increments = items.into_iter().map(|item| made(board, tables.now, item)).collect();
+            apply(board, tables, &Batch { increments, return_scores: false }, log);
+        }
+        Step::Remove(who) => {
+            let subject = subject(who);
+            if tables.holdings.remove(Name::from(subject.as_str()), tables.window.floor.millis()).anything {
+                log.removed(subject.as_str());
+            }
+        }
+        Step::Forward(by) => {
+            if tables.advance(board, tables.now.plus_millis(by)).slots > 0 {
+                log.advanced(tables.now.millis());
+            }
+        }
+        Step::Retire => {
+            tables.retire(|work| work < 3);
+            tables.visit(5);
+        }
+        Step::Reopen | Step::Redefine | Step::Checkpoint => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn a_walk_and_the_log_since_it_began_read_back(
+        before in prop::collection::vec(step(), 1..40),
+        during in prop::collection::vec((step(), 0usize..200), 0..40),
+        definition in prop::sample::select(every_definition()),
+    ) {
+        let board = alone(definition);
+        let mut tables = Tables::new(&board, START);
+        let mut earlier = Operations::of(board.generation());
+        before.into_iter().for_each(|step| change(&board, &mut tables, step, &mut earlier));
+
+        let mut checkpoint = Operations::of(board.generation());
+        checkpoint.advanced(tables.now.millis());
+        let mut log = Operations::of(board.generation());
+        let mut walk: Walk = tables.holdings.begin_walk();
+        let mut more = true;
+        for (step, bytes) in during {
+            change(&board, &mut tables, step, &mut log);
+            more = more && tables.holdings.checkpoint_portion(&mut walk, bytes, &mut checkpoint);
+        }
+        while more {
+            let from = checkpoint.len();
+            more = tables.holdings.checkpoint_portion(&mut walk, 100, &mut checkpoint);
+            prop_assert!(checkpoint.len() <= from + 100 + 100, "a portion is bounded");
+        }
+        let mut restored = Tables::new(&board, Timestamp::EPOCH);
+        for operation in operations(checkpoint.bytes()).chain(operations(log.bytes())) {
+            replay(&board, &mut restored, operation.unwrap()).unwrap();
+        }
+        restored.rebuild(&board);
+        restored.advance(&board, tables.now);
+        while !tables.retire(|_| true).1 {}
+        while !restored.retire(|_| true).1 {}
+        prop_assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
+    }
+}
+
+/// A subject with many values, or sketches, is written in several portions.
+#[test]
+fn large_subjects_are_divided() {
+    for definition in every_definition() {
+        let board = alone(definition);
+        let takes_values = !board.takes(&Change::Amount(Amount(1)));
+        if !takes_values {
+            continue;
+        }
+        let mut tables = Tables::new(&board, START);
+        let mut log = Operations::of(board.generation());
+        let item = |number: i64| Increment { change: super::change(&board, number), ..increment(1, 0, None, None) };
+        let batch = Batch { increments: (0..3_000).map(item).collect(), return_scores: false };
+        apply(&board, &mut tables, &batch, &mut log);
+        let mut checkpoint = Operations::of(board.generation());
+        let (mut walk, mut portions) = (tables.holdings.begin_walk(), 1);
+        loop {
+            let from = checkpoint.len();
+            let more = tables.holdings.checkpoint_portion(&mut walk, 1_000, &mut checkpoint);
+            assert!(checkpoint.len() - from <= 1_000 + 2_100);
+            if !more {
+                break;
+            }
+            portions += 1;
+        }
+        let mut restored = Tables::new(&board, START);
+        for operation in operations(checkpoint.bytes()) {
+            replay(&board, &mut restored, operation.unwrap()).unwrap();
+        }
+        restored.rebuild(&board);
+        assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
+        assert!(portions > 1 || checkpoint.len() < 2_500);
+    }
+}

@@ -1,0 +1,118 @@
+//! No call does more work under a board's lock than a bound, however many subjects there are: counted, not timed.
+
+use super::*;
+use crate::store::AuditCursor;
+use crate::store::embedded::audit;
+use crate::store::embedded::names::Name;
+
+/// Entries of tables that one change may move: those of a shard, which has at most 4,096 before it is divided.
+const TABLE: usize = 8_192;
+/// Entries, leaves and nodes of the ranking that a call may move, and so many more for each of its subjects.
+const RANKING: usize = 2_048;
+const RANKING_EACH: usize = 512;
+
+/// What was moved so far in the tables of subjects and ids, and in the ranking.
+fn moved(tables: &Tables) -> [usize; 3] {
+    [tables.holdings.subjects.moved(), tables.ids.moved(), tables.holdings.ranking.moved()]
+}
+
+/// Makes a change and checks how much that moved, `times` being how many subjects it is about.
+fn bounded<T>(tables: &mut Tables, times: usize, what: &str, change: impl FnOnce(&mut Tables) -> T) -> T {
+    let before = moved(tables);
+    let answer = change(tables);
+    let after = moved(tables);
+    // Of holdings that were taken away nothing is counted any more.
+    let by = |at: usize| after[at].saturating_sub(before[at]);
+    let (table, ranking) = (by(0).max(by(1)), by(2));
+    // No more than one shard is rebuilt for each 64 subjects, and hardly ever one.
+    assert!(table <= TABLE * times.div_ceil(64), "{what}: {table} entries of tables moved");
+    assert!(ranking <= RANKING + RANKING_EACH * times, "{what}: {ranking} entries of the ranking moved");
+    answer
+}
+
+fn like(number: usize, id: bool) -> Increment {
+    let id = id.then(|| EventId::parse(&format!("like {number}")).unwrap());
+    Increment { id, ..named(format!("post {number}"), Change::Amount(Amount(1 + (number * 7_919 % 1_000) as i64))) }
+}
+
+#[test]
+fn work_under_the_lock_does_not_grow_with_the_board() {
+    for count in [1_000, 30_000, 200_000] {
+        for ranked in [true, false] {
+            work_is_bounded(count, ranked);
+        }
+    }
+}
+
+fn work_is_bounded(count: usize, ranked: bool) {
+    let board = alone(Definition { ranked, ..hours("COUNT(3h, like, post)") });
+    let mut tables = Tables::new(&board, START);
+    let mut log = Operations::of(board.generation());
+
+    // New subjects, by single writes and by portions.
+    let mut number = 0;
+    while number < count {
+        let step = if number / 1_000 % 2 == 0 { 1 } else { 100 };
+        let increments = (number..number + step).map(|number| like(number, number % 4 == 0)).collect();
+        let batch = Batch { increments, return_scores: false };
+        log.clear();
+        bounded(&mut tables, step, "new subjects", |tables| {
+            let mut application =
+                Application::new(&board, &batch, (&tables.window.clone(), tables.now), 0, FingerprintKey::default());
+            let mut portions = 0;
+            while !application.portion(tables, &mut log) {
+                portions += 1;
+                assert!(portions <= step, "each portion goes on");
+            }
+        });
+        number += step;
+    }
+    assert_eq!(tables.holdings.subjects.len(), number);
+
+    // Updates and removals.
+    for nth in (0..number).step_by(number / 500) {
+        let batch = Batch { increments: vec![like(nth, false)], return_scores: false };
+        bounded(&mut tables, 1, "an update", |tables| apply(&board, tables, &batch, &mut log));
+        let name = format!("post {}", (nth + 1) % number);
+        let floor = tables.window.floor.millis();
+        bounded(&mut tables, 1, "a removal", |tables| tables.holdings.remove(Name::from(name.as_str()), floor));
+    }
+
+    let (mut cursor, mut steps) = (Some(AuditCursor::default()), 0);
+    while let Some(at) = cursor.take() {
+        let step = bounded(&mut tables, 1, "an audit", |tables| audit::step(tables, &at, false));
+        assert!(step.checked <= 1_000 && step.differences.is_empty());
+        (cursor, steps) = (step.next, steps + 1);
+    }
+    assert!(!ranked || steps >= number / 1_000);
+
+    let mut walk = tables.holdings.begin_walk();
+    loop {
+        log.clear();
+        let more = tables.holdings.checkpoint_portion(&mut walk, 4_096, &mut log);
+        assert!(log.len() <= 4_096 + 100, "{} bytes in a portion", log.len());
+        if !more {
+            break;
+        }
+    }
+
+    // All but a few expire.
+    tables.advance(&board, START.plus_millis(2 * HOUR));
+    for nth in (0..number).step_by(50) {
+        let batch = Batch { increments: vec![like(nth, false)], return_scores: false };
+        apply(&board, &mut tables, &batch, &mut log);
+    }
+    bounded(&mut tables, 1, "time", |tables| tables.advance(&board, START.plus_millis(4 * HOUR)));
+    loop {
+        let (retired, done) = bounded(&mut tables, 64, "retiring", |tables| tables.retire(|work| work < 64));
+        assert!(retired.touched <= 64, "{retired:?}");
+        if done {
+            break;
+        }
+    }
+    while tables.is_visit_due() {
+        let visit = bounded(&mut tables, 64, "a visit", |tables| tables.visit(64));
+        assert!(visit.work <= 64 + 1_000, "{visit:?}");
+    }
+    assert_eq!(tables.holdings.subjects.len(), number.div_ceil(50));
+}

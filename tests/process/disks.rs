@@ -1,0 +1,266 @@
+//! Disks that are full, slow, or hang: writes are refused before anything changes, reads go on, and all is well again
+//! when the disk is.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::shim;
+use crate::running::{Running, serve};
+
+const BOARD: &str = "/v1/boards/disk";
+/// Lines of one request.
+const LINES: u64 = 2_000;
+
+/// A file system in memory, unmounted when it is dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// `None`, and says why, where this process may not mount one.
+    fn mount(folder: &Path, megabytes: u32) -> Option<Self> {
+        let at = folder.join("disk");
+        std::fs::create_dir(&at).unwrap();
+        let size = format!("size={megabytes}m");
+        let output = Command::new("mount").args(["-t", "tmpfs", "-o", &size, "none"]).arg(&at).output();
+        match output {
+            Ok(output) if output.status.success() => Some(Self(at)),
+            Ok(output) => {
+                eprintln!("skipped: no tmpfs can be mounted: {}", String::from_utf8_lossy(&output.stderr).trim());
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: no tmpfs can be mounted: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+async fn define(service: &Running) {
+    service.ok("PUT", BOARD, Some(json!({"metric": "COUNT(30d, hit, session)", "slot": "1d"}))).await;
+}
+
+fn session(number: u64) -> String {
+    format!("session-{:06x}", number.wrapping_mul(0x9E_3779) & 0xff_ffff)
+}
+
+/// Sends one request; status and answer, `None` where none came within so long.
+async fn within(
+    service: &Running,
+    patience: Duration,
+    method: &str,
+    path: &str,
+    body: Option<String>,
+) -> Option<(u16, Value)> {
+    let request = service.client.request(method.parse().unwrap(), format!("{}{path}", service.base)).timeout(patience);
+    let request = match body {
+        Some(lines) => request.header("content-type", "application/x-ndjson").body(lines),
+        None => request,
+    };
+    let answer = request.send().await.ok()?;
+    let status = answer.status().as_u16();
+    Some((status, answer.json().await.unwrap_or(Value::Null)))
+}
+
+/// Writes sessions from this number on: `Ok` where all were acknowledged, else the status, 0 where no answer came.
+async fn write(service: &Running, first: u64, count: u64) -> Result<(), u16> {
+    let lines = (first..first + count).map(|number| format!("{{\"subject\":\"{}\"}}\n", session(number))).collect();
+    let answer = within(service, Duration::from_secs(4), "POST", &format!("{BOARD}/increments"), Some(lines)).await;
+    match answer {
+        Some((200, receipt)) if receipt["accepted"] == count => Ok(()),
+        Some((status, _)) => Err(status),
+        None => Err(0),
+    }
+}
+
+/// Asks until the answer has this status, for half a minute at most; how long that took.
+async fn until_readiness_is(service: &Running, wanted: u16) -> Duration {
+    let begun = Instant::now();
+    let mut seen = None;
+    while begun.elapsed() < Duration::from_secs(30) {
+        seen = within(service, Duration::from_secs(2), "GET", "/readyz", None).await;
+        if seen.as_ref().is_some_and(|(status, _)| *status == wanted) {
+            return begun.elapsed();
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("/readyz does not answer {wanted} within 30 s; last {seen:?}");
+}
+
+/// Fails unless a page and a subject can be read.
+async fn reads_go_on(service: &Running, known: u64) {
+    for path in ["/rankings?limit=50".to_owned(), format!("/subjects/{}", session(known))] {
+        let answer = within(service, Duration::from_secs(2), "GET", &format!("{BOARD}{path}"), None).await;
+        assert!(matches!(answer, Some((200, _))), "{path}: {answer:?}");
+    }
+}
+
+/// Waits until a write is acknowledged, for half a minute at most; the first number that is not written.
+async fn until_writes_resume(service: &Running, mut next: u64) -> u64 {
+    let begun = Instant::now();
+    loop {
+        let written = write(service, next, 100).await;
+        next += 100;
+        match written {
+            Ok(()) => return next,
+            Err(status) => {
+                assert!(begun.elapsed() < Duration::from_secs(30), "writes are still answered {status} after 30 s");
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Fails unless every one of these sessions has a rank.
+async fn holds(service: &Running, numbers: impl Iterator<Item = u64>) {
+    let subjects: Vec<String> = numbers.map(session).collect();
+    for subjects in subjects.chunks(500) {
+        let found = service.ok("POST", &format!("{BOARD}/rankings/lookup"), Some(json!({"subjects": subjects}))).await;
+        let missing: Vec<_> = found["items"].as_array().unwrap().iter().filter(|item| item["rank"].is_null()).collect();
+        assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_writes_until_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(folder.path(), 48) else { return };
+    let ballast = disk.0.join("ballast");
+    std::fs::write(&ballast, vec![1; 16 << 20]).unwrap();
+    let data = disk.0.join("data");
+    let start = || {
+        let mut command = serve(folder.path(), &["--data-dir", data.to_str().unwrap()]);
+        // Standard error shares the disk's fate.
+        command
+            .env("RUST_LOG", "info")
+            .stderr(File::options().create(true).append(true).open(disk.0.join("log")).unwrap());
+        Running::launch(command)
+    };
+    let mut service = start();
+    define(&service).await;
+    let (begun, mut refused_since) = (Instant::now(), None);
+    let (mut acknowledged, mut next) = (Vec::new(), 0);
+    // The store may find room for a while yet, by a checkpoint that makes the log shorter.
+    while refused_since.is_none_or(|since: Instant| since.elapsed() < Duration::from_secs(3)) {
+        match write(&service, next, LINES).await {
+            Ok(()) => {
+                acknowledged.push(next);
+                refused_since = None;
+            }
+            Err(status) => {
+                assert_eq!(status, 503, "after {next} sessions");
+                refused_since.get_or_insert_with(Instant::now);
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        next += LINES;
+        assert!(begun.elapsed() < Duration::from_secs(180), "{next} sessions and the disk is not full");
+    }
+    println!("{} sessions acknowledged before the disk was full", acknowledged.len() as u64 * LINES);
+    until_readiness_is(&service, 503).await;
+    for _ in 0..20 {
+        reads_go_on(&service, acknowledged[0]).await;
+        assert_eq!(write(&service, next, LINES).await, Err(503));
+        next += LINES;
+    }
+    assert_eq!(service.ended(), None);
+
+    std::fs::remove_file(&ballast).unwrap();
+    next = until_writes_resume(&service, next).await;
+    until_readiness_is(&service, 200).await;
+    acknowledged.push(next - 100);
+    let sample = || {
+        let rest = acknowledged.last().map(|first| *first..first + 100);
+        acknowledged.iter().flat_map(|first| [*first, *first + 99]).chain(rest.into_iter().flatten())
+    };
+    holds(&service, sample()).await;
+    let total = service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await["total"].clone();
+    assert!(total.as_u64() >= Some((acknowledged.len() as u64 - 1) * LINES + 100), "{total}");
+
+    service.kill();
+    service = start();
+    holds(&service, sample()).await;
+    assert_eq!(service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await["total"], total);
+    assert_eq!(service.ok("POST", &format!("{BOARD}/audit"), None).await["differences"], 0);
+    assert_eq!(write(&service, next, 100).await, Ok(()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_syncs_hold_up_no_write_of_everysec() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = shim::compile("disk", folder.path()) else { return };
+    let mut command = serve(folder.path(), &["--durability", "everysec"]);
+    let service = Running::launch({
+        command.env("LD_PRELOAD", library).env("SHIM_SYNC_MILLIS", "400");
+        command
+    });
+    define(&service).await;
+    // Over four seconds, in which several syncs are under way most of the time.
+    let mut took = Vec::new();
+    for number in 0..200 {
+        let (begun, subject) = (Instant::now(), json!({"subject": session(number)}));
+        service.ok("POST", &format!("{BOARD}/increments"), Some(subject)).await;
+        took.push(begun.elapsed());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (all, slowest) = (took.iter().sum::<Duration>(), took.iter().max());
+    println!("200 single writes took {all:?}, the slowest {slowest:?}");
+    // A tenth of what 200 syncs take. One slow write may be the machine's doing, but not several.
+    assert!(all < Duration::from_secs(8), "200 single writes took {all:?}");
+    let slow: Vec<_> = took.iter().filter(|took| **took > Duration::from_millis(200)).collect();
+    assert!(slow.len() <= 1, "these writes waited for a sync: {slow:?}");
+    until_readiness_is(&service, 200).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_hangs_refuses_writes_until_it_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(library) = shim::compile("disk", folder.path()) else { return };
+    let hang = folder.path().join("hang");
+    let mut command = serve(folder.path(), &["--durability", "everysec"]);
+    command.env("LD_PRELOAD", library).env("SHIM_SYNC_HANG", &hang);
+    let mut service = Running::launch(command);
+    define(&service).await;
+    assert_eq!(write(&service, 0, LINES).await, Ok(()));
+
+    std::fs::write(&hang, "").unwrap();
+    let (begun, mut next, mut acknowledged) = (Instant::now(), LINES, Vec::new());
+    // Data is written, so there is something that is not synced.
+    let refused = loop {
+        match write(&service, next, 1).await {
+            Ok(()) => acknowledged.push(next),
+            Err(status) => break status,
+        }
+        next += 1;
+        assert!(begun.elapsed() < Duration::from_secs(15), "writes are taken though no sync has ended for 15 s");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    assert_eq!(refused, 503, "after {:?}", begun.elapsed());
+    println!("writes were refused {:?} after the disk began to hang", begun.elapsed());
+    until_readiness_is(&service, 503).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(15),
+        "/readyz failed {:?} after the disk began to hang",
+        begun.elapsed()
+    );
+    for _ in 0..20 {
+        reads_go_on(&service, 0).await;
+    }
+    assert_eq!(write(&service, next + 1, 1).await, Err(503));
+
+    std::fs::remove_file(&hang).unwrap();
+    next = until_writes_resume(&service, next + 2).await;
+    until_readiness_is(&service, 200).await;
+    service.kill();
+    let service = Running::start(folder.path(), &[]);
+    holds(&service, (0..LINES).chain(acknowledged).chain(next - 100..next)).await;
+}

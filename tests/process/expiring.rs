@@ -1,0 +1,111 @@
+//! What has expired leaves memory and disk. `ROLLTOP_CRASH_ROUNDS` set makes the loads as large as the issue's.
+
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde_json::json;
+
+use crate::harness::{long, process};
+use crate::running::Running;
+
+/// Lines of one request.
+const LINES: u64 = 5_000;
+
+/// A service on a simulated clock that moves on.
+struct Simulated {
+    service: Running,
+    now: DateTime<Utc>,
+}
+
+impl Simulated {
+    fn start(folder: &std::path::Path) -> Self {
+        let now = DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z").unwrap().to_utc();
+        let service = Running::start(folder, &["--clock", "simulated=2026-01-01T00:00:00Z"]);
+        Self { service, now }
+    }
+
+    async fn pass(&mut self, minutes: i64) {
+        self.now += TimeDelta::minutes(minutes);
+        self.service.ok("PUT", "/v1/clock", Some(json!({"now": self.now.to_rfc3339()}))).await;
+    }
+
+    async fn post(&self, board: &str, numbers: std::ops::Range<u64>, line: impl Fn(u64) -> String) {
+        let mut first = numbers.start;
+        while first < numbers.end {
+            let last = (first + LINES).min(numbers.end);
+            let receipt = self.service.ndjson(board, (first..last).map(|n| line(n) + "\n").collect()).await;
+            assert_eq!(receipt["accepted"], last - first, "{receipt}");
+            first = last;
+        }
+    }
+
+    fn resident(&self) -> f64 {
+        process::resident(self.service.id())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ever_new_sessions_do_not_grow_an_unranked_board() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut simulated = Simulated::start(folder.path());
+    let definition = json!({"metric": "COUNT(1h, hit, session)", "slot": "1m", "ranked": false});
+    simulated.service.ok("PUT", "/v1/boards/sessions", Some(definition)).await;
+    let sessions = if long().is_some() { 50_000 } else { 20_000 };
+    let mut resident = vec![simulated.resident()];
+    for step in 0..36 {
+        // As they come: a tenth of them each minute.
+        for minute in 0..10 {
+            let first = (step * 10 + minute) * (sessions / 10);
+            let line = |n: u64| format!("{{\"subject\":\"session-{:012x}\"}}", n.wrapping_mul(0x9E37_79B9_7F4A));
+            simulated.post("sessions", first..first + sessions / 10, line).await;
+            simulated.pass(1).await;
+        }
+        resident.push(simulated.resident());
+    }
+    println!("resident megabytes after each step of {sessions} sessions: {resident:.0?}");
+    assert!(resident[36] <= 1.35 * resident[14], "{:.0} MB after step 36, {:.0} after 14", resident[36], resident[14]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_whose_horizon_has_passed_leave_memory_and_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let mut simulated = Simulated::start(folder.path());
+    let definition = json!({"metric": "COUNT(1h, hit, page)", "slot": "1m"});
+    simulated.service.ok("PUT", "/v1/boards/ids", Some(definition)).await;
+    let ids = if long().is_some() { 1_000_000 } else { 400_000 };
+    let line = |n: u64| format!("{{\"subject\":\"page-{}\",\"id\":\"id-{n:012x}\"}}", n % 50);
+    // As much without ids first, so that what the requests themselves need is there already.
+    simulated.post("ids", 0..ids, |n| format!("{{\"subject\":\"page-{}\"}}", n % 50)).await;
+    let (idle, mut on_disk) = (simulated.resident(), Vec::new());
+    let mut full = idle;
+    let mut sent = 0;
+    for _ in 0..4 {
+        simulated.post("ids", sent..sent + ids, line).await;
+        sent += ids;
+        full = full.max(simulated.resident());
+        // The horizon passes; then there is some traffic, for a minute at most.
+        simulated.pass(121).await;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(60) {
+            simulated.post("ids", sent..sent + 100, line).await;
+            sent += 100;
+            if simulated.resident() - idle <= 0.5 * (full - idle) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let resident = simulated.resident();
+        on_disk.push(process::on_disk(&data));
+        println!("{ids} ids: {idle:.0} MB before, {full:.0} with them, {resident:.0} when they had expired");
+        assert!(resident - idle <= 0.5 * (full - idle), "{resident:.0} MB of {full:.0} remain, {idle:.0} before");
+    }
+    println!("megabytes on disk after each time: {on_disk:.0?}");
+    assert!(on_disk[3] <= 1.5 * on_disk[0].max(160.0), "{on_disk:.0?}");
+
+    simulated.service.kill();
+    let again = Simulated::start(folder.path());
+    let resident = again.resident();
+    println!("{resident:.0} MB after a restart");
+    assert!(resident - idle <= 0.5 * (full - idle), "{resident:.0} MB after a restart; with all ids {full:.0}");
+}
