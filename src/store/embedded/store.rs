@@ -18,11 +18,13 @@ use crate::store::{
     Standing, Status, Store, StoreError, Values,
 };
 
-/// What a step of retiring aims at: how long others wait for the board's lock.
-const STEP: Duration = Duration::from_micros(500);
-/// Subjects of a step, however slow or fast the machine is.
-const LEAST: u64 = 32;
-const MOST: u64 = 4_096;
+/// What a portion of retiring aims at: how long others wait for the board's lock.
+const HOLD: Duration = Duration::from_micros(500);
+/// Portions of a step, between which others get the lock: a pause follows each step, and timers are coarse.
+const PORTIONS: usize = 4;
+/// Subjects of a portion, however slow or fast the machine is.
+const LEAST: u64 = 16;
+const MOST: u64 = 1_024;
 /// How often a step looks at the time: once in so many subjects.
 const LOOK: u64 = 16;
 
@@ -33,6 +35,31 @@ fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
         *looked = work;
     }
     due
+}
+
+impl Embedded {
+    /// Subtracts what fits into one hold of the board's lock.
+    fn retire_portion(&self, board: &Board) -> Result<RetireStep> {
+        self.look(board, |_, tables, advance| {
+            let started = Instant::now();
+            let mut looked = 0;
+            let (retired, done) = tables.retire(|work| {
+                work < LEAST || (work < MOST && (!is_time_to_look(&mut looked, work) || started.elapsed() < HOLD))
+            });
+            if done {
+                tables.visit(MOST);
+            }
+            RetireStep {
+                frame: tables.frame(),
+                slots_advanced: advance.slots,
+                slots_retired: retired.slots + advance.expired.map_or(0, |expired| expired.slots),
+                subjects_touched: retired.touched,
+                subjects_removed: retired.removed,
+                done,
+                skipped: false,
+            }
+        })
+    }
 }
 
 #[async_trait]
@@ -216,25 +243,21 @@ impl Store for Embedded {
     }
 
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
-        self.look(board, |_, tables, advance| {
-            let started = Instant::now();
-            let mut looked = 0;
-            let (retired, done) = tables.retire(|work| {
-                work < LEAST || (work < MOST && (!is_time_to_look(&mut looked, work) || started.elapsed() < STEP))
-            });
-            if done {
-                tables.visit(MOST / 4);
+        let mut step = self.retire_portion(board)?;
+        for _ in 1..PORTIONS {
+            if step.done {
+                break;
             }
-            RetireStep {
-                frame: tables.frame(),
-                slots_advanced: advance.slots,
-                slots_retired: retired.slots + advance.expired.map_or(0, |expired| expired.slots),
-                subjects_touched: retired.touched,
-                subjects_removed: retired.removed,
-                done,
-                skipped: false,
-            }
-        })
+            let next = self.retire_portion(board)?;
+            step = RetireStep {
+                slots_advanced: step.slots_advanced + next.slots_advanced,
+                slots_retired: step.slots_retired + next.slots_retired,
+                subjects_touched: step.subjects_touched + next.subjects_touched,
+                subjects_removed: step.subjects_removed + next.subjects_removed,
+                ..next
+            };
+        }
+        Ok(step)
     }
 
     async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
