@@ -92,23 +92,23 @@ impl Store for Embedded {
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
         let json =
             serde_json::to_string(definition).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
-        let known = self.boards.read().get(name).map(|live| live.board.clone());
-        if let Some(found) = known {
-            // What defined it may still be on its way to the disk, and this answer vouches for it.
-            let ticket = self.journal().catch_up();
+        // What defined it may still be on its way to the disk, and this answer vouches for it.
+        let known = |live: &Arc<LiveBoard>| {
+            let board = live.board.clone();
+            let same = board.definition() == definition;
+            (if same { Defined::Unchanged(board) } else { Defined::Conflict(board) }, self.journal().catch_up())
+        };
+        // Nothing is written of a board that exists, so nothing is asked of the disk.
+        let found = self.boards.read().get(name).map(known);
+        if let Some((found, ticket)) = found {
             self.journal().wait(ticket).await?;
-            let same = found.definition() == definition;
-            return Ok(if same { Defined::Unchanged(found) } else { Defined::Conflict(found) });
+            return Ok(found);
         }
         let _permit = self.journal().admit(json.len() + 256)?;
         let (defined, ticket) = {
             let mut boards = self.boards.write();
             if let Some(live) = boards.get(name) {
-                let board = live.board.clone();
-                let same = board.definition() == definition;
-                let found = if same { Defined::Unchanged(board) } else { Defined::Conflict(board) };
-                // What defined it may still be on its way to the disk, and this answer vouches for it.
-                (found, self.journal().catch_up())
+                known(live)
             } else {
                 let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
                 // 0 stands for the store itself.

@@ -106,8 +106,7 @@ impl Checkpointer {
         let needed = segments.iter().filter(|segment| segment.number >= first && segment.first <= last);
         let mut named: Vec<String> = needed.map(|segment| segment_name(segment.number)).collect();
         for board in &manifest.boards {
-            named.extend(board.checkpoint.iter().map(|file| file.file.clone()));
-            named.extend(board.ids.iter().map(|file| file.file.clone()));
+            named.extend(board.files().map(|(name, _, _)| name.to_owned()));
         }
         named
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::operations::{Operation, operations};
-use super::super::storage::checkpoint::{CheckpointReader, Kind, Subject};
+use super::super::storage::checkpoint::{CheckpointReader, Subject};
 use super::super::storage::damage::StorageError;
 use super::super::storage::files::{Files, SystemFiles};
 use super::super::storage::log::{DIRECTORY, LogReader, segment_name};
@@ -53,9 +53,7 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
     };
     report.bytes = files.open(MANIFEST).and_then(|file| file.len()).unwrap_or(0);
     for board in &manifest.boards {
-        let checkpoint = board.checkpoint.iter().map(|file| (&file.file, file.bytes, Kind::Board));
-        let ids = board.ids.iter().map(|file| (&file.file, file.bytes, Kind::Ids));
-        for (name, bytes, kind) in checkpoint.chain(ids) {
+        for (name, bytes, kind) in board.files() {
             report.files += 1;
             let subject = Subject { kind, store: manifest.store, generation: board.generation };
             note(&mut report, check_file(&files, name, bytes, subject));

@@ -64,7 +64,7 @@ pub(super) struct Checkpointer {
     pub(super) progress: Arc<Progress>,
     boards: Arc<Boards>,
     clock: Arc<Clock>,
-    /// The manifest that is on the disk.
+    /// The manifest that is on the disk; its boards are in the order of their generations.
     pub(super) manifest: Manifest,
     pace: Pace,
     pub(super) backup_dir: Option<PathBuf>,
@@ -100,9 +100,10 @@ impl Checkpointer {
         progress: &Arc<Progress>,
         boards: &Arc<Boards>,
         clock: &Arc<Clock>,
-        (manifest, pace, backup_dir): (Manifest, Pace, Option<PathBuf>),
+        (mut manifest, pace, backup_dir): (Manifest, Pace, Option<PathBuf>),
         commands: mpsc::Receiver<Command>,
     ) -> Self {
+        manifest.boards.sort_unstable_by_key(|entry| entry.generation);
         let number = |file: &str| {
             let stem = file.rsplit_once('.')?.0;
             stem.rsplit_once('-')?.1.parse::<u64>().ok()
@@ -192,14 +193,13 @@ impl Checkpointer {
     /// Bytes of a board's last checkpoint.
     fn checkpoint_bytes(&self, live: &LiveBoard) -> u64 {
         let entry = self.entry(live.board.generation());
-        entry.map_or(0, |entry| {
-            let ids: u64 = entry.ids.iter().map(|bucket| bucket.bytes).sum();
-            ids + entry.checkpoint.as_ref().map_or(0, |file| file.bytes)
-        })
+        entry.map_or(0, |entry| entry.files().map(|(_, bytes, _)| bytes).sum())
     }
 
     pub(super) fn entry(&self, generation: Generation) -> Option<&BoardEntry> {
-        self.manifest.boards.iter().find(|entry| entry.generation == generation.0)
+        let boards = &self.manifest.boards;
+        let at = boards.binary_search_by_key(&generation.0, |entry| entry.generation).ok()?;
+        boards.get(at)
     }
 
     /// Returns the board that is to be checkpointed next, if any.
@@ -323,6 +323,7 @@ impl Checkpointer {
             entry.ids.retain(|bucket| bucket.newest > expired);
             entries.push(entry);
         }
+        entries.sort_unstable_by_key(|entry| entry.generation);
         // A board that is not in the log so far can only come in later frames. Its lock is needed: an append and its
         // note in `logged` are one step only for those who hold it.
         let logged = |live: &Arc<LiveBoard>| {
@@ -367,11 +368,8 @@ impl Checkpointer {
                 all = false;
             }
         };
-        let named = self.manifest.boards.iter().flat_map(|board| {
-            let ids = board.ids.iter().map(|bucket| bucket.file.as_str());
-            ids.chain(board.checkpoint.as_ref().map(|file| file.file.as_str()))
-        });
-        let named: BTreeSet<&str> = named.collect();
+        let named: BTreeSet<&str> =
+            self.manifest.boards.iter().flat_map(BoardEntry::files).map(|(name, _, _)| name).collect();
         for directory in [CHECKPOINTS, IDS] {
             for name in self.files.list(directory).unwrap_or_default() {
                 let name = format!("{directory}/{name}");

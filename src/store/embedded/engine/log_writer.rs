@@ -22,8 +22,6 @@ const RETRY: Duration = Duration::from_millis(250);
 const RECORD_TIME: Duration = Duration::from_secs(1);
 /// The most bytes of frames kept in memory until the disk has confirmed them; past it writing waits for the disk.
 const MOST_UNVOUCHED: usize = 64 << 20;
-/// The most bytes of the first segment after a start: restarts in quick succession leave one each.
-const FIRST_SEGMENT: u64 = 1 << 20;
 /// How long the end of the thread waits for the disk to confirm what was written.
 const CONFIRMATION: Duration = Duration::from_secs(10);
 /// How often it looks meanwhile.
@@ -166,11 +164,8 @@ impl LogWriter {
                 let again: Vec<_> = frames.iter().map(|frame| (frame.sequence, frame.payload.as_slice())).collect();
                 appender.continue_after((cut.segment, cut.offset), &again, *vouched)
             }
-            None => {
-                let bytes = self.segment_bytes.min(FIRST_SEGMENT);
-                LogAppender::open(self.files.clone(), self.store, &mut self.end, bytes)
-                    .map(|appender| self.appender = Some(appender))
-            }
+            None => LogAppender::open(self.files.clone(), self.store, &mut self.end, self.segment_bytes)
+                .map(|appender| self.appender = Some(appender)),
         };
         match (continued.context("continue", "the log"), &self.appender) {
             (Ok(()), Some(appender)) => {

@@ -11,7 +11,7 @@ use super::super::clock::ClockRecord;
 use super::super::fingerprint::FingerprintKey;
 use super::super::operations::{Operation, operations};
 use super::super::replaying::replay;
-use super::super::storage::checkpoint::{CheckpointReader, Kind, Subject};
+use super::super::storage::checkpoint::{CheckpointReader, Subject};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, SegmentRange, segment_name};
@@ -198,9 +198,7 @@ impl Loading {
             let generation = Generation(entry.generation);
             self.define(generation, &entry.name, entry.definition.clone(), entry.from_seq)
                 .map_err(|what| StorageError::damaged("MANIFEST", 0, what))?;
-            let parts = entry.checkpoint.iter().map(|file| (&file.file, file.bytes, Kind::Board));
-            let ids = entry.ids.iter().map(|bucket| (&bucket.file, bucket.bytes, Kind::Ids));
-            for (name, bytes, kind) in parts.chain(ids) {
+            for (name, bytes, kind) in entry.files() {
                 let subject = Subject { kind, store: manifest.store, generation: entry.generation };
                 self.file(files, name, bytes, subject)?;
             }

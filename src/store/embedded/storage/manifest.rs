@@ -11,6 +11,7 @@ use std::io;
 use crc32c::{crc32c, crc32c_append};
 use serde::{Deserialize, Serialize};
 
+use super::checkpoint::Kind;
 use super::damage::{Context, StorageError};
 use super::files::Files;
 use super::log::LogStart;
@@ -112,6 +113,14 @@ pub(crate) struct IdsEntry {
     pub newest: i64,
     #[serde(with = "text")]
     pub bytes: u64,
+}
+
+impl BoardEntry {
+    /// Returns the board's files, the checkpoint first: name, bytes, and what each is.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, u64, Kind)> {
+        let checkpoint = self.checkpoint.iter().map(|file| (file.file.as_str(), file.bytes, Kind::Board));
+        checkpoint.chain(self.ids.iter().map(|file| (file.file.as_str(), file.bytes, Kind::Ids)))
+    }
 }
 
 impl Manifest {
