@@ -64,12 +64,10 @@ impl Application {
 
         let rules = NamedRules::new(config.rules.iter().cloned());
         let service = Service::with_rules(open_store(config).await?, rules);
-        for (name, definition) in &config.boards {
-            service.define(name, definition).await.map_err(|source| match source {
-                ServiceError::Store(error) => StartError::Store(error),
-                source => StartError::Board { file: config.source.clone(), source },
-            })?;
-        }
+        service.define_configured(&config.boards).await.map_err(|source| match source {
+            ServiceError::Store(error) => StartError::Store(error),
+            source => StartError::Board { file: config.source.clone(), source },
+        })?;
         let scheduler = Scheduler::start(service.clone()).await?;
 
         let state = web::Data::new(HttpState {
@@ -175,8 +173,16 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>, StoreError> {
             Embedded::open(options).await?
         }
         StoreChoice::Redis(url) => {
-            let (url, prefix) = (url.clone(), config.redis_prefix.clone());
-            RedisStore::connect(RedisOptions { url, prefix, clock: config.clock, limits, queue: config.queue }).await?
+            let options = RedisOptions {
+                ca: config.redis_ca.clone(),
+                prefix: config.redis_prefix.clone(),
+                limits,
+                queue: config.queue,
+                trust_clock: config.trust_clock,
+                rewrite_aof: config.redis_rewrite_aof,
+                ..RedisOptions::new(url.clone(), config.clock)
+            };
+            RedisStore::connect(options).await?
         }
     })
 }

@@ -36,6 +36,7 @@ pub struct Board {
     slots: u32,
     kind: Kind,
     kept: u32,
+    parts: Option<Box<str>>,
     /// The last window asked for with its starts: a std-size lock held for a copy, never across an await.
     latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
 }
@@ -45,7 +46,19 @@ impl Board {
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
         let Layout { calendar, slots, kept } = definition.layout()?;
         let kind = definition.kind();
-        Ok(Self { name, generation, definition, calendar, slots, kind, kept, latest: Mutex::new(None) })
+        let (parts, latest) = (None, Mutex::new(None));
+        Ok(Self { name, generation, definition, calendar, slots, kind, kept, parts, latest })
+    }
+
+    /// The same board with how its store has divided it, in the store's own words.
+    #[must_use]
+    pub fn with_parts(self, parts: Option<Box<str>>) -> Self {
+        Self { parts, ..self }
+    }
+
+    /// How its store has divided it, in the store's own words; `None` if it has not.
+    pub fn parts(&self) -> Option<&str> {
+        self.parts.as_deref()
     }
 
     pub fn name(&self) -> &BoardName {

@@ -8,6 +8,9 @@ use super::{Calendar, Decimals, Kind, Metric, SlotError, Span};
 /// The most slots a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
 
+/// The most shards a board may have.
+pub const MAX_SHARDS: u32 = 64;
+
 /// Which end of the scores is the top.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -80,6 +83,9 @@ pub struct Definition {
     /// COUNT_DISTINCT: the most values remembered per subject; past it the one seen longest ago goes.
     pub max_values: Option<u32>,
     pub stamp: Stamp,
+    /// Redis: how many parts the board is spread over, so that several nodes of a cluster share it; not spread if
+    /// absent. The embedded store ignores it. It does not change what the board answers.
+    pub shards: Option<u32>,
 }
 
 /// What a definition makes of time.
@@ -104,6 +110,8 @@ pub enum DefinitionError {
     /// A key that does not go with the rest.
     #[error("'{key}' {why}")]
     Misplaced { key: &'static str, why: &'static str },
+    #[error("{shards} shards are not within 1 to {MAX_SHARDS}")]
+    Shards { shards: u32 },
 }
 
 impl DefinitionError {
@@ -114,6 +122,7 @@ impl DefinitionError {
             DefinitionError::Slot(_) => "slot",
             DefinitionError::TooManyKept { .. } => "keep",
             DefinitionError::Misplaced { key, .. } => key,
+            DefinitionError::Shards { .. } => "shards",
         }
     }
 }
@@ -134,6 +143,7 @@ impl Definition {
             min_samples: 1,
             max_values: None,
             stamp: Stamp::Start,
+            shards: None,
         }
     }
 
@@ -174,6 +184,9 @@ impl Definition {
         }
         if self.min_samples == 0 {
             return misplaced("min_samples", "must be at least 1");
+        }
+        if let Some(shards) = self.shards.filter(|shards| !(1..=MAX_SHARDS).contains(shards)) {
+            return Err(DefinitionError::Shards { shards });
         }
         match self.max_values {
             Some(_) if kind != Kind::Distinct => misplaced("max_values", "goes with COUNT_DISTINCT only"),
@@ -239,6 +252,7 @@ impl Definition {
         differs("min_samples", self.min_samples != other.min_samples);
         differs("max_values", self.max_values != other.max_values);
         differs("stamp", self.stamp != other.stamp);
+        differs("shards", self.shards != other.shards);
         keys
     }
 }
@@ -256,6 +270,21 @@ mod tests {
         assert_eq!(define("COUNT(90m, a, b)", "1h").unwrap_err().field(), "metric");
         assert_eq!(define("COUNT(90m, a, b)", "7m").unwrap_err().field(), "slot");
         assert_eq!(define("COUNT(1d, a, b)", "1d").unwrap().slots, 1);
+    }
+
+    #[test]
+    fn shards_are_bounded_and_part_of_what_cannot_change() {
+        let plain = Definition::new("COUNT(1h, a, b)".parse().unwrap(), "1m".parse().unwrap());
+        for shards in [1, 24, 64] {
+            let spread = Definition { shards: Some(shards), ..plain.clone() };
+            assert!(spread.layout().is_ok());
+            assert_eq!(spread.differences(&plain), ["shards"]);
+        }
+        for shards in [0, 65, u32::MAX] {
+            let error = Definition { shards: Some(shards), ..plain.clone() }.layout().unwrap_err();
+            assert_eq!(error.field(), "shards");
+            assert!(error.to_string().contains("1 to 64"), "{error}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Cover, Decimals, Definition, Metric, Mode, Order, Span, Stamp};
+use super::{Cover, Decimals, Definition, MAX_SHARDS, Metric, Mode, Order, Span, Stamp};
 
 /// Each key is read on its own, so that an error stands at the line and column of the value that is wrong.
 #[derive(Serialize, Deserialize)]
@@ -37,6 +37,8 @@ struct Plain {
     max_values: Option<u32>,
     #[serde(default, skip_serializing_if = "is_default")]
     stamp: Stamp,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "shards")]
+    shards: Option<u32>,
 }
 
 fn yes() -> bool {
@@ -90,6 +92,12 @@ fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::E
     allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MOST)))
 }
 
+fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let Some(number) = Option::<i64>::deserialize(deserializer)? else { return Ok(None) };
+    let allowed = u32::try_from(number).ok().filter(|shards| (1..=MAX_SHARDS).contains(shards));
+    allowed.map(Some).ok_or_else(|| D::Error::custom(format!("shards: {number} is not within 1 to {MAX_SHARDS}")))
+}
+
 fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> {
     let name = String::deserialize(deserializer)?;
     name.parse().map_err(|_| {
@@ -112,10 +120,25 @@ impl Serialize for Definition {
             min_samples,
             max_values,
             stamp,
+            shards,
         } = self.clone();
         let slot = Some(slot);
-        Plain { metric, slot, decimals, timezone, order, cover, ranked, keep, mode, min_samples, max_values, stamp }
-            .serialize(serializer)
+        Plain {
+            metric,
+            slot,
+            decimals,
+            timezone,
+            order,
+            cover,
+            ranked,
+            keep,
+            mode,
+            min_samples,
+            max_values,
+            stamp,
+            shards,
+        }
+        .serialize(serializer)
     }
 }
 
@@ -134,6 +157,7 @@ impl<'de> Deserialize<'de> for Definition {
             min_samples,
             max_values,
             stamp,
+            shards,
         } = Plain::deserialize(deserializer)?;
         let slot = mode.slot(slot).ok_or_else(|| D::Error::missing_field("slot"))?;
         Ok(Definition {
@@ -149,6 +173,7 @@ impl<'de> Deserialize<'de> for Definition {
             min_samples,
             max_values,
             stamp,
+            shards,
         })
     }
 }
@@ -162,11 +187,18 @@ mod tests {
         let text = r#"{"metric":"SUM(7d, sale, amount, seller_id)","slot":"1h","decimals":2,"timezone":"Europe/Berlin","order":"asc","cover":"full"}"#;
         let definition: Definition = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&definition).unwrap(), text);
+        let spread = Definition { shards: Some(24), ..definition };
+        let written = serde_json::to_string(&spread).unwrap();
+        assert_eq!(written, text.replace('}', r#","shards":24}"#));
+        assert_eq!(serde_json::from_str::<Definition>(&written).unwrap(), spread);
         for (bad, says) in [
             (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "metric: expected a duration"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","decimals":10}"#, "decimals: 10"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","timezone":"Mars"}"#, "timezone: 'Mars'"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","colour":"red"}"#, "unknown field `colour`"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":0}"#, "shards: 0 is not within 1 to 64"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":65}"#, "shards: 65 is not within 1 to 64"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":-1}"#, "shards: -1 is not within 1 to 64"),
         ] {
             let error = serde_json::from_str::<Definition>(bad).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

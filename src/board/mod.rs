@@ -41,7 +41,7 @@ pub use calendar::{Calendar, SlotError};
 pub use change::Change;
 pub use comparison::Comparison;
 pub use defined::{Board, Generation};
-pub use definition::{Cover, Definition, DefinitionError, Layout, MAX_SLOTS, Mode, Order, Stamp};
+pub use definition::{Cover, Definition, DefinitionError, Layout, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp};
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;

@@ -17,6 +17,9 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration file {path}: {source}")]
     Unreadable { path: String, source: std::io::Error },
+    /// The store named by a flag or the environment is none.
+    #[error("--store (ROLLTOP_STORE): {0}")]
+    Store(String),
     /// The file says something that cannot be.
     #[error("{file} is not a sound configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },

@@ -34,7 +34,10 @@ pub struct Config {
     pub backup_dir: Option<PathBuf>,
     /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
+    /// Certificates to trust when Redis is reached over TLS; `None`: the well-known authorities.
+    pub redis_ca: Option<PathBuf>,
     pub redis_prefix: String,
+    pub redis_rewrite_aof: bool,
     /// The most increments waiting for Redis.
     pub queue: usize,
     pub clock: ClockMode,
@@ -72,6 +75,7 @@ impl Config {
     /// The same for a file already read; `source` names it in messages.
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
         let file::Parsed { settings, boards, rules } = file::parse(source, text)?;
+        given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
         let s = given.or(settings);
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
@@ -81,6 +85,8 @@ impl Config {
             durability: s.durability.unwrap_or(Durability::EverySecond),
             backup_dir: s.backup_dir.filter(|path| !path.as_os_str().is_empty()),
             trust_clock: s.trust_clock.unwrap_or(false),
+            redis_ca: s.redis_ca.filter(|path| !path.as_os_str().is_empty()),
+            redis_rewrite_aof: s.redis_rewrite_aof.unwrap_or(true),
             redis_prefix: s.redis_prefix.unwrap_or_else(|| "rolltop".to_owned()),
             queue: s.queue.unwrap_or(100_000),
             clock: s.clock.unwrap_or(ClockMode::System),
@@ -139,6 +145,20 @@ mod tests {
     }
 
     #[test]
+    fn a_store_is_checked_wherever_it_is_named_and_never_quoted() {
+        for text in ["redis+cluster://a,b:7", "rediss+sentinel://u:p@a/m", "rediss://:p@h:1/2"] {
+            assert_eq!(
+                load(&format!("store = \"{text}\"\nredis_ca = \"ca.pem\"")).unwrap().store,
+                StoreChoice::Redis(text.to_owned())
+            );
+        }
+        let given = Settings { store: Some("redis://u:hunter2@h:port".parse().unwrap()), ..Settings::default() };
+        let error = Config::from_text("f", "", given).unwrap_err().to_string();
+        assert!(error.contains("--store") && error.contains("the port is not a number"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    #[test]
     fn backups_and_trust_in_the_clock_are_off_unless_they_are_set() {
         let config = load("").unwrap();
         assert_eq!((config.backup_dir, config.trust_clock), (None, false));
@@ -156,7 +176,7 @@ mod tests {
             ("listen = \"127.0.0.1:2\"\nlisten2 = 3\n", 2, "listen2"),
             ("listen = 8080\n", 1, "listen"),
             ("\nlisten = \"nowhere\"\n", 2, "nowhere"),
-            ("store = \"mysql://x\"\n", 1, "mysql://x"),
+            ("store = \"mysql://u:hunter2@x\"\n", 1, "store: a store is 'embedded' or the address of a Redis"),
             ("durability = \"maybe\"\n", 1, "maybe"),
             ("clock = \"simulated=yesterday\"\n", 1, "yesterday"),
             ("log_format = \"xml\"\n", 1, "xml"),
@@ -171,6 +191,7 @@ mod tests {
             ("[boards.b]\nmetric = \"COUNT(90m, a, b)\"\nslot = \"1h\"\n", 2, "metric"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\ntimezone = \"Mars\"\n", 4, "Mars"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\ndecimals = 12\n", 4, "12"),
+            ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nshards = 65\n", 4, "1 to 64"),
             ("[boards.Upper]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\n", 1, "Upper"),
             ("[boards.b]\nslot = \"1h\"\n", 1, "metric"),
             ("boards = [\n", 1, "unclosed array"),
@@ -190,6 +211,7 @@ mod tests {
             ),
         ] {
             let error = load(text).unwrap_err();
+            assert!(!error.to_string().contains("hunter2"), "{error}");
             let ConfigError::Wrong { problems, .. } = &error else { panic!("{text}: {error}") };
             assert_eq!(problems[0].line, line, "{text}: {error}");
             assert!(error.to_string().contains(says), "{text}: {error}");

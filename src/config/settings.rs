@@ -1,5 +1,6 @@
 //! The settings: one list of them, which is at once the flags, the environment and the file.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use crate::board::{Span, Timestamp};
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
+use crate::store::redis::Address;
 
 /// What was given, on the command line, in the environment or in the file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
@@ -19,9 +21,10 @@ pub struct Settings {
     #[arg(long, env = "ROLLTOP_LISTEN", value_name = "ADDRESS:PORT")]
     #[serde(default, deserialize_with = "text")]
     pub listen: Option<SocketAddr>,
-    /// `embedded`, or a Redis or Valkey as redis://host:6379 or rediss://… [default: embedded]
+    /// `embedded`, or a Redis or Valkey: redis://host:6379, redis+sentinel://host,host/master or
+    /// redis+cluster://host,host; rediss for TLS [default: embedded]
     #[arg(long, env = "ROLLTOP_STORE", value_name = "STORE", hide_env_values = true)]
-    #[serde(default, deserialize_with = "text")]
+    #[serde(default, deserialize_with = "store")]
     pub store: Option<StoreChoice>,
     /// The embedded store's data directory [default: data]
     #[arg(long, env = "ROLLTOP_DATA_DIR", value_name = "PATH")]
@@ -36,9 +39,15 @@ pub struct Settings {
     /// Believe the system clock at the start, even if it is far ahead of the last recorded time [default: false]
     #[arg(long, env = "ROLLTOP_TRUST_CLOCK", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub trust_clock: Option<bool>,
+    /// Certificates to trust (PEM) when Redis is reached through rediss:// [default: the well-known authorities]
+    #[arg(long, env = "ROLLTOP_REDIS_CA", value_name = "PATH")]
+    pub redis_ca: Option<PathBuf>,
     /// What every key in Redis starts with [default: rolltop]
     #[arg(long, env = "ROLLTOP_REDIS_PREFIX", value_name = "TEXT")]
     pub redis_prefix: Option<String>,
+    /// Ask a Redis that keeps an append-only file to rewrite it once after each of its starts [default: true]
+    #[arg(long, env = "ROLLTOP_REDIS_REWRITE_AOF", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub redis_rewrite_aof: Option<bool>,
     /// The most increments waiting for Redis; past it a write is answered 503 [default: 100000]
     #[arg(long, env = "ROLLTOP_QUEUE", value_name = "N")]
     pub queue: Option<usize>,
@@ -72,14 +81,16 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 16] = [
+    pub const KEYS: [&str; 18] = [
         "listen",
         "store",
         "data_dir",
         "durability",
         "backup_dir",
         "trust_clock",
+        "redis_ca",
         "redis_prefix",
+        "redis_rewrite_aof",
         "queue",
         "clock",
         "max_skew",
@@ -100,7 +111,9 @@ impl Settings {
             durability: self.durability.or(other.durability),
             backup_dir: self.backup_dir.or(other.backup_dir),
             trust_clock: self.trust_clock.or(other.trust_clock),
+            redis_ca: self.redis_ca.or(other.redis_ca),
             redis_prefix: self.redis_prefix.or(other.redis_prefix),
+            redis_rewrite_aof: self.redis_rewrite_aof.or(other.redis_rewrite_aof),
             queue: self.queue.or(other.queue),
             clock: self.clock.or(other.clock),
             max_skew: self.max_skew.or(other.max_skew),
@@ -120,6 +133,13 @@ fn text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: 
     text.parse().map(Some).map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
 }
 
+/// The same for a store, of which nothing is quoted: it may hold a password.
+fn store<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StoreChoice>, D::Error> {
+    let Ok(store) = StoreChoice::from_str(&String::deserialize(deserializer)?);
+    store.check().map_err(serde::de::Error::custom)?;
+    Ok(Some(store))
+}
+
 /// Which store to use.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreChoice {
@@ -129,15 +149,23 @@ pub enum StoreChoice {
 }
 
 impl FromStr for StoreChoice {
-    type Err = String;
+    type Err = Infallible;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        if text == "embedded" {
-            Ok(StoreChoice::Embedded)
-        } else if text.starts_with("redis://") || text.starts_with("rediss://") {
-            Ok(StoreChoice::Redis(text.to_owned()))
-        } else {
-            Err("a store is 'embedded', or a URL that starts with redis:// or rediss://".to_owned())
+    /// Takes any text for an address, for a refusal here would be shown with the text; see [`check`](Self::check).
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text == "embedded" { StoreChoice::Embedded } else { StoreChoice::Redis(text.to_owned()) })
+    }
+}
+
+impl StoreChoice {
+    /// Says what is wrong with an address, without quoting it.
+    pub fn check(&self) -> Result<(), String> {
+        match self {
+            StoreChoice::Embedded => Ok(()),
+            StoreChoice::Redis(url) => match url.parse::<Address>() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(format!("a store is 'embedded' or the address of a Redis: {error}")),
+            },
         }
     }
 }

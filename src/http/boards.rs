@@ -53,6 +53,9 @@ pub(super) struct DefinedBoard {
     /// `start` or `end`: which end of its slot a sample is stamped with.
     #[schema(schema_with = super::openapi::stamp_schema)]
     stamp: Stamp,
+    /// Redis: how many parts the board is spread over; null if it is not.
+    #[schema(required = true, minimum = 1, maximum = 64)]
+    shards: Option<u32>,
     /// How many slots the window has.
     slots_in_window: u32,
     /// How many slots are kept.
@@ -78,6 +81,7 @@ impl DefinedBoard {
             min_samples: definition.min_samples,
             max_values: definition.max_values,
             stamp: definition.stamp,
+            shards: definition.shards,
             slots_in_window: board.slots(),
             slots_kept: board.kept(),
             generation: board.generation().to_string(),
@@ -152,7 +156,7 @@ pub(super) struct SlotStatus {
     responses((status = 200, description = "The board as it is now.", body = BoardStatus, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
         "generation": "5f1c2a9d04b7e386",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
@@ -253,6 +257,8 @@ pub(super) struct Audit {
     examples: Vec<AuditDifference>,
     /// How many were set right.
     repaired: u64,
+    /// Slots that should exist and do not: a part of the data is lost, and the ranking may be the last copy of it.
+    missing_slots: u64,
     /// Milliseconds it took.
     took_ms: u64,
 }
@@ -273,13 +279,14 @@ pub(super) struct AuditDifference {
 /// Audit a board
 ///
 /// Compares every subject's score with the sum of its slots, each subject atomically, in bounded steps while
-/// writes and rollovers go on. With `repair=true` differences are set right in the same step.
+/// writes and rollovers go on. With `repair=true` differences are set right in the same step; that is also how a person
+/// decides about a board that `/readyz` says is held after a restart of Redis.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
     params(("repair" = bool, Query, example = false, description = "Whether to set differences right; false if absent.")),
     responses((status = 200, description = "What it found.", body = Audit, example = json!({
         "board": "hot-posts", "subjects_checked": 1234, "differences": 0, "worst": 0, "examples": [],
-        "repaired": 0, "took_ms": 12}))),
+        "repaired": 0, "missing_slots": 0, "took_ms": 12}))),
 )]
 pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let repair = Parameters::read(&request, &["repair"])?.flag("repair")?;
@@ -297,6 +304,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
         worst: answer::score(&board, report.worst),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
+        missing_slots: report.missing_slots,
         took_ms: answer::millis(report.took),
         board: name,
     }))

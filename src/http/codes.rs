@@ -116,6 +116,9 @@ request_codes! {
     UnknownRule = "unknown_rule", UNPROCESSABLE_ENTITY, "No such rule";
     /// A metric or rule needs a field that the event does not have; `field` names it.
     MissingField = "missing_field", UNPROCESSABLE_ENTITY, "A field of the event is missing";
+    /// The board's definition cannot be read by this version: a newer version wrote it, or it is damaged. Nothing was
+    /// done; `board` names it, and the detail says what to do. Other boards are not affected.
+    BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board's definition cannot be read";
     /// Something went wrong that no request should be able to cause; `error_id` finds it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong here";
     /// Too much is waiting for the store already. Nothing was counted; try again after `retry_after` seconds.

@@ -2,10 +2,10 @@
 
 use super::body::Object;
 use super::problem::Problem;
-use crate::board::{Decimals, Definition, Metric, Mode, SyntaxError};
+use crate::board::{Decimals, Definition, MAX_SHARDS, Metric, Mode, SyntaxError};
 
 /// The keys of a definition.
-const KEYS: [&str; 12] = [
+const KEYS: [&str; 13] = [
     "metric",
     "slot",
     "decimals",
@@ -18,6 +18,7 @@ const KEYS: [&str; 12] = [
     "min_samples",
     "max_values",
     "stamp",
+    "shards",
 ];
 
 /// Reads a definition key by key, so that an error names its key. `null` is as good as leaving a key out.
@@ -50,6 +51,7 @@ pub(super) fn read(body: &[u8]) -> Result<Definition, Problem> {
     definition.min_samples = whole(&object, "min_samples", 1, u32::MAX)?.unwrap_or(1);
     definition.max_values = whole(&object, "max_values", 1, u32::MAX)?;
     definition.stamp = object.optional("stamp")?.unwrap_or_default();
+    definition.shards = whole(&object, "shards", 1, MAX_SHARDS)?;
     Ok(definition)
 }
 

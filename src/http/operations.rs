@@ -11,6 +11,16 @@ use super::codes::Code;
 use super::problem::Problem;
 use super::{HttpState, answer, meters};
 
+/// How the instance is.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Ready {
+    #[serde(flatten)]
+    health: Health,
+    /// What a person has to look at, although requests are answered: boards that cannot be read, or that wait for a
+    /// decision.
+    warnings: Vec<String>,
+}
+
 /// A word on how it is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
@@ -45,22 +55,26 @@ pub(super) async fn health(state: Data<HttpState>) -> HttpResponse {
 ///
 /// 200 if the store can be reached and written to and no board's rollover is overdue by a minute; else 503 with
 /// the `reasons`. The embedded store cannot be written to while its disk is short of space, refuses writes, or has not
-/// confirmed any for 5 s, and while its clock is doubted after a start. For readiness probes and load balancers.
+/// confirmed any for 5 s, and while its clock is doubted after a start. A Redis cannot while it may evict keys, and
+/// after it was emptied until the boards of the configuration are defined again. `warnings` names single boards that a
+/// person has to look at: the other boards are served, so they do not make the instance unready. For readiness probes
+/// and load balancers.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
-    responses((status = 200, description = "It is.", body = Health,
-        example = json!({"status": "ready", "store": "embedded", "version": "0.1.0"}))),
+    responses((status = 200, description = "It is.", body = Ready,
+        example = json!({"status": "ready", "store": "embedded", "version": "0.1.0", "warnings": []}))),
 )]
 pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let readiness = state.service.readiness().await;
     if readiness.is_ready() {
-        return Ok(answer::json(&Health::new(&state, "ready")));
+        return Ok(answer::json(&Ready { health: Health::new(&state, "ready"), warnings: readiness.warnings }));
     }
     let store = readiness.store.err().map(|error| error.to_string());
     let overdue = readiness.overdue.iter().map(|board| format!("the rollover of board '{board}' is overdue"));
     let reasons: Vec<String> = store.into_iter().chain(overdue).collect();
     let detail = reasons.join("; ");
-    Err(Problem::new(Code::NotReady, detail).with("reasons", reasons).retry_after(Duration::from_secs(1)))
+    let problem = Problem::new(Code::NotReady, detail).with("reasons", reasons).with("warnings", readiness.warnings);
+    Err(problem.retry_after(Duration::from_secs(1)))
 }
 
 /// Get metrics

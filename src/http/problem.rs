@@ -209,6 +209,8 @@ impl From<StoreError> for Problem {
             StoreError::ClockDoubted { .. } => Problem::new(Code::ClockDoubted, detail),
             StoreError::Unsupported { .. } => Problem::new(Code::Unsupported, detail),
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
+            StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
+            StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),
             StoreError::ClockModeMismatch { .. }
             | StoreError::Corrupt { .. }
             | StoreError::Setup { .. }

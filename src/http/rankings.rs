@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
 use super::answer::WindowBounds;
@@ -16,7 +17,7 @@ use super::problem::Problem;
 use super::{HttpState, address, answer, body};
 use crate::board::{Board, BoardName, Order, Shown, Subject, Timestamp};
 use crate::service::About;
-use crate::store::{Lookup, Page};
+use crate::store::{Lines, Lookup, Ranked};
 
 /// The most lines of a page, and the most subjects of a look-up.
 const MOST_LINES: u64 = 1_000;
@@ -41,8 +42,8 @@ pub(super) struct Ranking {
     /// How many subjects are ranked in all.
     pub(super) total: u64,
     /// The lines, best first.
-    #[schema(max_items = 1000)]
-    pub(super) items: Vec<Line>,
+    #[schema(value_type = Vec<Line>, max_items = 1000)]
+    pub(super) items: WrittenLines,
     /// Where the next page is; null on the last one.
     #[schema(required = true)]
     pub(super) next: Option<String>,
@@ -60,14 +61,38 @@ pub(super) struct Line {
     pub(super) score: Option<Shown>,
 }
 
-/// A page as it is answered.
-pub(super) fn lines(board: &Arc<Board>, page: Page) -> Vec<Line> {
-    let line = |item: crate::store::Ranked| Line {
-        rank: item.rank,
-        subject: item.subject,
-        score: answer::score(board, item.score),
-    };
-    page.items.into_iter().map(line).collect()
+/// The lines of a page, which many answers may share: they are written as JSON once for all of them.
+#[derive(Debug)]
+pub(super) struct WrittenLines {
+    board: Arc<Board>,
+    lines: Lines,
+}
+
+impl WrittenLines {
+    pub(super) fn new(board: &Arc<Board>, lines: Lines) -> Self {
+        Self { board: board.clone(), lines }
+    }
+
+    fn lines(&self, ranked: &[Ranked]) -> Vec<Line> {
+        let line = |item: &Ranked| Line {
+            rank: item.rank,
+            subject: item.subject.clone(),
+            score: answer::score(&self.board, item.score),
+        };
+        ranked.iter().map(line).collect()
+    }
+}
+
+impl Serialize for WrittenLines {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Lines belong to one generation of a board, so whoever shares them writes them with the same decimals.
+        if self.lines.is_shared()
+            && let Some(Some(text)) = self.lines.made(|ranked| to_raw_value(&self.lines(ranked)).ok())
+        {
+            return text.serialize(serializer);
+        }
+        self.lines(&self.lines).serialize(serializer)
+    }
 }
 
 /// Get a page of the top
@@ -104,7 +129,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
         as_of: page.frame.as_of,
         retiring: page.frame.retiring,
         total: page.total,
-        items: lines(&board, page),
+        items: WrittenLines::new(&board, page.items),
         next,
         board: name,
     }))

@@ -9,7 +9,7 @@ use super::answer::WindowBounds;
 use super::openapi::{board_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::rankings::{self, Line};
+use super::rankings::{Line, WrittenLines};
 use super::{HttpState, address, answer};
 use crate::board::{Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Subject, Tally, Timestamp, Value, Window};
 use crate::service::About;
@@ -173,8 +173,8 @@ pub(super) struct Neighbors {
     /// How many subjects are ranked in all.
     total: u64,
     /// The lines around it, itself among them; none if it is not ranked.
-    #[schema(max_items = 201)]
-    items: Vec<Line>,
+    #[schema(value_type = Vec<Line>, max_items = 201)]
+    items: WrittenLines,
 }
 
 /// Get a subject's neighbours
@@ -201,7 +201,7 @@ pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> R
         as_of: page.frame.as_of,
         retiring: page.frame.retiring,
         total: page.total,
-        items: rankings::lines(&board, page),
+        items: WrittenLines::new(&board, page.items),
         board: name,
         subject,
     }))

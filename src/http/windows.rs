@@ -70,7 +70,7 @@ pub(super) struct WindowValue {
 impl WindowValue {
     /// The answer to a question that was put so.
     pub(super) fn of(feature: &Feature, over: Over, as_of: Option<Timestamp>) -> Self {
-        let Feature { board, subject, reading, edge, value } = feature;
+        let Feature { board, subject, reading, edge, value, .. } = feature;
         let shown = |value: Value| value.shown(board.decimals());
         let value = value.map(shown);
         let measured = feature.measured();

@@ -24,6 +24,8 @@ pub struct AuditReport {
     pub examples: Vec<Difference>,
     /// How many were set right.
     pub repaired: u64,
+    /// Slots that should exist and do not: a part of the data is lost.
+    pub missing_slots: u64,
     /// Wall time.
     pub took: Duration,
 }
@@ -32,7 +34,7 @@ pub struct AuditReport {
 pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
     let started = Instant::now();
     let mut cursor = AuditCursor::default();
-    let (mut checked, mut differences, mut worst, mut repaired) = (0, 0, Value::ZERO, 0);
+    let (mut checked, mut differences, mut worst, mut repaired, mut missing_slots) = (0, 0, Value::ZERO, 0, 0);
     let mut examples = Vec::new();
     loop {
         let step_started = Instant::now();
@@ -40,6 +42,7 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
         checked += step.checked;
         differences += step.differences.len() as u64;
         repaired += step.repaired;
+        missing_slots += step.missing_slots;
         for difference in step.differences {
             worst = worst.max(distance(&difference));
             if examples.len() < EXAMPLES {
@@ -56,6 +59,7 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
                     worst,
                     examples,
                     repaired,
+                    missing_slots,
                     took: started.elapsed(),
                 });
             }
@@ -67,7 +71,9 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
 /// How far a score is from what its slots say.
 fn distance(difference: &Difference) -> Value {
     match (difference.score.unwrap_or(Value::ZERO), difference.slots.unwrap_or(Value::ZERO)) {
-        (Value::Exact(score), Value::Exact(slots)) => Value::Exact(Amount((score.0 - slots.0).abs())),
+        (Value::Exact(score), Value::Exact(slots)) => {
+            Value::Exact(Amount(score.0.saturating_sub(slots.0).saturating_abs()))
+        }
         (score, slots) => Value::Real((score.as_f64() - slots.as_f64()).abs()),
     }
 }

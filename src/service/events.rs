@@ -13,7 +13,7 @@ use futures_util::future::join;
 
 use super::catalog::Catalog;
 use super::registry::Listed;
-use super::{Result, Service};
+use super::{Result, Service, ServiceError};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
@@ -109,13 +109,15 @@ impl Service {
         return_scores: bool,
         mut each: impl FnMut(usize, EventOutcome),
     ) -> Result<()> {
-        let mut settled = 0;
+        let (mut settled, mut is_counted) = (0, false);
         while settled < events.len() {
             let rest = &events[settled..];
-            let listed = self.registry.listed().await?;
+            let listed = self.registry.listed().await.map_err(|error| unless_counted(error.into(), is_counted))?;
             let mut fan = Fan::new(return_scores);
             let end = rest.iter().position(|event| !fan.gather(&listed.catalog, event)).unwrap_or(rest.len());
-            self.send(&mut fan, &rest[..end], listed).await?;
+            let sent = self.send(&mut fan, &rest[..end], listed).await;
+            is_counted |= fan.is_counted;
+            sent.map_err(|error| unless_counted(error, is_counted))?;
             for outcome in fan.outcomes() {
                 each(settled, outcome);
                 settled += 1;
@@ -171,6 +173,8 @@ struct Fan {
     /// Where in [`boards`](Self::boards) each is.
     places: HashMap<Generation, usize, rapidhash::fast::RandomState>,
     increments: usize,
+    /// Whether some board has counted some event.
+    is_counted: bool,
 }
 
 #[derive(Default)]
@@ -196,7 +200,14 @@ struct Gathered {
 
 impl Fan {
     fn new(return_scores: bool) -> Self {
-        Self { return_scores, events: Vec::new(), boards: Vec::new(), places: HashMap::default(), increments: 0 }
+        Self {
+            return_scores,
+            events: Vec::new(),
+            boards: Vec::new(),
+            places: HashMap::default(),
+            increments: 0,
+            is_counted: false,
+        }
     }
 
     /// Spreads the next event; `false`, and nothing done, if the portion is full. One event always fits.
@@ -274,6 +285,7 @@ impl Fan {
         for (gathered, answer) in self.boards.drain(..).zip(answers) {
             match answer {
                 Ok(added) => {
+                    self.is_counted |= added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Counted { .. }));
                     for ((event, on), outcome) in gathered.origins.into_iter().zip(added.outcomes) {
                         self.events[event].on[on].taken = Some(outcome.into());
                     }
@@ -297,6 +309,20 @@ impl Fan {
             boards.sort_by(|a, b| a.board.name().cmp(b.board.name()));
             EventOutcome { is_known, boards }
         })
+    }
+}
+
+/// The error of a call of which some board has counted something: not one that says that nothing was done.
+fn unless_counted(error: ServiceError, is_counted: bool) -> ServiceError {
+    match error {
+        ServiceError::Store(StoreError::Unreachable { at, .. }) if is_counted => StoreError::TimedOut { at }.into(),
+        ServiceError::Store(
+            error @ (StoreError::Overloaded { .. } | StoreError::ReadOnly { .. } | StoreError::ClockDoubted { .. }),
+        ) if is_counted => {
+            tracing::warn!(%error, "some boards have counted events that others have not");
+            StoreError::TimedOut { at: "its address".to_owned() }.into()
+        }
+        error => error,
     }
 }
 

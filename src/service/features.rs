@@ -1,7 +1,8 @@
 //! Features: what one subject has over a window, many questions at once, each answered for itself.
 //!
-//! All questions of one call go to the store together, in one round trip where the store allows. Where a board turns
-//! out to be defined anew meanwhile, the questions about it are asked once more, of the new one.
+//! All questions of one call go to the store together, in one round trip where the store allows; those that read a lot
+//! go in portions, one after the other, so that what a request takes in memory is bounded. Where a board turns out
+//! to be defined anew meanwhile, the questions about it are asked once more, of the new one.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +17,11 @@ use crate::store::{Ask, Reach, Reading, StoreError};
 /// How old the list may be by which one of several boards is chosen that all serve a metric. Where none serves it, the
 /// store is always asked.
 const MOST_AGE: Duration = Duration::from_secs(1);
+
+/// The most slots that one call of the store is asked to read: what they hold is in memory at the same time. A sketch,
+/// of up to 2 KB, counts as many.
+const PORTION: u64 = 32_768;
+const SKETCH: u64 = 32;
 
 /// A question about one subject.
 #[derive(Clone, Debug)]
@@ -55,7 +61,9 @@ pub struct Feature {
     /// The board that answered.
     pub board: Arc<Board>,
     pub subject: Subject,
+    /// Without its tallies: [`value`](Self::value) and [`measured`](Self::measured) are what they say.
     pub reading: Reading,
+    measured: Option<(Amount, i64)>,
     /// How the oldest slot counted.
     pub edge: Edge,
     /// What the slots say together; `None` where the metric says nothing of a subject without data.
@@ -71,14 +79,19 @@ impl Feature {
 
     /// AVG: what was measured, added up, and how often.
     pub fn measured(&self) -> Option<(Amount, i64)> {
-        (self.board.kind() == Kind::Mean).then(|| {
-            let tallies = self.reading.tallies.iter();
-            tallies.fold((Amount(0), 0), |(sum, count), (_, tally)| match tally {
-                Tally::Mean { sum: more, count: times } => (Amount(sum.0 + more.0), count + times),
-                _ => (sum, count),
-            })
-        })
+        self.measured
     }
+}
+
+/// What all measurements of a mean come to.
+fn measured(board: &Board, reading: &Reading) -> Option<(Amount, i64)> {
+    (board.kind() == Kind::Mean).then(|| {
+        let tallies = reading.tallies.iter();
+        tallies.fold((Amount(0), 0), |(sum, count), (_, tally)| match tally {
+            Tally::Mean { sum: more, count: times } => (Amount(sum.0 + more.0), count + times),
+            _ => (sum, count),
+        })
+    })
 }
 
 /// A question that fits its board, and what to ask of the store for it.
@@ -95,8 +108,8 @@ impl Service {
         answers.pop().unwrap_or_else(|| Err(unanswered().into()))
     }
 
-    /// Answers each question, in the order given; one that cannot be answered does not hold up the others. One store
-    /// call for all, O(slots) a question.
+    /// Answers each question, in the order given; one that cannot be answered does not hold up the others. A store call
+    /// for every [`PORTION`] slots, O(slots) a question.
     pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
         let mut plans = Vec::with_capacity(questions.len());
         let mut is_newest = false;
@@ -168,8 +181,23 @@ impl Service {
         }
     }
 
-    /// Asks the store all that could be planned.
+    /// Asks the store all that could be planned, in portions: what the slots of a portion hold is dropped once its
+    /// answers are made.
     async fn ask(&self, plans: Vec<Result<Planned>>) -> Vec<Result<Feature>> {
+        let mut answers = Vec::with_capacity(plans.len());
+        let mut plans = plans.into_iter().peekable();
+        while plans.peek().is_some() {
+            let (mut portion, mut slots) = (Vec::new(), 0);
+            while let Some(plan) = plans.next_if(|plan| slots == 0 || slots + cells(plan) <= PORTION) {
+                slots += cells(&plan);
+                portion.push(plan);
+            }
+            answers.extend(self.ask_portion(portion).await);
+        }
+        answers
+    }
+
+    async fn ask_portion(&self, plans: Vec<Result<Planned>>) -> Vec<Result<Feature>> {
         let asks: Vec<Ask> = plans.iter().flatten().map(|planned| planned.ask.clone()).collect();
         let mut readings = if asks.is_empty() { Vec::new() } else { self.store.read(asks).await }.into_iter();
         let answer = |plan: Result<Planned>| {
@@ -184,6 +212,16 @@ impl Service {
         };
         plans.into_iter().map(answer).collect()
     }
+}
+
+/// How many slots a question reads, by their size; of one that is refused none.
+fn cells(plan: &Result<Planned>) -> u64 {
+    let Ok(Planned { ask: Ask { board, reach, .. }, .. }) = plan else { return 0 };
+    let slots = match reach {
+        Reach::Slots(slots) => (*slots).min(board.slots()),
+        Reach::From(_) => board.slots(),
+    };
+    u64::from(slots) * if board.kind() == Kind::Sketch { SKETCH } else { 1 }
 }
 
 fn unanswered() -> StoreError {
@@ -266,7 +304,7 @@ fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
 }
 
 /// What the reading says.
-fn finish(planned: Planned, reading: Reading) -> Result<Feature> {
+fn finish(planned: Planned, mut reading: Reading) -> Result<Feature> {
     let Planned { ask: Ask { board, subject, as_of, .. }, over, edge } = planned;
     let frame = reading.frame;
     if let Over::From(from) = over
@@ -286,5 +324,7 @@ fn finish(planned: Planned, reading: Reading) -> Result<Feature> {
             weighted_value(board.kind(), &reading.tallies, oldest, share, board.min_samples())
         }
     };
-    Ok(Feature { board, subject, reading, edge, value })
+    let measured = measured(&board, &reading);
+    reading.tallies = Vec::new();
+    Ok(Feature { board, subject, reading, measured, edge, value })
 }

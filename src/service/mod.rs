@@ -13,6 +13,7 @@
 
 mod audit;
 mod catalog;
+mod configured;
 mod error;
 mod evaluate;
 mod events;
@@ -38,12 +39,13 @@ pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
 
+use futures_util::future::join_all;
 use metrics::{describe_gauge, gauge};
 
 use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
 use crate::store::{
     self, Added, BackedUp, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError,
-    Values,
+    Unreadable, Values,
 };
 use registry::Registry;
 use rollover::Rollover;
@@ -53,6 +55,9 @@ pub const WRITES_REFUSED: &str = "rolltop_writes_refused";
 
 /// How long the store may take to say how it is, before it counts as not answering.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Between two steps of what belongs to no board: longer than the store works on one.
+const BETWEEN_TIDY_STEPS: Duration = Duration::from_millis(5);
 
 /// What a call of the service answers.
 pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
@@ -72,6 +77,9 @@ pub struct Readiness {
     pub store: store::Result<()>,
     /// Boards whose rollover has been due for a minute without progress.
     pub overdue: Vec<BoardName>,
+    /// What a person has to look at although requests are answered: single boards that cannot be read, or that wait for
+    /// somebody to decide. The other boards need the instance, so these do not make it unready.
+    pub warnings: Vec<String>,
 }
 
 impl Readiness {
@@ -273,11 +281,43 @@ impl Service {
         Ok(self.store.set_clock(to).await?)
     }
 
-    /// Whether this instance should be sent requests. One store call; updates the gauge [`WRITES_REFUSED`].
+    /// Defines the boards of the configuration, and again whenever the store is found emptied. One that is stored in a
+    /// form that this version cannot read is left as it is, for the others need not wait for it; the rest of what may go
+    /// wrong is the answer.
+    pub async fn define_configured(&self, boards: &[(BoardName, Definition)]) -> Result<()> {
+        self.registry.configured.set(boards.to_vec());
+        for (name, definition) in boards {
+            match self.define(name, definition).await {
+                Err(ServiceError::Store(error @ StoreError::Unreadable { .. })) => {
+                    tracing::error!(%error, "a board of the configuration is not served");
+                }
+                defined => drop(defined?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this instance should be sent requests. One store call; updates the gauge [`WRITES_REFUSED`]. A store that
+    /// was emptied gets its configured boards again, and is not ready before it has them.
     pub async fn readiness(&self) -> Readiness {
-        let store = self.store.check().await;
+        let store = self.registry.configured.check().await;
         gauge!(WRITES_REFUSED).set(if store.is_ok() { 0.0 } else { 1.0 });
-        Readiness { store, overdue: self.rollover.overdue() }
+        let unreadable = self.registry.unreadable().into_iter().map(|board| {
+            let Unreadable { name, reason, .. } = board;
+            StoreError::Unreadable { name, reason }.to_string()
+        });
+        let warnings = unreadable.chain(self.store.warnings()).collect();
+        Readiness { store, overdue: self.rollover.overdue(), warnings }
+    }
+
+    /// Looks after the store: see [`Store::tend`]. For the scheduler, which calls it about once a second.
+    async fn tend(&self) -> store::Result<()> {
+        self.store.tend().await
+    }
+
+    /// Defines the configured boards again if the store was emptied. For the scheduler, too.
+    async fn look_for_loss(&self) -> store::Result<()> {
+        self.registry.configured.check().await
     }
 
     /// Updates the gauges that say how the store is. Waits for the store for [`LOOK`] at most.
@@ -297,6 +337,22 @@ impl Service {
     /// Makes everything durable; call once, when nothing else is under way.
     pub async fn close(&self) -> Result<()> {
         Ok(self.store.close().await?)
+    }
+
+    /// Rolls over every board that is due, and does what else is due in the store: what the [`Scheduler`] does at each
+    /// tick, for those who keep time themselves. Returns when all of it is done.
+    pub async fn roll_over_due(&self) -> Result<()> {
+        let due = self.claim_due_boards(true).await?;
+        join_all(due.iter().map(|board| self.scheduled_rollover(board))).await;
+        self.tidy().await
+    }
+
+    /// Does what belongs to no board and is due in the store, step by step.
+    async fn tidy(&self) -> Result<()> {
+        while !self.store.tidy_step().await? {
+            tokio::time::sleep(BETWEEN_TIDY_STEPS).await;
+        }
+        Ok(())
     }
 
     /// Boards that are due, for the scheduler, which then calls [`scheduled_rollover`](Self::scheduled_rollover)

@@ -11,15 +11,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use metrics::{describe_gauge, gauge};
 use parking_lot::RwLock;
 
 use super::catalog::Catalog;
+use super::configured::Configured;
 use crate::board::{Board, BoardName};
-use crate::store::{self, Store};
+use crate::store::{self, Listing, Store, Unreadable};
+
+/// How many boards this version cannot read, as of the last list.
+pub const UNREADABLE: &str = "rolltop_unreadable_boards";
 
 /// Boards by name, filled from the store as they are asked for.
 pub(super) struct Registry {
     store: Arc<dyn Store>,
+    pub(super) configured: Configured,
     /// Read on every request, written when a board comes or goes; never held across an await.
     known: RwLock<Known>,
     /// Held by whoever reads the list, so that not all do who find it too old.
@@ -36,6 +42,8 @@ struct Known {
     list: Option<List>,
     /// Grows with everything learned from the store.
     lessons: u64,
+    /// What the last list said of boards that cannot be read.
+    unreadable: Vec<Unreadable>,
 }
 
 /// A list of all boards, as the store had it.
@@ -65,7 +73,14 @@ struct Entry {
 
 impl Registry {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, known: RwLock::default(), listing: tokio::sync::Mutex::default() }
+        describe_gauge!(UNREADABLE, "Boards whose definition this version cannot read, as of the last list");
+        let configured = Configured::new(store.clone());
+        Self { store, configured, known: RwLock::default(), listing: tokio::sync::Mutex::default() }
+    }
+
+    /// The boards of the last list that cannot be read. No store call.
+    pub(super) fn unreadable(&self) -> Vec<Unreadable> {
+        self.known.read().unreadable.clone()
     }
 
     /// The board, from the cache if it is there. A store call only for a name not known here.
@@ -79,7 +94,10 @@ impl Registry {
 
     /// The board as the store has it now. One store call.
     pub(super) async fn refresh(&self, name: &BoardName) -> store::Result<Option<Arc<Board>>> {
-        let found = self.store.board(name).await?;
+        let mut found = self.store.board(name).await?;
+        if found.is_none() && self.configured.contains(name) && self.configured.restore().await? {
+            found = self.store.board(name).await?;
+        }
         match &found {
             Some(board) => self.put(board.clone()),
             None => self.forget(name),
@@ -172,14 +190,21 @@ impl Registry {
 
     /// Reads the list: the version first, so that whatever comes meanwhile makes it an old one.
     async fn read_list(&self) -> store::Result<(Vec<Arc<Board>>, Listed)> {
-        let (begun, lessons) = (Instant::now(), self.known.read().lessons);
-        let version = self.store.boards_version().await?;
-        let boards = self.store.boards().await?;
+        let (mut begun, mut lessons) = (Instant::now(), self.known.read().lessons);
+        let mut version = self.store.boards_version().await?;
+        let mut listing = self.store.boards().await?;
+        if listing.boards.is_empty() && !self.configured.is_empty() && self.configured.restore().await? {
+            (begun, lessons) = (Instant::now(), self.known.read().lessons);
+            version = self.store.boards_version().await?;
+            listing = self.store.boards().await?;
+        }
+        let Listing { boards, unreadable } = listing;
         let mut known = self.known.write();
         let catalog = match known.learn(&boards, lessons, List { version, begun, confirmed: begun }) {
             true => known.catalog(),
             false => Arc::new(Catalog::new(boards.iter().cloned())),
         };
+        known.note_unreadable(unreadable);
         drop(known);
         Ok((boards, Listed { catalog, version }))
     }
@@ -211,6 +236,24 @@ impl Known {
             self.list = Some(list);
         }
         agrees
+    }
+
+    /// Notes which boards cannot be read, and logs each when it is met first.
+    fn note_unreadable(&mut self, unreadable: Vec<Unreadable>) {
+        for board in &unreadable {
+            let is_known = self
+                .unreadable
+                .iter()
+                .any(|known| (&known.name, &known.generation) == (&board.name, &board.generation));
+            if !is_known {
+                tracing::error!(
+                    board = %board.name, generation = %board.generation, reason = %board.reason,
+                    "the definition of a board cannot be read; the other boards are served"
+                );
+            }
+        }
+        gauge!(UNREADABLE).set(unreadable.len() as f64);
+        self.unreadable = unreadable;
     }
 
     /// Notes a board that the store has just told of by itself. Where that is another than the one listed, the answer

@@ -4,9 +4,12 @@
 //! the scheduler, a manual call and other instances may all roll over the same board at once.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as Turn;
@@ -16,6 +19,20 @@ use crate::store::{self, RetireStep, Store, StoreError};
 
 /// How long to stand aside when another instance has just stepped the board.
 const STAND_ASIDE: Duration = Duration::from_millis(5);
+
+/// How many steps of one board may be under way at once, where the store is far away.
+const MOST_UNDER_WAY: usize = 8;
+
+/// A step that took the store less says nothing about the next one.
+const WORTH_A_PAUSE: Duration = Duration::from_micros(200);
+
+/// A timer waits no less than this: shorter pauses add up until they are as long.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+
+/// Each board is looked at after so many milliseconds of the store's clock and up to twice as many, whether or not a
+/// slot has ended: ids and what single subjects hold expire in between. The spread keeps many boards from coming due at
+/// once.
+const BETWEEN_VISITS: u64 = 30_000;
 
 /// A board whose rollover has made no progress for so long is overdue.
 const OVERDUE_AFTER: Duration = Duration::from_secs(60);
@@ -49,16 +66,42 @@ struct Progress {
     due_at: Option<Timestamp>,
     /// Since when it has been due without a step that succeeded.
     stalled_since: Option<Instant>,
+    /// The clock's reading at the last scheduled rollover.
+    visited_at: Option<Timestamp>,
     /// A scheduled rollover is under way.
     running: bool,
+}
+
+/// A step, and how long it took with the way to the store and back.
+struct Step {
+    step: RetireStep,
+    took: Duration,
+}
+
+/// How many steps must be under way for one to begin whenever the pause of the one before is over.
+fn most_under_way(worked: Duration, took: Duration) -> usize {
+    if worked < WORTH_A_PAUSE {
+        return 1;
+    }
+    let turns = took.as_micros().div_ceil(2 * worked.as_micros());
+    usize::try_from(turns).unwrap_or(MOST_UNDER_WAY).clamp(1, MOST_UNDER_WAY)
+}
+
+/// How long a board may go without a visit, in milliseconds of the store's clock. Of each board always the same.
+fn visit_after(name: &BoardName) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.as_str().hash(&mut hasher);
+    BETWEEN_VISITS + hasher.finish() % BETWEEN_VISITS
 }
 
 /// Drives the steps of all boards.
 pub(super) struct Rollover {
     store: Arc<dyn Store>,
-    /// Held for one step and as long a pause: at most one step in flight per instance and half of the store's
-    /// time at the most. Tokio's mutex is fair, which is what gives the boards their turns.
+    /// Held by the step that begins next. Tokio's mutex is fair, which is what gives the boards their turns.
     turn: Turn<()>,
+    /// When the next step may begin: after each step and a pause as long as the store worked on it, so that it spends
+    /// half of its time on retiring at the most, however many steps are under way.
+    free_at: Mutex<Instant>,
     /// Never held across an await.
     progress: Mutex<HashMap<BoardName, Progress>>,
 }
@@ -72,20 +115,32 @@ impl Rollover {
             "Subtractions made by this instance, one for each subject and slot, by board"
         );
         describe_gauge!(LAG, "How long ago the head's slot ended without this instance having rolled over, by board");
-        Self { store, turn: Turn::new(()), progress: Mutex::default() }
+        Self { store, turn: Turn::new(()), free_at: Mutex::new(Instant::now()), progress: Mutex::default() }
     }
 
-    /// Rolls a board over; returns when nothing below its floor remains.
+    /// Rolls a board over; returns when nothing below its floor remains, and nothing else that it does not need.
+    ///
+    /// Where the way to the store takes longer than a step, several are under way at once: the store does them one after
+    /// the other, each goes on where the one before it ended.
     pub(super) async fn run(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let started = Instant::now();
         let (mut advanced, mut retired, mut touched, mut removed) = (0, 0, 0, 0);
+        let mut under_way = FuturesUnordered::new();
+        let (mut expected, mut most, mut is_done) = (Duration::ZERO, 1, false);
         loop {
-            let step = self.step(board).await?;
+            while !is_done && under_way.len() < most {
+                under_way.push(self.step(board, expected));
+            }
+            // There is always one: the last that lands after it is done returns below.
+            let Some(step) = under_way.next().await else { return Err(StoreError::BoardChanged) };
+            let Step { step, took } = step?;
             advanced += step.slots_advanced;
             retired += step.slots_retired;
             touched += step.subjects_touched;
             removed += step.subjects_removed;
-            if step.done {
+            is_done |= step.done;
+            (expected, most) = (step.worked, most_under_way(step.worked, took));
+            if is_done && under_way.is_empty() {
                 return Ok(RolloverReport {
                     frame: step.frame,
                     slots_advanced: advanced,
@@ -95,20 +150,38 @@ impl Rollover {
                     took: started.elapsed(),
                 });
             }
+            if step.skipped {
+                tokio::time::sleep(STAND_ASIDE).await;
+            }
         }
     }
 
-    async fn step(&self, board: &Arc<Board>) -> store::Result<RetireStep> {
-        let _turn = self.turn.lock().await;
-        let started = Instant::now();
+    /// Waits for its turn and takes one step, which is expected to take the store so long.
+    async fn step(&self, board: &Arc<Board>, expected: Duration) -> store::Result<Step> {
+        let started = {
+            let _turn = self.turn.lock().await;
+            loop {
+                let now = Instant::now();
+                let pause = self.free_at.lock().saturating_duration_since(now);
+                if pause < SHORTEST_PAUSE {
+                    break;
+                }
+                tokio::time::sleep(pause).await;
+            }
+            let now = Instant::now();
+            let mut free_at = self.free_at.lock();
+            *free_at = (*free_at).max(now) + 2 * expected;
+            now
+        };
         let step = self.store.retire_step(board).await?;
-        self.record(board, &step);
-        if step.skipped {
-            tokio::time::sleep(STAND_ASIDE).await;
-        } else if !step.done {
-            tokio::time::sleep(started.elapsed()).await;
+        let took = started.elapsed();
+        {
+            let mut free_at = self.free_at.lock();
+            let more = *free_at + 2 * step.worked.saturating_sub(expected);
+            *free_at = more.checked_sub(2 * expected.saturating_sub(step.worked)).unwrap_or(more);
         }
-        Ok(step)
+        self.record(board, &step);
+        Ok(Step { step, took })
     }
 
     fn record(&self, board: &Arc<Board>, step: &RetireStep) {
@@ -148,11 +221,16 @@ impl Rollover {
             let entry = progress.entry(board.name().clone()).or_default();
             let lag = entry.due_at.map_or(0, |at| now.millis() - at.millis()).max(0);
             gauge!(LAG, "board" => board.name().as_str().to_owned()).set(lag as f64 / 1_000.0);
-            let is_due = entry.stalled_since.is_some() || entry.due_at.is_none_or(|at| at <= now);
+            // Also when the clock is before the last visit: it was wrong then.
+            let away = |at: Timestamp| now.millis().abs_diff(at.millis()) >= visit_after(board.name());
+            let is_due = entry.stalled_since.is_some()
+                || entry.due_at.is_none_or(|at| at <= now)
+                || entry.visited_at.is_none_or(away);
             if is_due {
                 entry.stalled_since.get_or_insert_with(Instant::now);
                 if !entry.running {
                     entry.running = true;
+                    entry.visited_at = Some(now);
                     due.push(board);
                 }
             }
@@ -176,5 +254,29 @@ impl Rollover {
         let progress = self.progress.lock();
         let stalled = |p: &Progress| p.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER);
         progress.iter().filter(|(_, p)| stalled(p)).map(|(name, _)| name.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_further_away_the_store_is_the_more_steps_are_under_way() {
+        let us = Duration::from_micros;
+        assert_eq!(most_under_way(us(2_000), us(2_100)), 1);
+        assert_eq!(most_under_way(us(2_000), us(4_000)), 1);
+        assert_eq!(most_under_way(us(2_000), us(6_000)), 2);
+        assert_eq!(most_under_way(us(2_000), us(22_000)), 6);
+        assert_eq!(most_under_way(us(2_000), us(900_000)), MOST_UNDER_WAY);
+        assert_eq!(most_under_way(us(50), us(20_000)), 1, "little work is not worth it");
+        assert_eq!(most_under_way(us(0), us(20_000)), 1);
+    }
+
+    #[test]
+    fn visits_are_spread_and_never_more_than_a_minute_apart() {
+        let after: HashSet<u64> = (0..100).map(|i| visit_after(&BoardName::parse(&format!("b{i}")).unwrap())).collect();
+        assert!(after.len() > 90);
+        assert!(after.iter().all(|millis| (BETWEEN_VISITS..2 * BETWEEN_VISITS).contains(millis)));
     }
 }

@@ -52,6 +52,14 @@ pub enum StoreError {
     /// A backup was not made; the store goes on as before.
     #[error("the backup was not made: {detail}")]
     BackupFailed { detail: String },
+    /// The definition of this one board cannot be read; nothing of this call was done.
+    #[error(
+        "the definition of board '{name}' cannot be read: {reason}; if a newer version of the service wrote it, upgrade this instance; if it is damaged, restore the definition in the store or remove the board's keys"
+    )]
+    Unreadable { name: String, reason: String },
+    /// The store was emptied behind the service's back.
+    #[error("the store at {at} was emptied: the boards of the configuration are being defined again")]
+    Emptied { at: String },
     /// What the store holds is not what this version wrote.
     #[error("the store's data is damaged: {detail}")]
     Corrupt { detail: String },
@@ -73,6 +81,7 @@ impl StoreError {
                 | StoreError::TimedOut { .. }
                 | StoreError::ReadOnly { .. }
                 | StoreError::ClockDoubted { .. }
+                | StoreError::Emptied { .. }
         )
     }
 

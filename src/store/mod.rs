@@ -44,16 +44,19 @@
 mod batch;
 pub mod embedded;
 mod error;
+mod lines;
 mod receive;
 pub mod redis;
 mod trust;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
+pub use lines::Lines;
 pub use trust::ClockTrust;
 
 use crate::board::{Board, BoardName, Counted, Definition, Frame, Subject, Tally, Timestamp, Value};
@@ -94,6 +97,26 @@ pub enum Defined {
     Conflict(Arc<Board>),
 }
 
+/// All boards of a store.
+#[derive(Clone, Debug, Default)]
+pub struct Listing {
+    /// Those that can be read, by name.
+    pub boards: Vec<Arc<Board>>,
+    /// Those that are defined, but whose definition this version cannot read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A board that is defined, but whose definition this version cannot read: a newer version wrote it, or it is damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The name as it is stored; it need not be one that a board can have.
+    pub name: String,
+    /// The generation as it is stored.
+    pub generation: String,
+    /// What is wrong, and where.
+    pub reason: String,
+}
+
 /// One line of a ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
@@ -109,7 +132,7 @@ pub struct Page {
     pub frame: Frame,
     /// How many subjects are ranked in all.
     pub total: u64,
-    pub items: Vec<Ranked>,
+    pub items: Lines,
 }
 
 /// Where one subject stands.
@@ -140,7 +163,7 @@ pub struct Lookup {
 }
 
 /// Which of the newest slots to count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
     /// The newest so many slots, the head included; at most the window's.
     Slots(u32),
@@ -220,16 +243,19 @@ pub struct RetireStep {
     pub frame: Frame,
     /// How many slots the head moved forward in this step.
     pub slots_advanced: u64,
-    /// Slots whose last amount this step subtracted (or that it dropped whole).
+    /// Slots whose last amount this step subtracted (or that it dropped whole). Of a board of several parts each part's
+    /// own slots.
     pub slots_retired: u64,
     /// Subjects this step subtracted from.
     pub subjects_touched: u64,
     /// Subjects this step took out of the ranking because their score became 0.
     pub subjects_removed: u64,
-    /// Nothing below the floor remains.
+    /// Nothing below the floor remains, and nothing else of the board that is not needed any more.
     pub done: bool,
     /// Another instance has just stepped this board, so this call did nothing: come back shortly.
     pub skipped: bool,
+    /// How long the store itself worked on it: without the way to the server and back.
+    pub worked: Duration,
 }
 
 /// Where an audit continues. Opaque: only what a step answered may be passed to the next.
@@ -255,6 +281,8 @@ pub struct AuditStep {
     pub differences: Vec<Difference>,
     /// How many of them this step set right.
     pub repaired: u64,
+    /// Slots that should exist and do not: a part of the data is lost.
+    pub missing_slots: u64,
     /// `None` when the audit is complete.
     pub next: Option<AuditCursor>,
 }
@@ -287,11 +315,11 @@ pub trait Store: Send + Sync + 'static {
     /// Defines a board. When it answers, every instance of the store has it.
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined>;
 
-    /// Looks a board up. Redis: one round trip.
+    /// Looks a board up. [`StoreError::Unreadable`] if its definition cannot be read. Redis: one round trip.
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>>;
 
-    /// All boards, by name.
-    async fn boards(&self) -> Result<Vec<Arc<Board>>>;
+    /// All boards, by name. One that cannot be read does not keep the others from being listed.
+    async fn boards(&self) -> Result<Listing>;
 
     /// A number that is another after each board that was defined or removed. Numbers have no order: only whether two
     /// are equal means anything. Redis: one round trip, which calls made at the same time share.
@@ -340,15 +368,43 @@ pub trait Store: Send + Sync + 'static {
     /// Head, floor, slots and totals. O(slots).
     async fn status(&self, board: &Arc<Board>) -> Result<Status>;
 
-    /// Advances, then subtracts a bounded part of the oldest slot below the floor: aims at 2 ms or less.
+    /// Advances, then subtracts a bounded part of the oldest slot below the floor, and removes a bounded part of what
+    /// else of the board is not needed any more (Redis: ids beyond the horizon, what single subjects hold of expired
+    /// slots): aims at 2 ms or less for each of the two. To be called until it is done, when a slot has ended and now
+    /// and then between; a call that finds nothing to do is one look.
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep>;
+
+    /// A bounded part of what belongs to no board: to be called every few seconds. Answers whether nothing is left to do.
+    /// Redis: records the time for instances that start later, and deletes what removed boards left.
+    async fn tidy_step(&self) -> Result<bool> {
+        Ok(true)
+    }
 
     /// Compares (and with `repair` sets right) a bounded part of the subjects, each atomically. Start with
     /// [`AuditCursor::default`]. Every subject that has a score or an amount throughout is compared.
     async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
 
-    /// Whether the store can be reached and written to.
+    /// Whether the store can be reached and written to, and still is the one that was opened.
+    ///
+    /// [`StoreError::Emptied`] if all that it held went behind the service's back: [`reopen`](Self::reopen) it and
+    /// define its boards again.
     async fn check(&self) -> Result<()>;
+
+    /// Makes a store that was emptied usable again: it has a clock, and no boards.
+    async fn reopen(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Looks after what others than the store's callers change. To be called about once a second, not while a call is
+    /// under way; a call may take minutes. Redis: notices that the server was restarted, and audits each board then.
+    async fn tend(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What a person has to look at although the store works. No round trip.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Copies the data as it is at one instant, while reads and writes go on.
     ///

@@ -13,8 +13,8 @@ async fn defining_says_whether_it_is_new_and_refuses_another_definition() {
     assert_eq!((created.status, created.header("location")), (201, "/v1/boards/sellers"));
     let mut expected = json!({"board": "sellers", "metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h",
         "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "ranked": true, "mode": "sliding",
-        "keep": null, "min_samples": 1, "max_values": null, "stamp": "start", "slots_in_window": 169,
-        "slots_kept": 169});
+        "keep": null, "min_samples": 1, "max_values": null, "stamp": "start", "shards": null,
+        "slots_in_window": 169, "slots_kept": 169});
     expected["generation"] = created.body["generation"].clone();
     assert_eq!(created.body, expected);
     let again = site.client.put("/v1/boards/sellers", definition.clone()).await;
@@ -66,6 +66,10 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
         (json!({"metric": metric, "slot": "1h", "max_values": 5}), "invalid_field", "max_values", "COUNT_DISTINCT"),
         (json!({"metric": metric, "slot": "1h", "max_values": 1.5}), "invalid_field", "max_values", "whole number"),
         (json!({"metric": metric, "slot": "1h", "stamp": "middle"}), "invalid_field", "stamp", "`end`"),
+        (json!({"metric": metric, "slot": "1h", "shards": 0}), "invalid_field", "shards", "from 1 to 64"),
+        (json!({"metric": metric, "slot": "1h", "shards": 65}), "invalid_field", "shards", "from 1 to 64"),
+        (json!({"metric": metric, "slot": "1h", "shards": 2.5}), "invalid_field", "shards", "from 1 to 64"),
+        (json!({"metric": metric, "slot": "1h", "shards": "4"}), "invalid_field", "shards", "from 1 to 64"),
         (
             json!({"metric": "COUNT_DISTINCT(1h, a, b, c)", "slot": "1h", "decimals": 1}),
             "invalid_field",
@@ -103,8 +107,14 @@ async fn every_key_of_a_definition_is_shown_and_can_be_sent_back() {
         "min_samples",
         "max_values",
         "stamp",
+        "shards",
     ];
     for (board, definition, shown) in [
+        (
+            "spread",
+            json!({"metric": "COUNT(1h, like, post)", "slot": "1m", "shards": 24}),
+            json!({"shards": 24, "slots_in_window": 60}),
+        ),
         (
             "avg",
             json!({"metric": "avg(30d, rating, stars, film)", "slot": "1d", "min_samples": 10, "stamp": "end"}),
@@ -119,7 +129,7 @@ async fn every_key_of_a_definition_is_shown_and_can_be_sent_back() {
         (
             "logins",
             json!({"metric": "COUNT(30m, login, device WHERE ok = true)", "slot": "1m", "ranked": false, "keep": "24h"}),
-            json!({"keep": "24h", "slots_in_window": 30, "slots_kept": 1440}),
+            json!({"keep": "24h", "shards": null, "slots_in_window": 30, "slots_kept": 1440}),
         ),
         (
             "first",

@@ -324,11 +324,15 @@ async fn a_store_that_fails_is_told_and_a_stream_says_how_far_it_came() {
     let site = site(&[("a", "COUNT(24h, like, post)"), ("b", "COUNT(24h, like, post)")]).await;
     let like = json!({"type": "like", "fields": {"post": "p"}});
     assert_eq!(send(&site.client, like.clone()).await.body["accepted"], 1);
-    // One board has it and the other has not: that is no success.
-    site.switch.fail_after_writes(Fault::Unreachable, 1);
-    let answer = send(&site.client, like).await;
-    assert_eq!((answer.refusal(), answer.header("retry-after")), ((503, "store_unreachable"), "1"), "{answer:?}");
-    site.switch.fail_after_writes(Fault::ReadOnly, 7);
+    // One board has it and the other has not: that is no success, and not an answer by which nothing was counted.
+    for fault in [Fault::Unreachable, Fault::Overloaded, Fault::ReadOnly, Fault::TimedOut] {
+        site.switch.fail_after_writes(fault, 1);
+        let answer = send(&site.client, like.clone()).await;
+        assert_eq!((answer.refusal(), answer.header("retry-after")), ((503, "store_timeout"), "1"), "{answer:?}");
+    }
+    site.switch.fail(Fault::Unreachable);
+    assert_eq!(send(&site.client, like).await.refusal(), (503, "store_unreachable"));
+    site.switch.fail_after_writes(Fault::ReadOnly, 8);
     let text = "{\"type\":\"like\",\"fields\":{\"post\":\"p\"}}\nnot json\n".repeat(10_000);
     let answer = stream(&site.client, text).await;
     assert_eq!(answer.refusal(), (503, "store_read_only"));

@@ -121,7 +121,7 @@ reads! {
     set_clock(to: Timestamp) -> Timestamp;
     define(name: &BoardName, definition: &Definition) -> Defined;
     board(name: &BoardName) -> Option<Arc<Board>>;
-    boards() -> Vec<Arc<Board>>;
+    boards() -> Listing;
     boards_version() -> u64;
     undefine(board: &Arc<Board>) -> bool;
     page(board: &Arc<Board>, offset: u64, limit: u32) -> Page;

@@ -47,7 +47,8 @@ async fn a_service_whose_store_fails_is_alive_but_not_ready() {
         ),
     ] {
         let site = Site::new().await;
-        assert_eq!(site.client.get("/readyz").await.body["status"], "ready");
+        let ready = site.client.get("/readyz").await.body;
+        assert_eq!((&ready["status"], &ready["warnings"]), (&json!("ready"), &json!([])));
         site.switch.fail(fault);
         let answer = site.client.get("/readyz").await;
         assert_eq!(answer.refusal(), (503, "not_ready"));

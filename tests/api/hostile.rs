@@ -62,6 +62,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
         Just("mode"),
         Just("min_samples"),
         Just("max_values"),
+        Just("shards"),
         Just("stamp"),
         Just("rule"),
         Just("rules"),

@@ -3,7 +3,13 @@
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
+#[path = "../support/redis_cluster.rs"]
+// The stores' tests use more of it.
+#[allow(dead_code)]
+mod redis_cluster;
+
 mod clocks;
+mod cluster;
 mod command_line;
 mod crash;
 mod data;

@@ -3,10 +3,14 @@
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
+#[path = "../support/redis_cluster.rs"]
+mod redis_cluster;
+
 mod contract;
 mod given;
 mod model;
 mod oracle;
+mod sharded;
 mod site;
 
 mod embedded_only;

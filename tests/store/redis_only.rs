@@ -1,12 +1,25 @@
 //! What only the Redis store promises: scripts, lost replies, several instances.
 
+mod access;
+mod auditing;
 mod bounded;
 mod calls;
+mod clocks;
+mod cluster;
 mod damage;
+mod distance;
 mod faults;
+mod healing;
+mod health;
+mod housekeeping;
 mod instances;
+mod load;
 mod metrics;
 mod proxy;
+mod reads;
+mod sentinel;
+mod sharded;
+mod writing;
 
 use std::sync::Arc;
 
@@ -14,8 +27,7 @@ use redis::{FromRedisValue, cmd};
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
-    Added, AuditCursor, Batch, ClockMode, Defined, Increment, Limits, Outcome, Reach, Rejection, RetireStep, Store,
-    StoreError,
+    Added, AuditCursor, Batch, ClockMode, Defined, Increment, Outcome, Reach, Rejection, RetireStep, Store, StoreError,
 };
 
 use crate::given::{Units, exact, sums};
@@ -28,12 +40,16 @@ fn t(text: &str) -> Timestamp {
 }
 
 fn options(url: String, clock: ClockMode) -> RedisOptions {
-    let prefix = RedisOptions::PREFIX.to_owned();
-    RedisOptions { url, prefix, clock, limits: Limits::default(), queue: 100_000 }
+    RedisOptions::new(url, clock)
 }
 
 async fn simulated(server: &RedisServer) -> Arc<RedisStore> {
     RedisStore::connect(options(server.url(), ClockMode::Simulated(t(START)))).await.unwrap()
+}
+
+/// On the server's own clock, which no call has to ask for first.
+async fn system(server: &RedisServer) -> Arc<RedisStore> {
+    RedisStore::connect(options(server.url(), ClockMode::System)).await.unwrap()
 }
 
 async fn define(store: &RedisStore, name: &str, metric: &str, slot: &str) -> Arc<Board> {

@@ -15,7 +15,9 @@ use tempfile::TempDir;
 
 use crate::given::{Units, definition, exact, name, subject, t, unranked};
 use crate::oracle::Oracle;
+use crate::redis_cluster::RedisCluster;
 use crate::redis_server::{Engine, RedisServer};
+use crate::sharded::Sharded;
 
 /// The time on a new site's clock.
 pub const START: &str = "2026-01-01T09:30:00Z";
@@ -28,6 +30,12 @@ pub enum Kind {
     /// Checkpoints whatever it has written, all the time.
     EmbeddedCheckpointing,
     Redis(Engine),
+    /// Six masters.
+    RedisCluster(Engine),
+    /// Every board spread over so many parts, on one server.
+    RedisParts(Engine, u32),
+    /// The same on six masters.
+    RedisClusterParts(Engine, u32),
 }
 
 impl Kind {
@@ -38,13 +46,28 @@ impl Kind {
             .chain(Engine::available().into_iter().map(Kind::Redis))
             .collect()
     }
+
+    /// Boards of so many parts, on one server of each engine there is.
+    pub fn of_parts(parts: u32) -> Vec<Kind> {
+        Engine::available().into_iter().map(|engine| Kind::RedisParts(engine, parts)).collect()
+    }
+
+    /// The same on clusters.
+    pub fn clusters_of_parts(parts: u32) -> Vec<Kind> {
+        Engine::available().into_iter().map(|engine| Kind::RedisClusterParts(engine, parts)).collect()
+    }
+
+    /// A cluster of each engine there is.
+    pub fn clusters() -> Vec<Kind> {
+        Engine::available().into_iter().map(Kind::RedisCluster).collect()
+    }
 }
 
 /// Where a store lives: empty at first, and its own.
 pub enum Home {
     Oracle,
     Embedded { name: &'static str, folder: TempDir, pace: Pace },
-    Redis { name: &'static str, url: String, prefix: String },
+    Redis { name: String, url: String, prefix: String, shards: Option<u32> },
 }
 
 impl Home {
@@ -57,22 +80,32 @@ impl Home {
                 let pace = Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() };
                 Home::Embedded { name: "embedded-checkpointing", folder: Home::folder(), pace }
             }
-            Kind::Redis(engine) => {
-                static PREFIXES: AtomicU64 = AtomicU64::new(0);
-                let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
-                Home::Redis { name: engine.name, url: server_url(&engine), prefix }
+            Kind::Redis(engine) => Home::redis(engine.name.to_owned(), server_url(&engine), None),
+            Kind::RedisCluster(engine) => Home::redis(format!("{}-cluster", engine.name), cluster_url(&engine), None),
+            Kind::RedisParts(engine, parts) => {
+                Home::redis(format!("{}-{parts}-parts", engine.name), server_url(&engine), Some(parts))
+            }
+            Kind::RedisClusterParts(engine, parts) => {
+                Home::redis(format!("{}-cluster-{parts}-parts", engine.name), cluster_url(&engine), Some(parts))
             }
         }
+    }
+
+    fn redis(name: String, url: String, shards: Option<u32>) -> Home {
+        static PREFIXES: AtomicU64 = AtomicU64::new(0);
+        let prefix = format!("site{}", PREFIXES.fetch_add(1, Ordering::Relaxed));
+        Home::Redis { name, url, prefix, shards }
     }
 
     fn folder() -> TempDir {
         tempfile::tempdir().expect("a temporary folder")
     }
 
-    pub fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Home::Oracle => "oracle",
-            Home::Embedded { name, .. } | Home::Redis { name, .. } => name,
+            Home::Embedded { name, .. } => name,
+            Home::Redis { name, .. } => name,
         }
     }
 
@@ -91,17 +124,23 @@ impl Home {
                 let options = EmbeddedOptions { limits, ..EmbeddedOptions::new(path, clock) };
                 Embedded::open_at_pace(options, *pace).await.expect("an embedded store")
             }
-            Home::Redis { url, prefix, .. } => {
+            Home::Redis { url, prefix, shards, .. } => {
                 let options =
-                    RedisOptions { url: url.clone(), prefix: prefix.clone(), clock, limits, queue: 1_000_000 };
+                    RedisOptions { prefix: prefix.clone(), queue: 1_000_000, ..RedisOptions::new(url.clone(), clock) };
                 // On a machine busy with other tests a connection may take longer than a service would wait.
                 for _ in 0..10 {
                     match RedisStore::connect(options.clone()).await {
                         Err(error) if error.is_transient() => {}
-                        connected => return connected.expect("a Redis store"),
+                        connected => {
+                            let store: Arc<dyn Store> = connected.expect("a Redis store");
+                            return match *shards {
+                                Some(shards) => Arc::new(Sharded { store, shards }),
+                                None => store,
+                            };
+                        }
                     }
                 }
-                panic!("{url} cannot be reached")
+                panic!("{} cannot be reached", options.url)
             }
         }
     }
@@ -125,6 +164,17 @@ fn server_url(engine: &Engine) -> String {
         servers.len() - 1
     });
     servers[at].1.url()
+}
+
+/// The same for clusters.
+fn cluster_url(engine: &Engine) -> String {
+    static CLUSTERS: Mutex<Vec<(Engine, RedisCluster)>> = Mutex::new(Vec::new());
+    let mut clusters = CLUSTERS.lock();
+    let at = clusters.iter().position(|(of, _)| of == engine).unwrap_or_else(|| {
+        clusters.push((engine.clone(), RedisCluster::start(engine, 6, 0)));
+        clusters.len() - 1
+    });
+    clusters[at].1.url()
 }
 
 /// A store of its own, empty, on a simulated clock that reads [`START`] unless told otherwise.
@@ -154,6 +204,15 @@ impl Site {
         let instances = home.instances(clock).await;
         let (store, other) = (instances[0].clone(), instances[instances.len() - 1].clone());
         Site { kind, store, other, _home: home }
+    }
+
+    /// Whether so many slots, as a step or several retired them, are so many of the board: each part has its own.
+    pub fn are_slots(&self, retired: u64, slots: u64) -> bool {
+        let parts = match &self.kind {
+            Kind::RedisParts(_, parts) | Kind::RedisClusterParts(_, parts) => u64::from(*parts),
+            _ => 1,
+        };
+        (slots..=slots * parts).contains(&retired)
     }
 
     /// Defines `board` anew.

@@ -20,7 +20,7 @@ impl Engine {
     /// on the PATH or in `ROLLTOP_TEST_VALKEY`. The one test command installs them.
     pub fn available() -> Vec<Engine> {
         let find = |name, program: &str, variable: &str| {
-            let named = std::env::var_os(variable).map(PathBuf::from);
+            let named = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
             let on_path = || {
                 let path = std::env::var_os("PATH")?;
                 std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
@@ -46,7 +46,10 @@ impl Engine {
 pub struct RedisServer {
     pub port: u16,
     engine: Engine,
+    /// Before all other arguments: a configuration file in the server's folder, for those who need one.
+    config: Option<String>,
     extra: Vec<String>,
+    environment: Vec<(String, String)>,
     folder: tempfile::TempDir,
     /// A shell that kills the server when our end of its standard input closes, be it by drop or by our death.
     guard: Option<Child>,
@@ -60,24 +63,101 @@ impl RedisServer {
 
     /// Starts a server with these arguments besides port, folder and policy.
     pub fn start_with(engine: &Engine, extra: &[&str]) -> RedisServer {
-        let mut server = RedisServer {
-            port: 0,
-            engine: engine.clone(),
-            extra: extra.iter().map(|s| (*s).to_owned()).collect(),
-            folder: tempfile::tempdir().expect("a temporary folder"),
-            guard: None,
-        };
-        for _ in 0..20 {
-            server.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
-            if server.launch() {
-                return server;
+        Self::start_configured(engine, None, extra)
+    }
+
+    /// The same with a configuration file of this text.
+    pub fn start_configured(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
+        let mut server = Self::stopped(engine, config, extra);
+        assert!(server.launch_anywhere(20), "{} did not start on any of 20 free ports", engine.program.display());
+        server
+    }
+
+    /// Starts a server without persistence whose clock [`set_clock_ahead`](Self::set_clock_ahead) moves. `None`, with
+    /// a message, where there is no C compiler for the library that moves it, or where the server does not use it.
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    pub fn with_movable_clock(engine: &Engine) -> Option<RedisServer> {
+        let mut server = Self::stopped(engine, None, &["--save", "", "--appendonly", "no"]);
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/movable_clock.c");
+        let library = server.folder.path().join("movable_clock.so");
+        let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).output();
+        match built {
+            Ok(built) if built.status.success() => {}
+            Ok(built) => panic!("{source}: {}", String::from_utf8_lossy(&built.stderr)),
+            Err(error) => {
+                eprintln!("skipped: the server's clock cannot be moved without a C compiler: {error}");
+                return None;
             }
         }
-        panic!("{} did not start on any of 20 free ports", engine.program.display());
+        server.set_clock_ahead(Duration::ZERO);
+        let named = |name: &str, path: PathBuf| (name.to_owned(), path.to_string_lossy().into_owned());
+        server.environment =
+            vec![named("LD_PRELOAD", library), named("MOVABLE_CLOCK", server.folder.path().join("clock"))];
+        assert!(server.launch_anywhere(20), "{} did not start on any of 20 free ports", engine.program.display());
+        let before = server.seconds();
+        server.set_clock_ahead(Duration::from_secs(1_000));
+        let after = server.seconds();
+        server.set_clock_ahead(Duration::ZERO);
+        if after < before + 1_000 {
+            eprintln!("skipped: the clock of {} cannot be moved (linked statically?)", engine.program.display());
+            return None;
+        }
+        Some(server)
+    }
+
+    /// What the server's clock reads.
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    fn seconds(&self) -> u64 {
+        use std::io::{Read, Write};
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("a running server");
+        let mut reply = [0; 256];
+        stream.write_all(b"TIME\r\n").expect("a connection");
+        let size = stream.read(&mut reply).expect("an answer");
+        let text = String::from_utf8_lossy(&reply[..size]).into_owned();
+        text.lines().nth(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_else(|| panic!("TIME answered {text:?}"))
+    }
+
+    /// Sets the server's clock ahead of the real one by so many seconds.
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    pub fn set_clock_ahead(&self, by: Duration) {
+        // In place and of one length, for the server reads it with every look at its clock.
+        let mut file = std::fs::OpenOptions::new();
+        let file = file.write(true).create(true).truncate(false).open(self.folder.path().join("clock"));
+        std::io::Write::write_all(&mut file.expect("a clock file"), format!("{:020}", by.as_secs()).as_bytes())
+            .expect("a clock file");
+    }
+
+    fn stopped(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
+        RedisServer {
+            port: 0,
+            engine: engine.clone(),
+            config: config.map(str::to_owned),
+            extra: extra.iter().map(|s| (*s).to_owned()).collect(),
+            environment: Vec::new(),
+            folder: tempfile::tempdir().expect("a temporary folder"),
+            guard: None,
+        }
+    }
+
+    fn launch_anywhere(&mut self, attempts: usize) -> bool {
+        (0..attempts).any(|_| {
+            self.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+            // On a machine that is busy with other tests a server may fail for want of time.
+            self.launch() || {
+                std::thread::sleep(Duration::from_millis(100));
+                false
+            }
+        })
     }
 
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// Where the server keeps its files.
+    #[allow(dead_code, reason = "not every test program looks at them")]
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
     }
 
     /// Kills the server, as a crash would.
@@ -102,14 +182,24 @@ impl RedisServer {
 
     fn launch(&mut self) -> bool {
         let port = self.port.to_string();
+        let config = self.config.as_ref().map(|text| {
+            let path = self.folder.path().join("server.conf");
+            // A restarted Sentinel goes on from what it has written there.
+            if !path.exists() {
+                std::fs::write(&path, text).expect("a file in a temporary folder");
+            }
+            path
+        });
         let mut guard = Command::new("sh")
             .arg("-c")
             .arg(r#""$@" & server=$!; echo "$server"; cat >/dev/null; kill -9 "$server"; wait "$server" 2>/dev/null"#)
             .arg("guard")
             .arg(&self.engine.program)
+            .args(config)
             .args(["--port", &port, "--bind", "127.0.0.1", "--daemonize", "no", "--maxmemory-policy", "noeviction"])
             .args(["--dir", self.folder.path().to_str().expect("a UTF-8 path"), "--logfile", "server.log"])
             .args(&self.extra)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -141,6 +231,11 @@ impl RedisServer {
         let mut reply = [0; 5];
         stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut reply).is_ok() && &reply == b"+PONG"
     }
+}
+
+/// A port that nobody listens on now.
+pub fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
 impl Drop for RedisServer {

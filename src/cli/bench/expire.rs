@@ -52,15 +52,15 @@ async fn retire(setting: &Setting, board: &str, metric: &str, says: &str, subjec
     let redis = Redis::of_store(&setting.store).await?;
     let url = redis.as_ref().map(|redis| redis.url.as_str());
     let rolltop = Server::rolltop(url, Some("2026-01-01T00:00:00Z")).await?;
-    rolltop.define(board, metric, "1h").await?;
-    ingest::seed_with(&rolltop, board, subjects, says).await?;
-    let held: Value = rolltop.call("GET", &format!("/v1/boards/{board}"), Value::Null).await?;
-    ensure!(held["total"] == subjects, "{board} should hold {subjects} subjects: {}", held["total"]);
-    rolltop.set_clock("2026-01-01T12:00:00Z").await?;
-    ingest::seed_with(&rolltop, board, subjects / 2, says).await?;
-    rolltop.set_clock("2026-01-02T00:00:00Z").await?;
+    let api = rolltop.api();
+    api.define(board, metric, "1h").await?;
+    ingest::seed_with(&api, board, subjects, says).await?;
+    api.ensure_total(board, subjects).await?;
+    api.set_clock("2026-01-01T12:00:00Z").await?;
+    ingest::seed_with(&api, board, subjects / 2, says).await?;
+    api.set_clock("2026-01-02T00:00:00Z").await?;
     let begun = Instant::now();
-    let done: Value = rolltop.call("POST", &format!("/v1/boards/{board}/rollover"), json!({})).await?;
+    let done: Value = api.call("POST", &format!("/v1/boards/{board}/rollover"), json!({})).await?;
     ensure!(done["floor"].is_string(), "the rollover of {board} answered {done}");
     Ok(begun.elapsed().as_secs_f64())
 }

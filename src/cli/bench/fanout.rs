@@ -1,14 +1,12 @@
 //! One event a request, which feeds one board or ten.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use super::Setting;
+use super::api::Api;
 use super::load::Load;
 use super::process::{Redis, Server};
 use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
-use super::wire::{self, Protocol};
+use super::wire;
 
 /// What the event with many boards feeds: every metric, ranked and not.
 const MANY: [(&str, bool); 10] = [
@@ -30,27 +28,29 @@ const PREPARED: usize = 1 << 14;
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
-    rolltop.define("one", "COUNT(24h, one, user)", "1h").await?;
+    let api = rolltop.api();
+    api.define("one", "COUNT(24h, one, user)", "1h").await?;
     for (number, (metric, ranked)) in MANY.into_iter().enumerate() {
-        rolltop.define_as(&format!("many-{number}"), metric, "1h", ranked).await?;
+        api.define_as(&format!("many-{number}"), metric, "1h", ranked).await?;
     }
     for connections in [1, setting.connections] {
-        let one = load(&rolltop, "one", setting.subjects, connections);
+        let setting = Setting { connections, ..setting.clone() };
+        let one = load(&setting, &api, "one");
         one.check("\"rejected\":[]").await?;
-        let many = load(&rolltop, "many", setting.subjects, connections);
+        let many = load(&setting, &api, "many");
         many.check("\"rejected\":[]").await?;
         let sides =
             vec![Side::new("an event that feeds 1 board", 1, one), Side::new("an event that feeds 10", 1, many)];
         let title = format!("events, {}, {connections} connections", setting.store);
         let mut table = Table { title, unit: "events", sides };
-        table.measure(setting, &mut redis).await?;
+        table.measure(&setting, &mut redis).await?;
         report::show(&table)?;
     }
     Ok(())
 }
 
-fn load(server: &Server, kind: &str, subjects: u32, connections: u16) -> Load {
-    let requests: Arc<[_]> = subjects::draw(Skew::Zipf, subjects, PREPARED)
+fn load(setting: &Setting, api: &Api, kind: &str) -> Load {
+    let requests: Vec<_> = subjects::draw(Skew::Zipf, setting.subjects, PREPARED)
         .into_iter()
         .map(|number| {
             let (user, device) = (subjects::name(number), number % 10_000);
@@ -60,6 +60,5 @@ fn load(server: &Server, kind: &str, subjects: u32, connections: u16) -> Load {
             wire::request("POST", "/v1/events", "application/json", body.as_bytes())
         })
         .collect();
-    let address = server.address.clone();
-    Load { address, protocol: Protocol::Http, requests, connections, pause: Duration::ZERO }
+    setting.load(&api.address, requests)
 }

@@ -1,14 +1,11 @@
 //! A feature query: one subject's count over a shorter window of an unranked board.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::load::Load;
 use super::process::{Redis, Server};
 use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
-use super::wire::{self, Protocol};
-use super::{Setting, ingest};
+use super::{Setting, ingest, wire};
 
 /// Requests prepared in advance.
 const PREPARED: usize = 1 << 14;
@@ -20,25 +17,19 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
     let echo = Server::echo().await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
-    rolltop.define_as("feature", "COUNT(1h, login, device)", "1m", false).await?;
+    let api = rolltop.api();
+    api.define_as("feature", "COUNT(1h, login, device)", "1m", false).await?;
     let subjects = setting.subjects.min(SUBJECTS);
-    ingest::seed(&rolltop, "feature", subjects).await?;
+    ingest::seed(&api, "feature", subjects).await?;
 
-    let increment = wire::request("POST", "/", "application/json", br#"{"subject":"post-1","amount":1}"#);
     let queries: Arc<[_]> = subjects::draw(Skew::Uniform, subjects, PREPARED)
         .into_iter()
         .map(|number| wire::get(&format!("/v1/boards/feature/subjects/{}/window?last=30m", subjects::name(number))))
         .collect();
-    let load = |server: &Server, requests| Load {
-        address: server.address.clone(),
-        protocol: Protocol::Http,
-        requests,
-        connections: setting.connections,
-        pause: Duration::ZERO,
-    };
-    let ours = load(&rolltop, queries);
+    let ours = setting.load(&api.address, queries);
     ours.check("\"count\":1").await?;
-    let sides = vec![Side::new("bare echo", 1, load(&echo, Arc::from([increment]))), Side::new("rolltop", 1, ours)];
+    let echo = setting.load(&echo.address, [wire::baseline("post-1")]);
+    let sides = vec![Side::new("bare echo", 1, echo), Side::new("rolltop", 1, ours)];
     let title = format!("feature queries, {}, {} connections", setting.store, setting.connections);
     let mut table = Table { title, unit: "requests", sides };
     table.measure(setting, &mut redis).await?;

@@ -12,7 +12,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use serde_json::Value;
 
-use super::load::{Load, Measured};
+use super::load::{Load, Measured, Pace, Refusals};
 use super::process::Server;
 use super::report::{self, Comparison, Figure};
 use super::wire::{self, Protocol};
@@ -123,9 +123,9 @@ impl<'a> Growing<'a> {
     async fn start(setting: &'a GrowthSetting, program: &Path, names: Names) -> anyhow::Result<Self> {
         let server = Server::rolltop_of(program, None, None).await?;
         for board in ["few", BOARD] {
-            server.define(board, "COUNT(24h, hit, session)", "1h").await?;
+            server.api().define(board, "COUNT(24h, hit, session)", "1h").await?;
         }
-        ingest::seed(&server, "few", FEW).await?;
+        ingest::seed(&server.api(), "few", FEW).await?;
         let (rates, slowest, updates, figures) = Default::default();
         let mut growing = Self { setting, names, server, idle: 0.0, rates, slowest, updates, figures };
         growing.single_writes("few", FEW, &subjects::name).await?;
@@ -146,13 +146,13 @@ impl<'a> Growing<'a> {
     /// Adds the subjects of one part.
     async fn grow(&mut self, part: u32) -> anyhow::Result<()> {
         let numbers: Vec<u32> = (part * self.part()..(part + 1) * self.part()).collect();
-        let load = ingest::counting(&self.server, BOARD, &numbers, |number| self.names.of(number));
+        let load = ingest::counting(&self.server.api(), BOARD, &numbers, |number| self.names.of(number));
         let lookers = self.lookers((part + 1) * self.part()).map(|looker| looker.start());
         let begun = Instant::now();
         load.run_once().await?;
         self.rates.push(f64::from(self.part()) / begun.elapsed().as_secs_f64());
         for (slowest, looker) in self.slowest.iter_mut().zip(lookers) {
-            *slowest = slowest.max(looker.stop().await?.millis_at(1.0));
+            *slowest = slowest.max(looker.stop().await?.latencies.millis_at(1.0));
         }
         Ok(())
     }
@@ -160,7 +160,7 @@ impl<'a> Growing<'a> {
     /// Notes how it grew, then measures single writes.
     async fn grown(&mut self) -> anyhow::Result<()> {
         let path = format!("/v1/boards/{BOARD}/rankings?limit=1");
-        let page: Value = self.server.call("GET", &path, Value::Null).await?;
+        let page: Value = self.server.api().call("GET", &path, Value::Null).await?;
         ensure!(page["total"] == self.all(), "the board should hold {} subjects: {page}", self.all());
         let (first, last) = (self.rates[0], self.rates[self.rates.len() - 1]);
         self.note("ingest, the first tenth, /s", first);
@@ -181,7 +181,7 @@ impl<'a> Growing<'a> {
     async fn update(&mut self, part: u32) -> anyhow::Result<()> {
         let mut random = StdRng::seed_from_u64(part.into());
         let numbers: Vec<u32> = (0..self.part()).map(|_| random.random_range(0..self.all())).collect();
-        let load = ingest::counting(&self.server, BOARD, &numbers, |number| self.names.of(number));
+        let load = ingest::counting(&self.server.api(), BOARD, &numbers, |number| self.names.of(number));
         let (before, begun) = (self.server.usage()?.written, Instant::now());
         load.run_once().await?;
         let (rate, after) = (f64::from(self.part()) / begun.elapsed().as_secs_f64(), self.server.usage()?.written);
@@ -220,11 +220,11 @@ impl<'a> Growing<'a> {
 
     /// One increment a request, over one connection, to subjects that are there.
     async fn single_writes(&mut self, board: &str, subjects: u32, name: &dyn Fn(u32) -> String) -> anyhow::Result<()> {
-        let writes = self.load(self.writes(board, subjects, name), Duration::ZERO);
+        let writes = self.load(self.writes(board, subjects, name), Pace::SATURATING);
         writes.check("\"rejected\":[]").await?;
         let measured: Measured = writes.run_for(Duration::from_secs(self.setting.seconds)).await?;
         for (share, shown) in [(0.5, "p50"), (0.99, "p99"), (0.999, "p99.9"), (1.0, "slowest")] {
-            self.note(format!("single write to {subjects}, {shown}, ms"), measured.millis_at(share));
+            self.note(format!("single write to {subjects}, {shown}, ms"), measured.latencies.millis_at(share));
         }
         Ok(())
     }
@@ -236,20 +236,17 @@ impl<'a> Growing<'a> {
         let some = subjects::draw(subjects::Skew::Uniform, subjects, 1_000);
         let writes = self.writes(BOARD, subjects, &|number| self.names.of(number));
         let standings = some.into_iter().map(standing).collect();
-        [Arc::from([page]), standings, writes].map(|requests| self.load(requests, PAUSE))
+        [Arc::from([page]), standings, writes].map(|requests| self.load(requests, Pace::Closed { pause: PAUSE }))
     }
 
     fn writes(&self, board: &str, subjects: u32, name: &dyn Fn(u32) -> String) -> Arc<[bytes::Bytes]> {
-        let path = format!("/v1/boards/{board}/increments");
-        let write = |number| {
-            let body = format!("{{\"subject\":\"{}\",\"amount\":1}}", name(number));
-            wire::request("POST", &path, "application/json", body.as_bytes())
-        };
+        let write = |number| wire::increment(board, &name(number));
         subjects::draw(subjects::Skew::Uniform, subjects, PREPARED).into_iter().map(write).collect()
     }
 
-    fn load(&self, requests: Arc<[bytes::Bytes]>, pause: Duration) -> Load {
-        Load { address: self.server.address.clone(), protocol: Protocol::Http, requests, connections: 1, pause }
+    fn load(&self, requests: Arc<[bytes::Bytes]>, pace: Pace) -> Load {
+        let (address, refusals) = (self.server.address.clone(), Refusals::Fail);
+        Load { address, protocol: Protocol::Http, requests, connections: 1, pace, refusals }
     }
 
     fn per_subject(&self, bytes: f64) -> f64 {

@@ -1,12 +1,12 @@
 //! Many increments a request.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
 use super::Setting;
-use super::load::Load;
+use super::api::Api;
+use super::load::{Load, Pace, Refusals};
 use super::process::{Redis, Server};
 use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
@@ -27,8 +27,9 @@ const CONNECTIONS: u16 = 4;
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
+    let api = rolltop.api();
     for (board, skew) in [("ingest-distinct", Skew::Uniform), ("ingest-zipf", Skew::Zipf)] {
-        rolltop.define(board, "COUNT(24h, hit, post)", "1h").await?;
+        api.define(board, "COUNT(24h, hit, post)", "1h").await?;
         let numbers = match skew {
             Skew::Uniform => (0..(LINES * PREPARED) as u32).collect(),
             Skew::Zipf => subjects::draw(skew, setting.subjects, LINES * PREPARED),
@@ -40,7 +41,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
             let load = load(&redis.address, protocol, requests);
             sides.push(Side::new("pipelined HINCRBY + ZINCRBY", PIPELINED, load));
         }
-        let ours = load(&rolltop.address, Protocol::Http, ndjson_requests(board, &numbers, LIKE));
+        let ours = load(&api.address, Protocol::Http, ndjson_requests(board, &numbers, LIKE));
         ours.check("\"rejected\":[]").await?;
         sides.push(Side::new("rolltop", LINES, ours));
         let named = if skew == Skew::Uniform { "distinct".to_owned() } else { skew.to_string() };
@@ -68,23 +69,24 @@ fn ndjson_requests_named(board: &str, numbers: &[u32], says: &str, name: impl Fn
 }
 
 /// Counts 1 for each of so many subjects.
-pub async fn seed(server: &Server, board: &str, subjects: u32) -> anyhow::Result<()> {
-    seed_with(server, board, subjects, LIKE).await
+pub async fn seed(api: &Api, board: &str, subjects: u32) -> anyhow::Result<()> {
+    seed_with(api, board, subjects, LIKE).await
 }
 
 /// Sends one increment for each of so many subjects, which says this besides its subject.
-pub async fn seed_with(server: &Server, board: &str, subjects: u32, says: &str) -> anyhow::Result<()> {
+pub async fn seed_with(api: &Api, board: &str, subjects: u32, says: &str) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..subjects).collect();
-    load(&server.address, Protocol::Http, ndjson_requests(board, &numbers, says)).run_once().await
+    load(&api.address, Protocol::Http, ndjson_requests(board, &numbers, says)).run_once().await.map(drop)
 }
 
 /// The load that counts 1 for each of these subjects.
-pub fn counting(server: &Server, board: &str, numbers: &[u32], name: impl Fn(u32) -> String) -> Load {
-    load(&server.address, Protocol::Http, ndjson_requests_named(board, numbers, LIKE, name))
+pub fn counting(api: &Api, board: &str, numbers: &[u32], name: impl Fn(u32) -> String) -> Load {
+    load(&api.address, Protocol::Http, ndjson_requests_named(board, numbers, LIKE, name))
 }
 
 fn load(address: &str, protocol: Protocol, requests: Arc<[Bytes]>) -> Load {
-    Load { address: address.to_owned(), protocol, requests, connections: CONNECTIONS, pause: Duration::ZERO }
+    let (address, pace, refusals) = (address.to_owned(), Pace::SATURATING, Refusals::Fail);
+    Load { address, protocol, requests, connections: CONNECTIONS, pace, refusals }
 }
 
 fn pipeline(board: &str, numbers: &[u32]) -> Bytes {

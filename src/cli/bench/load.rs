@@ -1,4 +1,4 @@
-//! A closed loop of load: each connection sends its next request when the last is answered.
+//! Load: requests over many connections, in a closed loop or at a fixed rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,31 +6,64 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
+use futures_util::future::try_join_all;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
-use super::wire::{Connection, Protocol};
+use super::arrivals::{Arrivals, Schedule};
+use super::latencies::Latencies;
+use super::wire::{Connection, Protocol, Refused};
 
-/// What is sent where.
+const FAILED: &str = "the load generator failed";
+
+/// What is sent where, and when.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub address: String,
     pub protocol: Protocol,
-    /// Sent in turn; each connection begins at another place.
+    /// Sent in turn.
     pub requests: Arc<[Bytes]>,
     pub connections: u16,
-    /// How long a connection rests between an answer and its next request.
-    pub pause: Duration,
+    pub pace: Pace,
+    pub refusals: Refusals,
+}
+
+/// What an answer means that is not a success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusals {
+    /// The end of the load: what is refused takes less work, so that rates would mean nothing.
+    Fail,
+    /// A request that is counted apart. The first of them is told on standard error.
+    Count,
+}
+
+/// When a connection sends its next request.
+#[derive(Clone, Copy, Debug)]
+pub enum Pace {
+    /// So long after its last one was answered: a closed loop.
+    Closed { pause: Duration },
+    /// When one is due and no other connection has taken it: an open loop.
+    Open(Schedule),
+}
+
+impl Pace {
+    /// A closed loop without pauses.
+    pub const SATURATING: Pace = Pace::Closed { pause: Duration::ZERO };
 }
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     pub took: Duration,
-    /// How long each request took, in microseconds, shortest first.
-    pub micros: Vec<u32>,
+    /// How long each request took: in a closed loop since it was sent, in an open one since it was due.
+    pub latencies: Latencies,
+    /// How many requests were refused, which are not among these latencies.
+    pub refused: u64,
+    /// How late the generator itself released each request of an open loop. This is part of their latencies.
+    pub lateness: Latencies,
 }
 
-/// Load under way on a thread of its own.
+/// Load under way on a thread of its own. It stops when this is dropped.
 pub struct Running {
     stop: Arc<AtomicBool>,
     thread: tokio::task::JoinHandle<anyhow::Result<Measured>>,
@@ -47,31 +80,30 @@ impl Load {
         Ok(())
     }
 
-    /// Loads for so long.
+    /// Loads for so long, or until a request fails.
     pub async fn run_for(&self, duration: Duration) -> anyhow::Result<Measured> {
-        let running = self.start();
-        tokio::time::sleep(duration).await;
-        running.stop().await
+        let mut running = self.start();
+        match tokio::time::timeout(duration, &mut running.thread).await {
+            Ok(ended) => ended.context(FAILED)?,
+            Err(_) => running.stop().await,
+        }
     }
 
-    /// Sends every request once.
-    pub async fn run_once(&self) -> anyhow::Result<()> {
-        let lanes = usize::from(self.connections);
-        let mut connections = JoinSet::new();
-        for lane in 0..lanes {
-            let load = self.clone();
-            connections.spawn(async move {
-                let mut connection = Connection::open(&load.address, load.protocol).await?;
-                for request in load.requests.iter().skip(lane).step_by(lanes) {
-                    connection.exchange(request).await?;
+    /// Sends every request once, as fast as they are answered.
+    pub async fn run_once(&self) -> anyhow::Result<Measured> {
+        let begun = Instant::now();
+        let measured = Arc::new(Mutex::new(Measured::default()));
+        let mut lanes = JoinSet::new();
+        for (number, mut lane) in self.lanes(&measured).await?.into_iter().enumerate() {
+            lanes.spawn(async move {
+                for request in (number..lane.load.requests.len()).step_by(lane.load.connections.into()) {
+                    lane.send(request, Instant::now()).await?;
                 }
-                anyhow::Ok(())
+                Ok(())
             });
         }
-        while let Some(done) = connections.join_next().await {
-            done.context("a connection's task failed")??;
-        }
-        Ok(())
+        all_of(lanes).await?;
+        Ok(Measured { took: begun.elapsed(), ..std::mem::take(&mut *measured.lock()) })
     }
 
     /// Starts to load. One thread drives all connections: it wakes nobody, and answers that arrive together are
@@ -86,63 +118,136 @@ impl Load {
     }
 
     async fn run(self, stop: Arc<AtomicBool>) -> anyhow::Result<Measured> {
+        let measured = Arc::new(Mutex::new(Measured::default()));
+        let lanes = self.lanes(&measured).await?;
         let begun = Instant::now();
-        let mut connections = JoinSet::new();
-        for lane in 0..usize::from(self.connections) {
-            let (load, stop) = (self.clone(), Arc::clone(&stop));
-            connections.spawn(async move { load.drive(lane, &stop).await });
-        }
-        let mut micros = Vec::new();
-        while let Some(done) = connections.join_next().await {
-            micros.extend(done.context("a connection's task failed")??);
-        }
-        let took = begun.elapsed();
-        micros.sort_unstable();
-        Ok(Measured { took, micros })
+        let lateness = match self.pace {
+            Pace::Closed { pause } => closed_loop(lanes, pause, stop).await.map(|()| Latencies::default()),
+            Pace::Open(schedule) => open_loop(lanes, schedule, stop).await,
+        }?;
+        Ok(Measured { took: begun.elapsed(), lateness, ..std::mem::take(&mut *measured.lock()) })
     }
 
-    async fn drive(&self, lane: usize, stop: &AtomicBool) -> anyhow::Result<Vec<u32>> {
-        let mut connection = Connection::open(&self.address, self.protocol).await?;
-        let mut micros = Vec::new();
-        let mut next = lane * self.requests.len() / usize::from(self.connections);
-        while !stop.load(Ordering::Relaxed) {
-            let sent = Instant::now();
-            connection.exchange(&self.requests[next % self.requests.len()]).await?;
-            micros.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
-            next += 1;
-            if !self.pause.is_zero() {
-                tokio::time::sleep(self.pause).await;
-            }
-        }
-        Ok(micros)
+    /// Opens every connection, before the time that counts begins.
+    async fn lanes(&self, measured: &Arc<Mutex<Measured>>) -> anyhow::Result<Vec<Lane>> {
+        let open = || async {
+            let connection = Connection::open(&self.address, self.protocol).await?;
+            anyhow::Ok(Lane { load: self.clone(), connection, measured: Arc::clone(measured) })
+        };
+        try_join_all((0..self.connections).map(|_| open())).await
     }
 }
 
+/// One connection and where its results go.
+struct Lane {
+    load: Load,
+    connection: Connection,
+    /// Shared by all lanes, so that there is one histogram in the processor's cache. They run on one thread, or send
+    /// seldom, so it is always free.
+    measured: Arc<Mutex<Measured>>,
+}
+
+impl Lane {
+    /// Sends the request of this number and notes how long after `since` it was answered.
+    async fn send(&mut self, number: usize, since: Instant) -> anyhow::Result<()> {
+        let request = &self.load.requests[number % self.load.requests.len()];
+        let answered = self.connection.exchange(request).await.map(drop);
+        let took = since.elapsed();
+        let mut measured = self.measured.lock();
+        match answered {
+            Ok(()) => measured.latencies.record(took),
+            Err(error) if self.load.refusals == Refusals::Count && error.is::<Refused>() => {
+                if measured.refused == 0 {
+                    eprintln!("a request was refused: {error}");
+                }
+                measured.refused += 1;
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Each connection sends its next request when the last is answered.
+async fn closed_loop(lanes: Vec<Lane>, pause: Duration, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
+    let mut running = JoinSet::new();
+    let all = lanes.len();
+    for (number, mut lane) in lanes.into_iter().enumerate() {
+        let stop = Arc::clone(&stop);
+        running.spawn(async move {
+            // Each begins at another place.
+            let mut next = number * lane.load.requests.len() / all;
+            while !stop.load(Ordering::Relaxed) {
+                lane.send(next, Instant::now()).await?;
+                next += 1;
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            Ok(())
+        });
+    }
+    all_of(running).await
+}
+
+/// Whichever connection is free sends the next request that is due. Returns how late requests were released.
+async fn open_loop(lanes: Vec<Lane>, schedule: Schedule, stop: Arc<AtomicBool>) -> anyhow::Result<Latencies> {
+    let arrivals = Arc::new(Arrivals::begin(schedule));
+    let releasing = {
+        let (arrivals, stop, takers) = (Arc::clone(&arrivals), Arc::clone(&stop), lanes.len());
+        tokio::task::spawn_blocking(move || arrivals.release(&stop, takers))
+    };
+    let mut running = JoinSet::new();
+    for mut lane in lanes {
+        let arrivals = Arc::clone(&arrivals);
+        running.spawn(async move {
+            while let Some((number, due)) = arrivals.take().await {
+                lane.send(usize::try_from(number)?, due).await?;
+            }
+            Ok(())
+        });
+    }
+    let answered = all_of(running).await;
+    // Only a failure ends them before; then there is nobody left to release requests for.
+    stop.store(true, Ordering::Relaxed);
+    let lateness = releasing.await.context("the thread that releases requests failed")?;
+    answered.map(|()| lateness)
+}
+
+/// Waits for all of them, or for the first failure, which ends the others.
+async fn all_of(mut lanes: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
+    while let Some(done) = lanes.join_next().await {
+        done.context("a connection's task failed")??;
+    }
+    Ok(())
+}
+
 impl Running {
-    /// Lets every connection finish its request, and answers what was measured.
-    pub async fn stop(self) -> anyhow::Result<Measured> {
+    /// Lets every connection finish its request, and every request that is due be sent, and answers what was measured.
+    pub async fn stop(mut self) -> anyhow::Result<Measured> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.await.context("the load generator failed")?
+        (&mut self.thread).await.context(FAILED)?
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 impl Measured {
     /// Adds what was measured at another time.
-    pub fn extend(&mut self, other: Measured) {
+    pub fn extend(&mut self, other: &Measured) {
         self.took += other.took;
-        self.micros.extend(other.micros);
-        self.micros.sort_unstable();
+        self.latencies.add(&other.latencies);
+        self.lateness.add(&other.lateness);
+        self.refused += other.refused;
     }
 
-    /// Requests a second.
+    /// Requests answered a second.
     pub fn rate(&self) -> f64 {
-        self.micros.len() as f64 / self.took.as_secs_f64().max(0.001)
-    }
-
-    /// The time within which this share of the requests was answered, in milliseconds; 1.0 is the slowest.
-    pub fn millis_at(&self, share: f64) -> f64 {
-        let Some(last) = self.micros.len().checked_sub(1) else { return 0.0 };
-        f64::from(self.micros[(last as f64 * share).round() as usize]) / 1_000.0
+        self.latencies.count() as f64 / self.took.as_secs_f64().max(0.001)
     }
 }
 
@@ -183,7 +288,14 @@ mod tests {
     async fn every_request_is_sent_and_every_answer_read_to_its_end() {
         let (address, seen) = echo_numbers().await;
         let requests: Arc<[_]> = (0..100).map(|number| wire::get(&format!("/{number}"))).collect();
-        let load = Load { address, protocol: Protocol::Http, requests, connections: 7, pause: Duration::ZERO };
+        let load = Load {
+            address,
+            protocol: Protocol::Http,
+            requests,
+            connections: 7,
+            pace: Pace::SATURATING,
+            refusals: Refusals::Fail,
+        };
         load.run_once().await.unwrap();
         let mut numbers: Vec<u32> = seen.lock().unwrap().drain(..).map(|number| number.parse().unwrap()).collect();
         numbers.sort_unstable();
@@ -193,18 +305,97 @@ mod tests {
         assert!(load.check("7").await.is_err());
         seen.lock().unwrap().clear();
         let measured = load.run_for(Duration::from_millis(50)).await.unwrap();
-        assert_eq!(measured.micros.len(), seen.lock().unwrap().len());
-        assert!(measured.micros.len() >= 7 && measured.micros.is_sorted());
+        assert_eq!(measured.latencies.count(), seen.lock().unwrap().len() as u64);
+        assert!(measured.latencies.count() >= 7);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_open_loop_sends_all_that_is_due_in_order() {
+        let (address, seen) = echo_numbers().await;
+        let requests: Arc<[_]> = (0..10).map(|number| wire::get(&format!("/{number}"))).collect();
+        let pace = Pace::Open(Schedule::new(1_000.try_into().unwrap()));
+        let load = Load { address, protocol: Protocol::Http, requests, connections: 1, pace, refusals: Refusals::Fail };
+        let measured = load.run_for(Duration::from_millis(50)).await.unwrap();
+        let numbers = seen.lock().unwrap().clone();
+        assert!(numbers.len() >= 25 && numbers.iter().enumerate().all(|(at, number)| *number == (at % 10).to_string()));
+        let all = numbers.len() as u64;
+        assert_eq!((measured.latencies.count(), measured.lateness.count()), (all, all));
+    }
+
+    /// What a closed loop leaves out: a server that stands still for 300 ms delays all that was due meanwhile.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_open_loop_counts_the_wait_for_a_connection() {
+        const STALL: Duration = Duration::from_millis(300);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 1_024];
+            let mut stall = STALL;
+            while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                tokio::time::sleep(std::mem::take(&mut stall)).await;
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            }
+        });
+        let pace = Pace::Open(Schedule::new(100.try_into().unwrap()));
+        let requests = Arc::from([wire::get("/")]);
+        let load = Load { address, protocol: Protocol::Http, requests, connections: 1, pace, refusals: Refusals::Fail };
+        let measured = load.run_for(2 * STALL).await.unwrap();
+        let slow = measured.latencies.slower_than(STALL / 3);
+        assert!(slow >= 15, "about 20 requests were due in the first two thirds of the stall, {slow} waited long");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn refusals_are_counted_apart_or_end_the_load() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                tokio::spawn(async move {
+                    let mut request = [0; 1_024];
+                    while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                        let status = if request.starts_with(b"GET /full") { "503 Full" } else { "200 OK" };
+                        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                });
+            }
+        });
+        let requests = Arc::from(["/", "/full", "/"].map(wire::get));
+        let (protocol, pace, refusals) = (Protocol::Http, Pace::SATURATING, Refusals::Count);
+        let load = Load { address, protocol, requests, connections: 2, pace, refusals };
+        let measured = load.run_once().await.unwrap();
+        assert_eq!((measured.latencies.count(), measured.refused), (2, 1));
+        assert!(Load { refusals: Refusals::Fail, ..load }.run_once().await.is_err());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_failure_ends_an_open_loop() {
+        let (address, _) = echo_numbers().await;
+        let pace = Pace::Open(Schedule::new(100.try_into().unwrap()));
+        let requests = Arc::from([wire::get("/")]);
+        let load = Load {
+            address,
+            protocol: Protocol::Redis { lines: 1 },
+            requests,
+            connections: 2,
+            pace,
+            refusals: Refusals::Fail,
+        };
+        // An HTTP server's answer has a minus sign in it, which is an error if Redis says it. An hour is not waited for.
+        assert!(load.run_for(Duration::from_secs(3_600)).await.is_err());
     }
 
     #[test]
-    fn shares_of_the_measured() {
-        let measured = Measured { took: Duration::from_secs(2), micros: (0..=100).map(|n| n * 1_000).collect() };
-        assert_eq!((measured.millis_at(0.5), measured.millis_at(0.99), measured.millis_at(1.0)), (50.0, 99.0, 100.0));
-        assert_eq!(measured.rate(), 50.5);
-        assert_eq!(Measured::default().millis_at(0.5), 0.0);
-        let mut both = Measured { took: Duration::from_secs(1), micros: vec![2, 9] };
-        both.extend(Measured { took: Duration::from_secs(2), micros: vec![1, 5, 7] });
-        assert_eq!((both.took, &both.micros[..]), (Duration::from_secs(3), &[1, 2, 5, 7, 9][..]));
+    fn turns_add_up() {
+        let of = |seconds, requests: u64| {
+            let mut measured = Measured { took: Duration::from_secs(seconds), ..Measured::default() };
+            (0..requests).for_each(|_| measured.latencies.record(Duration::from_millis(1)));
+            measured
+        };
+        let mut both = of(2, 101);
+        assert_eq!(both.rate(), 50.5);
+        both.extend(&of(1, 49));
+        assert_eq!((both.took, both.latencies.count(), both.rate()), (Duration::from_secs(3), 150, 50.0));
     }
 }

@@ -5,26 +5,42 @@
 //! generates load; all servers are processes of their own (`process`), started for the scenario and stopped after
 //! it.
 
+mod api;
+mod arrivals;
 mod baseline;
+mod busy;
+mod distance;
 mod expire;
 mod fanout;
 mod feature;
 mod growth;
 mod ingest;
+mod latencies;
 mod load;
+mod mixed;
 mod page;
 mod process;
+mod proxy;
 mod report;
 mod retire;
 mod single;
 mod subjects;
+mod target;
 mod usage;
 mod wire;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use bytes::Bytes;
+
+use api::Api;
+use arrivals::Schedule;
+use load::{Load, Pace, Refusals};
+use wire::Protocol;
 
 /// Measure this machine: rolltop and a baseline in turns, as medians and ratios.
 #[derive(Clone, Debug, clap::Args)]
@@ -39,17 +55,30 @@ enum Scenario {
     /// ZINCRBY for each request. With `--against` also against another rolltop program, in nine rounds at least.
     Single {
         #[command(flatten)]
-        setting: Setting,
+        setting: LoadSetting,
         /// Another rolltop program to measure in turns with this one.
-        #[arg(long, value_name = "PROGRAM")]
+        #[arg(long, value_name = "PROGRAM", conflicts_with = "target")]
         against: Option<PathBuf>,
     },
     /// Increments in NDJSON; on Redis against raw pipelines of HINCRBY and ZINCRBY.
     Ingest(Setting),
-    /// The top 50 of a large board, against a bare JSON echo.
-    Page(Setting),
+    /// Pages of 50 of a large board, against a bare JSON echo: the top, 1,000 different ones, and the top while the
+    /// board is written to.
+    Page {
+        #[command(flatten)]
+        setting: LoadSetting,
+        /// Increments a second while the top is read; 0 leaves that out.
+        #[arg(long, default_value_t = page::WRITES, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+        writes: u32,
+    },
+    /// Increments, pages and standings in turn at a fixed rate, against a bare JSON echo.
+    Mixed(LoadSetting),
     /// Latency of other requests while ten boards and one ten times as large retire a slot at once.
     Retire(Setting),
+    /// Latency of other requests while the same boards retire, huge queries are answered and a huge batch is counted.
+    Busy(busy::BusySetting),
+    /// How fast a slot retires if Redis is far away, against one nearby.
+    Distance(distance::DistanceSetting),
     /// One event a request: one that feeds ten boards against one that feeds one.
     Fanout(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
@@ -59,7 +88,7 @@ enum Scenario {
     /// A board that grows to millions of subjects on the embedded store: rates, waiting, memory, disk, a restart; with
     /// `--against` the same of another rolltop program.
     Growth(growth::GrowthSetting),
-    /// All of them but `growth`.
+    /// All of them but `growth`; `distance` on Redis only.
     All(Setting),
     /// The baseline that echoes JSON.
     #[command(hide = true)]
@@ -85,7 +114,7 @@ pub(crate) struct Setting {
     #[arg(long, default_value = "embedded")]
     store: String,
 
-    /// Connections that each send a request when the last is answered.
+    /// How many connections send requests.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     connections: u16,
 
@@ -97,8 +126,8 @@ pub(crate) struct Setting {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
 
-    /// How many subjects there are: on the board of `page`, on the large board of `retire`, and to choose from in
-    /// `single` and `ingest`.
+    /// How many subjects there are: on the board of `page` and `mixed`, on the large board of `retire` and `busy`, and
+    /// to choose from in `single` and `ingest`.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     subjects: u32,
 }
@@ -106,6 +135,63 @@ pub(crate) struct Setting {
 impl Setting {
     fn turn(&self) -> Duration {
         Duration::from_secs(self.seconds)
+    }
+
+    /// A closed loop of these requests, over as many connections as were asked for.
+    fn load(&self, address: &str, requests: impl Into<Arc<[Bytes]>>) -> Load {
+        Load {
+            address: address.to_owned(),
+            protocol: Protocol::Http,
+            requests: requests.into(),
+            connections: self.connections,
+            pace: Pace::SATURATING,
+            refusals: Refusals::Fail,
+        }
+    }
+}
+
+/// What to measure with, how fast to ask and whom.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct LoadSetting {
+    #[command(flatten)]
+    setting: Setting,
+
+    /// Sends this many requests a second, however fast they are answered, and measures each from the moment it was
+    /// due. Without it each connection sends a request when its last one is answered (`mixed`: 1000 a second).
+    #[arg(long, value_name = "REQUESTS")]
+    rate: Option<NonZeroU32>,
+
+    /// Measures a rolltop that runs already, on boards with names of their own that are removed at the end. There is
+    /// no baseline then.
+    #[arg(long, value_name = "http://HOST:PORT", conflicts_with = "store")]
+    target: Option<Api>,
+}
+
+impl LoadSetting {
+    /// Without a fixed rate, on a rolltop that is started for it.
+    fn of(setting: Setting) -> Self {
+        Self { setting, rate: None, target: None }
+    }
+
+    fn pace(&self) -> Pace {
+        self.rate.map_or(Pace::SATURATING, |rate| Pace::Open(Schedule::new(rate)))
+    }
+
+    /// These requests, over as many connections and as fast as was asked for.
+    fn load(&self, address: &str, requests: impl Into<Arc<[Bytes]>>) -> Load {
+        let refusals = if self.rate.is_some() { Refusals::Count } else { Refusals::Fail };
+        Load { pace: self.pace(), refusals, ..self.setting.load(address, requests) }
+    }
+
+    /// The connections and the rate, for titles.
+    fn shown(&self) -> String {
+        let connections = format!("{} connections", self.setting.connections);
+        self.rate.map_or(connections.clone(), |rate| format!("{rate} requests/s over {connections}"))
+    }
+
+    /// The store or the address that is measured, for titles.
+    fn place(&self) -> &str {
+        self.target.as_ref().map_or(&self.setting.store, |target| &target.address)
     }
 }
 
@@ -125,24 +211,91 @@ async fn measure(scenario: Scenario) -> anyhow::Result<()> {
     match scenario {
         Scenario::Single { setting, against } => single::run(&setting, against.as_deref()).await,
         Scenario::Ingest(setting) => ingest::run(&setting).await,
-        Scenario::Page(setting) => page::run(&setting).await,
+        Scenario::Page { setting, writes } => page::run(&setting, NonZeroU32::new(writes)).await,
+        Scenario::Mixed(setting) => mixed::run(&setting).await,
         Scenario::Retire(setting) => retire::run(&setting).await,
+        Scenario::Busy(setting) => busy::run(&setting).await,
+        Scenario::Distance(setting) => distance::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
         Scenario::Growth(setting) => growth::run(&setting).await,
-        Scenario::All(setting) => {
-            if setting.store.contains("://") {
-                bail!("each scenario needs an empty store: with a URL run them one by one");
-            }
-            single::run(&setting, None).await?;
-            ingest::run(&setting).await?;
-            page::run(&setting).await?;
-            retire::run(&setting).await?;
-            fanout::run(&setting).await?;
-            feature::run(&setting).await?;
-            expire::run(&setting).await
-        }
+        Scenario::All(setting) => all(setting).await,
         Scenario::ServeEcho { .. } | Scenario::ServePlain { .. } => Ok(()),
+    }
+}
+
+async fn all(setting: Setting) -> anyhow::Result<()> {
+    if setting.store.contains("://") {
+        bail!("each scenario needs an empty store: with a URL run them one by one");
+    }
+    let requests = LoadSetting::of(setting.clone());
+    single::run(&requests, None).await?;
+    ingest::run(&setting).await?;
+    page::run(&requests, NonZeroU32::new(page::WRITES)).await?;
+    mixed::run(&requests).await?;
+    retire::run(&setting).await?;
+    busy::run(&busy::BusySetting::of(setting.clone())).await?;
+    if setting.store != "embedded" {
+        distance::run(&distance::DistanceSetting::of(setting.clone())).await?;
+    }
+    fanout::run(&setting).await?;
+    feature::run(&setting).await?;
+    expire::run(&setting).await
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        bench: BenchArgs,
+    }
+
+    fn parse(line: &str) -> Result<Scenario, String> {
+        let words = std::iter::once("bench").chain(line.split_whitespace());
+        Cli::try_parse_from(words).map(|cli| cli.bench.scenario).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_rate_makes_an_open_loop() {
+        let Ok(Scenario::Single { setting, .. }) = parse("single --rate 2500") else { panic!("it is sound") };
+        assert!(matches!(setting.pace(), Pace::Open(_)));
+        assert_eq!(setting.shown(), "2500 requests/s over 64 connections");
+        let Ok(Scenario::Single { setting, .. }) = parse("single") else { panic!("it is sound") };
+        assert!(matches!(setting.pace(), Pace::Closed { .. }));
+        assert_eq!(setting.shown(), "64 connections");
+    }
+
+    #[test]
+    fn a_target_takes_the_place_of_a_store() {
+        let Ok(Scenario::Mixed(setting)) = parse("mixed --target http://10.0.0.7:8080") else { panic!("it is sound") };
+        assert_eq!((setting.place(), &setting.target), ("10.0.0.7:8080", &Some(Api::at("10.0.0.7:8080"))));
+        let Ok(Scenario::Mixed(setting)) = parse("mixed --store redis") else { panic!("it is sound") };
+        assert_eq!((setting.place(), &setting.target), ("redis", &None));
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        for line in [
+            "single --rate 0",
+            "single --rate -5",
+            "single --target 10.0.0.7:8080",
+            "single --target https://10.0.0.7",
+            "mixed --target http://10.0.0.7:8080 --store redis",
+            "single --target http://10.0.0.7:8080 --against ./rolltop-before",
+            "ingest --rate 100",
+            "retire --target http://10.0.0.7:8080",
+            "distance --delay 0",
+            "busy --slots 2001",
+            "busy --questions 1001",
+            "busy --items 100001",
+        ] {
+            assert!(parse(line).is_err(), "{line}");
+        }
     }
 }

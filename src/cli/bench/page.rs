@@ -1,48 +1,111 @@
-//! The top of a large board.
+//! Pages of a large board.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::ensure;
-use serde_json::Value;
+use bytes::Bytes;
 
-use super::load::Load;
+use super::api::Api;
+use super::arrivals::Schedule;
+use super::load::{Load, Pace, Refusals};
 use super::process::{Redis, Server};
 use super::report::{self, Side, Table};
-use super::wire::{self, Protocol};
-use super::{Setting, ingest};
+use super::subjects::{self, Skew};
+use super::target::Target;
+use super::{LoadSetting, ingest, wire};
 
-/// Measures pages of 50 against the echo.
-pub async fn run(setting: &Setting) -> anyhow::Result<()> {
-    let mut redis = Redis::of_store(&setting.store).await?;
+/// Increments a second while the board is read, unless it is said otherwise.
+pub const WRITES: u32 = 500;
+/// Lines of a page.
+const LINES: u32 = 50;
+/// How many different pages there are, if the board is large enough.
+const PAGES: u32 = 1_000;
+/// Connections that write.
+const WRITERS: u16 = 8;
+/// Writes prepared in advance.
+const PREPARED: usize = 1 << 14;
+
+/// Measures one page and many of a quiet board, then one page while the board takes so many writes a second.
+pub async fn run(setting: &LoadSetting, writes: Option<NonZeroU32>) -> anyhow::Result<()> {
+    if let Some(api) = &setting.target {
+        return Target::visit(api, async |target| measure(setting, writes, target, None, &mut None).await).await;
+    }
+    let mut redis = Redis::of_store(&setting.setting.store).await?;
     let echo = Server::echo().await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;
-    rolltop.define("page", "COUNT(24h, hit, post)", "1h").await?;
-    ingest::seed(&rolltop, "page", setting.subjects).await?;
-    let path = "/v1/boards/page/rankings?limit=50";
-    let page: Value = rolltop.call("GET", path, Value::Null).await?;
-    ensure!(
-        page["total"] == setting.subjects,
-        "the board should hold {} subjects: {}",
-        setting.subjects,
-        page["total"]
-    );
+    let target = Target::started(rolltop.api());
+    measure(setting, writes, &target, Some(&echo), &mut redis).await
+}
 
-    let increment = wire::request("POST", "/", "application/json", br#"{"subject":"post-1","amount":1}"#);
-    let load = |server: &Server, request| Load {
-        address: server.address.clone(),
-        protocol: Protocol::Http,
-        requests: Arc::from([request]),
-        connections: setting.connections,
-        pause: Duration::ZERO,
+async fn measure(
+    setting: &LoadSetting,
+    writes: Option<NonZeroU32>,
+    target: &Target,
+    echo: Option<&Server>,
+    redis: &mut Option<Redis>,
+) -> anyhow::Result<()> {
+    let subjects = setting.setting.subjects;
+    let board = target.define("page", "COUNT(24h, hit, post)", "1h").await?;
+    ingest::seed(&target.api, &board, subjects).await?;
+    target.api.ensure_total(&board, subjects).await?;
+
+    let baseline = || {
+        let load = echo.map(|echo| setting.load(&echo.address, [wire::baseline("post-1")]));
+        load.map(|load| Side::new("bare echo", 1, load))
     };
-    let sides = vec![
-        Side::new("bare echo", 1, load(&echo, increment)),
-        Side::new("rolltop", 1, load(&rolltop, wire::get(path))),
-    ];
-    let title =
-        format!("top 50 of {} subjects, {}, {} connections", setting.subjects, setting.store, setting.connections);
-    let mut table = Table { title, unit: "requests", sides };
-    table.measure(setting, &mut redis).await?;
+    let hot = setting.load(&target.api.address, [page(&board, 0)]);
+    let offsets = offsets(subjects);
+    let shown = format!("{} different pages", offsets.len());
+    let different = offsets.into_iter().map(|offset| page(&board, offset)).collect::<Arc<[_]>>();
+    let different = setting.load(&target.api.address, different);
+    let (place, how) = (setting.place(), setting.shown());
+
+    let sides = baseline().into_iter().chain([Side::new("one page", 1, hot.clone()), Side::new(shown, 1, different)]);
+    let title = format!("pages of {LINES} of {subjects} subjects, no writes, {place}, {how}");
+    let mut table = Table { title, unit: "requests", sides: sides.collect() };
+    table.measure(&setting.setting, redis).await?;
+    report::show(&table)?;
+
+    let Some(writes) = writes else { return Ok(()) };
+    let ours =
+        Side::new("one page", 1, hot).beside("increments meanwhile", writer(&target.api, &board, subjects, writes));
+    let title = format!("the top {LINES} of {subjects} subjects, {writes} increments/s, {place}, {how}");
+    let mut table = Table { title, unit: "requests", sides: baseline().into_iter().chain([ours]).collect() };
+    table.measure(&setting.setting, redis).await?;
     report::show(&table)
+}
+
+/// Where the different pages start: each a page after the one before, as far as there are subjects.
+fn offsets(subjects: u32) -> Vec<u32> {
+    (0..PAGES).map(|page| page * LINES).take_while(|offset| *offset < subjects).collect()
+}
+
+fn page(board: &str, offset: u32) -> Bytes {
+    wire::get(&format!("/v1/boards/{board}/rankings?offset={offset}&limit={LINES}"))
+}
+
+/// Increments of subjects that are on the board, at a fixed rate.
+fn writer(api: &Api, board: &str, subjects: u32, rate: NonZeroU32) -> Load {
+    let drawn = subjects::draw(Skew::Uniform, subjects, PREPARED);
+    Load {
+        address: api.address.clone(),
+        protocol: wire::Protocol::Http,
+        requests: drawn.into_iter().map(|number| wire::increment(board, &subjects::name(number))).collect(),
+        connections: WRITERS,
+        pace: Pace::Open(Schedule::new(rate)),
+        refusals: Refusals::Count,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_pages_follow_each_other_and_none_is_empty() {
+        assert_eq!(offsets(120), [0, 50, 100]);
+        assert_eq!(offsets(100), [0, 50]);
+        let many = offsets(1_000_000);
+        assert_eq!((many.len(), many.last()), (1_000, Some(&49_950)));
+    }
 }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
-use serde::de::DeserializeOwned;
+use anyhow::{Context, anyhow, bail};
+use reqwest::Url;
 use serde_json::Value;
 
+use super::api::Api;
 use super::usage::Usage;
-use super::wire::{self, Connection, Protocol};
 
 /// How long a server may take to answer for the first time: one with millions of subjects has to load them.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -36,11 +36,26 @@ impl Server {
 
     /// The same with the rolltop of this file.
     pub async fn rolltop_of(program: &Path, redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
+        Self::serve(program, redis, simulated, &[]).await
+    }
+
+    /// Starts rolltop on a part of a Redis that it has for itself: the keys with this prefix.
+    pub async fn rolltop_apart(redis: &str, prefix: &str, simulated: &str) -> anyhow::Result<Self> {
+        Self::serve(&std::env::current_exe()?, Some(redis), Some(simulated), &["--redis-prefix", prefix]).await
+    }
+
+    async fn serve(
+        program: &Path,
+        redis: Option<&str>,
+        simulated: Option<&str>,
+        more: &[&str],
+    ) -> anyhow::Result<Self> {
         let mut args = vec!["serve", "--store", redis.unwrap_or("embedded"), "--data-dir", DATA];
         let clock = simulated.map(|time| format!("simulated={time}"));
         if let Some(clock) = &clock {
             args.extend(["--clock", clock]);
         }
+        args.extend(more);
         // It runs in a folder of its own.
         Self::start(&std::path::absolute(program)?, &args, |address| vec!["--listen".into(), address]).await
     }
@@ -102,43 +117,21 @@ impl Server {
         let begun = Instant::now();
         self.child = spawn(&self.program, &self.args, &self.folder)?;
         // It may listen long before it answers.
-        while self.call::<Value>("GET", "/readyz", Value::Null).await.is_err() {
+        while self.api().call::<Value>("GET", "/readyz", Value::Null).await.is_err() {
             self.ensure_starts(begun)?;
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         Ok(begun.elapsed())
     }
 
+    /// The API of a rolltop.
+    pub fn api(&self) -> Api {
+        Api::at(&self.address)
+    }
+
     /// What it uses of the machine.
     pub fn usage(&self) -> anyhow::Result<Usage> {
         Usage::of(self.child.id(), &self.folder.join(DATA))
-    }
-
-    /// One call of the API, for setting up and looking on.
-    pub async fn call<T: DeserializeOwned>(&self, method: &str, path: &str, body: Value) -> anyhow::Result<T> {
-        let request = match &body {
-            Value::Null => wire::get(path),
-            body => wire::request(method, path, "application/json", body.to_string().as_bytes()),
-        };
-        let mut connection = Connection::open(&self.address, Protocol::Http).await?;
-        let answer = connection.exchange(&request).await.with_context(|| format!("{method} {path}"))?;
-        serde_json::from_slice(answer).with_context(|| format!("the answer to {method} {path}"))
-    }
-
-    /// Moves a simulated clock.
-    pub async fn set_clock(&self, now: &str) -> anyhow::Result<()> {
-        self.call::<Value>("PUT", "/v1/clock", serde_json::json!({"now": now})).await.map(drop)
-    }
-
-    /// Defines a ranked board.
-    pub async fn define(&self, board: &str, metric: &str, slot: &str) -> anyhow::Result<()> {
-        self.define_as(board, metric, slot, true).await
-    }
-
-    /// Defines a board.
-    pub async fn define_as(&self, board: &str, metric: &str, slot: &str, ranked: bool) -> anyhow::Result<()> {
-        let definition = serde_json::json!({"metric": metric, "slot": slot, "ranked": ranked});
-        self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
 }
 
@@ -197,6 +190,15 @@ impl Redis {
             bail!("the Redis at {address} has {keys} keys: the benchmark writes, so it needs an empty one");
         }
         Ok(Some(Self { url, address, connection, _server: server }))
+    }
+
+    /// Its URL with another address, such as that of a proxy in front of it.
+    pub fn url_at(&self, address: &str) -> anyhow::Result<String> {
+        let mut url = Url::parse(&self.url)?;
+        let (host, port) = address.rsplit_once(':').context("an address has a port")?;
+        url.set_host(Some(host))?;
+        url.set_port(Some(port.parse()?)).map_err(|()| anyhow!("{} cannot have a port", self.url))?;
+        Ok(url.into())
     }
 
     /// The processor time Redis has used, in seconds.

@@ -1,5 +1,6 @@
-//! Medians of what each side did in its turns.
+//! What each side did in its turns: medians of rates and of their ratios, and the latencies of all turns together.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 
@@ -8,22 +9,25 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::Setting;
+use super::latencies::Latencies;
 use super::load::{Load, Measured};
 use super::process::Redis;
 
 /// One side of a comparison, and its load.
 pub struct Side {
     pub load: Load,
-    name: &'static str,
+    name: Cow<'static, str>,
     /// Units of work in one request: increments.
     per_request: f64,
+    /// Another load that runs during the turns of this side, its name, and what came of it.
+    beside: Option<(Load, &'static str, Measured)>,
     turns: Vec<Turn>,
+    /// All turns together.
+    measured: Measured,
 }
 
 struct Turn {
     rate: f64,
-    p50: f64,
-    p99: f64,
     /// Processor time of Redis for each unit of work, in microseconds.
     redis_micros: Option<f64>,
 }
@@ -37,29 +41,41 @@ pub struct Table {
 
 impl Side {
     /// A side without turns yet.
-    pub fn new(name: &'static str, per_request: usize, load: Load) -> Self {
-        Self { name, load, per_request: per_request as f64, turns: Vec::new() }
+    pub fn new(name: impl Into<Cow<'static, str>>, per_request: usize, load: Load) -> Self {
+        let (turns, measured) = Default::default();
+        Self { name: name.into(), load, per_request: per_request as f64, beside: None, turns, measured }
+    }
+
+    /// The same side, during whose turns another load runs.
+    pub fn beside(self, name: &'static str, load: Load) -> Self {
+        Self { beside: Some((load, name, Measured::default())), ..self }
+    }
+
+    /// Loads for so long.
+    async fn run_for(&mut self, duration: Duration) -> anyhow::Result<Measured> {
+        let running = self.beside.as_ref().map(|(load, ..)| load.start());
+        let measured = self.load.run_for(duration).await?;
+        if let (Some(running), Some((.., beside))) = (running, &mut self.beside) {
+            beside.extend(&running.stop().await?);
+        }
+        Ok(measured)
     }
 
     /// Notes a turn; `redis_seconds` is the processor time Redis used in it.
     fn add(&mut self, measured: &Measured, redis_seconds: Option<f64>) {
-        let work = measured.micros.len() as f64 * self.per_request;
+        let work = measured.latencies.count() as f64 * self.per_request;
         self.turns.push(Turn {
             rate: measured.rate() * self.per_request,
-            p50: measured.millis_at(0.5),
-            p99: measured.millis_at(0.99),
-            redis_micros: redis_seconds.map(|seconds| seconds * 1e6 / work.max(1.0)),
+            // What Redis did for the load beside it is not told apart.
+            redis_micros: redis_seconds.filter(|_| self.beside.is_none()).map(|seconds| seconds * 1e6 / work.max(1.0)),
         });
+        self.measured.extend(measured);
     }
 
     /// The median ratio of its rate to another's. Turns at about the same time are compared with each other: what
     /// disturbs one disturbs both.
     pub fn ratio_to(&self, base: &Side) -> f64 {
         median(self.turns.iter().zip(&base.turns).map(|(turn, base)| turn.rate / base.rate))
-    }
-
-    fn median(&self, of: impl Fn(&Turn) -> f64) -> f64 {
-        median(self.turns.iter().map(of))
     }
 }
 
@@ -75,10 +91,10 @@ impl Table {
             let mut turns = vec![(Measured::default(), None); sides];
             for at in (0..sides).chain((0..sides).rev()) {
                 let before = cpu(redis).await?;
-                let half = self.sides[at].load.run_for(setting.turn() / 2).await?;
+                let half = self.sides[at].run_for(setting.turn() / 2).await?;
                 let after = cpu(redis).await?;
                 let (turn, redis_seconds) = &mut turns[at];
-                turn.extend(half);
+                turn.extend(&half);
                 *redis_seconds = before.zip(after).map(|(before, after)| redis_seconds.unwrap_or(0.0) + after - before);
             }
             for (side, (turn, redis_seconds)) in self.sides.iter_mut().zip(turns) {
@@ -100,19 +116,41 @@ impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{}", self.title)?;
         let unit = format!("{}/s", self.unit);
-        writeln!(f, "  {:<34}{unit:>14}{:>8}{:>10}{:>10}{:>14}", "", "ratio", "p50 ms", "p99 ms", "Redis CPU µs")?;
+        writeln!(f, "  {:<34}{unit:>14}{:>8}{}{:>14}", "", "ratio", Latencies::heading(), "Redis CPU µs")?;
         let Some(first) = self.sides.first() else { return Ok(()) };
+        let (mut lateness, mut refused) = (Latencies::default(), 0);
         for side in &self.sides {
-            let ratio = side.ratio_to(first);
-            write!(f, "  {:<34}{:>14.0}{ratio:>8.2}", side.name, side.median(|turn| turn.rate))?;
-            write!(f, "{:>10.2}{:>10.2}", side.median(|turn| turn.p50), side.median(|turn| turn.p99))?;
+            let (ratio, rate) = (side.ratio_to(first), median(side.turns.iter().map(|turn| turn.rate)));
+            write!(f, "  {:<34}{rate:>14.0}{ratio:>8.2}{}", side.name, side.measured.latencies)?;
             match side.turns.iter().map(|turn| turn.redis_micros).collect::<Option<Vec<_>>>() {
                 Some(micros) => writeln!(f, "{:>14.2}", median(micros.into_iter()))?,
                 None => writeln!(f, "{:>14}", "-")?,
             }
+            if let Some((_, name, beside)) = &side.beside {
+                writeln!(f, "    {name:<32}{:>14.0}{:>8}{}{:>14}", beside.rate(), "", beside.latencies, "")?;
+            }
+            lateness.add(&side.measured.lateness);
+            refused += side.measured.refused + side.beside.as_ref().map_or(0, |(.., beside)| beside.refused);
+        }
+        if refused > 0 {
+            writeln!(f, "  refused, and in no figure above: {refused} requests")?;
+        }
+        if lateness.count() > 0 {
+            let [p99, max] = [0.99, 1.0].map(|share| lateness.millis_at(share));
+            writeln!(f, "  of these latencies the generator's own delay: p99 {p99:.2} ms, max {max:.2} ms")?;
         }
         Ok(())
     }
+}
+
+/// A table of latencies, with a row for each thing that was measured.
+pub fn latencies(rows: &[(&str, Option<Measured>)]) -> String {
+    let heading = format!("  {:<34}{:>10}{}{:>10}\n", "", "requests", Latencies::heading(), "refused");
+    let row = |(name, measured): &(&str, Option<Measured>)| {
+        let Measured { latencies, refused, .. } = measured.as_ref()?;
+        Some(format!("  {name:<34}{:>10}{latencies}{refused:>10}\n", latencies.count()))
+    };
+    heading + &rows.iter().filter_map(row).collect::<String>()
 }
 
 /// One thing that was measured.
@@ -175,6 +213,7 @@ pub fn median(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use std::sync::Arc;
 
+    use super::super::load::{Pace, Refusals};
     use super::super::wire::Protocol;
     use super::*;
 
@@ -199,23 +238,49 @@ mod tests {
         assert_eq!(shown(vec![column([5e5, 0.5]), column([1e6, 2.0])]), ["a", "time,", "ms", "0.50", "2.00", "0.25"]);
     }
 
+    /// A turn of a second with so many requests of a millisecond.
+    fn turn(requests: u64) -> Measured {
+        let mut measured = Measured { took: Duration::from_secs(1), ..Measured::default() };
+        (0..requests).for_each(|_| measured.latencies.record(Duration::from_millis(1)));
+        measured
+    }
+
+    fn load() -> Load {
+        let requests = Arc::new([]);
+        let (protocol, pace, refusals) = (Protocol::Http, Pace::SATURATING, Refusals::Fail);
+        Load { address: String::new(), protocol, requests, connections: 1, pace, refusals }
+    }
+
+    fn words(line: Option<&str>) -> Vec<&str> {
+        line.unwrap_or_default().split_whitespace().collect()
+    }
+
     #[test]
     fn ratios_are_of_turns_at_the_same_time() {
-        let load = Load {
-            address: String::new(),
-            protocol: Protocol::Http,
-            requests: Arc::new([]),
-            connections: 1,
-            pause: Duration::ZERO,
-        };
-        let of = |count| Measured { took: Duration::from_secs(1), micros: vec![1_000; count] };
-        let (mut base, mut side) = (Side::new("base", 1, load.clone()), Side::new("side", 10, load));
+        let (mut base, mut side) = (Side::new("base", 1, load()), Side::new("side", 10, load()));
         for (a, b) in [(100, 20), (50, 10), (400, 40)] {
-            base.add(&of(a), None);
-            side.add(&of(b), Some(1e-4));
+            base.add(&turn(a), None);
+            side.add(&turn(b), Some(1e-4));
         }
         let text = Table { title: "t".into(), unit: "increments", sides: vec![base, side] }.to_string();
-        let row: Vec<_> = text.lines().last().unwrap().split_whitespace().collect();
-        assert_eq!(row, ["side", "200", "2.00", "1.00", "1.00", "0.50"]);
+        let row = words(text.lines().last());
+        assert_eq!(row, ["side", "200", "2.00", "1.00", "1.00", "1.00", "1.00", "1.00", "0.50"]);
+    }
+
+    #[test]
+    fn a_load_beside_a_side_has_a_row_of_its_own() {
+        let mut side = Side::new("side", 1, load()).beside("beside", load());
+        side.add(&turn(100), Some(1e-3));
+        if let Some((.., beside)) = &mut side.beside {
+            beside.extend(&turn(50));
+        }
+        side.measured.lateness.record(Duration::from_millis(3));
+        side.measured.refused = 7;
+        let text = Table { title: "t".into(), unit: "requests", sides: vec![side] }.to_string();
+        let mut lines = text.lines().skip(3);
+        assert_eq!(words(lines.next()), ["side", "100", "1.00", "1.00", "1.00", "1.00", "1.00", "1.00", "-"]);
+        assert_eq!(words(lines.next()), ["beside", "50", "1.00", "1.00", "1.00", "1.00", "1.00"]);
+        assert_eq!(lines.next(), Some("  refused, and in no figure above: 7 requests"));
+        assert_eq!(lines.next(), Some("  of these latencies the generator's own delay: p99 3.00 ms, max 3.00 ms"));
     }
 }

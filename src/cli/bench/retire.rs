@@ -8,122 +8,143 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use serde_json::{Value, json};
 
-use super::load::{Load, Measured, Running};
+use super::api::Api;
+use super::load::{Load, Measured, Pace, Refusals, Running};
 use super::process::{Redis, Server};
-use super::wire::{self, Protocol};
-use super::{Setting, ingest, report, subjects};
+use super::wire::{self, Protocol, Refused};
+use super::{Setting, ingest, mixed, report};
 
-const SMALL_BOARDS: usize = 10;
+const SMALL_BOARDS: u32 = 10;
 /// Other requests come at a pace that leaves the machine room: it is waiting that is measured, not load.
 const CONNECTIONS: u16 = 8;
-const PAUSE: Duration = Duration::from_millis(2);
+const PACE: Pace = Pace::Closed { pause: Duration::from_millis(2) };
 /// How long a retirement may take before the benchmark gives up.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// When the boards begin: their only full slot is that of this hour.
+pub const BEGIN: &str = "2026-01-01T00:00:00Z";
+
+/// Boards whose subjects are all in a slot that retires an hour after it was followed by another.
+pub struct Boards {
+    api: Api,
+    /// Names, and how many subjects each has.
+    boards: Vec<(String, u32)>,
+    small: u32,
+    large: u32,
+}
+
+impl Boards {
+    /// Fills ten boards and one ten times as large, called `large`, and a board `calm` that retires nothing, on a
+    /// rolltop whose simulated clock is at [`BEGIN`].
+    pub async fn fill(api: Api, large: u32) -> anyhow::Result<Self> {
+        let small = large / SMALL_BOARDS;
+        let boards: Vec<_> = (0..SMALL_BOARDS)
+            .map(|number| (format!("small-{number}"), small))
+            .chain([("large".to_owned(), large)])
+            .collect();
+        for (board, subjects) in &boards {
+            api.define(board, "COUNT(2h, hit, post)", "1h").await?;
+            ingest::seed(&api, board, *subjects).await?;
+        }
+        api.define("calm", "COUNT(24h, hit, post)", "1h").await?;
+        ingest::seed(&api, "calm", small).await?;
+        api.set_clock("2026-01-01T01:00:00Z").await?;
+        for (board, _) in &boards {
+            api.count(board, "stays").await?;
+        }
+        Ok(Self { api, boards, small, large })
+    }
+
+    /// Reads and writes that have nothing to do with the retiring slots, half of them on the largest retiring board.
+    pub fn others(&self, connections: u16, pace: Pace) -> Load {
+        let subjects: Vec<u32> = (0..self.small.min(10_000)).collect();
+        let requests = mixed::requests(&["calm", "large"], &subjects);
+        let (address, refusals) = (self.api.address.clone(), Refusals::Count);
+        Load { address, protocol: Protocol::Http, requests, connections, pace, refusals }
+    }
+
+    /// Moves the clock past the full slots and waits until all of them have retired.
+    pub async fn retire(&self) -> anyhow::Result<Retired> {
+        let begun = Instant::now();
+        self.api.set_clock("2026-01-01T02:00:00Z").await?;
+        for (board, _) in &self.boards {
+            loop {
+                match self.api.retiring(board).await {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    // Whether others are refused meanwhile is what is measured.
+                    Err(error) if error.is::<Refused>() => {}
+                    Err(error) => return Err(error),
+                }
+                ensure!(begun.elapsed() < PATIENCE, "{board} is still retiring after {} s", PATIENCE.as_secs());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Ok(Retired { took: begun.elapsed(), subjects: self.boards.iter().map(|(_, subjects)| subjects).sum() })
+    }
+
+    /// How many there are of which size, for titles.
+    pub fn shown(&self) -> String {
+        format!("{SMALL_BOARDS} boards of {} and one of {} subjects", self.small, self.large)
+    }
+}
+
+/// How long all boards took to retire.
+pub struct Retired {
+    took: Duration,
+    subjects: u32,
+}
+
+impl std::fmt::Display for Retired {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let seconds = self.took.as_secs_f64();
+        write!(f, "{seconds:.2} s, {:.0} subjects/s", f64::from(self.subjects) / seconds)
+    }
+}
 
 /// Measures the same requests before and while the boards retire.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let redis = Redis::of_store(&setting.store).await?;
-    let url = redis.as_ref().map(|redis| redis.url.as_str());
-    let rolltop = Server::rolltop(url, Some("2026-01-01T00:00:00Z")).await?;
-    let small = setting.subjects / SMALL_BOARDS as u32;
-    let boards: Vec<(String, u32)> = (0..SMALL_BOARDS)
-        .map(|number| (format!("small-{number}"), small))
-        .chain([("large".to_owned(), setting.subjects)])
-        .collect();
-    for (board, subjects) in &boards {
-        rolltop.define(board, "COUNT(2h, hit, post)", "1h").await?;
-        ingest::seed(&rolltop, board, *subjects).await?;
-    }
-    rolltop.define("calm", "COUNT(24h, hit, post)", "1h").await?;
-    ingest::seed(&rolltop, "calm", small).await?;
-    rolltop.set_clock("2026-01-01T01:00:00Z").await?;
-    for (board, _) in &boards {
-        let path = format!("/v1/boards/{board}/increments");
-        rolltop.call::<Value>("POST", &path, json!({"subject": "stays", "amount": 1})).await?;
-    }
+    let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), Some(BEGIN)).await?;
+    let boards = Boards::fill(rolltop.api(), setting.subjects).await?;
+    let others = boards.others(CONNECTIONS, PACE);
+    let pings = redis.as_ref().map(pings);
 
-    let others = others(&rolltop, small);
-    let pings = redis.as_ref().map(|redis| Load {
-        address: redis.address.clone(),
-        protocol: Protocol::Redis { lines: 1 },
-        requests: Arc::from([wire::command(&["PING"]).into()]),
-        connections: 1,
-        pause: PAUSE,
-    });
     let (running, pinging) = (others.start(), pings.as_ref().map(Load::start));
     tokio::time::sleep(setting.turn()).await;
-    let before = running.stop().await?;
-    let pings_before = stop(pinging).await?;
+    let (before, pings_before) = (running.stop().await?, stop(pinging).await?);
 
     let (running, pinging) = (others.start(), pings.as_ref().map(Load::start));
-    let begun = Instant::now();
-    rolltop.set_clock("2026-01-01T02:00:00Z").await?;
-    for (board, _) in &boards {
-        while retiring(&rolltop, board).await? > 0 {
-            ensure!(begun.elapsed() < PATIENCE, "{board} is still retiring after {} s", PATIENCE.as_secs());
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-    let took = begun.elapsed();
-    let during = running.stop().await?;
-    let pings_during = stop(pinging).await?;
+    let retired = boards.retire().await?;
+    let (during, pings_during) = (running.stop().await?, stop(pinging).await?);
 
-    let total = small * SMALL_BOARDS as u32 + setting.subjects;
     let rows = [
         ("other requests, before", Some(before)),
         ("other requests, meanwhile", Some(during)),
         ("PING, before", pings_before),
         ("PING, meanwhile", pings_during),
     ];
-    let title = format!(
-        "\n{SMALL_BOARDS} boards of {small} and one of {} subjects retire at once, {}: {:.2} s, {:.0} subjects/s\n",
-        setting.subjects,
-        setting.store,
-        took.as_secs_f64(),
-        f64::from(total) / took.as_secs_f64()
-    );
-    let header =
-        format!("  {:<34}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "latency, ms", "requests", "p50", "p99", "p99.9", "worst");
-    let rows: String = rows.iter().filter_map(|(name, measured)| Some(row(name, measured.as_ref()?))).collect();
-    report::show(title + &header + &rows)
+    let title = format!("\n{} retire at once, {}: {retired}\n", boards.shown(), setting.store);
+    report::show(title + &report::latencies(&rows))
 }
 
-/// Reads and writes that have nothing to do with the retiring slots.
-fn others(server: &Server, subjects: u32) -> Load {
-    let requests: Arc<[_]> = (0..subjects.min(10_000))
-        .map(|number| {
-            let board = if number % 2 == 0 { "calm" } else { "large" };
-            let subject = subjects::name(number);
-            match number / 2 % 3 {
-                0 => {
-                    let body = format!("{{\"subject\":\"{subject}\",\"amount\":1}}");
-                    let path = format!("/v1/boards/{board}/increments");
-                    wire::request("POST", &path, "application/json", body.as_bytes())
-                }
-                1 => wire::get(&format!("/v1/boards/{board}/rankings?limit=50")),
-                _ => wire::get(&format!("/v1/boards/{board}/subjects/{subject}")),
-            }
-        })
-        .collect();
-    Load { address: server.address.clone(), protocol: Protocol::Http, requests, connections: CONNECTIONS, pause: PAUSE }
+/// One `PING` of Redis after the other, with pauses.
+pub fn pings(redis: &Redis) -> Load {
+    Load {
+        address: redis.address.clone(),
+        protocol: Protocol::Redis { lines: 1 },
+        requests: Arc::from([wire::command(&["PING"]).into()]),
+        connections: 1,
+        pace: PACE,
+        refusals: Refusals::Fail,
+    }
 }
 
-async fn stop(running: Option<Running>) -> anyhow::Result<Option<Measured>> {
+/// Stops what was started.
+pub async fn stop(running: Option<Running>) -> anyhow::Result<Option<Measured>> {
     match running {
         Some(running) => running.stop().await.map(Some),
         None => Ok(None),
     }
-}
-
-async fn retiring(server: &Server, board: &str) -> anyhow::Result<u64> {
-    let path = format!("/v1/boards/{board}/rankings?limit=1");
-    let page: Value = server.call("GET", &path, Value::Null).await?;
-    page["retiring"].as_u64().ok_or_else(|| anyhow::anyhow!("no 'retiring' in {page}"))
-}
-
-fn row(name: &str, measured: &Measured) -> String {
-    let [p50, p99, p999, worst] = [0.5, 0.99, 0.999, 1.0].map(|share| measured.millis_at(share));
-    format!("  {name:<34}{:>10}{p50:>10.2}{p99:>10.2}{p999:>10.2}{worst:>10.2}\n", measured.micros.len())
 }

@@ -2,14 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::Setting;
-use super::load::Load;
+use bytes::Bytes;
+
+use super::api::Api;
 use super::process::{Redis, Server};
 use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
-use super::wire::{self, Protocol};
+use super::target::Target;
+use super::{LoadSetting, Setting, wire};
 
 /// Requests prepared in advance.
 const PREPARED: usize = 1 << 17;
@@ -17,11 +18,32 @@ const PREPARED: usize = 1 << 17;
 /// Rounds at least in which two programs are compared: they are close to each other.
 const LEAST_ROUNDS: u32 = 9;
 
+const METRIC: &str = "COUNT(24h, hit, post)";
+const SLOT: &str = "1h";
+
 /// Measures uniform and Zipf-distributed subjects, of another rolltop program, too, if one is given.
-pub async fn run(setting: &Setting, against: Option<&Path>) -> anyhow::Result<()> {
-    let rounds = if against.is_some() { setting.rounds.max(LEAST_ROUNDS) } else { setting.rounds };
-    let setting = &Setting { rounds, ..setting.clone() };
-    let mut redis = Redis::of_store(&setting.store).await?;
+pub async fn run(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Result<()> {
+    match &setting.target {
+        Some(api) => Target::visit(api, async |target| at_target(setting, target).await).await,
+        None => started(setting, against).await,
+    }
+}
+
+async fn at_target(setting: &LoadSetting, target: &Target) -> anyhow::Result<()> {
+    for skew in [Skew::Uniform, Skew::Zipf] {
+        let board = define(target, skew).await?;
+        let sides = vec![ours(setting, &target.api, &board, skew).await?];
+        let mut table = Table { title: title(setting, skew), unit: "requests", sides };
+        table.measure(&setting.setting, &mut None).await?;
+        report::show(&table)?;
+    }
+    Ok(())
+}
+
+async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Result<()> {
+    let rounds = if against.is_some() { setting.setting.rounds.max(LEAST_ROUNDS) } else { setting.setting.rounds };
+    let setting = &LoadSetting { setting: Setting { rounds, ..setting.setting.clone() }, ..setting.clone() };
+    let mut redis = Redis::of_store(&setting.setting.store).await?;
     let echo = Server::echo().await?;
     let plain = match &redis {
         Some(redis) => Some(Server::plain(&redis.url).await?),
@@ -29,30 +51,27 @@ pub async fn run(setting: &Setting, against: Option<&Path>) -> anyhow::Result<()
     };
     let url = redis.as_ref().map(|redis| redis.url.clone());
     let rolltop = Server::rolltop(url.as_deref(), None).await?;
+    let target = Target::started(rolltop.api());
     let other = match against {
         Some(program) => Some(Server::rolltop_of(program, url.as_deref(), None).await?),
         None => None,
     };
-    for (board, skew) in [("bench-uniform", Skew::Uniform), ("bench-zipf", Skew::Zipf)] {
-        rolltop.define(board, "COUNT(24h, hit, post)", "1h").await?;
-        let path = format!("/v1/boards/{board}/increments");
-        let mut sides = vec![Side::new("bare echo", 1, load(setting, &echo, "/", skew))];
+    for skew in [Skew::Uniform, Skew::Zipf] {
+        let board = define(&target, skew).await?;
+        let baseline = requests(setting, skew, wire::baseline);
+        let mut sides = vec![Side::new("bare echo", 1, setting.load(&echo.address, Arc::clone(&baseline)))];
         if let Some(plain) = &plain {
-            sides.push(Side::new("plain HINCRBY + ZINCRBY", 1, load(setting, plain, "/", skew)));
+            sides.push(Side::new("plain HINCRBY + ZINCRBY", 1, setting.load(&plain.address, baseline)));
         }
-        let ours = load(setting, &rolltop, &path, skew);
-        ours.check("\"rejected\":[]").await?;
-        sides.push(Side::new("rolltop", 1, ours));
+        sides.push(ours(setting, &target.api, &board, skew).await?);
         if let Some(other) = &other {
-            other.define(board, "COUNT(24h, hit, post)", "1h").await?;
-            sides.push(Side::new("the other rolltop", 1, load(setting, other, &path, skew)));
+            // On the embedded store it has boards of its own; on Redis both have the same one.
+            other.api().define(&board, METRIC, SLOT).await?;
+            let requests = requests(setting, skew, |subject| wire::increment(&board, subject));
+            sides.push(Side::new("the other rolltop", 1, setting.load(&other.address, requests)));
         }
-        let title = format!(
-            "single increments, {}, {skew} over {} subjects, {} connections",
-            setting.store, setting.subjects, setting.connections
-        );
-        let mut table = Table { title, unit: "requests", sides };
-        table.measure(setting, &mut redis).await?;
+        let mut table = Table { title: title(setting, skew), unit: "requests", sides };
+        table.measure(&setting.setting, &mut redis).await?;
         report::show(&table)?;
         if let ([.., ours, theirs], true) = (&table.sides[..], other.is_some()) {
             report::show(format!("  {:<48}{:>8.2}\n", "rolltop to the other rolltop", ours.ratio_to(theirs)))?;
@@ -61,19 +80,25 @@ pub async fn run(setting: &Setting, against: Option<&Path>) -> anyhow::Result<()
     Ok(())
 }
 
-fn load(setting: &Setting, server: &Server, path: &str, skew: Skew) -> Load {
-    let requests: Arc<[_]> = subjects::draw(skew, setting.subjects, PREPARED)
-        .into_iter()
-        .map(|number| {
-            let body = format!("{{\"subject\":\"{}\",\"amount\":1}}", subjects::name(number));
-            wire::request("POST", path, "application/json", body.as_bytes())
-        })
-        .collect();
-    Load {
-        address: server.address.clone(),
-        protocol: Protocol::Http,
-        requests,
-        connections: setting.connections,
-        pause: Duration::ZERO,
-    }
+async fn define(target: &Target, skew: Skew) -> anyhow::Result<String> {
+    let name = if skew == Skew::Uniform { "uniform" } else { "zipf" };
+    target.define(name, METRIC, SLOT).await
+}
+
+async fn ours(setting: &LoadSetting, api: &Api, board: &str, skew: Skew) -> anyhow::Result<Side> {
+    let requests = requests(setting, skew, |subject| wire::increment(board, subject));
+    let load = setting.load(&api.address, requests);
+    load.check("\"rejected\":[]").await?;
+    Ok(Side::new("rolltop", 1, load))
+}
+
+/// A request for each of the subjects drawn.
+fn requests(setting: &LoadSetting, skew: Skew, request: impl Fn(&str) -> Bytes) -> Arc<[Bytes]> {
+    let drawn = subjects::draw(skew, setting.setting.subjects, PREPARED);
+    drawn.into_iter().map(|number| request(&subjects::name(number))).collect()
+}
+
+fn title(setting: &LoadSetting, skew: Skew) -> String {
+    let (place, subjects, shown) = (setting.place(), setting.setting.subjects, setting.shown());
+    format!("single increments, {place}, {skew} over {subjects} subjects, {shown}")
 }

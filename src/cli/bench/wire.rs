@@ -20,8 +20,25 @@ pub fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -> Bytes
 }
 
 /// A request without a body.
+pub fn bare(method: &str, path: &str) -> Bytes {
+    format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into()
+}
+
+/// A `GET`.
 pub fn get(path: &str) -> Bytes {
-    format!("GET {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into()
+    bare("GET", path)
+}
+
+/// An increment of 1.
+pub fn increment(board: &str, subject: &str) -> Bytes {
+    let body = format!("{{\"subject\":\"{subject}\",\"amount\":1}}");
+    request("POST", &format!("/v1/boards/{board}/increments"), "application/json", body.as_bytes())
+}
+
+/// What the baseline servers are asked: an increment of 1 to their only path.
+pub fn baseline(subject: &str) -> Bytes {
+    let body = format!("{{\"subject\":\"{subject}\",\"amount\":1}}");
+    request("POST", "/", "application/json", body.as_bytes())
 }
 
 /// A Redis command.
@@ -32,6 +49,11 @@ pub fn command(words: &[&str]) -> Vec<u8> {
     }
     bytes
 }
+
+/// A complete HTTP response that is not a success. The connection can be used again.
+#[derive(Debug, thiserror::Error)]
+#[error("the server answered {0}")]
+pub struct Refused(String);
 
 /// What ends an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +85,7 @@ impl Connection {
         self.stream.write_all(request).await?;
         loop {
             if self.stream.read_buf(&mut self.answer).await? == 0 {
-                bail!("the server closed the connection after {}", shown(&self.answer));
+                bail!("the server closed the connection after {} bytes of its answer", self.answer.len());
             }
             let body = match self.protocol {
                 Protocol::Http => http_body(&self.answer)?,
@@ -95,7 +117,7 @@ fn http_body(answer: &[u8]) -> anyhow::Result<Option<usize>> {
         return Ok(None);
     }
     if !answer.starts_with(b"HTTP/1.1 2") {
-        bail!("the server answered {}", shown(answer));
+        return Err(Refused(shown(answer)).into());
     }
     Ok(Some(body))
 }
@@ -123,8 +145,17 @@ mod tests {
         }
         let body = http_body(whole).unwrap().unwrap();
         assert_eq!(&whole[body..], b"hello");
-        assert!(http_body(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").is_err());
         assert!(http_body(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").is_err());
+    }
+
+    #[test]
+    fn a_refusal_is_told_apart_once_it_is_complete() {
+        let whole = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nwait";
+        assert_eq!(http_body(&whole[..whole.len() - 1]).unwrap(), None);
+        let refused = http_body(whole).unwrap_err();
+        assert!(refused.is::<Refused>() && refused.to_string().ends_with("wait"), "{refused}");
+        let failed = http_body(b"HTTP/1.1 503 Service Unavailable\r\n\r\n").unwrap_err();
+        assert!(!failed.is::<Refused>(), "{failed}");
     }
 
     #[test]

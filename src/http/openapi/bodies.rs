@@ -230,4 +230,8 @@ pub(in crate::http) struct DefinitionBody {
     /// `start` if absent.
     #[schema(schema_with = schemas::stamp, required = false)]
     stamp: String,
+    /// Redis only: how many parts the board is spread over, so that several nodes of a cluster share it; not spread if
+    /// absent. It does not change what the board answers. The embedded store has no use for it and ignores it.
+    #[schema(minimum = 1, maximum = 64, required = false, example = 24)]
+    shards: u32,
 }

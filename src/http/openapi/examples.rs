@@ -83,6 +83,12 @@ pub(super) fn problem(code: Code) -> Problem {
                 .with("rule", "many-login")
         }
         Code::MissingField => says("the field 'device_id' is missing").with("field", "fields.device_id"),
+        Code::BoardUnreadable => says(
+            "the definition of board 'hot-posts' cannot be read: unknown field `shards` at line 1 column 9; if a newer \
+             version of the service wrote it, upgrade this instance; if it is damaged, restore the definition in the \
+             store or remove the board's keys",
+        )
+        .with("board", "hot-posts"),
         Code::Internal => says("the log of this instance says more under error_id 5f1c2a9d04b7e386")
             .with("error_id", "5f1c2a9d04b7e386"),
         Code::Overloaded => says("too many writes are waiting for the store; try again shortly").retry_after(second),
@@ -115,7 +121,7 @@ pub(in crate::http) fn board() -> Value {
     json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "slots_in_window": 24, "slots_kept": 24,
+        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
         "generation": "5f1c2a9d04b7e386",
     })
 }

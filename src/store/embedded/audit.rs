@@ -42,7 +42,7 @@ impl Position {
 pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> AuditStep {
     let frame = tables.frame();
     let holdings = &mut tables.holdings;
-    let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, next: None };
+    let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None };
     if !holdings.rule.ranked {
         // Without a ranking there is nothing to compare slices with.
         return step;

@@ -55,7 +55,7 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
         Order::Desc => ranking.descending(offset).take(room).enumerate().for_each(&mut push),
         Order::Asc => ranking.ascending(offset).take(room).enumerate().for_each(&mut push),
     }
-    Page { frame: tables.frame(), total: ranking.len() as u64, items }
+    Page { frame: tables.frame(), total: ranking.len() as u64, items: items.into() }
 }
 
 /// How many ranked subjects have a strictly better score than the one of this key. O(log n).

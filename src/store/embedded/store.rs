@@ -14,8 +14,8 @@ use super::tables::Tables;
 use super::{Awaited, Embedded, asking, audit, meters, reading};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Lookup, Page, Reading, Removal, Result, RetireStep,
-    Standing, Status, Store, StoreError, Values,
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Reading, Removal, Result,
+    RetireStep, Standing, Status, Store, StoreError, Values,
 };
 
 /// What a portion of retiring aims at: how long others wait for the board's lock.
@@ -57,6 +57,7 @@ impl Embedded {
                 subjects_removed: retired.removed,
                 done,
                 skipped: false,
+                worked: started.elapsed(),
             }
         })
     }
@@ -137,8 +138,9 @@ impl Store for Embedded {
         Ok(self.boards.read().get(name).map(|live| live.board.clone()))
     }
 
-    async fn boards(&self) -> Result<Vec<Arc<Board>>> {
-        Ok(self.boards.read().values().map(|live| live.board.clone()).collect())
+    async fn boards(&self) -> Result<Listing> {
+        let boards = self.boards.read().values().map(|live| live.board.clone()).collect();
+        Ok(Listing { boards, unreadable: Vec::new() })
     }
 
     async fn boards_version(&self) -> Result<u64> {
@@ -254,6 +256,7 @@ impl Store for Embedded {
                 slots_retired: step.slots_retired + next.slots_retired,
                 subjects_touched: step.subjects_touched + next.subjects_touched,
                 subjects_removed: step.subjects_removed + next.subjects_removed,
+                worked: step.worked + next.worked,
                 ..next
             };
         }

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use redis::{Value, cmd};
 
-use super::connection::{Failure, Links};
+use super::clock;
+use super::hash_slot::HashSlot;
+use super::part::Part;
+use super::partition::Partition;
+use super::removing::{self, Noted};
 use super::reply::Reply;
-use super::scripts::{ANNOUNCE, Call, DEFINE, UNDEFINE};
+use super::scripts::{ANNOUNCE, ANNOUNCED, Call, DEFINE, UNDEFINE};
+use super::servers::{Failure, Line, Node, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
 use super::version;
-use super::view::View;
-use crate::board::{Board, BoardName, Definition, Generation};
-use crate::store::{Defined, Result, StoreError};
+use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
+use crate::store::{Defined, Listing, Result, StoreError, Unreadable};
 
 /// The oldest server whose commands the scripts use.
 const OLDEST: (u32, u32) = (6, 2);
@@ -21,16 +25,29 @@ const OLDEST: (u32, u32) = (6, 2);
 /// there, so that every instance knows that its own list is old.
 pub(super) async fn define(session: &Session, name: &BoardName, definition: &Definition) -> Result<Defined> {
     let generation = Generation(rand::random());
-    let board = Board::new(name.clone(), generation, definition.clone())
-        .map_err(|error| StoreError::Setup { detail: format!("board '{name}': {error}") })?;
+    let refused = |error: &dyn std::fmt::Display| StoreError::Setup { detail: format!("board '{name}': {error}") };
+    let board = Board::new(name.clone(), generation, definition.clone()).map_err(|error| refused(&error))?;
+    let partition = definition.shards.map(|shards| Partition::choose(name, shards)).transpose();
+    let parts = partition.map_err(|error| refused(&error))?.and_then(|partition| partition.stored());
+    let board = board.with_parts(parts.map(String::into_boxed_str));
+    if session.clock.refusal_to_define(session.monotonic()).is_some() {
+        let failed = |failure| session.servers.error(failure);
+        clock::look(session).await.map_err(failed)?;
+        let known = self::board(session, name).await.map_err(failed)?;
+        if let (None, Some(doubted)) = (known, session.clock.refusal_to_define(session.monotonic())) {
+            return Err(doubted);
+        }
+    }
     let json = serde_json::to_string(definition).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
-    define_board(session, Arc::new(board), &json).await.map_err(|failure| session.links.error(failure))
+    define_board(session, Arc::new(board), &json).await.map_err(|failure| session.servers.error(failure))
 }
 
 async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Result<Defined, Failure> {
     list(session, board.name()).await?;
-    let view = session.view(&board);
-    let defined = create(session, &board, &view, json).await;
+    let defined = match board.parts() {
+        None => create(session, &New::whole(session, &board, json)).await,
+        Some(_) => create_divided(session, &board, json).await,
+    };
     if !matches!(defined, Ok(None)) {
         // It never came to be.
         session.forget(&board);
@@ -44,18 +61,27 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
             announce(session, &existing).await?;
             Defined::Unchanged(existing)
         }
-        Some(existing) => Defined::Conflict(existing),
+        Some(existing) => {
+            // Looked up, it is announced if it was not.
+            self::board(session, existing.name()).await?;
+            Defined::Conflict(existing)
+        }
     })
 }
 
 /// Makes the list of boards another one, now that this board is there. Also for a board that was there before: whoever
 /// created it may have ended in between, or be about to do this. Once is enough for an instance that is asked to define
 /// the same board again and again, as clients do when they start.
-async fn announce(session: &Session, board: &Board) -> Result<(), Failure> {
-    let view = session.view(board);
-    if !view.is_announced() {
+async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> {
+    let parts = session.parts_of(board);
+    if !parts.first().is_announced() {
         change_list(session, board.name(), None).await?;
-        view.note_announced();
+        let meta = session.keys.meta(board.name());
+        let slot = HashSlot::of_key(meta.as_bytes());
+        let mut call = Call::default();
+        call.key(meta).arg(board.generation());
+        session.servers.call(slot, Line::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
+        parts.first().note_announced();
     }
     Ok(())
 }
@@ -66,7 +92,9 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
     let mut call = Call::default();
     call.key(session.keys.names()).key(session.keys.version());
     call.arg(name).arg(version::draw()).args(gone_at);
-    let mut reply = Reply::new(session.links.calls.call(&ANNOUNCE, &ANNOUNCE.command(&call)).await?)?;
+    let mut reply = Reply::new(
+        session.servers.call(session.keys.names_slot(), Line::Calls, &ANNOUNCE, &ANNOUNCE.command(&call)).await?,
+    )?;
     match reply.text()?.as_str() {
         "done" => Ok(true),
         "stale" => Ok(false),
@@ -74,25 +102,91 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
     }
 }
 
+/// A meta key to be created.
+struct New<'a> {
+    /// Whose beliefs about the clock to go by.
+    part: Arc<Part>,
+    meta: String,
+    slot: HashSlot,
+    /// The board's definition; empty in the meta key of a part.
+    definition: &'a str,
+    /// How the board is divided; empty if it is not, and in the meta key of a part.
+    parts: &'a str,
+    /// It must not be created from then on.
+    until: Timestamp,
+}
+
+impl<'a> New<'a> {
+    /// The meta key of a board, which is also that of its only part if it is not divided.
+    fn whole(session: &Session, board: &'a Arc<Board>, definition: &'a str) -> Self {
+        let part = session.parts_of(board).first().clone();
+        let meta = session.keys.meta(board.name());
+        let slot = HashSlot::of_key(meta.as_bytes());
+        Self { part, meta, slot, definition, parts: board.parts().unwrap_or_default(), until: Timestamp::MAX }
+    }
+
+    /// The meta key of one of several parts.
+    fn part(part: &Arc<Part>, until: Timestamp) -> Self {
+        let (meta, slot) = (part.keys.meta.clone(), part.slot());
+        Self { part: part.clone(), meta, slot, definition: "", parts: "", until }
+    }
+}
+
+/// Creates a board that is divided: first its parts, which nobody knows of, then its own meta key, with which it comes to
+/// be. What is created is noted before, so that it goes if this ends half way. Answers the board that exists already, if
+/// one does.
+///
+/// Who finds the note removes the parts some minutes after [`removing::UNBORN`] is over, and the board cannot come to be
+/// from then on, by the time that the script itself reads: so no board comes to be whose parts are being removed.
+async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Result<Option<Arc<Board>>, Failure> {
+    match read_meta(session, board.name()).await? {
+        Stored::None => {}
+        Stored::Board { board, .. } => return Ok(Some(board)),
+        Stored::Unreadable(unreadable) => return Err(Failure::Unreadable(Box::new(unreadable))),
+    }
+    let noted = Noted::unborn(board, clock::look(session).await?);
+    noted.write(session).await?;
+    let until = noted.until();
+    let parts = session.parts_of(board);
+    try_join_all(parts.all().iter().map(|part| async { create(session, &New::part(part, until)).await })).await?;
+    let existing = create(session, &New { until, ..New::whole(session, board, json) }).await?;
+    match &existing {
+        None => noted.strike(session).await?,
+        Some(_) => removing::clear(session, &noted).await?,
+    }
+    Ok(existing)
+}
+
 /// Answers the board that exists already, if one does.
-async fn create(session: &Session, board: &Board, view: &View, json: &str) -> Result<Option<Arc<Board>>, Failure> {
+async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, Failure> {
+    let part = &*new.part;
     let mut read = None;
     for _ in 0..ATTEMPTS {
-        let window = board.window_at(read.unwrap_or_else(|| view.estimate(session.monotonic()).0));
-        let mut call = Call::default();
-        call.key(&view.keys.meta);
-        if session.simulated {
-            call.key(session.keys.clock());
+        let now = match session.read_simulated(part).await? {
+            Some(now) => now,
+            None => read.unwrap_or_else(|| part.estimate(session.monotonic()).0),
+        };
+        if now >= new.until && new.until < Timestamp::MAX {
+            break;
         }
-        let preamble = Preamble { window, low: window.head, high: window.end };
-        call.args(session.preamble(board, view, &preamble)).arg(json);
-        let mut reply = Reply::new(session.links.calls.call(&DEFINE, &DEFINE.command(&call)).await?)?;
+        let window = part.board.window_at(now);
+        let mut call = Call::default();
+        call.key(&new.meta);
+        let preamble = Preamble { window, low: window.head, high: window.end.min(new.until) };
+        let run = session.servers.run(new.slot);
+        call.args(session.preamble(part, &preamble)).arg(new.definition).arg(new.parts);
+        call.arg(run.as_deref().unwrap_or_default());
+        let mut reply =
+            Reply::new(session.servers.call(new.slot, Line::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
         match reply.text()?.as_str() {
             "created" => return Ok(None),
-            "exists" => return stored(board.name(), &reply.text()?, &reply.text()?).map(Some),
+            "exists" => {
+                let found = stored(part.board.name(), &reply.text()?, &reply.text()?, reply.text_or_none()?.as_deref());
+                return found.map(Some).map_err(|unreadable| Failure::Unreadable(Box::new(unreadable)));
+            }
             "stale" => {
                 let (now, reading) = (reply.time()?, reply.time()?);
-                view.learn_time(reading, session.monotonic());
+                part.learn_time(reading, session.monotonic());
                 read = Some(now);
             }
             other => return Err(Failure::Corrupt(format!("defining a board was answered '{other}'"))),
@@ -104,66 +198,156 @@ async fn create(session: &Session, board: &Board, view: &View, json: &str) -> Re
 async fn list(session: &Session, name: &BoardName) -> Result<(), Failure> {
     let mut command = cmd("SADD");
     command.arg(session.keys.names()).arg(name.as_str());
-    session.links.calls.send(&command).await.map(drop)
+    session.servers.send(session.keys.names_slot(), Line::Calls, &command).await.map(drop)
+}
+
+/// What a meta key says of a board.
+enum Stored {
+    /// There is no board of this name.
+    None,
+    Board {
+        board: Arc<Board>,
+        announced: bool,
+    },
+    Unreadable(Unreadable),
 }
 
 /// A board as its meta key describes it.
-fn stored(name: &BoardName, generation: &str, definition: &str) -> Result<Arc<Board>, Failure> {
-    let damaged = |what: &dyn std::fmt::Display| Failure::Corrupt(format!("board '{name}': {what}"));
-    let generation = u64::from_str_radix(generation, 16).map_err(|error| damaged(&error))?;
+fn stored(name: &BoardName, generation: &str, definition: &str, parts: Option<&str>) -> Result<Arc<Board>, Unreadable> {
+    let damaged = |what: &dyn std::fmt::Display| Unreadable {
+        name: name.as_str().to_owned(),
+        generation: generation.to_owned(),
+        reason: what.to_string(),
+    };
+    let number =
+        u64::from_str_radix(generation, 16).map_err(|error| damaged(&format_args!("its generation: {error}")))?;
     let definition: Definition = serde_json::from_str(definition).map_err(|error| damaged(&error))?;
-    Board::new(name.clone(), Generation(generation), definition).map(Arc::new).map_err(|error| damaged(&error))
+    if let Some(parts) = parts {
+        Partition::read(name, definition.shards.unwrap_or_default(), parts)
+            .map_err(|error| damaged(&format_args!("its parts: {error}")))?;
+    }
+    let board = Board::new(name.clone(), Generation(number), definition).map_err(|error| damaged(&error))?;
+    Ok(Arc::new(board.with_parts(parts.map(Box::from))))
 }
 
-pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<Arc<Board>>, Failure> {
+async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Failure> {
+    let meta = session.keys.meta(name);
     let mut command = cmd("HMGET");
-    command.arg(session.keys.meta(name)).arg("generation").arg("definition");
-    match session.links.calls.send(&command).await? {
-        Value::Array(values) if values.iter().all(|value| *value == Value::Nil) => Ok(None),
-        value => {
-            let mut reply = Reply::new(value)?;
-            stored(name, &reply.text()?, &reply.text()?).map(Some)
+    command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts");
+    let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Line::Calls, &command).await {
+        Ok(Value::Array(fields)) => fields,
+        Ok(other) => return Err(Failure::Corrupt(format!("HMGET was answered {other:?}"))),
+        // The key is of another type: this board is damaged, and no other.
+        Err(Failure::Corrupt(reason)) => {
+            return Ok(Stored::Unreadable(Unreadable { name: name.to_string(), generation: String::new(), reason }));
         }
+        Err(failure) => return Err(failure),
+    };
+    let text = |at: usize| match fields.get(at) {
+        Some(Value::BulkString(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        _ => None,
+    };
+    let (generation, definition) = match (text(0), text(1)) {
+        (None, None) => return Ok(Stored::None),
+        (generation, definition) => (generation.unwrap_or_default(), definition.unwrap_or_default()),
+    };
+    Ok(match stored(name, &generation, &definition, text(3).as_deref()) {
+        Ok(board) => Stored::Board { board, announced: text(2).is_some() },
+        Err(unreadable) => Stored::Unreadable(unreadable),
+    })
+}
+
+/// Looks a board up. Nobody is told of a board that other instances may not find: one that is not announced yet,
+/// because its definer is about to do it or has ended, is announced first.
+pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<Arc<Board>>, Failure> {
+    match read_meta(session, name).await? {
+        Stored::None => Ok(None),
+        Stored::Board { board, announced } => {
+            if !announced {
+                announce(session, &board).await?;
+            }
+            Ok(Some(board))
+        }
+        Stored::Unreadable(unreadable) => Err(Failure::Unreadable(Box::new(unreadable))),
+    }
+}
+
+/// Whether a board was removed, or its name is another's by now. `false` if that cannot be told.
+pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
+    match read_meta(session, board.name()).await {
+        Ok(Stored::None) => true,
+        Ok(Stored::Board { board: found, .. }) => found.generation() != board.generation(),
+        Ok(Stored::Unreadable(_)) | Err(_) => false,
     }
 }
 
 /// All boards by name; one round trip for the names and one for all of them.
-pub(super) async fn boards(session: &Session) -> Result<Vec<Arc<Board>>, Failure> {
+pub(super) async fn boards(session: &Session) -> Result<Listing, Failure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.names());
-    let mut names = Vec::new();
-    let listed = match session.links.calls.send(&command).await? {
-        Value::Set(values) => Value::Array(values),
-        other => other,
-    };
-    let mut reply = Reply::new(listed)?;
-    while !reply.is_empty() {
-        let text = reply.text()?;
-        let name = BoardName::parse(&text).map_err(|_| Failure::Corrupt(format!("a board is named '{text}'")))?;
-        names.push(name);
+    let listed = Reply::texts(session.servers.read(session.keys.names_slot(), Line::Calls, &command).await?)?;
+    let (mut names, mut listing) = (Vec::new(), Listing::default());
+    for text in listed {
+        match BoardName::parse(&text) {
+            Ok(name) => names.push(name),
+            Err(error) => {
+                let reason = format!("its name: {error}");
+                listing.unreadable.push(Unreadable { name: text, generation: String::new(), reason });
+            }
+        }
     }
     names.sort_unstable();
-    let found = join_all(names.iter().map(|name| board(session, name))).await;
-    found.into_iter().filter_map(Result::transpose).collect()
+    let found = join_all(names.iter().map(|name| read_meta(session, name))).await;
+    let mut without_board = Vec::new();
+    for (name, stored) in names.iter().zip(found) {
+        match stored? {
+            Stored::None => without_board.push(name),
+            Stored::Board { board, announced } => {
+                if !announced {
+                    announce(session, &board).await?;
+                }
+                listing.boards.push(board);
+            }
+            Stored::Unreadable(unreadable) => listing.unreadable.push(unreadable),
+        }
+    }
+    for name in session.health.long_missing(&without_board, session.monotonic()) {
+        // Its definer or its remover has ended half way. If this fails the next list tries again.
+        if let Err(failure) = unlist(session, &name).await {
+            tracing::warn!(board = name.as_str(), ?failure, "the name of a removed board stays listed for now");
+        }
+    }
+    Ok(listing)
 }
 
-pub(super) async fn undefine(session: &Session, board: &Board) -> Result<bool, Failure> {
-    let removed = session.ask(board, &UNDEFINE, |moment, call| {
-        let existing = &moment.existing;
-        call.arg(existing.slots.len());
-        for start in existing.slots.iter() {
-            call.key(moment.view.keys.slot(*start)).arg(start.millis());
-        }
-        for bucket in existing.buckets.iter() {
-            call.key(moment.view.keys.dedupe(*bucket)).arg(bucket);
-        }
-    });
-    match removed.await {
-        Ok(_) => session.forget(board),
-        Err(Failure::BoardChanged) => return Ok(false),
-        Err(failure) => return Err(failure),
+/// Removes a board. What it holds is noted first, so that it is deleted even if this instance ends half way.
+pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> {
+    let removed = Noted::removed(board);
+    removed.write(session).await?;
+    let mut call = Call::default();
+    call.key(session.keys.meta(board.name())).arg(board.generation());
+    let command = UNDEFINE.command(&call);
+    let slot = HashSlot::of_key(session.keys.meta(board.name()).as_bytes());
+    let mut answer = session.servers.call(slot, Line::Calls, &UNDEFINE, &command).await;
+    let is_unknown = matches!(answer, Err(Failure::Unknown(_)));
+    if is_unknown {
+        answer = session.servers.call(slot, Line::Calls, &UNDEFINE, &command).await;
     }
+    match Reply::new(answer?)?.text()?.as_str() {
+        "removed" => {}
+        // Most likely by the first call, whose answer was lost.
+        "board_changed" if is_unknown => {}
+        "board_changed" => {
+            // Whoever removed it may still be deleting what it held, or have ended.
+            removing::begin(session, &removed).await?;
+            return Ok(false);
+        }
+        other => return Err(Failure::Corrupt(format!("removing a board was answered '{other}'"))),
+    }
+    session.forget(board);
+    removed.close(session).await?;
     unlist(session, board.name()).await?;
+    removing::begin(session, &removed).await?;
     Ok(true)
 }
 
@@ -173,7 +357,7 @@ async fn unlist(session: &Session, name: &BoardName) -> Result<(), Failure> {
     let mut gone = false;
     for _ in 0..ATTEMPTS {
         let seen_at = version::current(session).await?;
-        if board(session, name).await?.is_some() {
+        if !matches!(read_meta(session, name).await?, Stored::None) {
             break;
         }
         gone = change_list(session, name, Some(seen_at)).await?;
@@ -182,65 +366,54 @@ async fn unlist(session: &Session, name: &BoardName) -> Result<(), Failure> {
         }
     }
     // A name of no board does no harm. One may have come just before its name went, of which nobody has been told.
-    if !gone || board(session, name).await?.is_some() {
+    if !gone || !matches!(read_meta(session, name).await?, Stored::None) {
         change_list(session, name, None).await?;
     }
     Ok(())
 }
 
-/// Writes a key that lasts a minute.
-pub(super) async fn check(session: &Session) -> Result<(), Failure> {
-    let mut command = cmd("SET");
-    command.arg(session.keys.check()).arg(&session.instance).arg("PX").arg(60_000);
-    session.links.calls.send(&command).await.map(drop)
+/// Refuses servers that are too old, that may evict what we store, or that run in another way than the address says.
+pub(super) async fn check_server(servers: &Servers) -> Result<()> {
+    for (node, info) in servers.identify().await? {
+        if parse_version(&info.version).is_none_or(|version| version < OLDEST) {
+            return Err(StoreError::Setup {
+                detail: format!(
+                    "the server at {} is version '{}'; Redis {}.{} or later, or Valkey, is needed",
+                    node.at(),
+                    info.version,
+                    OLDEST.0,
+                    OLDEST.1
+                ),
+            });
+        }
+        if !check_policy(&node).await? {
+            let at = node.at();
+            tracing::warn!(at, "cannot read the server's maxmemory-policy; make sure that it is noeviction");
+        }
+    }
+    Ok(())
 }
 
-/// Refuses a server that is too old or that may evict what we store.
-pub(super) async fn check_server(links: &Links) -> Result<()> {
-    let mut info = cmd("INFO");
-    info.arg("server");
-    let text = match links.calls.send(&info).await.map_err(|failure| links.error(failure))? {
-        Value::BulkString(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-        Value::VerbatimString { text, .. } => text,
-        _ => String::new(),
-    };
-    let version = text.lines().find_map(|line| line.strip_prefix("redis_version:")).unwrap_or_default();
-    if parse_version(version).is_none_or(|version| version < OLDEST) {
-        return Err(StoreError::Setup {
-            detail: format!(
-                "the server at {} is version '{version}'; Redis {}.{} or later, or Valkey, is needed",
-                links.at, OLDEST.0, OLDEST.1
-            ),
-        });
-    }
+/// Refuses a server that may evict what we store. `false` if it does not say.
+pub(super) async fn check_policy(node: &Node) -> Result<bool> {
     let mut policy = cmd("CONFIG");
     policy.arg("GET").arg("maxmemory-policy");
-    match links.calls.send(&policy).await {
+    match node.send(Line::Calls, &policy).await {
         Ok(value) => match policy_of(value).as_deref() {
-            Some("noeviction") => Ok(()),
+            Some("noeviction") => Ok(true),
             Some(policy) => Err(StoreError::Setup {
                 detail: format!(
                     "the server at {} evicts keys when memory is full (maxmemory-policy {policy}), which would silently \
                      lose counts: run CONFIG SET maxmemory-policy noeviction, and set it in its configuration file",
-                    links.at
+                    node.at()
                 ),
             }),
-            None => {
-                warn_unread(&links.at);
-                Ok(())
-            }
+            None => Ok(false),
         },
         // Hosted servers often forbid CONFIG.
-        Err(Failure::Other(_)) => {
-            warn_unread(&links.at);
-            Ok(())
-        }
-        Err(failure) => Err(links.error(failure)),
+        Err(Failure::Other(_)) => Ok(false),
+        Err(failure) => Err(failure.at(node.at())),
     }
-}
-
-fn warn_unread(at: &str) {
-    tracing::warn!(at, "cannot read the server's maxmemory-policy; make sure that it is noeviction");
 }
 
 fn policy_of(value: Value) -> Option<String> {

@@ -1,18 +1,27 @@
-//! Every key there is. All keys of a board share the hash tag `{name}`, so that in a cluster they live together;
-//! all but `meta` carry the generation, so that a deleted and re-created board never meets old keys.
+//! Every key there is. All keys of a part of a board share a hash tag, so that in a cluster they live together: that of
+//! the only part of a board without shards is the board's name. All but the board's own `meta` carry the generation, so
+//! that a deleted and re-created board never meets old keys.
 
+use super::hash_slot::HashSlot;
 use crate::board::{BoardName, Generation, Subject, Timestamp};
 
 /// Changes when the layout does, so that two layouts never meet.
 const SCHEMA: u32 = 1;
 
+const NAMES: &str = "boards";
+const CLOCK: &str = "clock";
+const CHECK: &str = "check";
+
 /// Keys that belong to no board.
 #[derive(Clone, Debug)]
 pub(super) struct StoreKeys {
     root: String,
+    names_slot: HashSlot,
+    clock_slot: HashSlot,
+    check_slot: HashSlot,
 }
 
-/// Keys of one board.
+/// Keys of one part of a board.
 #[derive(Clone, Debug)]
 pub(super) struct BoardKeys {
     pub meta: String,
@@ -20,17 +29,21 @@ pub(super) struct BoardKeys {
     pub ranking: String,
     pub buckets: String,
     pub totals: String,
+    /// Sorted set: the numbers of the expiry periods that exist.
+    pub periods: String,
     generation: String,
 }
 
 impl StoreKeys {
     pub fn new(prefix: &str) -> Self {
-        Self { root: format!("{prefix}:{SCHEMA}:") }
+        let root = format!("{prefix}:{SCHEMA}:");
+        let slot = |key: &str| HashSlot::of_key(format!("{root}{key}").as_bytes());
+        Self { names_slot: slot(NAMES), clock_slot: slot(CLOCK), check_slot: slot(CHECK), root }
     }
 
     /// Set of the names of boards, for listing; a name without a meta key is no board.
     pub fn names(&self) -> String {
-        format!("{}boards", self.root)
+        format!("{}{NAMES}", self.root)
     }
 
     /// Drawn anew whenever the list of boards has become another. On the hash tag of [`names`](Self::names), so that
@@ -41,33 +54,76 @@ impl StoreKeys {
 
     /// Hash: clock mode, and the time of a simulated clock.
     pub fn clock(&self) -> String {
-        format!("{}clock", self.root)
+        format!("{}{CLOCK}", self.root)
+    }
+
+    /// Set: generation and name of every board that was removed and of which something may be left.
+    pub fn removed(&self) -> String {
+        format!("{}removed", self.root)
+    }
+
+    /// Hash: run id of a server to the instance that has asked it to rewrite its append-only file.
+    pub fn rewrites(&self) -> String {
+        format!("{}rewrites", self.root)
     }
 
     /// Written by health checks.
     pub fn check(&self) -> String {
-        format!("{}check", self.root)
+        format!("{}{CHECK}", self.root)
     }
 
-    /// Hash: generation, definition, head, floor, retiring cursor.
+    /// Where the names of boards and the version of their list are.
+    pub fn names_slot(&self) -> HashSlot {
+        self.names_slot
+    }
+
+    pub fn clock_slot(&self) -> HashSlot {
+        self.clock_slot
+    }
+
+    pub fn removed_slot(&self) -> HashSlot {
+        HashSlot::of_key(self.removed().as_bytes())
+    }
+
+    pub fn rewrites_slot(&self) -> HashSlot {
+        HashSlot::of_key(self.rewrites().as_bytes())
+    }
+
+    pub fn check_slot(&self) -> HashSlot {
+        self.check_slot
+    }
+
+    /// Hash: generation, definition, head, floor, and what else is known of the board as a whole.
     pub fn meta(&self, board: &BoardName) -> String {
         format!("{}{{{board}}}:meta", self.root)
     }
 
+    /// The keys of the only part of a board without shards.
     pub fn board(&self, board: &BoardName, generation: Generation) -> BoardKeys {
-        let root = format!("{}{{{board}}}:{generation}", self.root);
-        BoardKeys {
-            meta: self.meta(board),
-            index: format!("{root}:i"),
-            ranking: format!("{root}:r"),
-            buckets: format!("{root}:b"),
-            totals: format!("{root}:t"),
-            generation: root,
-        }
+        BoardKeys::new(self.meta(board), format!("{}{{{board}}}:{generation}", self.root))
+    }
+
+    /// The keys of a part with a hash tag of its own. Its meta key too carries the generation, so that a board never
+    /// meets a part that an earlier one of its name has left.
+    pub fn part(&self, tag: &str, generation: Generation) -> BoardKeys {
+        let root = format!("{}{{{tag}}}:{generation}", self.root);
+        BoardKeys::new(format!("{root}:meta"), root)
     }
 }
 
 impl BoardKeys {
+    fn new(meta: String, root: String) -> Self {
+        Self {
+            meta,
+            index: format!("{root}:i"),
+            ranking: format!("{root}:r"),
+            buckets: format!("{root}:b"),
+            totals: format!("{root}:t"),
+            periods: format!("{root}:e"),
+            generation: root,
+        }
+    }
+
     /// Hash: subject to cell.
     pub fn slot(&self, start: Timestamp) -> String {
         format!("{}:s:{}", self.generation, start.millis())
@@ -88,14 +144,14 @@ impl BoardKeys {
         format!("{}:x:{subject}", self.generation)
     }
 
+    /// Set: the subjects that were written to in an expiry period.
+    pub fn written(&self, period: i64) -> String {
+        format!("{}:e:{period}", self.generation)
+    }
+
     /// Hash: subject and id, with a zero byte between, to time of arrival.
     pub fn dedupe(&self, bucket: i64) -> String {
         format!("{}:d:{bucket}", self.generation)
-    }
-
-    /// The last operation of one lane of one writer, with its reply.
-    pub fn operation(&self, writer: &str, lane: usize) -> String {
-        format!("{}:o:{writer}:{lane}", self.generation)
     }
 }
 
@@ -119,10 +175,11 @@ mod tests {
             [
                 board.slot(Timestamp::from_millis(3_600_000)),
                 board.dedupe(7),
-                board.operation("w", 0),
                 board.subject(&subject),
                 board.seen(&subject),
                 board.gone(&subject),
+                board.written(7),
+                board.periods,
                 board.totals,
                 board.index,
                 board.ranking,
@@ -131,6 +188,8 @@ mod tests {
         };
         let (one, other) = (of(1), of(2));
         assert_eq!(tag(&keys.version()), keys.names());
+        assert_eq!(keys.names_slot(), HashSlot::of_key(keys.version().as_bytes()));
+        assert_eq!(keys.clock_slot(), HashSlot::of_key(keys.clock().as_bytes()));
         assert_eq!(keys.meta(&name), "rolltop:1:{hot-posts}:meta");
         assert_eq!(one[0], "rolltop:1:{hot-posts}:0000000000000001:s:3600000");
         for key in &one {

@@ -7,8 +7,9 @@
 //! |---|---|---|
 //! | `P:1:boards` | set | names of boards, for listing; `meta` is what counts |
 //! | `P:1:{P:1:boards}:version` | string | drawn anew whenever a board has come or gone |
-//! | `P:1:clock` | hash | `mode`; `now` of a simulated clock |
-//! | `P:1:{b}:meta` | hash | `generation`, `definition` (JSON), `head`, `floor`, `dropped`, `cursor`, `stepper`, `stepped` |
+//! | `P:1:clock` | hash | `mode`; `now` of a simulated clock; `seen`, the believed time last recorded of a system clock |
+//! | `P:1:removed` | set | generation, name and parts of boards that were removed, or never came to be, and may have left something |
+//! | `P:1:{b}:meta` | hash | `generation`, `definition` (JSON), `head`, `floor`, `dropped`, `version`, `retiring`, `cursor`, `stepper`, `stepped`, `o:<writer>:<lane>` |
 //! | `P:1:{b}:g:i` | sorted set | start of every slot that exists, by itself |
 //! | `P:1:{b}:g:s:<start>` | hash | ranked boards, a slot: subject to cell |
 //! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score; on boards that say 0 of the unknown never 0 |
@@ -16,9 +17,10 @@
 //! | `P:1:{b}:g:u:<subject>` | hash | unranked boards: start of slot to cell, and `f`; `from_first`: `s`, `a` |
 //! | `P:1:{b}:g:v:<subject>` | sorted set | COUNT_DISTINCT: value by the time it was last seen |
 //! | `P:1:{b}:g:x:<subject>` | sorted set | COUNT_DISTINCT: `t` and value by time of retraction; `c` by that of the latest value dropped |
+//! | `P:1:{b}:g:e` | sorted set | number of every expiry period that exists, by itself |
+//! | `P:1:{b}:g:e:<n>` | set | subjects written to in that period |
 //! | `P:1:{b}:g:d:<n>` | hash | dedupe bucket: subject, zero byte, id to time of arrival |
 //! | `P:1:{b}:g:b` | sorted set | number of every dedupe bucket that exists, by itself |
-//! | `P:1:{b}:g:o:<writer>:<lane>` | string | last operation with its reply; gone after 5 minutes |
 //!
 //! A *cell* is what a subject has in a slot, a *total* what its cells come to:
 //!
@@ -35,52 +37,70 @@
 //! the most frequent by far, have a script made for them, `write.lua`. `kind/` is how cells combine. `scripts` tells
 //! which parts make which script, and what each part gives to the others.
 //!
-//! The keys of single subjects cannot be listed without a scan of the keyspace. On a system clock they go by
-//! themselves some time after the last of what they hold has left the window; a simulated clock, which the server
-//! knows nothing of, sets no such time. An undefined board's are never met again, for they carry its generation.
+//! Nothing but `check` has a time to live. The keys of single subjects, which cannot be listed without a scan of the
+//! keyspace, are found through the expiry periods in which they were written to (`expiry`); what a removed board leaves
+//! behind is deleted by steps that any instance finishes (`removing`). What is judged by time is judged by the time that
+//! is believed (`clock`), never by the server's alone.
 //!
 //! Slots at or above `floor` are live, those below are sealed and retire. Slots below `dropped` were dropped with
 //! the ranking when all had expired: they are deleted whole, and no sum contains them. `cursor` is where the next
 //! step goes on in the oldest sealed slot; `stepper` and `stepped` are who took the last step, and when.
 //!
+//! A board with `shards` is spread over parts (`partition`, `parts`): each has all keys from `g:i` on, and a meta key
+//! `P:1:{b/<number>}:g:meta`, under a hash tag of its own; the board's own `meta` then holds `generation`, `definition`,
+//! `announced` and `parts`, the numbers.
+//!
 //! Everything about a board is changed through scripts only (`lua/`), each atomic. Each first makes sure of the
 //! generation, reads the clock and advances the window, which the caller computes and the script checks: Lua
 //! needs no calendar, and no two instances need agree on the time. See `session` for how calls are repeated,
-//! `combine` for how writes are gathered, `write` for how a lost reply is made good, `slices` for how slots are read.
+//! `writes` for how writes are gathered and how a lost reply is made good, `reads` for how reads are gathered and how
+//! slots are read, `servers` for which server a command goes to.
 
+mod audit;
 mod boards;
-mod change;
-mod combine;
-mod connection;
-mod flush;
+mod clock;
+mod divided;
+mod expiry;
+mod fold;
+mod hash_slot;
+mod healing;
+mod health;
 mod keys;
+mod merge;
+mod part;
+mod partition;
+mod parts;
 mod reads;
+mod removing;
 mod reply;
-mod rollover;
+mod retire;
 mod scripts;
+mod servers;
 mod session;
-mod slices;
 mod version;
-mod view;
-mod write;
+mod writes;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::future::{join, join_all};
-use redis::{Client, cmd};
 use tokio::sync::oneshot;
 
-use self::combine::{Queue, Waiting};
-use self::connection::{Failure, Links};
+use self::clock::StoreClock;
+use self::divided::{Division, divide};
+use self::health::Health;
 use self::keys::StoreKeys;
-use self::reply::Reply;
-use self::scripts::{Call, SET_CLOCK};
+use self::part::Part;
+use self::reads::Reads;
+pub use self::servers::{Address, AddressError};
+use self::servers::{Failure, Servers};
 use self::session::Session;
 use self::version::Versions;
+use self::writes::{Queue, Request};
 use super::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Lookup, Page, Reading, Removal,
-    Result, RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Reading,
+    Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -88,16 +108,22 @@ use crate::store::receive::receive;
 /// Where the server is and how it is used.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// `redis://…` or `rediss://…`; may contain a password, so it is never printed.
+    /// An [`Address`] as text; may contain a password, so it is never printed.
     pub url: String,
+    /// A PEM file of certificates: whom to trust, in place of the well-known authorities, when the address speaks TLS.
+    pub ca: Option<PathBuf>,
     /// What every key begins with: stores of different prefixes share a server without meeting. Without braces,
     /// which would take the place of the boards' hash tags.
     pub prefix: String,
     /// The clock mode wanted; refused if the store was made with the other one.
     pub clock: ClockMode,
     pub limits: Limits,
+    /// Whether a server that keeps an append-only file is asked to rewrite it after each of its starts.
+    pub rewrite_aof: bool,
     /// The most items that may wait for a flush; past it [`StoreError::Overloaded`].
     pub queue: usize,
+    /// Believe the server's clock at the start, however far it is ahead of the last recorded time.
+    pub trust_clock: bool,
 }
 
 /// A store on a Redis or Valkey server.
@@ -105,11 +131,27 @@ pub struct RedisStore {
     session: Arc<Session>,
     queue: Arc<Queue>,
     versions: Arc<Versions>,
+    reads: Reads,
 }
 
 impl RedisOptions {
     /// What keys begin with unless told otherwise.
     pub const PREFIX: &'static str = "rolltop";
+
+    /// Everything but address and clock as it is unless told otherwise.
+    pub fn new(url: String, clock: ClockMode) -> Self {
+        let prefix = Self::PREFIX.to_owned();
+        Self {
+            url,
+            ca: None,
+            prefix,
+            clock,
+            limits: Limits::default(),
+            rewrite_aof: true,
+            queue: 100_000,
+            trust_clock: false,
+        }
+    }
 }
 
 impl RedisStore {
@@ -123,29 +165,48 @@ impl RedisStore {
                 detail: format!("the prefix '{}' of keys must not be empty or contain braces", options.prefix),
             });
         }
-        // The error's text may quote the URL and with it a password.
-        let client = Client::open(options.url.as_str()).map_err(|_| StoreError::Setup {
-            detail: "the Redis URL cannot be read: write redis://[user:password@]host[:port][/database], or rediss:// for TLS"
-                .to_owned(),
-        })?;
-        let links = Links::open(client);
-        boards::check_server(&links).await?;
+        let servers = Servers::open(&options.url, options.ca.as_deref()).await?;
+        boards::check_server(&servers).await?;
         let keys = StoreKeys::new(&options.prefix);
         let simulated = matches!(options.clock, ClockMode::Simulated(_));
-        let reading = open_clock(&links, &keys, options.clock).await?;
-        let session = Arc::new(Session::new(links, keys, simulated, options.limits, reading));
-        let queue = Arc::new(Queue::new(options.queue));
+        let reading = clock::open(&servers, &keys, options.clock).await?;
+        let recorded = match simulated || options.trust_clock {
+            true => None,
+            false => clock::recorded(&servers, &keys).await.map_err(|failure| servers.error(failure))?,
+        };
+        let clock = StoreClock::new(recorded, reading);
+        let health = Health::new(options.clock, options.rewrite_aof);
+        let session = Arc::new(Session::new(servers, keys, simulated, options.limits, clock, health));
+        health::mark(&session).await.map_err(|failure| session.servers.error(failure))?;
+        let queue = Arc::new(Queue::new(options.queue, session.servers.at().clone()));
         let versions = Arc::new(Versions::default());
         start_combiner(session.clone(), queue.clone(), versions.clone())?;
-        Ok(Arc::new(RedisStore { session, queue, versions }))
+        let reads = Reads::start(&session).map_err(|source| StoreError::Backend { source: Box::new(source) })?;
+        Ok(Arc::new(RedisStore { session, queue, versions, reads }))
     }
 
     fn error(&self, failure: Failure) -> StoreError {
-        self.session.links.error(failure)
+        self.session.servers.error(failure)
     }
 
-    async fn read_clock(&self) -> Result<Timestamp, Failure> {
-        read_clock(&self.session.links, &self.session.keys, self.session.simulated).await
+    /// What became of a batch by what became of its shares.
+    async fn join(&self, board: &Board, division: Division, answers: Vec<Result<Added>>) -> Result<Added> {
+        // Of a board that was removed the parts go after it. One that is still there has lost a part.
+        let is_gone = division.is_disputed(&answers) && boards::is_gone(&self.session, board).await;
+        division.join(answers, is_gone, self.session.servers.at())
+    }
+
+    /// Refuses to write to a board whose clock is doubted since the start.
+    async fn admit(&self, part: &Part) -> Result<()> {
+        clock::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
+    }
+
+    /// The same for all that is about to be written to one board.
+    async fn admit_all(&self, requests: &[Request]) -> Result<()> {
+        for request in requests {
+            self.admit(&request.part).await?;
+        }
+        Ok(())
     }
 }
 
@@ -156,7 +217,7 @@ fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versio
     let failed = |source: std::io::Error| StoreError::Backend { source: Box::new(source) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let run = move || {
-        runtime.block_on(join(combine::run(session.clone(), queue), version::run(session, versions)));
+        runtime.block_on(join(writes::run(session.clone(), queue), version::run(session, versions)));
     };
     std::thread::Builder::new().name("rolltop-combine".to_owned()).spawn(run).map_err(failed)?;
     Ok(())
@@ -171,46 +232,8 @@ impl Drop for RedisStore {
     fn drop(&mut self) {
         self.queue.close();
         self.versions.close();
+        self.reads.close();
     }
-}
-
-/// Makes the store's clock of the wanted mode, if it has none yet, and reads it.
-async fn open_clock(links: &Links, keys: &StoreKeys, clock: ClockMode) -> Result<Timestamp> {
-    let (wanted, start) = match clock {
-        ClockMode::System => ("system", Timestamp::EPOCH),
-        ClockMode::Simulated(start) => ("simulated", start),
-    };
-    let mut call = Call::default();
-    call.key(keys.clock()).arg("open").arg(wanted).arg(start.millis());
-    let opened = set_clock(links, &call).await.map_err(|failure| links.error(failure))?;
-    if !opened.done {
-        let stored = if opened.simulated { "simulated" } else { "system" };
-        return Err(StoreError::ClockModeMismatch { stored, wanted });
-    }
-    read_clock(links, keys, opened.simulated).await.map_err(|failure| links.error(failure))
-}
-
-/// What `set_clock.lua` answered.
-struct Clock {
-    done: bool,
-    simulated: bool,
-    now: Timestamp,
-}
-
-async fn set_clock(links: &Links, call: &Call) -> Result<Clock, Failure> {
-    let mut reply = Reply::new(links.calls.call(&SET_CLOCK, &SET_CLOCK.command(call)).await?)?;
-    Ok(Clock { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
-}
-
-async fn read_clock(links: &Links, keys: &StoreKeys, simulated: bool) -> Result<Timestamp, Failure> {
-    if simulated {
-        let mut command = cmd("HMGET");
-        command.arg(keys.clock()).arg("now");
-        return Reply::new(links.calls.send(&command).await?)?.time();
-    }
-    let mut reply = Reply::new(links.calls.send(&cmd("TIME")).await?)?;
-    let (seconds, micros) = (reply.integer()?, reply.integer()?);
-    Ok(Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)))
 }
 
 #[async_trait]
@@ -220,21 +243,14 @@ impl Store for RedisStore {
     }
 
     async fn now(&self) -> Result<Timestamp> {
-        self.read_clock().await.map_err(|failure| self.error(failure))
+        clock::look(&self.session).await.map_err(|failure| self.error(failure))
     }
 
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
         if !self.session.simulated {
             return Err(StoreError::ClockNotSimulated);
         }
-        let mut call = Call::default();
-        call.key(self.session.keys.clock()).arg("set").arg("simulated").arg(to.millis());
-        let clock = set_clock(&self.session.links, &call).await.map_err(|failure| self.error(failure))?;
-        match clock {
-            Clock { done: true, now, .. } => Ok(now),
-            Clock { simulated: true, now, .. } => Err(StoreError::ClockBackward { now }),
-            Clock { .. } => Err(StoreError::Corrupt { detail: "the simulated clock is gone".to_owned() }),
-        }
+        clock::set(&self.session, to).await
     }
 
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
@@ -245,7 +261,7 @@ impl Store for RedisStore {
         boards::board(&self.session, name).await.map_err(|failure| self.error(failure))
     }
 
-    async fn boards(&self) -> Result<Vec<Arc<Board>>> {
+    async fn boards(&self) -> Result<Listing> {
         boards::boards(&self.session).await.map_err(|failure| self.error(failure))
     }
 
@@ -258,76 +274,119 @@ impl Store for RedisStore {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        let (answer, answered) = oneshot::channel();
-        self.queue.push(Waiting { board: board.clone(), batch, joined: false, answer })?;
-        answer_of(answered).await
+        let mut added = self.add_all(vec![(board.clone(), batch)]).await;
+        added.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a batch was not answered".to_owned() }))
     }
 
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
-        reads::page(&self.session, board, offset, limit).await.map_err(|failure| self.error(failure))
+        let page = self.reads.page(&self.session.parts_of(board), offset, limit).await;
+        page.map_err(|failure| self.error(failure))
     }
 
     async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
-        reads::neighbors(&self.session, board, subject, radius).await.map_err(|failure| self.error(failure))
+        let page = self.reads.neighbors(&self.session.parts_of(board), subject, radius).await;
+        page.map_err(|failure| self.error(failure))
     }
 
     async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
-        reads::lookup(&self.session, board, subjects).await.map_err(|failure| self.error(failure))
+        let lookup = self.reads.lookup(&self.session.parts_of(board), subjects).await;
+        lookup.map_err(|failure| self.error(failure))
     }
 
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        let standing = match board.is_ranked() {
-            true => reads::standing(&self.session, board, subject).await,
-            false => slices::standing(&self.session, board, subject).await,
-        };
+        let standing = self.reads.standing(&self.session.parts_of(board), subject).await;
         standing.map_err(|failure| self.error(failure))
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let (together, answers): (Vec<Waiting>, Vec<_>) = batches
-            .into_iter()
-            .map(|(board, batch)| {
-                let (answer, answered) = oneshot::channel();
-                (Waiting { board, batch, joined: false, answer }, answered)
-            })
-            .unzip();
-        if let Err(retry_after) = self.queue.push_all(together) {
-            return answers.iter().map(|_| Err(StoreError::Overloaded { retry_after })).collect();
+        let (mut admitted, mut requests) = (Vec::with_capacity(batches.len()), Vec::new());
+        for (board, batch) in batches {
+            let (division, own) = divide(&self.session.parts_of(&board), batch);
+            admitted.push(match self.admit_all(&own).await {
+                Ok(()) => {
+                    requests.extend(own);
+                    Ok((board, division))
+                }
+                Err(refused) => Err(refused),
+            });
         }
-        join_all(answers.into_iter().map(answer_of)).await
+        let answers = match self.queue.push(requests) {
+            Ok(answers) => answers,
+            Err(full) => {
+                let retry_after = full.retry_after().unwrap_or_default();
+                let refused = |admitted: Result<_>| admitted.and(Err(StoreError::Overloaded { retry_after }));
+                return admitted.into_iter().map(refused).collect();
+            }
+        };
+        let mut answers = join_all(answers.into_iter().map(answer_of)).await.into_iter();
+        let mut added = Vec::with_capacity(admitted.len());
+        for admitted in admitted {
+            added.push(match admitted {
+                Ok((board, division)) => {
+                    let own = answers.by_ref().take(division.requests()).collect();
+                    self.join(&board, division, own).await
+                }
+                Err(refused) => Err(refused),
+            });
+        }
+        added
     }
 
     async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
-        let readings = slices::read(&self.session, &asks).await;
+        let readings = self.reads.windows(&self.session, asks).await;
         readings.into_iter().map(|reading| reading.map_err(|failure| self.error(failure))?).collect()
     }
 
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
-        slices::values(&self.session, board, subject, offset, limit).await.map_err(|failure| self.error(failure))
+        let values = self.reads.values(self.session.part_for(board, subject), subject, offset, limit).await;
+        values.map_err(|failure| self.error(failure))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        let part = self.session.part_for(board, subject);
+        self.admit(&part).await?;
         let removal = match board.is_ranked() {
-            true => rollover::remove(&self.session, board, subject).await,
-            false => slices::remove(&self.session, board, subject).await,
+            true => retire::remove(&self.session, &part, subject).await,
+            false => reads::remove(&self.session, &part, subject).await,
         };
         removal.map_err(|failure| self.error(failure))
     }
 
     async fn status(&self, board: &Arc<Board>) -> Result<Status> {
-        reads::status(&self.session, board).await.map_err(|failure| self.error(failure))
+        reads::status(&self.session, &self.session.parts_of(board)).await.map_err(|failure| self.error(failure))
     }
 
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
-        rollover::retire_step(&self.session, board).await.map_err(|failure| self.error(failure))
+        retire::step_in_turn(&self.session, &self.session.parts_of(board)).await.map_err(|failure| self.error(failure))
+    }
+
+    async fn tidy_step(&self) -> Result<bool> {
+        clock::record(&self.session).await.map_err(|failure| self.error(failure))?;
+        removing::go_on(&self.session).await.map_err(|failure| self.error(failure))
     }
 
     async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        rollover::audit_step(&self.session, board, cursor, repair).await
+        audit::step_of_parts(&self.session, &self.session.parts_of(board), cursor, repair).await
     }
 
     async fn check(&self) -> Result<()> {
-        boards::check(&self.session).await.map_err(|failure| self.error(failure))
+        if !self.session.simulated {
+            clock::look(&self.session).await.map_err(|failure| self.error(failure))?;
+        }
+        let checked = health::check(&self.session).await;
+        clock::check(&self.session).and(checked)
+    }
+
+    async fn reopen(&self) -> Result<()> {
+        health::reopen(&self.session).await
+    }
+
+    async fn tend(&self) -> Result<()> {
+        healing::tend(&self.session).await.map_err(|failure| self.error(failure))
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.session.health.warnings()
     }
 
     async fn backup(&self) -> Result<BackedUp> {

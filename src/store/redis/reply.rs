@@ -2,8 +2,10 @@
 
 use redis::Value;
 
-use super::connection::Failure;
-use crate::board::{Amount, Counted, EXACT_MAX, Kind, Sketch, Subject, Tally, Timestamp, Value as Score};
+use super::servers::Failure;
+use crate::board::{
+    Amount, Counted, EXACT_MAX, Frame, Kind, Sketch, Subject, Tally, Timestamp, Value as Score, Window,
+};
 
 /// The values of a reply that are still to be read.
 #[derive(Debug)]
@@ -33,10 +35,26 @@ pub(super) struct Header {
     pub retiring: u64,
 }
 
+impl Header {
+    /// The frame of an answer about this window. The time is not before the head, which a part may have taken over from
+    /// another one before its own clock has come to it.
+    pub fn frame(&self, window: Window) -> Frame {
+        Frame { window, as_of: self.now.max(window.head), retiring: self.retiring }
+    }
+}
+
 impl Reply {
     pub fn new(value: Value) -> Result<Self, Failure> {
         match value {
             Value::Array(values) => Ok(Self(values.into_iter())),
+            other => Err(unreadable("a list", &other)),
+        }
+    }
+
+    /// The texts that a command answered, as a list or as a set.
+    pub fn texts(value: Value) -> Result<Vec<String>, Failure> {
+        match value {
+            Value::Array(values) | Value::Set(values) => values.into_iter().map(text).collect(),
             other => Err(unreadable("a list", &other)),
         }
     }
@@ -68,6 +86,22 @@ impl Reply {
         text(self.next()?)
     }
 
+    /// `None` where there is nothing.
+    pub fn text_or_none(&mut self) -> Result<Option<String>, Failure> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            value => text(value).map(Some),
+        }
+    }
+
+    /// `None` where there is nothing.
+    pub fn maybe_integer(&mut self) -> Result<Option<i64>, Failure> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            value => integer(&value).map(Some),
+        }
+    }
+
     pub fn integer(&mut self) -> Result<i64, Failure> {
         integer(&self.next()?)
     }
@@ -90,11 +124,11 @@ impl Reply {
         self.text().map(Counted::from_stored)
     }
 
-    /// A time; `None` for an empty text.
+    /// A time; `None` for an empty text and for nothing.
     pub fn maybe_time(&mut self) -> Result<Option<Timestamp>, Failure> {
-        match amount(&self.next()?)? {
-            Some(Amount(millis)) => Ok(Some(Timestamp::from_millis(millis))),
-            None => Ok(None),
+        match self.next()? {
+            Value::Nil => Ok(None),
+            value => Ok(amount(&value)?.map(|Amount(millis)| Timestamp::from_millis(millis))),
         }
     }
 
@@ -116,7 +150,7 @@ impl Reply {
         self.score(kind)?.ok_or_else(|| Failure::Corrupt("a reply lacks a score".to_owned()))
     }
 
-    /// What a subject has in one slot of such a board; `None` for an empty text.
+    /// What a subject has in one slot of such a board; `None` for an empty text and for nothing.
     pub fn tally(&mut self, kind: Kind) -> Result<Option<Tally>, Failure> {
         tally(&self.next()?, kind)
     }
@@ -126,7 +160,44 @@ impl Reply {
     }
 
     fn list(&mut self) -> Result<std::vec::IntoIter<Value>, Failure> {
-        Reply::new(self.next()?).map(|reply| reply.0)
+        Ok(self.part()?.0)
+    }
+
+    /// A list within the reply.
+    pub fn part(&mut self) -> Result<Self, Failure> {
+        Self::new(self.next()?)
+    }
+
+    /// A text; `None` where there is none.
+    pub fn maybe_text(&mut self) -> Result<Option<String>, Failure> {
+        match self.next()? {
+            Value::Nil => Ok(None),
+            value => text(value).map(Some),
+        }
+    }
+
+    /// A text as it is stored, which need not be UTF-8.
+    pub fn bytes(&mut self) -> Result<Vec<u8>, Failure> {
+        match self.next()? {
+            Value::BulkString(bytes) => Ok(bytes),
+            other => Err(unreadable("a text", &other)),
+        }
+    }
+
+    /// The time that a field of a hash is named by; `None` where it is not named by a time.
+    pub fn field_time(&mut self) -> Result<Option<Timestamp>, Failure> {
+        let bytes = self.bytes()?;
+        Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok()).map(Timestamp::from_millis))
+    }
+
+    /// A time that is a score of a sorted set.
+    pub fn time_of_score(&mut self) -> Result<Timestamp, Failure> {
+        self.maybe_time()?.ok_or_else(|| Failure::Corrupt("a reply lacks a time".to_owned()))
+    }
+
+    /// How many values are still to be read.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -181,7 +252,10 @@ fn float(value: &Value) -> Result<f64, Failure> {
     read.filter(|real| real.is_finite()).ok_or_else(|| unreadable("a number", value))
 }
 
-fn tally(value: &Value, kind: Kind) -> Result<Option<Tally>, Failure> {
+pub(super) fn tally(value: &Value, kind: Kind) -> Result<Option<Tally>, Failure> {
+    if *value == Value::Nil {
+        return Ok(None);
+    }
     let Value::BulkString(bytes) = value else { return Err(unreadable("what a subject has in a slot", value)) };
     if bytes.is_empty() {
         return Ok(None);

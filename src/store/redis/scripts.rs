@@ -6,23 +6,25 @@
 //! | part | gives to those after it |
 //! |---|---|
 //! | `clock` | `read_clock`, `format` |
-//! | `board` | `enter`, which makes sure of the board and advances; `ok`, `stale_keys` and other replies |
+//! | `stopwatch` | `worked`, which says how long the script has taken |
+//! | `board` | `enter`, which makes sure of the board and advances; `touch` and `recount`, which say that it has changed; `ok`, `stale_keys` and other replies |
 //! | `bulk` | `each_thousand`, for commands with many values |
+//! | `places` | `lines_before` a place in the order of the ranking |
 //! | `gather` | `gather` and `save_gathered`: totals and scores that changed, written together |
 //! | `operation` | `begin` and `record`, which make a repeated write harmless |
 //! | `entries` | the arguments of `change` by name; `position` of a slot, `missing` ones |
-//! | `slices` | `add_slices`, which reads what one subject has |
+//! | `slices` | `add_slices`, which reads what a subject of an unranked board has |
 //! | `kind/*` | how cells combine: `sound`, `new`, `fold`, `score_of`; totals: `read_total`, `total_of`, `withdraw` |
 //! | `cells/*` | where cells are: `cell`, `set_cell`, `save_cells` |
 //! | `scores/*` | what follows from cells: `acc_of`, `move`, `score_text`, `save_standing`; whether it `IS_RANKED` |
 //! | `change/*` | what an entry does: `prepare` reads and judges it, `apply`, and `finish` after all was saved |
 //! | `retire/*` | `load_totals` and `subtract`: taking cells out of scores that are sums, or that follow from totals |
 //!
-//! A script of a kind is chosen by [`change`], [`retire`] and [`audit`].
+//! A script of a kind is chosen by [`change`] and [`retire`].
 
 use std::sync::LazyLock;
 
-use redis::{Cmd, cmd};
+use redis::{Arg, Cmd, cmd};
 
 use crate::board::{Board, Kind, Mode};
 
@@ -64,10 +66,12 @@ impl Script {
         self.fixed_keys
     }
 
-    /// Whether it only reads (advancing aside, which repeats harmlessly), so that it may be called again where
-    /// nobody knows what became of the first call.
+    /// Whether it only reads, so that it may be called again where nobody knows what became of the first call. Advancing,
+    /// and taking slots that do not exist off the index, repeat harmlessly.
     pub fn only_reads(&self) -> bool {
-        [&PAGE, &NEIGHBORS, &LOOKUP, &STANDING, &STATUS, &READ, &VALUES].iter().any(|script| script.name == self.name)
+        [&PAGE, &NEIGHBORS, &LOOKUP, &SUBJECTS, &STATUS, &READ, &VALUES, &AUDIT, &AUDIT_FIND]
+            .iter()
+            .any(|script| script.name == self.name)
     }
 
     /// The command that makes the script known to a server.
@@ -75,6 +79,18 @@ impl Script {
         let mut command = cmd("SCRIPT");
         command.arg("LOAD").arg(self.code);
         command
+    }
+
+    /// The same call as `command`, with the text in place of the hash: for a server that does not know the script.
+    pub fn with_text(&self, command: &Cmd) -> Cmd {
+        let mut with_text = cmd("EVAL");
+        with_text.arg(self.code);
+        for argument in command.args_iter().skip(2) {
+            if let Arg::Simple(argument) = argument {
+                with_text.arg(argument);
+            }
+        }
+        with_text
     }
 
     /// A call of it.
@@ -95,6 +111,12 @@ impl Call {
 
     pub fn arg(&mut self, argument: impl ToString) -> &mut Self {
         self.arguments.push(argument.to_string().into_bytes());
+        self
+    }
+
+    /// Adds bytes as they are.
+    pub fn raw(&mut self, argument: Vec<u8>) -> &mut Self {
+        self.arguments.push(argument);
         self
     }
 
@@ -124,9 +146,9 @@ macro_rules! scripts {
     ) => {
         $(pub(super) static $constant: LazyLock<Script> = script!($name, [$($before),*], $keys);)*
         $(pub(super) static $change: LazyLock<Script> =
-            script!("change", ["clock", "board", "bulk", "operation", "entries", $($change_part),*], 6);)*
+            script!("change", ["clock", "board", "bulk", "operation", "entries", $($change_part),*], 5);)*
         $(pub(super) static $retire: LazyLock<Script> =
-            script!("retire", ["clock", "board", "bulk", "retire/arguments", $($retire_part),*], 7);)*
+            script!("retire", ["stopwatch", "clock", "board", "bulk", "retire/arguments", $($retire_part),*], 8);)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
@@ -137,23 +159,28 @@ macro_rules! scripts {
 
 scripts! {
     {
-        WRITE = "write" after ["clock", "board", "operation"] with 6 keys;
+        ADD = "add" after [] with 3 keys;
+        WRITE = "write" after ["clock", "board", "operation"] with 5 keys;
         PAGE = "page" after ["clock", "board"] with 5 keys;
         NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys;
+        LINES = "lines" after ["clock", "board", "places"] with 5 keys;
+        BETWEEN = "between" after ["clock", "board", "places"] with 5 keys;
         LOOKUP = "lookup" after ["clock", "board"] with 5 keys;
-        STANDING = "standing" after ["clock", "board"] with 6 keys;
+        SUBJECTS = "subjects" after ["clock", "board"] with 5 keys;
         STATUS = "status" after ["clock", "board"] with 5 keys;
         VALUES = "values" after ["clock", "board"] with 7 keys;
         READ = "read" after ["clock", "board", "slices"] with 7 keys;
         FORGET = "forget" after ["clock", "board", "slices"] with 7 keys;
         REMOVE = "remove" after ["clock", "board"] with 5 keys;
-        AUDIT_SUM = "audit" after ["clock", "board", "kind/sum"] with 5 keys;
-        AUDIT_MEAN = "audit" after ["clock", "board", "kind/mean"] with 5 keys;
-        AUDIT_EXTREME = "audit" after ["clock", "board", "kind/extreme"] with 5 keys;
-        AUDIT_SKETCH = "audit" after ["clock", "board", "kind/sketch"] with 5 keys;
-        UNDEFINE = "undefine" after ["clock", "board"] with 5 keys;
+        AUDIT = "audit" after ["clock", "board"] with 5 keys;
+        AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys;
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys;
+        HEAL = "heal" after [] with 1 keys;
+        SWEEP = "sweep" after ["stopwatch", "clock", "board", "bulk"] with 8 keys;
+        UNDEFINE = "undefine" after [] with 1 keys;
         DEFINE = "define" after ["clock"] with 1 keys;
         ANNOUNCE = "announce" after [] with 2 keys;
+        ANNOUNCED = "announced" after [] with 1 keys;
         SET_CLOCK = "set_clock" after [] with 1 keys;
     }
     change {
@@ -206,16 +233,6 @@ pub(super) fn retire(kind: Kind) -> &'static Script {
     }
 }
 
-/// What audits such a board.
-pub(super) fn audit(kind: Kind) -> &'static Script {
-    match kind {
-        Kind::Sum | Kind::Distinct => &AUDIT_SUM,
-        Kind::Mean => &AUDIT_MEAN,
-        Kind::Min | Kind::Max => &AUDIT_EXTREME,
-        Kind::Sketch => &AUDIT_SKETCH,
-    }
-}
-
 /// The last argument of the scripts that know the board's kind: what the kind needs to be told (`lua/kind`).
 pub(super) fn option(board: &Board) -> String {
     let definition = board.definition();
@@ -243,6 +260,16 @@ mod tests {
             }
             assert!(!script.code.contains("'KEYS'") && !script.code.contains("'SCAN'"), "{}", script.name);
         }
+    }
+
+    #[test]
+    fn a_call_may_carry_the_text() {
+        let mut call = Call::default();
+        call.key("k").arg("a\r\n").arg(7);
+        let mut wanted = cmd("EVAL");
+        wanted.arg(SET_CLOCK.code).arg(1).arg("k").arg("a\r\n").arg("7");
+        let with_text = SET_CLOCK.with_text(&SET_CLOCK.command(&call));
+        assert_eq!(with_text.get_packed_command(), wanted.get_packed_command());
     }
 
     #[test]

@@ -4,15 +4,22 @@
 //! one is under way share the next. Like combined writes, that makes nobody wait who is alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::{Cmd, Value, cmd};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::{Instant, sleep, timeout_at};
 
-use super::connection::Failure;
+use super::servers::{Failure, Line};
 use super::session::Session;
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
+
+/// How long a reading is asked for again while the server is away: as long as a write that it goes along with.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two attempts: doubles from the first to the second.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// Those who wait for the next reading.
 #[derive(Debug, Default)]
@@ -22,22 +29,33 @@ pub(super) struct Versions {
     arrived: Notify,
 }
 
+/// One who waits, until when.
+#[derive(Debug)]
+struct Asker {
+    deadline: Instant,
+    answer: oneshot::Sender<Result<u64, Failure>>,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    waiting: Vec<oneshot::Sender<Result<u64, Failure>>>,
+    waiting: Vec<Asker>,
     closed: bool,
 }
 
 impl Versions {
     /// The version as it is read at some time after this call.
     pub async fn read(&self, session: &Session) -> Result<u64> {
-        let (answer, answered) = oneshot::channel();
-        self.state.lock().waiting.push(answer);
-        self.arrived.notify_one();
-        match receive(answered).await {
-            Ok(version) => version.map_err(|failure| session.links.error(failure)),
+        match receive(self.join(Instant::now() + PATIENCE)).await {
+            Ok(version) => version.map_err(|failure| session.servers.error(failure)),
             Err(stopped) => Err(StoreError::Backend { source: Box::new(stopped) }),
         }
+    }
+
+    fn join(&self, deadline: Instant) -> oneshot::Receiver<Result<u64, Failure>> {
+        let (answer, answered) = oneshot::channel();
+        self.state.lock().waiting.push(Asker { deadline, answer });
+        self.arrived.notify_one();
+        answered
     }
 
     /// Ends [`run`] once nobody waits any more.
@@ -47,7 +65,7 @@ impl Versions {
     }
 
     /// Those to answer with the next reading; `None` when closed.
-    async fn take(&self) -> Option<Vec<oneshot::Sender<Result<u64, Failure>>>> {
+    async fn take(&self) -> Option<Vec<Asker>> {
         loop {
             {
                 let mut state = self.state.lock();
@@ -61,25 +79,52 @@ impl Versions {
             self.arrived.notified().await;
         }
     }
+
+    /// Lets those wait for another attempt whose time is not over before it, and answers the others. Whether any wait.
+    fn put_back(&self, askers: Vec<Asker>, next: Instant, failure: &Failure) -> bool {
+        let (early, late): (Vec<Asker>, Vec<Asker>) = askers.into_iter().partition(|asker| asker.deadline > next);
+        for asker in late {
+            drop(asker.answer.send(Err(failure.clone())));
+        }
+        let is_awaited = !early.is_empty();
+        self.state.lock().waiting.extend(early);
+        is_awaited
+    }
 }
 
 /// Reads for those who wait, one reading at a time, until it is closed.
 pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
     let command = command(&session);
+    let mut pause = PAUSES.0;
     while let Some(waiting) = versions.take().await {
         // The connection of the writes, because it lives on the same thread as this, and because what is asked for
         // goes with a write that is just as long on its way.
-        let version = session.links.writes.send(&command).await.and_then(parse);
-        for each in waiting {
-            // Whoever has gone needs no answer.
-            drop(each.send(version.clone()));
+        let reading = session.servers.read(session.keys.names_slot(), Line::Writes, &command);
+        let until = waiting.iter().map(|asker| asker.deadline).min().unwrap_or_else(Instant::now);
+        let silent = || Err(Failure::Unknown("no answer in time".to_owned()));
+        let version = timeout_at(until, reading).await.unwrap_or_else(|_| silent()).and_then(parse);
+        let may_pass = |failure: &Failure| failure.is_passing() || matches!(failure, Failure::Unknown(_));
+        match version {
+            Err(failure) if may_pass(&failure) => {
+                if versions.put_back(waiting, Instant::now() + pause, &failure) {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSES.1);
+                }
+            }
+            version => {
+                pause = PAUSES.0;
+                for asker in waiting {
+                    // Whoever has gone needs no answer.
+                    drop(asker.answer.send(version.clone()));
+                }
+            }
         }
     }
 }
 
 /// The version now, for whoever is about to change it.
 pub(super) async fn current(session: &Session) -> Result<u64, Failure> {
-    session.links.calls.send(&command(session)).await.and_then(parse)
+    session.servers.read(session.keys.names_slot(), Line::Calls, &command(session)).await.and_then(parse)
 }
 
 /// A version unlike any before. At random and not counted up, so that a server which lost its latest writes and is
@@ -124,16 +169,25 @@ mod tests {
     #[tokio::test]
     async fn who_comes_while_a_reading_is_under_way_waits_for_the_next() {
         let versions = Versions::default();
-        let join = || {
-            let (answer, answered) = oneshot::channel();
-            versions.state.lock().waiting.push(answer);
-            answered
-        };
+        let join = || versions.join(Instant::now() + PATIENCE);
         let _first = [join(), join()];
         assert_eq!(versions.take().await.unwrap().len(), 2);
         let _second = join();
         versions.close();
         assert_eq!(versions.take().await.unwrap().len(), 1);
         assert!(versions.take().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_failed_reading_is_repeated_for_those_who_have_time() {
+        let versions = Versions::default();
+        let now = Instant::now();
+        let late = versions.join(now);
+        let mut early = versions.join(now + PATIENCE);
+        let waiting = versions.take().await.unwrap();
+        assert!(versions.put_back(waiting, now + PAUSES.0, &Failure::Unknown(String::new())));
+        assert!(late.await.unwrap().is_err() && early.try_recv().is_err());
+        assert_eq!(versions.take().await.unwrap().len(), 1);
+        assert!(!versions.put_back(Vec::new(), now, &Failure::Unknown(String::new())));
     }
 }

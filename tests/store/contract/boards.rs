@@ -46,24 +46,24 @@ pub async fn a_definition_that_cannot_be_is_refused(site: Site) {
         assert!(site.store.define(&name("hot"), &definition(metric, slot)).await.is_err(), "{metric} {slot}");
     }
     assert!(site.store.board(&name("hot")).await.unwrap().is_none());
-    assert!(site.store.boards().await.unwrap().is_empty());
+    assert!(site.store.boards().await.unwrap().boards.is_empty());
 }
 
 pub async fn all_are_listed_by_name(site: Site) {
-    assert!(site.store.boards().await.unwrap().is_empty());
+    assert!(site.store.boards().await.unwrap().boards.is_empty());
     let mut names: Vec<String> = (0..40).map(|i| format!("b{}", i * 7 % 40)).collect();
     for each in &names {
         site.define(each, &definition("COUNT(3h, like, post)", "1h")).await;
     }
     names.sort();
     for store in [&site.store, &site.other] {
-        let listed: Vec<String> = store.boards().await.unwrap().iter().map(|b| b.name().to_string()).collect();
+        let listed: Vec<String> = store.boards().await.unwrap().boards.iter().map(|b| b.name().to_string()).collect();
         assert_eq!(listed, names);
     }
     let gone = site.store.board(&name("b7")).await.unwrap().unwrap();
     site.store.undefine(&gone).await.unwrap();
     names.retain(|each| each != "b7");
-    let listed: Vec<String> = site.other.boards().await.unwrap().iter().map(|b| b.name().to_string()).collect();
+    let listed: Vec<String> = site.other.boards().await.unwrap().boards.iter().map(|b| b.name().to_string()).collect();
     assert_eq!(listed, names);
 }
 

@@ -48,6 +48,13 @@ macro_rules! contract {
         contract! { for embedded, [super::Kind::Embedded]; $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for redis, super::Engine::available().into_iter().map(super::Kind::Redis);
             $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for cluster, super::Kind::clusters();
+            $($room::$behaviour,)* $($step_room::$step,)* }
+        contract! { for parts_3, super::Kind::of_parts(3);
+            $($room::$behaviour,)* $($step_room::$step,)* }
+        // On one engine: what differs between engines is seen with fewer parts.
+        contract! { for cluster_parts_16, super::Kind::clusters_of_parts(16).into_iter().take(1);
+            $($room::$behaviour,)* $($step_room::$step,)* }
     };
     (for $store:ident, $kinds:expr; $($room:ident::$behaviour:ident,)*) => {
         mod $store {

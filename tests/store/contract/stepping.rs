@@ -28,7 +28,8 @@ async fn retiring(site: &Site, board: &Arc<Board>) -> u64 {
 pub async fn each_amount_is_subtracted_once(site: Site) {
     let board = crowd(&site, 3_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
-    assert_eq!(site.retire(&board).await, Retired { slots: 1, touched: 3_000, removed: 2_700 });
+    let Retired { slots, touched, removed } = site.retire(&board).await;
+    assert_eq!((site.are_slots(slots, 1), touched, removed), (true, 3_000, 2_700));
     let ranking = site.ranking(&board).await;
     assert_eq!(ranking.len(), 300);
     assert!(ranking.iter().all(|(rank, _, score)| (*rank, *score) == (1, 5)));
@@ -47,7 +48,7 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
     let standing = site.store.standing(&board, &subject("s00010")).await.unwrap();
     assert_eq!((standing.score, standing.frame.retiring), (exact(7), 1));
     assert_eq!(sums(&standing.slots), [(t("2026-01-01T09:00:00Z"), 5)]);
-    let mut left = 5_000;
+    let (mut left, mut steps_after) = (5_000, 0);
     loop {
         let step = site.store.retire_step(&board).await.unwrap();
         let now_left = retiring(&site, &board).await;
@@ -55,11 +56,14 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
         let total = site.store.page(&board, 0, 1).await.unwrap().total;
         assert_eq!(total, 500 + now_left - ranked_twice(&site, &board).await);
         left = now_left;
-        assert_eq!(step.done, left == 0);
+        // Of a board of several parts the step that finds nothing left in any of them says so.
+        assert!(left == 0 || !step.done);
+        steps_after += u64::from(left == 0);
         if step.done {
             break;
         }
     }
+    assert!(steps_after <= 2);
     assert_eq!(site.store.status(&board).await.unwrap().retiring, []);
 }
 
@@ -98,7 +102,7 @@ pub async fn two_instances_share_the_work(site: Site) {
         all.touched += one.touched;
         all.removed += one.removed;
     }
-    assert_eq!(all, Retired { slots: 1, touched: 8_000, removed: 7_200 });
+    assert_eq!((site.are_slots(all.slots, 1), all.touched, all.removed), (true, 8_000, 7_200));
     assert_eq!(site.audit(&board).await, 800);
     assert_eq!(site.ranking(&board).await.len(), 800);
 }
@@ -119,11 +123,18 @@ pub async fn advancing_is_reported_once(site: Site) {
     assert_eq!(step.slots_advanced, 2);
     assert_eq!(step.frame.window.head, t("2026-01-01T11:00:00Z"));
     assert_eq!(site.store.retire_step(&board).await.unwrap().slots_advanced, 0);
-    // A whole window and more: the step that finds everything expired drops it.
+    // A whole window and more: the first step of each part finds everything expired and drops it.
     site.retire(&board).await;
     site.clock("2026-01-02T11:10:00Z").await;
-    let step = site.store.retire_step(&board).await.unwrap();
-    assert_eq!((step.slots_advanced, step.slots_retired, step.done), (24, 1, true));
+    let (mut advanced, mut retired, mut steps) = (0, 0, 0);
+    loop {
+        let step = site.store.retire_step(&board).await.unwrap();
+        (advanced, retired, steps) = (advanced + step.slots_advanced, retired + step.slots_retired, steps + 1);
+        if step.done {
+            break;
+        }
+    }
+    assert_eq!((advanced, site.are_slots(retired, 1), site.are_slots(steps - 1, 1) || steps == 1), (24, true, true));
     assert_eq!(site.store.status(&board).await.unwrap().total, 0);
 }
 
@@ -137,7 +148,7 @@ pub async fn removal_reaches_retiring_slots(site: Site) {
     // They come back before the slot has gone, and are not subtracted from again.
     site.count(&board, vec![plus("s00010", 1), plus("s00011", 3)]).await;
     let retired = site.retire(&board).await;
-    assert_eq!((retired.slots, retired.touched), (1, 4_998));
+    assert_eq!((site.are_slots(retired.slots, 1), retired.touched), (true, 4_998));
     let ranking = site.ranking(&board).await;
     assert_eq!(ranking.len(), 501);
     assert_eq!(ranking[499..], [(500, "s00011".to_owned(), 3), (501, "s00010".to_owned(), 1)]);
@@ -185,7 +196,8 @@ pub async fn the_clock_moves_on_between_steps(site: Site) {
     retired.note(&site.store.retire_step(&board).await.unwrap());
     site.clock("2026-01-01T11:00:00Z").await;
     let rest = site.retire(&board).await;
-    assert_eq!((retired.slots + rest.slots, retired.touched + rest.touched), (2, 8_000));
+    assert!(site.are_slots(retired.slots + rest.slots, 2));
+    assert_eq!(retired.touched + rest.touched, 8_000);
     let ranking = site.ranking(&board).await;
     assert_eq!(ranking.len(), 400);
     assert!(ranking.iter().all(|(_, _, score)| *score == 5));

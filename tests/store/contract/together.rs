@@ -67,12 +67,14 @@ pub async fn a_board_may_be_named_twice(site: Site) {
     let quiet = |increments| (board.clone(), Batch { increments, return_scores: false });
     let batches = vec![
         quiet(vec![plus("a", 1).id("x"), plus("a", 2)]),
-        quiet(vec![plus("a", 1).id("x"), sample("b", 4, nine)]),
+        // Shorter than the first, and yet after it.
+        quiet(vec![plus("a", 1).id("x")]),
+        quiet(vec![plus("a", 1).id("x"), sample("b", 4, nine), plus("a", 0)]),
         quiet(Vec::new()),
     ];
     let outcomes: Vec<Vec<Outcome>> =
         site.store.add_all(batches).await.into_iter().map(|added| added.unwrap().outcomes).collect();
-    assert_eq!(outcomes, [vec![COUNTED, COUNTED], vec![DUPLICATE, COUNTED], vec![]]);
+    assert_eq!(outcomes, [vec![COUNTED, COUNTED], vec![DUPLICATE], vec![DUPLICATE, COUNTED, COUNTED], vec![]]);
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 3)]);
 }
 

@@ -140,7 +140,7 @@ async fn removed_boards_leave_no_files() {
     store.close().await.unwrap();
     drop(store);
     let store = open_eager(folder.path()).await;
-    assert_eq!(store.boards().await.unwrap().len(), 0);
+    assert_eq!(store.boards().await.unwrap().boards.len(), 0);
     assert!(names(folder.path(), "checkpoints").is_empty() && names(folder.path(), "ids").is_empty());
 }
 

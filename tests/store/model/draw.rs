@@ -39,7 +39,7 @@ impl Sequence {
         let boards: Vec<Definition> = (0..rng.random_range(1..=3)).map(|_| any_definition(&mut rng)).collect();
         let length = rng.random_range(15..=35);
         let steps = (0..length).map(|_| any_step(&mut rng, &boards)).collect();
-        Sequence { start: t(pick(&mut rng, &STARTS)), boards, steps }
+        Sequence { seed, start: t(pick(&mut rng, &STARTS)), boards, steps }
     }
 }
 

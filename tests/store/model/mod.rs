@@ -3,7 +3,7 @@
 //! A sequence of operations is drawn from a seed. `ROLLTOP_MODEL_SEED=<n>` runs just that one;
 //! `ROLLTOP_MODEL_SEQUENCES=<n>` says how many are run, 2,000 unless told otherwise, each time others.
 //! `ROLLTOP_MODEL_STORES=<name>` compares that store only, and `ROLLTOP_MODEL_METRICS=AVG,MAX` draws boards of those
-//! metrics only. What differs is made smaller before it is shown.
+//! metrics only. Only if named: `redis-cluster`, `redis-16-parts` and `redis-cluster-16-parts`, and the same of `valkey`. What differs is made smaller before it is shown.
 
 mod draw;
 mod seen;
@@ -96,7 +96,16 @@ async fn run(sequence: Sequence) -> Result<(), Failure> {
     let mut oracle = open(Home::new(Kind::Oracle)).await.map_err(before)?;
     let mut sides = Vec::new();
     let only = std::env::var("ROLLTOP_MODEL_STORES").ok();
-    for kind in Kind::stores() {
+    let kinds = match only.as_deref() {
+        Some(only) if only.ends_with("-cluster") => Kind::clusters(),
+        Some(only) if only.ends_with("-cluster-16-parts") => Kind::clusters_of_parts(16),
+        Some(only) if only.ends_with("-16-parts") => Kind::of_parts(16),
+        Some(_) => Kind::stores().into_iter().chain(Kind::of_parts(3)).collect(),
+        // Every fourth also on boards of three parts.
+        None if sequence.seed.is_multiple_of(4) => Kind::stores().into_iter().chain(Kind::of_parts(3)).collect(),
+        None => Kind::stores(),
+    };
+    for kind in kinds {
         let home = Home::new(kind);
         if only.as_deref().is_none_or(|only| only == home.name()) {
             sides.push(open(home).await.map_err(before)?);

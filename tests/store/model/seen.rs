@@ -76,7 +76,7 @@ impl Seen {
             }
             Seen::Page(page) => {
                 (page.frame.retiring, page.total) = (0, 0);
-                page.items.clear();
+                page.items = Vec::new().into();
             }
             Seen::Lookup(lookup) => {
                 (lookup.frame.retiring, lookup.total) = (0, 0);

@@ -19,6 +19,8 @@ const VALUES: [&str; 8] = ["u", "v", "V", "é", "日本", "c", "t", "u v"];
 
 #[derive(Clone, Debug)]
 pub struct Sequence {
+    /// What it was drawn from.
+    pub seed: u64,
     pub start: Timestamp,
     pub boards: Vec<Definition>,
     pub steps: Vec<Step>,

@@ -34,8 +34,8 @@ impl Side {
         Ok(Side { home, instances, boards, stale, clock })
     }
 
-    pub fn name(&self) -> &'static str {
-        self.home.name()
+    pub fn name(&self) -> String {
+        self.home.name().to_owned()
     }
 
     /// Does one step and answers what it showed.

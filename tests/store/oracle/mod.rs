@@ -16,8 +16,8 @@ use rolltop::board::{
     Board, BoardName, Calendar, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
 };
 use rolltop::store::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Lookup, Page, Ranked, Reading,
-    Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Ranked,
+    Reading, Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
 };
 
 use self::distinct::LastSeen;
@@ -140,8 +140,9 @@ impl Store for Oracle {
         Ok(self.state.lock().boards.get(name).map(|held| held.board.clone()))
     }
 
-    async fn boards(&self) -> Result<Vec<Arc<Board>>> {
-        Ok(self.state.lock().boards.values().map(|held| held.board.clone()).collect())
+    async fn boards(&self) -> Result<Listing> {
+        let boards = self.state.lock().boards.values().map(|held| held.board.clone()).collect();
+        Ok(Listing { boards, unreadable: Vec::new() })
     }
 
     async fn boards_version(&self) -> Result<u64> {
@@ -187,7 +188,7 @@ impl Store for Oracle {
                 }
                 None => Vec::new(),
             };
-            Page { frame, total, items }
+            Page { frame, total, items: items.into() }
         })
     }
 
@@ -274,13 +275,14 @@ impl Store for Oracle {
             subjects_removed: 0,
             done: true,
             skipped: false,
+            worked: std::time::Duration::ZERO,
         })
     }
 
     async fn audit_step(&self, board: &Arc<Board>, _cursor: AuditCursor, _repair: bool) -> Result<AuditStep> {
         self.with(board, |held, frame, _| {
             let checked = held.ranking(&frame).len() as u64;
-            AuditStep { frame, checked, differences: Vec::new(), repaired: 0, next: None }
+            AuditStep { frame, checked, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None }
         })
     }
 

@@ -61,7 +61,7 @@ async fn increments_whose_replies_are_lost_count_once() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
-        let store = RedisStore::connect(options(proxy.url(), ClockMode::Simulated(t(START)))).await.unwrap();
+        let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
         let board = hourly(&store, "hot").await;
         let writers = Writers::start(&store, &board);
         for round in 1..=40 {
@@ -84,7 +84,7 @@ async fn a_lost_reply_is_given_again_as_it_was() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
-        let store = RedisStore::connect(options(proxy.url(), ClockMode::Simulated(t(START)))).await.unwrap();
+        let store = RedisStore::connect(options(proxy.url(), ClockMode::System)).await.unwrap();
         let board = hourly(&store, "hot").await;
         let bound = board.slot_bound().0;
         add(&store, &board, [item("b", bound)]).await;
@@ -129,7 +129,7 @@ async fn what_was_acknowledged_survives_a_killed_server() {
 async fn without_a_server_calls_fail_and_say_where() {
     for engine in Engine::available() {
         let mut server = RedisServer::start(&engine);
-        let store = simulated(&server).await;
+        let store = system(&server).await;
         let board = hourly(&store, "hot").await;
         server.kill();
         let at = format!("127.0.0.1:{}", server.port);
@@ -151,7 +151,7 @@ async fn without_a_server_calls_fail_and_say_where() {
 async fn a_read_does_not_notice_that_its_connection_broke() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, &["--appendonly", "yes", "--appendfsync", "always"]);
-        let store = simulated(&server).await;
+        let store = system(&server).await;
         let board = hourly(&store, "hot").await;
         store.add(&board, batch([item("a", 1)])).await.unwrap();
         for _ in 0..3 {

@@ -170,7 +170,7 @@ async fn a_board_defined_while_its_forerunner_is_removed_is_listed_when_its_defi
             };
             // Removing may not have ended yet; the list is right all the time.
             for _ in 0..10 {
-                let listed = two.boards().await.unwrap();
+                let listed = two.boards().await.unwrap().boards;
                 assert_eq!(listed.first().map(|board| board.generation()), Some(new.generation()), "round {round}");
             }
             assert!(removing.await.unwrap());

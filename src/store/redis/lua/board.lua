@@ -12,11 +12,17 @@
 --       stale_keys, now, reading, retiring, slots, buckets, head before
 --                                                     (advanced only) the slots and buckets that exist
 --       ok, now, reading, retiring, …                 done; retiring = slots not yet fully subtracted
+-- Whatever changes ranking, slots or index ends with `touch`. Scripts that change slots below the floor call `recount`
+-- before.
 -- cost  O(log slots); dropping an expired ranking is left to the server's background
 
 local META, INDEX, RANKING, BUCKETS, TOTALS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FLOOR = tonumber(ARGV[5])
 local now, reading, dropped, previous_head
+-- How many slots retire, as meta says; nil where that must be counted. `is_recounted`: whether meta must be told.
+local retiring, is_recounted
+-- The value of the further field of meta that was asked for, or false.
+local asked_field
 
 -- Lets a script that frees memory, or that moves the window, run when memory is full: the server refuses the
 -- first write of a script only, and never one that deletes.
@@ -24,9 +30,9 @@ local function run_when_full()
   redis.call('HDEL', META, '')
 end
 
--- Advances the window to now. Answers nil, or the reply to give up with.
-local function enter()
-  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped')
+-- Makes sure of the board; `field` names a further field of meta to read. Answers nil, or the reply to give up with.
+local function read_meta(field)
+  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head')
   if meta[1] ~= ARGV[4] then
     return {'board_changed'}
   end
@@ -34,10 +40,26 @@ local function enter()
   if not previous_head or not dropped then
     return {'damaged', 'a board without a head'}
   end
-  now, reading = read_clock()
-  if not now then
-    return {'damaged', 'a simulated clock without a time'}
+  retiring, asked_field = tonumber(meta[4] or nil), meta[5]
+end
+
+-- Answers how many slots below the floor are not fully subtracted.
+local function count_retiring()
+  if not retiring then
+    retiring = redis.call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV[5])
+    is_recounted = true
   end
+  return retiring
+end
+
+-- To be called after a slot below the floor has come to exist or ceased to: what `retiring` said is over.
+local function recount()
+  retiring = nil
+end
+
+-- Advances the window to now. Answers nil, or the reply to give up with.
+local function advance()
+  now, reading = read_clock()
   if now < previous_head then
     now = previous_head
   end
@@ -46,19 +68,48 @@ local function enter()
   end
   if tonumber(ARGV[6]) > previous_head then
     run_when_full()
-    redis.call('HSET', META, 'head', ARGV[6], 'floor', ARGV[5])
+    local fields = {'head', ARGV[6], 'floor', ARGV[5]}
     if FLOOR > previous_head then
-      -- Every slot has expired: drop the ranking now, for a write may follow in this very script.
+      -- Every slot has expired: drop the ranking now, for a write may follow in this very script. Meta is told after
+      -- that: where a restart loses the rest of this script, the next one drops the ranking again.
       dropped = FLOOR
       redis.call('UNLINK', RANKING, TOTALS)
-      redis.call('HSET', META, 'dropped', ARGV[5])
       redis.call('HDEL', META, 'cursor')
+      fields = {'head', ARGV[6], 'floor', ARGV[5], 'dropped', ARGV[5], 'version', 'd:' .. ARGV[6]}
     end
+    recount()
+    fields[#fields + 1], fields[#fields + 2] = 'retiring', count_retiring()
+    redis.call('HSET', META, unpack(fields))
+    is_recounted = false
+  end
+end
+
+-- Makes sure of the board and advances the window to now. Answers nil, or the reply to give up with.
+local function enter()
+  return read_meta() or advance()
+end
+
+-- The last write of a script that changed the ranking, a slot or the index: sets the version of what the board holds to
+-- `token`, unlike any before, and with it how many slots retire if that was counted, and further fields of meta.
+-- Without a token the board has no version, so that nobody keeps an answer.
+local function touch(token, ...)
+  count_retiring()
+  local fields = {...}
+  if token then
+    fields[#fields + 1], fields[#fields + 2] = 'version', token
+  else
+    redis.call('HDEL', META, 'version')
+  end
+  if is_recounted then
+    fields[#fields + 1], fields[#fields + 2] = 'retiring', retiring
+  end
+  if #fields > 0 then
+    redis.call('HSET', META, unpack(fields))
   end
 end
 
 local function ok()
-  return {'ok', now, reading, redis.call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV[5])}
+  return {'ok', now, reading, count_retiring()}
 end
 
 local function stale_keys()
@@ -70,9 +121,8 @@ local function stale_keys()
   return reply
 end
 
--- Whether ARGV from `first` names exactly the slots that exist, oldest first.
-local function names_all_slots(first, count)
-  local slots = redis.call('ZRANGE', INDEX, 0, -1)
+-- Whether `count` values of ARGV from `first` are exactly these slots.
+local function are_named(slots, first, count)
   if #slots ~= count then
     return false
   end
@@ -82,6 +132,16 @@ local function names_all_slots(first, count)
     end
   end
   return true
+end
+
+-- Whether ARGV from `first` names exactly the slots that exist, oldest first.
+local function names_all_slots(first, count)
+  return are_named(redis.call('ZRANGE', INDEX, 0, -1), first, count)
+end
+
+-- Whether ARGV from `first` names exactly the slots that exist from the start `from` on, oldest first; `most` at most.
+local function names_slots_from(from, most, first, count)
+  return are_named(redis.call('ZRANGEBYSCORE', INDEX, from, '+inf', 'LIMIT', 0, most), first, count)
 end
 
 -- How many ranked subjects have a strictly better score.

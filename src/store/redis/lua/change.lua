@@ -1,20 +1,21 @@
 -- Applies entries one after the other, once, whatever becomes of the reply: all that is not an amount to be added to
 -- a ranked sum (write.lua).
 --
--- KEYS  1-5 the board (board.lua), 6 operation (operation.lua), then on a ranked board one slot for each start in
---       ARGV, then the keys of each subject (none on a ranked board, but for COUNT_DISTINCT), then, where there are
---       ids, the dedupe bucket of now, the one before, and the one before that
--- ARGV  1-8 the board, 9 sequence number of this operation, 10 bound of a (slot, subject), 11 how many slots,
---       12 how many subjects, 13 how many entries, 14 number of the dedupe bucket of now where they have ids, else
---       '', 15 dedupe horizon in ms, 16 position of the first subject's key, 17 that of the first bucket, 18 start of
---       the oldest slot kept, 19 for how many ms an idle subject's keys are kept, or '' for ever; then the start of
+-- KEYS  1-5 the board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each subject
+--       (none on a ranked board, but for COUNT_DISTINCT), then, where there are ids, the dedupe bucket of now, the one
+--       before, and the one before that, and last, where subjects have keys, the expiry periods that exist and the
+--       subjects of the period of now
+-- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 how many slots,
+--       13 how many subjects, 14 how many entries, 15 number of the dedupe bucket of now where they have ids, else
+--       '', 16 dedupe horizon in ms, 17 position of the first subject's key, 18 that of the first bucket, 19 start of
+--       the oldest slot kept, 20 number of the expiry period of now, or ''; then the start of
 --       each slot, oldest first; the subjects; then for each entry: position of its slot, position of its subject
 --       (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the kind's own (kind/)
 --       code: 2 if it is a sum of several items, plus 1 if its score is wanted. Verbs are those of the kind
 --       (change/), and `look`, which changes nothing
 -- reply ok, now, reading, retiring, then three values for each entry that is not simply counted: its position
 --       from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier sum of its subject
---       was refused, and the items of that come first) or `damaged`; the subject's score after all entries if wanted
+--       was refused, and the items of that come first, or those before it took the script's time) or `damaged`; the subject's score after all entries if wanted
 --       and there is one, else ''
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 --       missing, now, reading, retiring, starts: the call must name these slots as well; nothing was done
@@ -48,7 +49,7 @@ if #some > 0 then
     local arrived = call('HMGET', KEYS[FIRST_BUCKET_KEY + back], unpack(some))
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
-      if at and now - at < tonumber(ARGV[15]) then
+      if at and now - at < tonumber(ARGV[16]) then
         is_duplicate[some[i]] = true
       end
     end
@@ -58,7 +59,7 @@ end
 local function give_up()
   local gave_up = ok()
   gave_up[1], gave_up[5] = 'missing', missing
-  return record(gave_up)
+  return record_unchanged(gave_up)
 end
 
 local faults = {}
@@ -72,7 +73,7 @@ end
 local outcomes, arrivals, refused = {}, {}, {}
 for i = 1, ENTRIES do
   local entry, field = entries[i], fields[i]
-  if refused[entry.who] then
+  if refused[entry.who] or looked_at > MOST_LOOKED_AT and entry.verb ~= 'look' then
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
@@ -94,11 +95,11 @@ end
 -- A refusal for want of memory can only be that of the first write, so then nothing was done.
 save_cells()
 save_standing()
-if #arrivals > 0 then
-  each_thousand('HSET', KEYS[FIRST_BUCKET_KEY], arrivals)
-  call('ZADD', BUCKETS, ARGV[14], ARGV[14])
-end
 finish()
+if #arrivals > 0 then
+  call('ZADD', BUCKETS, ARGV[15], ARGV[15])
+  each_thousand('HSET', KEYS[FIRST_BUCKET_KEY], arrivals)
+end
 
 local scores = {}
 for i = 1, ENTRIES do

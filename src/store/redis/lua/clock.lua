@@ -2,17 +2,17 @@
 --
 -- ARGV  1 `system` or `simulated`
 --       2 on a system clock: the latest reading the caller believes; one beyond it is not believed
---       3 on a system clock: what the caller takes for now where it does not believe the reading
--- KEYS  last, on a simulated clock only: the clock
+--       3 what the caller takes for now: on a system clock where it does not believe the reading
 
 local function format(number)
   return string.format('%.0f', number)
 end
 
--- Answers the time to go by and the reading itself, in milliseconds; nil where a simulated clock is missing.
+-- Answers the time to go by and the reading itself, in milliseconds. A simulated clock may be on another server, so the
+-- caller has read it.
 local function read_clock()
   if ARGV[1] == 'simulated' then
-    local now = tonumber(redis.call('HGET', KEYS[#KEYS], 'now'))
+    local now = tonumber(ARGV[3])
     return now, now
   end
   local time = redis.call('TIME')

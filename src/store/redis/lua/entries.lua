@@ -1,10 +1,12 @@
 -- The arguments of a change (change.lua), by name. Not a script of its own.
 
-local BOUND = tonumber(ARGV[10])
-local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
-local FIRST_SLOT_KEY, FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = 7, tonumber(ARGV[16]), tonumber(ARGV[17])
-local OLDEST, TTL = tonumber(ARGV[18]), ARGV[19]
-local FIRST_START = 20
+local BOUND = tonumber(ARGV[11])
+local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
+local FIRST_SLOT_KEY, FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = 6, tonumber(ARGV[17]), tonumber(ARGV[18])
+local OLDEST, PERIOD = tonumber(ARGV[19]), ARGV[20]
+-- Only where subjects have keys of their own.
+local PERIODS, WRITTEN = KEYS[#KEYS - 1], KEYS[#KEYS]
+local FIRST_START = 21
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local FIRST_ENTRY, STRIDE = FIRST_SUBJECT + SUBJECTS, 8
 
@@ -33,6 +35,9 @@ local function entry_at(number)
   }
 end
 
+-- How many cells entries have looked at beyond their own, and past how many the rest is left to the next script.
+local looked_at, MOST_LOOKED_AT = 0, 3000
+
 -- Slots that the call must name and does not: with any, it is given up before its first write.
 local missing = {}
 local position_of
@@ -49,4 +54,20 @@ local function position(start)
     missing[#missing + 1] = start
   end
   return position_of[start]
+end
+
+local is_period_noted = false
+
+-- Notes subjects, before anything of theirs is written, in the expiry period of now, by which they are found once they
+-- hold nothing any more. Each key of theirs must not go by itself: an earlier version gave it a time to live.
+local function note_written(subjects, keys)
+  if not is_period_noted then
+    call('ZADD', PERIODS, PERIOD, PERIOD)
+    is_period_noted = true
+  end
+  if each_thousand('SADD', WRITTEN, subjects) > 0 then
+    for _, key in ipairs(keys) do
+      call('PERSIST', key)
+    end
+  end
 end

@@ -1,42 +1,59 @@
 -- What makes a repeated write harmless: the script records its reply under the operation's number. Not a script of
 -- its own.
 --
--- KEYS  6 the operation: the last one of this lane of this caller
--- ARGV  9 sequence number of this operation
+-- ARGV  9 sequence number of this operation, 10 the lane it belongs to: `<writer>:<lane>`
+--
+-- The field `o:<writer>:<lane>` of meta holds the last operation of a lane: `<sequence>:<now>:<reply, packed>`; a reply
+-- of `ok` and nothing more is left out. Repeats of ours end after seconds; five minutes outlive whatever a network may
+-- still deliver, and then housekeeping removes the field.
 
-local OPERATION, SEQUENCE = KEYS[6], ARGV[9]
+local SEQUENCE, LANE = ARGV[9], ARGV[10]
+local FIELD = 'o:' .. LANE
 
--- Repeats of ours end after seconds; five minutes outlive whatever a network may still deliver.
+local function record_of(reply)
+  return SEQUENCE .. ':' .. format(now) .. ':' .. (#reply > 4 and cmsgpack.pack(reply) or '')
+end
+
+-- Records the reply, with the version of the board, where the operation has changed it.
 local function record(reply)
-  redis.call('SET', OPERATION, SEQUENCE .. ':' .. cmsgpack.pack(reply), 'PX', 300000)
+  touch(LANE .. ':' .. SEQUENCE, FIELD, record_of(reply))
+  return reply
+end
+
+-- Records the reply of an operation that changed nothing, and now never will.
+local function record_unchanged(reply)
+  redis.call('HSET', META, FIELD, SEQUENCE .. ':' .. format(now) .. ':' .. cmsgpack.pack(reply))
   return reply
 end
 
 -- Answers the reply of this very operation where it was done before, or that a later one was.
 local function recorded()
-  local last = redis.call('GET', OPERATION)
-  if last then
-    local colon = string.find(last, ':', 1, true)
-    local done, sequence = tonumber(string.sub(last, 1, colon - 1)), tonumber(SEQUENCE)
-    if done == sequence then
-      return cmsgpack.unpack(string.sub(last, colon + 1))
-    elseif done > sequence then
-      return {'superseded'}
-    end
+  if not asked_field then
+    return
+  end
+  local done, at, packed = string.match(asked_field, '^(%d+):(%d+):(.*)$')
+  local sequence = tonumber(SEQUENCE)
+  done = tonumber(done)
+  if not done then
+    return {'damaged', 'the record of an operation'}
+  elseif done == sequence then
+    return packed ~= '' and cmsgpack.unpack(packed) or {'ok', tonumber(at), tonumber(at), count_retiring()}
+  elseif done > sequence then
+    return {'superseded'}
   end
 end
 
 -- What a write does first: makes sure that it is not one that was done before, then as every script. Answers nil, or the
 -- reply to give up with.
 local function begin()
-  local repeated = recorded()
-  if repeated then
-    return repeated
+  local early = read_meta(FIELD) or recorded()
+  if early then
+    return early
   end
-  local early = enter()
+  early = advance()
   if early and early[1] == 'stale' then
     -- An earlier sending of this operation may still arrive; it must not count beside the one that replaces it.
-    record(early)
+    record_unchanged(early)
   end
   return early
 end

@@ -2,7 +2,8 @@
 --
 -- KEYS  1-5 the board (board.lua)
 -- ARGV  1-8 the board, 9 `desc` or `asc`, 10 first and 11 last position, from 0
--- reply ok, now, reading, retiring, total, how many are better than the first line, then subject, score, …
+-- reply ok, now, reading, retiring, total, how many are better than the first line, the board's version or '', then
+--       subject, score, …
 -- cost  O(log subjects + lines)
 -- why a script: lines, total, rank and window are of one instant, and the window is advanced first
 
@@ -15,7 +16,8 @@ local reply = ok()
 local lines = redis.call(ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, ARGV[10], ARGV[11], 'WITHSCORES')
 reply[5] = redis.call('ZCARD', RANKING)
 reply[6] = lines[2] and better_than(lines[2], ascending) or 0
+reply[7] = redis.call('HGET', META, 'version') or ''
 for i = 1, #lines do
-  reply[6 + i] = lines[i]
+  reply[7 + i] = lines[i]
 end
 return reply

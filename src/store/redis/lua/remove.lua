@@ -1,7 +1,7 @@
 -- Takes a subject out of the ranking and of every slot.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists, then the subject's own keys, if any
--- ARGV  1-8 the board, 9 subject, then the start of each of those slots
+-- ARGV  1-8 the board, 9 subject, 10 the version that the board has after it, then the start of each of those slots
 -- reply ok, now, reading, retiring, score it had or '', live slots and retiring slots that held an amount
 -- errors  stale_keys: other slots exist
 -- cost  O(log subjects + slots)
@@ -11,8 +11,8 @@ local early = enter()
 if early then
   return early
 end
-local slots = #ARGV - 9
-if not names_all_slots(10, slots) then
+local slots = #ARGV - 10
+if not names_all_slots(11, slots) then
   return stale_keys()
 end
 redis.call('ZCARD', RANKING)
@@ -26,7 +26,7 @@ redis.call('ZREM', RANKING, ARGV[9])
 redis.call('HDEL', TOTALS, ARGV[9])
 local live, retiring = 0, 0
 for i = 1, slots do
-  local start = tonumber(ARGV[9 + i])
+  local start = tonumber(ARGV[10 + i])
   if redis.call('HDEL', KEYS[5 + i], ARGV[9]) == 1 then
     if start >= FLOOR then
       live = live + 1
@@ -34,14 +34,15 @@ for i = 1, slots do
       retiring = retiring + 1
     end
     if redis.call('HLEN', KEYS[5 + i]) == 0 then
-      redis.call('ZREM', INDEX, ARGV[9 + i])
+      redis.call('ZREM', INDEX, ARGV[10 + i])
     end
   end
 end
-local clock = ARGV[1] == 'simulated' and 1 or 0
-for i = 6 + slots, #KEYS - clock do
+for i = 6 + slots, #KEYS do
   redis.call('UNLINK', KEYS[i])
 end
+recount()
+touch(ARGV[10])
 local reply = ok()
 reply[5], reply[6], reply[7] = score, live, retiring
 return reply

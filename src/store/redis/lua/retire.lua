@@ -1,12 +1,14 @@
 -- One bounded step of retiring: subtracts a part of the oldest slot below the floor from the ranking.
 --
--- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, then, where the kind withdraws by
---       looking at what stays (APPROX_COUNT_DISTINCT), every slot that exists
+-- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, 8 the expiry periods that exist, then,
+--       where the kind withdraws by looking at what stays (APPROX_COUNT_DISTINCT), every slot that exists
 -- ARGV  1-8 the board, 9 start of that slot or '', 10 number of that bucket or '', 11 oldest bucket still needed,
---       12 how many subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, then the
---       start of each of those slots; last, the kind's own (kind/)
+--       12 how many subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, 15 oldest
+--       expiry period of which something may still be kept, 16 the version that the board has after it, then the start
+--       of each of those slots; last, the kind's own (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed,
---       1 if nothing below the floor remains, 1 if the step was skipped
+--       1 if nothing below the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest
+--       expiry period that is due or '', microseconds of work (stopwatch.lua)
 -- errors  stale_keys: the oldest slot or bucket is another, or other slots exist
 -- cost  5-9 us per subject; the server may hand out somewhat more than asked for. APPROX_COUNT_DISTINCT: up to 100 us
 --       and 10 us per slot
@@ -14,7 +16,7 @@
 --       repeats. The cursor stays in the meta key, for starting each step at 0 finds nothing among what was
 --       deleted; the slot is sealed, so nothing is ever added behind the cursor.
 
-local SLOT, BUCKET = KEYS[6], KEYS[7]
+local SLOT, BUCKET, PERIODS = KEYS[6], KEYS[7], KEYS[8]
 
 local early = enter()
 if early then
@@ -32,6 +34,8 @@ if bucket then
 end
 
 local retired, touched, removed, skipped = 0, 0, 0, 0
+-- Fields of meta to be written last, with their values.
+local fields = {}
 
 -- Answers the subjects and cells to subtract now, with the cursor to go on from.
 local function next_part()
@@ -51,6 +55,27 @@ local function next_part()
     end
   end
   return subjects, cells, scanned[1]
+end
+
+-- Forgets writes that nobody repeats any more: repeats of one end after seconds, and five minutes outlive whatever a
+-- network may still deliver.
+local function forget_operations()
+  local fields, old = {}, {}
+  for _, field in ipairs(call('HKEYS', META)) do
+    if string.sub(field, 1, 2) == 'o:' then
+      fields[#fields + 1] = field
+    end
+  end
+  for first = 1, #fields, 1000 do
+    local last = math.min(first + 999, #fields)
+    for i, record in ipairs(call('HMGET', META, unpack(fields, first, last))) do
+      local at = record and tonumber(string.match(record, '^%d+:(%d+):'))
+      if at and now - at > 300000 then
+        old[#old + 1] = fields[first + i - 1]
+      end
+    end
+  end
+  each_thousand('HDEL', META, old)
 end
 
 if oldest then
@@ -87,14 +112,30 @@ if oldest then
       retired = 1
     elseif touched == found then
       -- Where some were left, the next step finds them at the same place.
-      call('HSET', META, 'cursor', cursor)
+      fields = {'cursor', cursor}
     end
-    call('HSET', META, 'stepper', ARGV[13], 'stepped', format(clock))
+    for _, text in ipairs({'stepper', ARGV[13], 'stepped', format(clock)}) do
+      fields[#fields + 1] = text
+    end
   end
 end
 
+if retired > 0 or touched > 0 then
+  if retired > 0 then
+    recount()
+  end
+  touch(ARGV[16], unpack(fields))
+elseif #fields > 0 then
+  -- Nothing was found where the server looked; the next step looks further on.
+  call('HSET', META, unpack(fields))
+end
 local reply = ok()
-local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV[5])
+local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV[5]) + call('ZCOUNT', BUCKETS, '-inf', '(' .. ARGV[11])
+if remaining == 0 and retired + touched == 0 then
+  forget_operations()
+end
 reply[5], reply[6], reply[7], reply[8] = previous_head, retired, touched, removed
 reply[9], reply[10] = remaining == 0 and 1 or 0, skipped
+reply[11] = call('ZRANGEBYSCORE', PERIODS, '-inf', '(' .. ARGV[15], 'LIMIT', 0, 1)[1] or ''
+reply[12] = worked()
 return reply

@@ -1,7 +1,7 @@
--- What a subject has in some of its slots, however its board keeps it. Not a script of its own.
+-- What a subject of an unranked board has in some of its slots. Not a script of its own.
 --
--- KEYS  6 the subject's own key and 7 its companion, on boards that have them; on a ranked board then the slots to read
--- ARGV  9 how the board keeps it: `slots` (ranked), `subject`, `seen` or `counter`; 10 subject; 11 start of the oldest
+-- KEYS  6 the subject's own key and 7 its companion, on boards that have one
+-- ARGV  9 how the board keeps it: `subject`, `seen` or `counter`; 10 subject; 11 start of the oldest
 --       slot to read, or how long a counter lives in ms; 12 end of the newest slot; 13 `capped` to be told when a
 --       value was dropped last, or ''; then the start of each slot, oldest first; none on a `subject` board to read
 --       all between
@@ -11,15 +11,6 @@ local FIRST_START = 14
 local SLOTS = #ARGV - FIRST_START + 1
 
 local read_by = {}
-
-function read_by.slots(add)
-  for i = 1, SLOTS do
-    local cell = call('HGET', KEYS[7 + i], ARGV[10])
-    if cell then
-      add(ARGV[FIRST_START - 1 + i], cell)
-    end
-  end
-end
 
 function read_by.subject(add)
   if SLOTS > 0 and call('HLEN', KEYS[6]) > 2 * SLOTS then

@@ -1,10 +1,10 @@
 -- Adds amounts to slots and ranking, once, whatever becomes of the reply.
 --
--- KEYS  1-5 the board (board.lua), 6 operation (operation.lua), then one slot for each start in ARGV, then, where there are ids,
---       the dedupe bucket of now, the one before, and the one before that
--- ARGV  1-8 the board, 9 sequence number of this operation, 10 bound of a (slot, subject), 11 how many slots,
---       12 how many entries, 13 `coded` if they have codes, as they must where a subject may come twice or where slots
---       are not one, else '', 14 number of the dedupe bucket of now where they have ids, else '', 15 dedupe horizon
+-- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, where there are ids, the dedupe bucket of
+--       now, the one before, and the one before that
+-- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 how many slots,
+--       13 how many entries, 14 `coded` if they have codes, as they must where a subject may come twice or where slots
+--       are not one, else '', 15 number of the dedupe bucket of now where they have ids, else '', 16 dedupe horizon
 --       in ms; then the start of each slot; then, each for all entries in their
 --       order: subjects; amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of
 --       several items that ids may follow, plus 1 if its score is wanted; ids, or an empty text where one has none
@@ -18,9 +18,9 @@
 -- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
 --       recorded by the step it tells of, which makes repeating it after a lost reply safe
 
-local BOUND, SLOTS, ENTRIES = tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
-local CODED, HAS_IDS = ARGV[13] ~= '', ARGV[14] ~= ''
-local FIRST_SLOT, FIRST_START = 7, 16
+local BOUND, SLOTS, ENTRIES = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
+local CODED, HAS_IDS = ARGV[14] ~= '', ARGV[15] ~= ''
+local FIRST_SLOT, FIRST_START = 6, 17
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
 -- Much cheaper than to let the server print a number, and as exact: sums are below 2^53.
@@ -34,46 +34,7 @@ end
 -- There is no rollback: whatever may fail, a key of a wrong type among it, is read before the first write.
 local reply = ok()
 if ENTRIES == 0 then
-  return record(reply)
-end
-
--- The usual case, in which no subject comes twice, needs no tables by subject. Answers whether it was one.
-local function add_distinct()
-  local argv, key = ARGV, KEYS[FIRST_SLOT]
-  local amounts = call('HMGET', key, unpack(argv, FIRST_SUBJECT, LAST_SUBJECT))
-  local scores = call('ZMSCORE', RANKING, unpack(argv, FIRST_SUBJECT, LAST_SUBJECT))
-  local slot_pairs, rank_pairs, size, is_new = {}, {}, 0, true
-  for i = 1, ENTRIES do
-    local subject, amount = argv[FIRST_SUBJECT + i - 1], tonumber(argv[LAST_SUBJECT + i])
-    local sum, score = amount, amount
-    local before = amounts[i]
-    if before then
-      is_new = false
-      before = tonumber(before)
-      if not before or before % 1 ~= 0 then
-        return false
-      end
-      sum = before + amount
-    end
-    if scores[i] then
-      score = scores[i] + amount
-    end
-    if sum == 0 or score == 0 or sum > BOUND or sum < -BOUND then
-      return false
-    end
-    slot_pairs[size + 1], slot_pairs[size + 2] = subject, whole('%d', sum)
-    rank_pairs[size + 1], rank_pairs[size + 2] = whole('%d', score), subject
-    size = size + 2
-  end
-  call('HSET', key, unpack(slot_pairs))
-  if is_new then
-    call('ZADD', INDEX, argv[FIRST_START], argv[FIRST_START])
-  end
-  call('ZADD', RANKING, unpack(rank_pairs))
-  return true
-end
-if not CODED and add_distinct() then
-  return record(reply)
+  return reply
 end
 
 -- Position of an entry's slot, from 0.
@@ -133,7 +94,7 @@ if HAS_IDS then
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
       found = found or at
-      if at and now - at < tonumber(ARGV[15]) then
+      if at and now - at < tonumber(ARGV[16]) then
         is_duplicate[some[i]] = true
       end
     end
@@ -219,14 +180,16 @@ local function still_zero(subjects, values)
   return zero
 end
 
--- A refusal for want of memory can only be that of the first write, so then nothing was done.
+-- A refusal for want of memory can only be that of the first write, so then nothing was done. A server that is restarted
+-- may have kept but the first of these writes: an index that names a slot too many does no harm, a slot that no index names
+-- would never retire.
 for slot = 0, SLOTS - 1 do
   local key, start = KEYS[FIRST_SLOT + slot], ARGV[FIRST_START + slot]
   if #slot_pairs[slot] > 0 then
-    call('HSET', key, unpack(slot_pairs[slot]))
     if is_new[slot] then
       call('ZADD', INDEX, start, start)
     end
+    call('HSET', key, unpack(slot_pairs[slot]))
   end
   local zero = still_zero(zero_amounts[slot], amounts[slot])
   if #zero > 0 then
@@ -244,10 +207,10 @@ if #zero > 0 then
   call('ZREM', RANKING, unpack(zero))
 end
 if #arrivals > 0 then
-  call('HSET', KEYS[FIRST_SLOT + SLOTS], unpack(arrivals))
   if bucket_is_new then
-    call('ZADD', BUCKETS, ARGV[14], ARGV[14])
+    call('ZADD', BUCKETS, ARGV[15], ARGV[15])
   end
+  call('HSET', KEYS[FIRST_SLOT + SLOTS], unpack(arrivals))
 end
 -- `retiring` counts sealed slots, which no write touches: the header still holds.
 return record(reply)

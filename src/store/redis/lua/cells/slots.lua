@@ -30,6 +30,7 @@ local function cells_of(who)
   if #missing > 0 then
     return nil
   end
+  looked_at = looked_at + SLOTS
   local own = {}
   for slot = 1, SLOTS do
     local start = tonumber(start_of(slot))
@@ -55,8 +56,9 @@ local function save_cells()
       end
     end
     if #held > 0 then
-      each_thousand('HSET', KEYS[FIRST_SLOT_KEY - 1 + slot], held)
+      -- A slot that no index names would never retire, should a restart lose what follows.
       call('ZADD', INDEX, start_of(slot), start_of(slot))
+      each_thousand('HSET', KEYS[FIRST_SLOT_KEY - 1 + slot], held)
     end
     if #gone > 0 then
       emptied[slot] = gone

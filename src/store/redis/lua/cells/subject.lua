@@ -59,6 +59,13 @@ local function clean(who)
 end
 
 local function save_cells()
+  local subjects, keys = {}, {}
+  for who in pairs(changed) do
+    subjects[#subjects + 1], keys[#keys + 1] = subject_of(who), subject_key(who)
+  end
+  if #subjects > 0 then
+    note_written(subjects, keys)
+  end
   for who, of in pairs(changed) do
     local key, held, gone = subject_key(who), {}, {}
     for slot in pairs(of) do
@@ -82,8 +89,6 @@ local function save_cells()
     if #gone > 0 and call('HLEN', key) == 1 then
       -- Nothing but `f`.
       call('DEL', key)
-    elseif TTL ~= '' then
-      call('PEXPIRE', key, TTL)
     end
   end
 end

@@ -199,6 +199,15 @@ end
 local touched = {}
 
 local function apply(entry)
+  if not next(touched) then
+    -- All at once, before the first write.
+    local subjects, keys = {}, {}
+    for who in pairs(memories) do
+      subjects[#subjects + 1] = subject_of(who)
+      keys[#keys + 1], keys[#keys + 2] = seen_key(who), gone_key(who)
+    end
+    note_written(subjects, keys)
+  end
   touched[entry.who] = true
   if entry.verb == 'seen' then
     see(entry.who, entry.a, entry.at, entry.slot)
@@ -207,14 +216,11 @@ local function apply(entry)
   end
 end
 
--- Removes some of what is below the floor, and puts off the day on which idle keys go by themselves.
+-- Removes some of what is below the floor.
 local function keep_up(key)
   local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV[5], 'LIMIT', 0, SWEPT)
   if #old > 0 then
     call('ZREM', key, unpack(old))
-  end
-  if TTL ~= '' then
-    call('PEXPIRE', key, TTL)
   end
 end
 

@@ -43,12 +43,16 @@ local function apply(entry)
 end
 
 local function save_cells()
+  local subjects, keys = {}, {}
+  for who in pairs(changed) do
+    subjects[#subjects + 1], keys[#keys + 1] = subject_of(who), KEYS[FIRST_SUBJECT_KEY - 1 + who]
+  end
+  if #subjects > 0 then
+    note_written(subjects, keys)
+  end
   for who in pairs(changed) do
     local key, counter = KEYS[FIRST_SUBJECT_KEY - 1 + who], counters[who]
     call('HSET', key, 's', format(counter.start), 'a', string.format('%d', counter.amount))
-    if TTL ~= '' then
-      call('PEXPIRE', key, TTL)
-    end
   end
 end
 

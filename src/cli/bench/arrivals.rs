@@ -1,0 +1,166 @@
+//! An open loop: requests become due at a fixed rate, whatever became of the ones before.
+//!
+//! A closed loop asks a slow server less, so that a pause of a second delays one request for each connection, and
+//! percentiles hardly show it. Here every request that was due in that second counts with the time it had to wait,
+//! also where it could be sent only afterwards because all connections were in use.
+
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Semaphore;
+
+use super::latencies::Latencies;
+
+/// The longest sleep of the thread that releases requests, so that it notices soon that it is to stop.
+const LONGEST_SLEEP: Duration = Duration::from_millis(10);
+
+/// When each request is due, as a time after the start: at even intervals.
+#[derive(Clone, Copy, Debug)]
+pub struct Schedule {
+    per_second: NonZeroU32,
+}
+
+impl Schedule {
+    /// A schedule of so many requests a second.
+    pub fn new(per_second: NonZeroU32) -> Self {
+        Self { per_second }
+    }
+
+    /// When the request of this number is due; the first has the number 0.
+    pub fn due(self, number: u64) -> Duration {
+        // Computed from the number, not added up: rounding never becomes drift.
+        let per_second = u64::from(self.per_second.get());
+        let nanos = (number % per_second) * 1_000_000_000 / per_second;
+        Duration::from_secs(number / per_second) + Duration::from_nanos(nanos)
+    }
+
+    /// How many requests are due by then.
+    pub fn due_by(self, elapsed: Duration) -> u64 {
+        let per_second = u64::from(self.per_second.get());
+        let within = (u64::from(elapsed.subsec_nanos()) + 1) * per_second;
+        elapsed.as_secs() * per_second + within.div_ceil(1_000_000_000)
+    }
+}
+
+/// Hands out the requests of a schedule as they become due.
+#[derive(Debug)]
+pub struct Arrivals {
+    schedule: Schedule,
+    begun: Instant,
+    /// One permit for each request that is due and not taken.
+    due: Semaphore,
+    /// The number of the next request to take.
+    next: AtomicU64,
+    /// How many requests there are in all; unknown, and the largest number, until the end.
+    all: AtomicU64,
+}
+
+impl Arrivals {
+    /// Begins a schedule now.
+    pub fn begin(schedule: Schedule) -> Self {
+        let (next, all) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
+        Self { schedule, begun: Instant::now(), due: Semaphore::new(0), next, all }
+    }
+
+    /// Waits until a request is due and takes it: its number, and when it was due. `None` after the last.
+    pub async fn take(&self) -> Option<(u64, Instant)> {
+        self.due.acquire().await.ok()?.forget();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.all.load(Ordering::Acquire)).then(|| (number, self.begun + self.schedule.due(number)))
+    }
+
+    /// Releases requests as they become due, until it is stopped; those that are due by then are the last. Returns how
+    /// late they were released. `takers` is how many call [`take`](Self::take): each of them is told of the end.
+    ///
+    /// It blocks its thread, because an operating system's sleep is precise to some 50 µs and a timer of the runtime
+    /// to a millisecond, which would be counted as latency.
+    pub fn release(&self, stop: &AtomicBool, takers: usize) -> Latencies {
+        let mut lateness = Latencies::default();
+        let mut released = 0;
+        while !stop.load(Ordering::Relaxed) {
+            let elapsed = self.begun.elapsed();
+            let due = self.schedule.due_by(elapsed);
+            for number in released..due {
+                lateness.record(elapsed.saturating_sub(self.schedule.due(number)));
+            }
+            self.due.add_permits(usize::try_from(due - released).unwrap_or(Semaphore::MAX_PERMITS));
+            released = due;
+            let left = self.schedule.due(released).saturating_sub(self.begun.elapsed());
+            std::thread::sleep(left.min(LONGEST_SLEEP));
+        }
+        self.all.store(released, Ordering::Release);
+        self.due.add_permits(takers);
+        lateness
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn schedule(per_second: u32) -> Schedule {
+        Schedule::new(NonZeroU32::new(per_second).unwrap())
+    }
+
+    #[test]
+    fn requests_are_due_at_even_intervals_without_drift() {
+        let schedule = schedule(3);
+        let due: Vec<u128> = (0..=6).map(|number| schedule.due(number).as_nanos()).collect();
+        assert_eq!(
+            due,
+            [0, 333_333_333, 666_666_666, 1_000_000_000, 1_333_333_333, 1_666_666_666, 2_000_000_000],
+            "thirds of a second"
+        );
+        assert_eq!(schedule.due(3 * 86_400), Duration::from_secs(86_400));
+    }
+
+    #[test]
+    fn as_many_are_due_as_have_their_time_behind_them() {
+        for per_second in [1, 3, 7, 1_000, 99_991, 1_000_000] {
+            let schedule = schedule(per_second);
+            assert_eq!(schedule.due_by(Duration::ZERO), 1, "the first is due at once");
+            for number in [1, 2, 5, 1_000, 123_457] {
+                let due = schedule.due(number);
+                assert_eq!(schedule.due_by(due), number + 1, "{per_second}/s: {number} is due at {due:?}");
+                let before = due - Duration::from_nanos(1);
+                assert_eq!(schedule.due_by(before), number, "{per_second}/s: {number} is not due at {before:?}");
+            }
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn each_request_is_taken_once_and_none_before_it_is_due() {
+        let arrivals = Arc::new(Arrivals::begin(schedule(2_000)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let takers: Vec<_> = (0..3)
+            .map(|_| {
+                let arrivals = Arc::clone(&arrivals);
+                tokio::spawn(async move {
+                    let mut taken = Vec::new();
+                    while let Some((number, due)) = arrivals.take().await {
+                        assert!(due <= Instant::now(), "{number} was taken before it was due");
+                        taken.push(number);
+                    }
+                    taken
+                })
+            })
+            .collect();
+        let releasing = {
+            let (arrivals, stop) = (Arc::clone(&arrivals), Arc::clone(&stop));
+            tokio::task::spawn_blocking(move || arrivals.release(&stop, 3))
+        };
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        stop.store(true, Ordering::Relaxed);
+        let released = releasing.await.unwrap().count();
+        let mut all = Vec::new();
+        for taker in takers {
+            all.extend(taker.await.unwrap());
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..released).collect::<Vec<_>>());
+        assert!(released >= 50, "a hundred were due, {released} were released");
+    }
+}

@@ -1,0 +1,92 @@
+//! The boards of the configuration, and defining them again in a store that was emptied behind the service's back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use metrics::{counter, describe_counter};
+use parking_lot::Mutex;
+
+use crate::board::{BoardName, Definition};
+use crate::store::{self, Store, StoreError};
+
+/// How often the store was found emptied.
+const EMPTIED: &str = "rolltop_store_emptied_total";
+
+/// The boards of the configuration.
+pub(super) struct Configured {
+    store: Arc<dyn Store>,
+    boards: Mutex<Vec<(BoardName, Definition)>>,
+    /// Held by the one that defines them again.
+    turn: tokio::sync::Mutex<()>,
+    /// The store was found emptied, and not all boards are known to be defined again.
+    is_restoring: AtomicBool,
+}
+
+impl Configured {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        describe_counter!(EMPTIED, "How often this instance has found the store emptied and defined its boards again");
+        let (boards, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { store, boards, turn, is_restoring: AtomicBool::new(false) }
+    }
+
+    /// Notes the boards to be defined again.
+    pub(super) fn set(&self, boards: Vec<(BoardName, Definition)>) {
+        *self.boards.lock() = boards;
+    }
+
+    /// Whether this board is one of the configuration.
+    pub(super) fn contains(&self, name: &BoardName) -> bool {
+        self.boards.lock().iter().any(|(configured, _)| configured == name)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.boards.lock().is_empty()
+    }
+
+    /// How the store is. One that was emptied is opened again, and the boards are defined: what went wrong on the way
+    /// is the answer, else the store is what it says after that.
+    pub(super) async fn check(&self) -> store::Result<()> {
+        let found = self.store.check().await;
+        match found {
+            Err(StoreError::Emptied { .. }) => {
+                self.restore().await?;
+                self.store.check().await
+            }
+            Ok(()) if self.is_restoring.load(Ordering::Acquire) => self.restore().await.map(drop),
+            found => found,
+        }
+    }
+
+    /// Defines the boards again if the store was emptied; `false` if it was not.
+    pub(super) async fn restore(&self) -> store::Result<bool> {
+        let _turn = self.turn.lock().await;
+        match self.store.check().await {
+            Err(error @ StoreError::Emptied { .. }) => {
+                tracing::error!(%error, "everything that was counted is gone");
+                if !self.is_restoring.swap(true, Ordering::AcqRel) {
+                    counter!(EMPTIED).increment(1);
+                }
+                self.store.reopen().await?;
+            }
+            found => found?,
+        }
+        if !self.is_restoring.load(Ordering::Acquire) {
+            return Ok(false);
+        }
+        let boards = self.boards.lock().clone();
+        for (name, definition) in &boards {
+            match self.store.define(name, definition).await {
+                Ok(store::Defined::Conflict(_)) | Err(StoreError::Unreadable { .. }) => {
+                    tracing::error!(
+                        board = name.as_str(),
+                        "a board of the configuration was defined otherwise meanwhile"
+                    );
+                }
+                defined => drop(defined?),
+            }
+        }
+        self.is_restoring.store(false, Ordering::Release);
+        tracing::info!(boards = boards.len(), "the boards of the configuration are defined again");
+        Ok(true)
+    }
+}

@@ -1,0 +1,175 @@
+//! Writing to boards of several parts: a batch is divided by part, and what became of its shares is put together.
+
+use std::sync::Arc;
+
+use super::part::Part;
+use super::parts::Parts;
+use super::writes::Request;
+use crate::board::Frame;
+use crate::store::{Added, Batch, Outcome, Result, StoreError};
+
+/// How the items of one batch were divided.
+#[derive(Debug)]
+pub(super) struct Division {
+    items: usize,
+    /// The items of each share, by their index; `None` of a batch that went to one part as it is.
+    shares: Option<Vec<Vec<usize>>>,
+}
+
+/// Divides a batch by part. Its items keep their order within each part; items of one subject are all in the same.
+pub(super) fn divide(parts: &Parts, batch: Batch) -> (Division, Vec<Request>) {
+    let items = batch.increments.len();
+    let whole =
+        |part: &Arc<Part>, batch| (Division { items, shares: None }, vec![Request { part: part.clone(), batch }]);
+    match (parts.only(), &*batch.increments) {
+        (Some(part), _) => return whole(part, batch),
+        // Asked for its frame, which any part can tell.
+        (None, []) => return whole(parts.first(), batch),
+        (None, [one]) => return whole(&parts.of(&one.subject).clone(), batch),
+        _ => {}
+    }
+    let mut of_parts: Vec<(Vec<usize>, Batch)> = Vec::new();
+    let empty = || (Vec::new(), Batch { increments: Vec::new(), return_scores: batch.return_scores });
+    of_parts.resize_with(parts.count(), empty);
+    for (index, increment) in batch.increments.into_iter().enumerate() {
+        let (indexes, share) = &mut of_parts[parts.number_of(&increment.subject)];
+        indexes.push(index);
+        share.increments.push(increment);
+    }
+    let (mut shares, mut requests) = (Vec::new(), Vec::new());
+    for (part, (indexes, batch)) in parts.all().iter().zip(of_parts) {
+        if !indexes.is_empty() {
+            shares.push(indexes);
+            requests.push(Request { part: part.clone(), batch });
+        }
+    }
+    (Division { items, shares: Some(shares) }, requests)
+}
+
+impl Division {
+    /// How many requests it came to.
+    pub fn requests(&self) -> usize {
+        self.shares.as_ref().map_or(1, Vec::len)
+    }
+
+    /// Whether a part says that the board has gone while another has counted something, or may have.
+    pub fn is_disputed(&self, answers: &[Result<Added>]) -> bool {
+        let is_gone = |answer: &Result<Added>| matches!(answer, Err(StoreError::BoardChanged));
+        answers.iter().any(is_gone) && !answers.iter().all(is_gone)
+    }
+
+    /// What became of the batch: every item's outcome in the order given, and the latest frame. Where a share failed, the
+    /// outcome is unknown as soon as anything of the batch was counted, or may have been: then "nothing was counted",
+    /// which most errors say, is not true. `is_gone`: the board itself was seen to have gone, and with it whatever its
+    /// parts have counted.
+    pub fn join(self, answers: Vec<Result<Added>>, is_gone: bool, at: &str) -> Result<Added> {
+        if is_gone {
+            return Err(StoreError::BoardChanged);
+        }
+        let mut answers = answers;
+        let Some(shares) = self.shares else {
+            return answers.pop().unwrap_or(Err(StoreError::BoardChanged));
+        };
+        let (mut outcomes, mut frame) = (vec![None; self.items], None);
+        let (mut counted, mut worst): (bool, Option<StoreError>) = (false, None);
+        for (indexes, answer) in shares.iter().zip(answers) {
+            match answer {
+                Ok(added) => {
+                    frame = Some(match frame {
+                        Some(before) => latest(before, added.frame),
+                        None => added.frame,
+                    });
+                    counted |= added.outcomes.iter().any(|outcome| matches!(outcome, Outcome::Counted { .. }));
+                    for (index, outcome) in indexes.iter().zip(added.outcomes) {
+                        outcomes[*index] = Some(outcome);
+                    }
+                }
+                Err(error) => {
+                    worst = Some(match worst {
+                        Some(before) if gravity(&before) >= gravity(&error) => before,
+                        _ => error,
+                    });
+                }
+            }
+        }
+        match worst {
+            Some(StoreError::Corrupt { detail }) => return Err(StoreError::Corrupt { detail }),
+            Some(_) if counted => return Err(StoreError::TimedOut { at: at.to_owned() }),
+            Some(error) => return Err(error),
+            None => {}
+        }
+        let left_out = || StoreError::Corrupt { detail: "a part of a batch left out an item".to_owned() };
+        let frame = frame.ok_or_else(left_out)?;
+        let outcomes = outcomes.into_iter().collect::<Option<Vec<Outcome>>>().ok_or_else(left_out)?;
+        Ok(Added { frame, outcomes })
+    }
+}
+
+/// The later of two frames, with as many slots retiring as in the part that has more of them.
+fn latest(a: Frame, b: Frame) -> Frame {
+    let later = if (a.window.head, a.as_of) <= (b.window.head, b.as_of) { b } else { a };
+    Frame { retiring: a.retiring.max(b.retiring), ..later }
+}
+
+/// Which of the errors of several shares is told: one after which the outcome is unknown before all that say that nothing
+/// was done, and of these the one that says most about what to do.
+fn gravity(error: &StoreError) -> u8 {
+    match error {
+        StoreError::Corrupt { .. } => 6,
+        StoreError::TimedOut { .. } => 5,
+        StoreError::BoardChanged => 4,
+        StoreError::ReadOnly { .. } => 3,
+        StoreError::Unreachable { .. } => 1,
+        StoreError::Overloaded { .. } => 0,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Timestamp, Window};
+    use crate::store::Rejection;
+
+    const COUNTED: Outcome = Outcome::Counted { score: None };
+    const REFUSED: Outcome = Outcome::Rejected(Rejection::TooLate);
+
+    fn added(second: i64, outcomes: &[Outcome]) -> Result<Added> {
+        let at = Timestamp::from_millis(second * 1_000);
+        let frame = Frame { window: Window { floor: at, head: at, end: at }, as_of: at, retiring: 0 };
+        Ok(Added { frame, outcomes: outcomes.to_vec() })
+    }
+
+    fn join(answers: Vec<Result<Added>>) -> Result<Added> {
+        let division = Division { items: 3, shares: Some(vec![vec![0, 2], vec![1]]) };
+        assert_eq!(division.requests(), 2);
+        division.join(answers, false, "host:1")
+    }
+
+    fn unreachable() -> Result<Added> {
+        Err(StoreError::Unreachable { at: String::new(), source: "gone".into() })
+    }
+
+    #[test]
+    fn outcomes_are_in_the_order_given_and_the_frame_is_the_latest() {
+        let joined = join(vec![added(9, &[COUNTED, REFUSED]), added(8, &[COUNTED])]).unwrap();
+        assert_eq!(joined.outcomes, [COUNTED, COUNTED, REFUSED]);
+        assert_eq!(joined.frame.as_of, Timestamp::from_millis(9_000));
+    }
+
+    #[test]
+    fn nothing_was_counted_is_only_said_where_it_is_so_of_every_part() {
+        let is_unknown = |joined| matches!(joined, Err(StoreError::TimedOut { .. }));
+        let lost = || Err(StoreError::TimedOut { at: String::new() });
+        assert!(is_unknown(join(vec![added(1, &[COUNTED, REFUSED]), unreachable()])));
+        assert!(is_unknown(join(vec![added(1, &[COUNTED, REFUSED]), Err(StoreError::BoardChanged)])));
+        assert!(is_unknown(join(vec![lost(), Err(StoreError::BoardChanged)])));
+        assert!(is_unknown(join(vec![unreachable(), lost()])));
+        assert!(matches!(join(vec![unreachable(), unreachable()]), Err(StoreError::Unreachable { .. })));
+        assert!(matches!(
+            join(vec![added(1, &[REFUSED, REFUSED]), unreachable()]),
+            Err(StoreError::Unreachable { .. })
+        ));
+        assert!(matches!(join(vec![unreachable(), Err(StoreError::BoardChanged)]), Err(StoreError::BoardChanged)));
+    }
+}

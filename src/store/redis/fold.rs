@@ -1,0 +1,189 @@
+//! What a subject's cells come to: the score and the total that the scripts keep for it.
+
+use redis::Value as Raw;
+
+use super::reply;
+use crate::board::{Amount, Board, EXACT_MAX, Kind, Sketch, Tally, Timestamp, Value};
+
+/// Score and total of one subject.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Folded {
+    /// `None` where the subject is not ranked.
+    pub score: Option<Value>,
+    /// As it is stored; `None` where the board keeps none of the subject.
+    pub total: Option<Vec<u8>>,
+}
+
+/// Whether scores follow from totals that are kept beside the ranking.
+pub(super) fn has_totals(kind: Kind) -> bool {
+    !matches!(kind, Kind::Sum | Kind::Distinct)
+}
+
+/// Reads a cell. `None` for one that is not what the metric writes: it counts for nothing.
+pub(super) fn read_cell(bytes: Vec<u8>, kind: Kind) -> Option<Tally> {
+    let tally = reply::tally(&Raw::BulkString(bytes), kind).ok()??;
+    let is_exact = |amount: i64| amount.unsigned_abs() <= EXACT_MAX.unsigned_abs();
+    let is_sound = match &tally {
+        Tally::Sum(amount) | Tally::Extreme(amount) => is_exact(amount.0),
+        Tally::Mean { sum, count } => is_exact(sum.0) && is_exact(*count),
+        Tally::Sketch(_) => true,
+    };
+    is_sound.then_some(tally)
+}
+
+/// Folds what one subject has in each slot, oldest first.
+pub(super) fn fold(board: &Board, cells: &[(Timestamp, Tally)]) -> Folded {
+    let kind = board.kind();
+    let tallies = || cells.iter().map(|(_, tally)| tally);
+    match kind {
+        Kind::Sum | Kind::Distinct => {
+            let (sum, _) = add_up(tallies());
+            let score = Some(Value::Exact(Amount(sum)));
+            Folded { score: score.filter(|_| sum != 0), total: None }
+        }
+        Kind::Mean => {
+            let (sum, count) = add_up(tallies());
+            let is_ranked = count >= board.min_samples() && count > 0;
+            let score = if is_ranked { Value::mean(sum, count) } else { None };
+            let total = (sum != 0 || count != 0).then(|| format!("{sum},{count}").into_bytes());
+            Folded { score, total }
+        }
+        Kind::Min | Kind::Max => {
+            let stairs = staircase(kind, cells);
+            let score = stairs.first().map(|(_, extreme)| Value::Exact(Amount(*extreme)));
+            let total = stairs.iter().flat_map(|(start, extreme)| {
+                let doubles = [start.millis() as f64, *extreme as f64];
+                doubles.into_iter().flat_map(f64::to_be_bytes)
+            });
+            Folded { score, total: Some(total.collect()).filter(|total: &Vec<u8>| !total.is_empty()) }
+        }
+        Kind::Sketch => {
+            let mut merged = Sketch::default();
+            for tally in tallies() {
+                if let Tally::Sketch(sketch) = tally {
+                    merged.merge(sketch);
+                }
+            }
+            let estimate = merged.estimate();
+            let score = (estimate != 0).then_some(Value::Exact(Amount(estimate)));
+            Folded { score, total: (!merged.is_empty()).then(|| merged.as_bytes().to_vec()) }
+        }
+    }
+}
+
+/// Sum and count of all cells. Damaged cells may come to more than a number holds, which is then at its bound.
+fn add_up<'a>(tallies: impl Iterator<Item = &'a Tally>) -> (i64, i64) {
+    tallies.fold((0_i64, 0_i64), |(sum, count), tally| match tally {
+        Tally::Sum(amount) => (sum.saturating_add(amount.0), count),
+        Tally::Mean { sum: more, count: times } => (sum.saturating_add(more.0), count.saturating_add(*times)),
+        Tally::Extreme(_) | Tally::Sketch(_) => (sum, count),
+    })
+}
+
+/// The slots whose extreme beats that of every later slot, oldest first.
+fn staircase(kind: Kind, cells: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> {
+    let mut stairs: Vec<(Timestamp, i64)> = Vec::new();
+    for (start, tally) in cells.iter().rev() {
+        let Tally::Extreme(Amount(extreme)) = tally else { continue };
+        let beats =
+            stairs.last().is_none_or(|(_, later)| later != extreme && kind.better(*later, *extreme) == *extreme);
+        if beats {
+            stairs.push((*start, *extreme));
+        }
+    }
+    stairs.reverse();
+    stairs
+}
+
+/// The score as the ranking is to be given it: read back, it is the same number.
+pub(super) fn score_text(score: Option<Value>) -> String {
+    match score {
+        None => String::new(),
+        Some(Value::Exact(Amount(units))) => units.to_string(),
+        Some(Value::Real(real)) => format!("{real:e}"),
+    }
+}
+
+/// The score that the ranking's own text says. One that is no whole number on a board of whole numbers is read all the
+/// same, for an audit must be able to show it.
+pub(super) fn read_score(text: &[u8], kind: Kind) -> Option<Value> {
+    let text = std::str::from_utf8(text).ok()?;
+    let real: f64 = text.parse().ok()?;
+    let is_whole = real.fract() == 0.0 && real.abs() <= EXACT_MAX as f64;
+    Some(match kind != Kind::Mean && is_whole {
+        true => Value::Exact(Amount(text.parse().unwrap_or(real as i64))),
+        // Adding 0.0 turns −0 into 0.
+        false => Value::Real(real + 0.0),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    fn board(metric: &str) -> Board {
+        let definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+        Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+    }
+
+    fn extremes(of: &[i64]) -> Vec<(Timestamp, Tally)> {
+        (0..).map(Timestamp::from_millis).zip(of.iter().map(|extreme| Tally::Extreme(Amount(*extreme)))).collect()
+    }
+
+    #[test]
+    fn only_slots_that_beat_every_later_one_are_steps() {
+        let starts = |kind, of: &[i64]| -> Vec<(i64, i64)> {
+            staircase(kind, &extremes(of)).iter().map(|(start, extreme)| (start.millis(), *extreme)).collect()
+        };
+        assert_eq!(starts(Kind::Max, &[3, 9, 5, 5, 2]), [(1, 9), (3, 5), (4, 2)]);
+        assert_eq!(starts(Kind::Min, &[3, 9, 5, 5, 2]), [(4, 2)]);
+        assert_eq!(starts(Kind::Min, &[1, 2, 3]), [(0, 1), (1, 2), (2, 3)]);
+        let folded = fold(&board("MAX(3h, e, v, s)"), &extremes(&[7, 1]));
+        assert_eq!(folded.score, Some(Value::Exact(Amount(7))));
+        assert_eq!(folded.total.map(|total| total.len()), Some(32));
+        assert_eq!(fold(&board("MAX(3h, e, v, s)"), &[]), Folded::default());
+    }
+
+    #[test]
+    fn sums_that_cancel_out_are_no_score_and_damage_does_not_overflow() {
+        let sums = |of: &[i64]| -> Vec<(Timestamp, Tally)> {
+            of.iter().map(|units| (Timestamp::default(), Tally::Sum(Amount(*units)))).collect()
+        };
+        let board = board("SUM(3h, e, v, s)");
+        assert_eq!(fold(&board, &sums(&[5, -5])), Folded::default());
+        assert_eq!(fold(&board, &sums(&[i64::MAX, i64::MAX])).score, Some(Value::Exact(Amount(i64::MAX))));
+        assert_eq!(read_cell(b"9007199254740992".to_vec(), Kind::Sum), None);
+        assert_eq!(read_cell(b"much".to_vec(), Kind::Sum), None);
+        assert_eq!(read_cell(b"-7".to_vec(), Kind::Sum), Some(Tally::Sum(Amount(-7))));
+    }
+
+    #[test]
+    fn a_mean_of_too_few_has_a_total_and_no_score() {
+        let mut definition = board("AVG(3h, e, v, s)").definition().clone();
+        definition.min_samples = 3;
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let mean = |sum, count| (Timestamp::default(), Tally::Mean { sum: Amount(sum), count });
+        let few = fold(&board, &[mean(5, 2)]);
+        assert_eq!((few.score, few.total.as_deref()), (None, Some(&b"5,2"[..])));
+        assert_eq!(fold(&board, &[mean(5, 2), mean(5, 1)]).score, Value::mean(10, 3));
+        assert_eq!(fold(&board, &[mean(5, 2), mean(-5, -2)]), Folded::default());
+    }
+
+    #[test]
+    fn scores_read_back_whatever_they_are() {
+        for (text, kind, score) in [
+            ("17", Kind::Sum, Some(Value::Exact(Amount(17)))),
+            ("1e+15", Kind::Sum, Some(Value::Exact(Amount(1_000_000_000_000_000)))),
+            ("1.5", Kind::Sum, Some(Value::Real(1.5))),
+            ("3.3333333333333335", Kind::Mean, Value::mean(10, 3)),
+            ("", Kind::Sum, None),
+        ] {
+            assert_eq!(read_score(text.as_bytes(), kind), score, "{text}");
+        }
+        for value in [Value::mean(10, 3), Value::mean(1, 7), Some(Value::Exact(Amount(-9)))] {
+            let kind = if matches!(value, Some(Value::Real(_))) { Kind::Mean } else { Kind::Sum };
+            assert_eq!(read_score(score_text(value).as_bytes(), kind), value);
+        }
+    }
+}

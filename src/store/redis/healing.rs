@@ -1,0 +1,422 @@
+//! Healing after a restart of the server.
+//!
+//! A server that was restarted may have lost the newest part of its data, or a part of one script (an append-only file
+//! cut inside of it). So each board is audited once for each run of the server, by one instance, in bounded steps. The
+//! first pass only reads. Few differences between ranking and slots are set right. If they are many, or a slot is gone,
+//! the ranking may be the last copy of what was counted: then nothing is changed, and the board is *held* until a person
+//! has it audited with repair. A board that is held is served as ever.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use metrics::{counter, describe_counter, describe_gauge, gauge};
+use redis::{Value, cmd};
+
+use super::audit::{Progress, step};
+use super::boards;
+use super::clock;
+use super::part::Part;
+use super::reply::Reply;
+use super::scripts::{Call, HEAL};
+use super::servers::{Failure, Line, Node};
+use super::session::Session;
+use crate::board::{Board, BoardName};
+
+/// How long a claim holds without being renewed: if an instance dies, others go on after that.
+const LEASE: Duration = Duration::from_secs(30);
+const RENEW: Duration = Duration::from_secs(5);
+/// How often boards are looked for that another instance has defined, once all are known to be whole.
+const LOOK: Duration = Duration::from_secs(15);
+/// Of how many differences a board is healed without anybody's help: of so many, or of 1 % of what was compared.
+const FEW: u64 = 1_000;
+
+/// How many runs of servers are remembered as asked to rewrite their file.
+const RUNS: usize = 100;
+/// How often subjects that change while they are set right are tried again.
+const PASSES: usize = 5;
+
+/// Boards that a person has to decide about.
+const HELD: &str = "rolltop_held_boards";
+/// Subjects set right after a restart.
+const HEALED: &str = "rolltop_healed_subjects_total";
+/// Restarts of the server that were noticed.
+const RESTARTS: &str = "rolltop_store_restarts_total";
+
+/// What became of a claim.
+enum Claim {
+    Yours,
+    Busy,
+    Whole,
+    Held(String),
+    Gone,
+}
+
+/// What a pass over a board came to.
+enum Verdict {
+    Whole {
+        healed: u64,
+    },
+    Held(String),
+    /// Another instance has taken over, or the server was restarted again.
+    Lost,
+}
+
+/// Notices restarts of servers, and sees to each board that is not known to be whole since the last one.
+pub(super) async fn tend(session: &Session) -> Result<(), Failure> {
+    let (mut is_loading, mut is_new) = (false, false);
+    for node in session.servers.nodes() {
+        // The first command on a new connection, before which the run of the server is read.
+        let server = Persistence::ask(&node).await?;
+        let Some(run) = node.run() else { continue };
+        is_new |= note_run(session, node.at(), &run);
+        is_loading |= server.is_loading;
+        if server.keeps_aof && !server.is_loading {
+            rewrite_aof(session, &node, &run).await;
+        }
+    }
+    if is_loading {
+        return Ok(());
+    }
+    let now = session.monotonic();
+    let is_due =
+        session.health.findings(|findings| is_new || findings.looked.is_none_or(|at| now.saturating_sub(at) >= LOOK));
+    if !is_due {
+        return Ok(());
+    }
+    session.health.findings(|findings| findings.looked = None);
+    let listing = boards::boards(session).await?;
+    let mut all_known = true;
+    for board in &listing.boards {
+        all_known &= see_to(session, board).await?;
+    }
+    session.health.findings(|findings| {
+        let listed: HashSet<String> = listing
+            .boards
+            .iter()
+            .flat_map(|board| {
+                session.parts_of(board).all().iter().map(|part| part.keys.index.clone()).collect::<Vec<_>>()
+            })
+            .collect();
+        findings.held.retain(|key, _| listed.contains(key));
+        findings.whole.retain(|key, _| listed.contains(key));
+        findings.looked = all_known.then_some(now);
+        describe_gauge!(HELD, "Boards that wait for a person to decide, after a restart of Redis");
+        gauge!(HELD).set(findings.held_boards().len() as f64);
+    });
+    Ok(())
+}
+
+/// Notes the run of the server at an address; whether it is another one than before. Of a restart everything is dropped
+/// that was believed.
+fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
+    let before = session.health.findings(|findings| findings.runs.insert(at.to_owned(), run.clone()));
+    match before {
+        Some(before) if before == *run => false,
+        before => {
+            if before.is_some() {
+                describe_counter!(RESTARTS, "Restarts of Redis servers that this instance has noticed");
+                counter!(RESTARTS).increment(1);
+                tracing::warn!(at, run = &**run, "Redis was restarted: its boards are audited");
+                session.drop_beliefs();
+            }
+            true
+        }
+    }
+}
+
+/// Sees to each part of a board, one after the other; `false` if it is to be looked at again soon.
+async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> {
+    let mut all_known = true;
+    for part in session.parts_of(board).all() {
+        all_known &= see_to_part(session, part).await?;
+    }
+    Ok(all_known)
+}
+
+async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
+    let name = part.board.name();
+    // No connection to the server that has it: there is nothing to be done now.
+    let Some(run) = session.servers.run(part.slot()) else { return Ok(false) };
+    let run_id = &*run;
+    if session.health.findings(|findings| findings.whole.get(&part.keys.index) == Some(&run)) {
+        return Ok(true);
+    }
+    let claim = claim(session, part, run_id).await?;
+    let held = match claim {
+        Claim::Gone => return Ok(true),
+        Claim::Busy => return Ok(false),
+        Claim::Whole => None,
+        Claim::Held(reason) => Some(reason),
+        Claim::Yours => {
+            let verdict = match heal(session, part, run_id).await {
+                Ok(verdict) => verdict,
+                Err(failure) => {
+                    // Whoever comes next need not wait. If this fails too, the claim runs out.
+                    drop(act(session, part, "release", run_id, "").await);
+                    return match failure {
+                        Failure::BoardChanged => Ok(true),
+                        failure => Err(failure),
+                    };
+                }
+            };
+            match verdict {
+                Verdict::Lost => return Ok(false),
+                Verdict::Whole { healed } => {
+                    act(session, part, "finish", run_id, "").await?;
+                    if healed > 0 {
+                        describe_counter!(
+                            HEALED,
+                            "Subjects set right by this instance after a restart of Redis, by board"
+                        );
+                        counter!(HEALED, "board" => name.as_str().to_owned()).increment(healed);
+                        tracing::warn!(
+                            board = name.as_str(),
+                            subjects = healed,
+                            "a board was healed after a restart of Redis"
+                        );
+                    }
+                    None
+                }
+                Verdict::Held(reason) => {
+                    act(session, part, "hold", run_id, &reason).await?;
+                    Some(reason)
+                }
+            }
+        }
+    };
+    note(session, part, &run, held);
+    Ok(true)
+}
+
+/// Notes how a part was found, and logs it where that is news.
+fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
+    let name: &BoardName = part.board.name();
+    session.health.findings(|findings| match held {
+        None => {
+            findings.whole.insert(part.keys.index.clone(), run.clone());
+            if findings.release(part) {
+                tracing::info!(board = name.as_str(), "a board is no longer held");
+            }
+        }
+        Some(reason) => {
+            if findings.hold(part, &reason) {
+                tracing::error!(
+                    board = name.as_str(),
+                    reason,
+                    "a board is not healed after a restart of Redis: a person has to decide, see docs/operating.md"
+                );
+            }
+        }
+    });
+}
+
+/// Audits a board that this instance has claimed: reads first, and sets right what differs if that is little.
+async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, Failure> {
+    let reading = clock::read(&session.servers, &session.keys, session.simulated).await?;
+    if reading > part.estimate(session.monotonic()).1 {
+        // A clock that is not believed yet: what it says has expired must not be looked at as gone.
+        return Ok(Verdict::Lost);
+    }
+    let Some(found) = pass(session, part, run_id, false, u64::MAX).await? else { return Ok(Verdict::Lost) };
+    if found.differences == 0 && found.missing_slots == 0 {
+        return Ok(Verdict::Whole { healed: 0 });
+    }
+    let few = FEW.max(found.checked / 100);
+    if let Some(reason) = reason_to_hold(&found, few) {
+        return Ok(Verdict::Held(reason));
+    }
+    let mut healed = 0;
+    for _ in 0..PASSES {
+        // Slots that are missing where nothing differs are names in the index that nothing was ever written under.
+        let Some(done) = pass(session, part, run_id, true, few).await? else { return Ok(Verdict::Lost) };
+        healed += done.repaired;
+        if let Some(reason) = reason_to_hold(&done, few) {
+            return Ok(Verdict::Held(reason));
+        }
+        if done.repaired == done.differences {
+            return Ok(Verdict::Whole { healed });
+        }
+    }
+    Ok(Verdict::Held(
+        "after a restart of Redis subjects differ that changed whenever they were to be set right".to_owned(),
+    ))
+}
+
+/// Why a person has to decide; `None` if nobody has to.
+fn reason_to_hold(found: &Progress, few: u64) -> Option<String> {
+    let Progress { checked, differences, missing_slots, .. } = found;
+    if *missing_slots > 0 && *differences > 0 {
+        return Some(format!(
+            "after a restart of Redis {missing_slots} slots are missing and {differences} of {checked} subjects differ from \
+             their slots"
+        ));
+    }
+    (*differences > few).then(|| {
+        format!("after a restart of Redis {differences} of {checked} subjects differ from their slots, more than {few}")
+    })
+}
+
+/// One audit of the whole board, with as long a pause after each step as it took; it ends early after more than `most`
+/// differences. `None` if the claim is another instance's by now.
+async fn pass(
+    session: &Session,
+    part: &Part,
+    run_id: &str,
+    repair: bool,
+    most: u64,
+) -> Result<Option<Progress>, Failure> {
+    let mut progress = Progress::start(&part.board);
+    let mut renewed = Instant::now();
+    while !progress.is_done() && progress.differences <= most {
+        let begun = Instant::now();
+        step(session, part, &mut progress, repair).await?;
+        if renewed.elapsed() >= RENEW {
+            let same_run = session.servers.run(part.slot()).is_some_and(|run| &*run == run_id);
+            if !same_run || !matches!(claim(session, part, run_id).await?, Claim::Yours) {
+                return Ok(None);
+            }
+            renewed = Instant::now();
+        }
+        tokio::time::sleep(begun.elapsed()).await;
+    }
+    Ok(Some(progress))
+}
+
+/// An audit that was asked for has found nothing wrong, or has set it right: the board need not wait for anybody.
+pub(super) async fn found_whole(session: &Session, part: &Part) -> Result<(), Failure> {
+    let run = session.servers.run(part.slot());
+    let run_id = run.as_deref().unwrap_or_default();
+    if matches!(act(session, part, "whole", run_id, "").await?, Claim::Whole) {
+        session.health.findings(|findings| {
+            findings.release(part);
+            gauge!(HELD).set(findings.held_boards().len() as f64);
+        });
+    }
+    Ok(())
+}
+
+async fn claim(session: &Session, part: &Part, run_id: &str) -> Result<Claim, Failure> {
+    act(session, part, "claim", run_id, "").await
+}
+
+async fn act(session: &Session, part: &Part, action: &str, run_id: &str, reason: &str) -> Result<Claim, Failure> {
+    let mut call = Call::default();
+    call.key(&part.keys.meta).arg(part.board.generation()).arg(action).arg(&session.instance).arg(run_id);
+    call.arg(LEASE.as_millis()).arg(reason);
+    let mut reply = Reply::new(session.servers.call(part.slot(), Line::Calls, &HEAL, &HEAL.command(&call)).await?)?;
+    Ok(match reply.text()?.as_str() {
+        "gone" => Claim::Gone,
+        "busy" => Claim::Busy,
+        "whole" => Claim::Whole,
+        "yours" => Claim::Yours,
+        "held" => Claim::Held(reply.text()?),
+        other => return Err(Failure::Corrupt(format!("a claim was answered '{other}'"))),
+    })
+}
+
+/// Asks a server once in its run to write its append-only file anew: one that was cut inside a script would be
+/// replayed by half at the next start. A failure is logged, for a server that cannot is no worse than without.
+async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
+    if !session.health.rewrite_aof || session.health.findings(|findings| findings.rewritten.contains(run)) {
+        return;
+    }
+    match claim_rewrite(session, run).await {
+        Ok(is_ours) => {
+            session.health.findings(|findings| findings.rewritten.insert(run.clone()));
+            if is_ours {
+                match node.send(Line::Calls, &cmd("BGREWRITEAOF")).await {
+                    Ok(_) => tracing::info!(at = node.at(), "asked Redis to rewrite its append-only file"),
+                    Err(failure) => {
+                        tracing::warn!(at = node.at(), ?failure, "Redis does not rewrite its append-only file");
+                    }
+                }
+            }
+        }
+        Err(failure) => tracing::warn!(?failure, "cannot tell whether Redis was asked to rewrite its append-only file"),
+    }
+}
+
+/// Whether no instance has asked this run of a server yet.
+async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
+    let (key, slot) = (session.keys.rewrites(), session.keys.rewrites_slot());
+    let mut claim = cmd("HSETNX");
+    claim.arg(&key).arg(run).arg(&session.instance);
+    let is_ours = session.servers.send(slot, Line::Calls, &claim).await? == Value::Int(1);
+    if is_ours {
+        let mut names = cmd("HKEYS");
+        names.arg(&key);
+        if let Value::Array(runs) = session.servers.read(slot, Line::Calls, &names).await?
+            && runs.len() > RUNS
+        {
+            // Runs of the past are of no account.
+            let mut remove = cmd("HDEL");
+            remove.arg(&key);
+            for old in &runs {
+                if let Value::BulkString(old) = old
+                    && old != run.as_bytes()
+                {
+                    remove.arg(old);
+                }
+            }
+            session.servers.send(slot, Line::Calls, &remove).await?;
+        }
+    }
+    Ok(is_ours)
+}
+
+/// What a server says of how it keeps its data.
+#[derive(Debug, PartialEq, Eq)]
+struct Persistence {
+    is_loading: bool,
+    keeps_aof: bool,
+}
+
+impl Persistence {
+    async fn ask(node: &Node) -> Result<Self, Failure> {
+        let mut command = cmd("INFO");
+        command.arg("persistence");
+        match node.send(Line::Calls, &command).await? {
+            Value::BulkString(bytes) => Ok(Self::read(&String::from_utf8_lossy(&bytes))),
+            Value::VerbatimString { text, .. } => Ok(Self::read(&text)),
+            other => Err(Failure::Corrupt(format!("INFO was answered {other:?}"))),
+        }
+    }
+
+    fn read(text: &str) -> Self {
+        let says = |field: &str| text.lines().any(|line| line.trim_end() == field);
+        Self { is_loading: says("loading:1"), keeps_aof: says("aof_enabled:1") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Definition, Generation};
+
+    #[test]
+    fn what_the_server_says_is_read() {
+        let read = Persistence::read("# Persistence\r\nloading:1\r\naof_enabled:1\r\n");
+        assert_eq!(read, Persistence { is_loading: true, keeps_aof: true });
+        let read = Persistence::read("loading:0\r\naof_enabled:0\r\naof_enabled_since:1\r\n");
+        assert_eq!(read, Persistence { is_loading: false, keeps_aof: false });
+    }
+
+    #[test]
+    fn only_few_differences_are_healed_and_none_where_a_slot_is_gone() {
+        let definition = Definition::new("SUM(3h, e, v, s)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let found = |checked, differences, missing_slots| {
+            let mut found = Progress::start(&board);
+            (found.checked, found.differences, found.missing_slots) = (checked, differences, missing_slots);
+            found
+        };
+        let is_held = |found: &Progress| reason_to_hold(found, FEW.max(found.checked / 100)).is_some();
+        assert!(!is_held(&found(1_000, 1_000, 0)));
+        assert!(is_held(&found(2_000, 1_001, 0)));
+        assert!(!is_held(&found(1_000_000, 10_000, 0)));
+        assert!(is_held(&found(1_000_000, 10_001, 0)));
+        assert!(is_held(&found(1_000, 1, 1)));
+        assert!(!is_held(&found(1_000, 0, 1)), "a name under which nothing was written");
+    }
+}

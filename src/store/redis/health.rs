@@ -1,0 +1,187 @@
+//! Whether the server is fit to hold boards, and what this instance knows of how they are.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join3;
+use parking_lot::Mutex;
+use redis::{Value, cmd};
+
+use super::part::Part;
+use super::servers::{Failure, Line};
+use super::session::Session;
+use super::{boards, clock};
+use crate::board::BoardName;
+use crate::store::{ClockMode, Result, StoreError};
+
+/// A listed name without a board is taken off the list after this long: longer than any definition takes.
+const MISSING: Duration = Duration::from_secs(60);
+/// How often the server's policy of eviction is read again, which may be changed while it runs.
+const POLICY: Duration = Duration::from_secs(2);
+
+/// What one instance knows of the server's health. Nothing of it is held across an await.
+#[derive(Debug)]
+pub(super) struct Health {
+    clock: ClockMode,
+    pub rewrite_aof: bool,
+    /// Listed names that have no board, each by when it was first seen so.
+    missing: Mutex<HashMap<BoardName, Duration>>,
+    /// When the policy of eviction was found to be right.
+    policy_read: Mutex<Option<Duration>>,
+    /// What was found in the store when it was opened; another means that it was emptied.
+    mark: Mutex<Option<String>>,
+    findings: Mutex<Findings>,
+}
+
+/// How boards and servers were found. A *run* is what a server's process calls itself, from its start until it ends.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    /// The run of each server, by its address.
+    pub runs: HashMap<String, Arc<str>>,
+    /// Runs that were asked to rewrite their append-only file, by this instance or another.
+    pub rewritten: HashSet<Arc<str>>,
+    /// Parts of boards that are known to be whole, by the key of their index, each in the run of its server in which it
+    /// was found so.
+    pub whole: HashMap<String, Arc<str>>,
+    /// Parts of which a person has to decide, by the same key: of which board, and why.
+    pub held: BTreeMap<String, (BoardName, String)>,
+    /// When all boards were last looked at.
+    pub looked: Option<Duration>,
+}
+
+impl Findings {
+    /// Notes that a person has to decide about a part; whether that is news.
+    pub fn hold(&mut self, part: &Part, reason: &str) -> bool {
+        let held = (part.board.name().clone(), reason.to_owned());
+        self.held.insert(part.keys.index.clone(), held.clone()) != Some(held)
+    }
+
+    /// Notes that nobody has to; whether that is news.
+    pub fn release(&mut self, part: &Part) -> bool {
+        self.held.remove(&part.keys.index).is_some()
+    }
+
+    /// The boards of which a person has to decide, each with the reason for one of its parts.
+    pub fn held_boards(&self) -> BTreeMap<&BoardName, &str> {
+        self.held.values().map(|(name, reason)| (name, reason.as_str())).collect()
+    }
+}
+
+impl Health {
+    pub fn new(clock: ClockMode, rewrite_aof: bool) -> Self {
+        Self {
+            clock,
+            rewrite_aof,
+            missing: Mutex::default(),
+            policy_read: Mutex::default(),
+            mark: Mutex::default(),
+            findings: Mutex::default(),
+        }
+    }
+
+    /// Takes in which listed names have no board now, and answers those that have had none for long.
+    pub fn long_missing(&self, without_board: &[&BoardName], monotonic: Duration) -> Vec<BoardName> {
+        let mut missing = self.missing.lock();
+        missing.retain(|name, _| without_board.contains(&name));
+        let is_old = |name: &&BoardName| {
+            let since = *missing.entry((*name).clone()).or_insert(monotonic);
+            monotonic.saturating_sub(since) >= MISSING
+        };
+        without_board.iter().copied().filter(is_old).cloned().collect()
+    }
+
+    /// What a person has to look at.
+    pub fn warnings(&self) -> Vec<String> {
+        let findings = self.findings.lock();
+        let text = |(name, reason): (&BoardName, &str)| {
+            format!(
+                "board '{name}' is held: {reason}; see docs/operating.md, then POST /v1/boards/{name}/audit with repair"
+            )
+        };
+        findings.held_boards().into_iter().map(text).collect()
+    }
+
+    /// Looks at, or changes, what was found.
+    pub fn findings<T>(&self, of: impl FnOnce(&mut Findings) -> T) -> T {
+        of(&mut self.findings.lock())
+    }
+}
+
+/// Whether the server takes writes, does not evict, and holds what it held when it was opened.
+pub(super) async fn check(session: &Session) -> Result<()> {
+    let mut set = cmd("SET");
+    set.arg(session.keys.check()).arg(&session.instance).arg("PX").arg(60_000);
+    let written = session.servers.send(session.keys.check_slot(), Line::Calls, &set);
+    let (written, mark, policy) = join3(written, read_mark(session), check_policy(session)).await;
+    written.map_err(|failure| session.servers.error(failure))?;
+    let mark = mark.map_err(|failure| session.servers.error(failure))?;
+    if mark != *session.health.mark.lock() || mark.is_none() {
+        return Err(StoreError::Emptied { at: session.servers.at().to_string() });
+    }
+    policy
+}
+
+async fn check_policy(session: &Session) -> Result<()> {
+    let now = session.monotonic();
+    let is_known = session.health.policy_read.lock().is_some_and(|read| now.saturating_sub(read) < POLICY);
+    if is_known {
+        return Ok(());
+    }
+    for node in session.servers.nodes() {
+        boards::check_policy(&node).await?;
+    }
+    *session.health.policy_read.lock() = Some(now);
+    Ok(())
+}
+
+/// What tells this store from one that was emptied since: drawn when its clock is opened, and kept beside that.
+async fn read_mark(session: &Session) -> Result<Option<String>, Failure> {
+    let mut command = cmd("HMGET");
+    command.arg(session.keys.clock()).arg("mode").arg("born");
+    match session.servers.read(session.keys.clock_slot(), Line::Calls, &command).await? {
+        Value::Array(fields) => Ok(match fields.as_slice() {
+            [Value::BulkString(_), Value::BulkString(born)] => Some(String::from_utf8_lossy(born).into_owned()),
+            _ => None,
+        }),
+        other => Err(Failure::Corrupt(format!("HMGET was answered {other:?}"))),
+    }
+}
+
+/// Draws the mark of a store that has none, and remembers it.
+pub(super) async fn mark(session: &Session) -> Result<(), Failure> {
+    let mut command = cmd("HSETNX");
+    command.arg(session.keys.clock()).arg("born").arg(format!("{:016x}", rand::random::<u64>()));
+    session.servers.send(session.keys.clock_slot(), Line::Calls, &command).await?;
+    let mark = read_mark(session).await?;
+    *session.health.mark.lock() = mark;
+    Ok(())
+}
+
+/// Gives a store that was emptied a clock again.
+pub(super) async fn reopen(session: &Session) -> Result<()> {
+    session.drop_beliefs();
+    session.health.findings(|findings| {
+        findings.whole.clear();
+        findings.held.clear();
+    });
+    clock::open(&session.servers, &session.keys, session.health.clock).await?;
+    mark(session).await.map_err(|failure| session.servers.error(failure))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_without_a_board_is_long_missing_only_if_it_is_so_all_the_time() {
+        let health = Health::new(ClockMode::System, true);
+        let (a, b) = (BoardName::parse("a").unwrap(), BoardName::parse("b").unwrap());
+        let seconds = Duration::from_secs;
+        assert_eq!(health.long_missing(&[&a, &b], seconds(1)), []);
+        assert_eq!(health.long_missing(&[&a], seconds(50)), []);
+        assert_eq!(health.long_missing(&[&a, &b], seconds(61)), std::slice::from_ref(&a));
+        assert_eq!(health.long_missing(&[&b], seconds(120)), []);
+        assert_eq!(health.long_missing(&[&a, &b], seconds(121)), [b]);
+    }
+}

@@ -1,0 +1,47 @@
+-- How many lines one of several parts has before two places, and all lines between them or samples.
+--
+-- KEYS  1-5 the part (board.lua)
+-- ARGV  1-8 the part, 9 `desc` or `asc`, 10 score and 11 subject of the first place, 12 and 13 of the second; '' is the start
+--       and the end of the ranking, 14 how many samples, 15 up to how many lines all are answered
+-- reply ok, now, reading, retiring, total, lines before the first place, lines better than it, lines before the second
+--       place, then lines before it, subject, score of each line or sample
+-- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are answered
+-- why a script: counts and lines are of one instant, after the window was advanced
+
+local early = enter()
+if early then
+  return early
+end
+local call = redis.call
+local total = call('ZCARD', RANKING)
+local from, better, till = 0, 0, total
+if ARGV[10] ~= '' then
+  from, better = lines_before(ARGV[10], ARGV[11]), better_than(ARGV[10], ASCENDING)
+end
+if ARGV[12] ~= '' then
+  till = lines_before(ARGV[12], ARGV[13])
+end
+local reply = ok()
+reply[5], reply[6], reply[7], reply[8] = total, from, better, till
+
+local function add(first, lines)
+  for i = 1, #lines, 2 do
+    reply[#reply + 1] = first + (i - 1) / 2
+    reply[#reply + 1] = lines[i]
+    reply[#reply + 1] = lines[i + 1]
+  end
+end
+
+if till - from <= tonumber(ARGV[15]) then
+  -- A range that ends before it begins is empty.
+  if till > from then
+    add(from, call(LINES, RANKING, format(from), format(till - 1), 'WITHSCORES'))
+  end
+else
+  local samples = tonumber(ARGV[14])
+  for i = 1, samples do
+    local position = from + math.floor((till - from) * i / (samples + 1))
+    add(position, call(LINES, RANKING, format(position), format(position), 'WITHSCORES'))
+  end
+end
+return reply

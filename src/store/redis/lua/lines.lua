@@ -1,0 +1,54 @@
+-- Consecutive lines of one of several parts: from its start, around a place, or around a subject; if wanted, with what
+-- the subject has in its slots.
+--
+-- KEYS  1-5 the part (board.lua), then, if `capped`, the companion of the subject's values (COUNT_DISTINCT), then the slots
+--       to read
+-- ARGV  1-8 the part, 9 `desc` or `asc`, 10 `start`, `place` or `subject`, 11 score of the place; or of the subject, if it is
+--       not ranked, 12 subject, 13 how many lines before, 14 how many from there on, 15 `capped` or ''
+-- reply ok, now, reading, retiring, total, lines before the first one here, lines better than it, then a list: the subject's
+--       score or '', the time of its latest value dropped for want of room or '', then position (from 1) and cell of every
+--       slot that holds anything; then subject, score, … of the lines
+-- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
+-- why a script: lines and counts are of one instant, after the window was advanced
+
+local early = enter()
+if early then
+  return early
+end
+local call = redis.call
+local CAPPED = ARGV[15] == 'capped'
+local COMPANION = 6
+local FIRST_SLOT = CAPPED and COMPANION + 1 or COMPANION
+
+local center, located = 0, {'', ''}
+if ARGV[10] ~= 'start' then
+  local score = ARGV[11]
+  if ARGV[10] == 'subject' then
+    located[1] = call('ZSCORE', RANKING, ARGV[12]) or ''
+    if located[1] ~= '' then
+      score = located[1]
+    end
+  end
+  center = lines_before(score, ARGV[12])
+end
+if CAPPED then
+  located[2] = call('ZSCORE', KEYS[COMPANION], 'c') or ''
+end
+for slot = FIRST_SLOT, #KEYS do
+  local cell = call('HGET', KEYS[slot], ARGV[12])
+  if cell then
+    located[#located + 1] = slot - FIRST_SLOT + 1
+    located[#located + 1] = cell
+  end
+end
+
+local first = math.max(0, center - tonumber(ARGV[13]))
+local lines = call(LINES, RANKING, format(first), format(center + tonumber(ARGV[14]) - 1), 'WITHSCORES')
+local reply = ok()
+reply[5] = call('ZCARD', RANKING)
+reply[6], reply[7] = first, lines[2] and better_than(lines[2], ASCENDING) or 0
+reply[8] = located
+for i = 1, #lines do
+  reply[8 + i] = lines[i]
+end
+return reply

@@ -1,0 +1,44 @@
+-- Places in the order of the ranking, for scripts about boards of several parts. Not a script of its own.
+--
+-- ARGV  9 `desc` or `asc`
+
+local ASCENDING = ARGV[9] == 'asc'
+local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
+
+-- Whether the bytes of `a` come before those of `b`. `<` would go by the server's locale.
+local function precedes(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = string.byte(a, i), string.byte(b, i)
+    if x ~= y then
+      return x < y
+    end
+  end
+  return #a < #b
+end
+
+-- How many lines come before the place of this score and subject, whether or not there is a line at it. A tie is
+-- searched by halves, for all its lines may be of one score.
+local function lines_before(score, subject)
+  local held = redis.call('ZSCORE', RANKING, subject)
+  if held and tonumber(held) == tonumber(score) then
+    return redis.call(ASCENDING and 'ZRANK' or 'ZREVRANK', RANKING, subject)
+  end
+  local first = better_than(score, ASCENDING)
+  local last = first + redis.call('ZCOUNT', RANKING, score, score)
+  while first < last do
+    local middle = math.floor((first + last) / 2)
+    local line = redis.call(LINES, RANKING, format(middle), format(middle))[1]
+    local is_before
+    if ASCENDING then
+      is_before = precedes(line, subject)
+    else
+      is_before = precedes(subject, line)
+    end
+    if is_before then
+      first = middle + 1
+    else
+      last = middle
+    end
+  end
+  return first
+end

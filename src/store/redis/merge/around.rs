@@ -1,0 +1,133 @@
+//! Where a subject stands among those of all parts, and who is next to it.
+
+use super::further::{Side, further};
+use super::place::backward;
+use super::region::{Region, Segment, Until};
+use super::{
+    Answer, Center, Lines, MARGIN, MergeError, Merged, Near, Parts, Place, ROUNDS, Read, of_one_head, take_apart,
+};
+use crate::board::{Order, Subject, Value};
+use crate::store::Ranked;
+
+/// How many lines are read on each side where only the rank is asked for. If the subject's score changes between the
+/// two rounds, they mostly are enough to tell its new rank without a third.
+const LEAST: u64 = 2;
+
+/// Where a subject stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::store::redis) struct Around<X> {
+    /// `None` if it is not ranked.
+    pub score: Option<Value>,
+    /// How many lines of all parts have a strictly better score than the subject; if it is not ranked, than `absent`.
+    pub better: u64,
+    /// The lines around the subject, itself among them; none if it is not ranked.
+    pub lines: Vec<Ranked>,
+    /// What its part tells of it.
+    pub extra: X,
+}
+
+/// A subject, and the part that has it.
+#[derive(Clone, Debug)]
+struct Sought<'a> {
+    subject: &'a Subject,
+    own: usize,
+    absent: Value,
+}
+
+impl Sought<'_> {
+    fn center(&self) -> Center {
+        Center::Subject { subject: self.subject.clone(), absent: self.absent }
+    }
+
+    /// The subject's place with such a score.
+    fn place(&self, score: Option<Value>) -> Place {
+        Place { score: score.unwrap_or(self.absent), subject: self.subject.clone() }
+    }
+}
+
+/// Finds a subject, which part `own` has, and up to `radius` lines on each side of it. Of one that is not ranked, how
+/// many lines are better than the score `absent`.
+///
+/// The first round asks the subject's part for its score, the second all parts for the lines around that place, its
+/// own part for those around the subject wherever it is by then. A third is needed if it has moved beyond these lines,
+/// or if some part has more than its share of the lines next to it.
+pub(in crate::store::redis) async fn around<P: Parts>(
+    parts: &P,
+    order: Order,
+    own: usize,
+    subject: &Subject,
+    absent: Value,
+    radius: u64,
+) -> Read<P, Around<P::Extra>> {
+    let sought = Sought { subject, own, absent };
+    let all: Vec<usize> = (0..parts.count()).collect();
+    let share = if radius == 0 { LEAST } else { radius.div_ceil(all.len() as u64) + MARGIN };
+    let mut sizes = vec![(share, share + 1); all.len()];
+
+    let question = Near { center: sought.center(), before: 1, after: 1 };
+    let found = of_one_head(&[own], None, |part, at_least| parts.lines(part, at_least, &question)).await?;
+    let mut newest = found.first().map(Answer::head);
+    let score = found
+        .into_iter()
+        .next()
+        .and_then(|answer| answer.said.subject)
+        .ok_or(MergeError::Impossible(NO_SUBJECT))?
+        .score;
+    let mut target = sought.place(score);
+    for _ in 1..ROUNDS {
+        let question = |part: usize| {
+            let center = if part == own { sought.center() } else { Center::Place(target.clone()) };
+            Near { center, before: sizes[part].0, after: sizes[part].1 }
+        };
+        let questions: Vec<Near> = all.iter().map(|part| question(*part)).collect();
+        let answers = of_one_head(&all, newest, |part, at_least| parts.lines(part, at_least, &questions[part])).await?;
+        newest = answers.first().map(Answer::head);
+        let (frame, versions, mut said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
+        let located = said
+            .get_mut(sought.own)
+            .and_then(|lines| lines.subject.take())
+            .ok_or(MergeError::Impossible(NO_SUBJECT))?;
+        target = sought.place(located.score);
+        let region = region(order, said)?;
+        let Some(position) = region.position(&target) else { continue };
+        let first = position.saturating_sub(radius);
+        let lines = match located.score {
+            Some(_) => region.page(first, (position - first).saturating_add(radius).saturating_add(1)),
+            None => Some(Vec::new()),
+        };
+        if let Some(lines) = lines {
+            let better = region.better_than(target.score);
+            let found = Around { score: located.score, better, lines, extra: located.extra };
+            return Ok(Merged { frame, versions, total: region.total(), found });
+        }
+        grow(order, &region.segments, &target, radius, &mut sizes);
+    }
+    Err(MergeError::Unsettled)
+}
+
+const NO_SUBJECT: &str = "nothing about its subject";
+
+fn region<X, E>(order: Order, said: Vec<Lines<X>>) -> Result<Region, MergeError<E>> {
+    let segments = said.into_iter().map(|lines| Segment::of_lines(lines, order)).collect::<Result<_, _>>()?;
+    Ok(Region::new(order, segments))
+}
+
+/// Asks for more lines of the parts that may have more of those next to the target.
+fn grow(order: Order, segments: &[Segment], target: &Place, radius: u64, sizes: &mut [(u64, u64)]) {
+    let (mut before, mut after) = (Vec::new(), Vec::new());
+    for segment in segments {
+        let (left, right) = segment.lines.split_at(segment.lines_before(target, order));
+        before.push(Side { lines: left.iter().rev().collect(), open: segment.skipped > 0 });
+        after.push(Side { lines: right.iter().collect(), open: segment.until != Until::End });
+    }
+    let more = |sides: &[Side<'_>], order, wanted| -> Vec<u64> {
+        let known = sides.iter().map(|side| side.lines.len() as u64);
+        let further = further(order, sides, wanted);
+        known.zip(further).map(|(known, more)| if more > 0 { known + more + MARGIN } else { 0 }).collect()
+    };
+    let before = more(&before, backward(order), radius);
+    let after = more(&after, order, radius.saturating_add(1));
+    for ((size, before), after) in sizes.iter_mut().zip(before).zip(after) {
+        *size = (size.0.max(before), size.1.max(after));
+    }
+}

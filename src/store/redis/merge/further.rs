@@ -1,0 +1,37 @@
+//! How many more lines of each part are needed to know the next so many of all.
+
+use std::cmp::Ordering;
+
+use super::Place;
+use crate::board::Order;
+
+/// What is known of one part in one direction from some place.
+#[derive(Clone, Debug)]
+pub(super) struct Side<'a> {
+    /// The nearest lines, the nearest first.
+    pub lines: Vec<&'a Place>,
+    /// Whether the part may have more lines in this direction.
+    pub open: bool,
+}
+
+impl Side<'_> {
+    fn lines_up_to(&self, place: &Place, order: Order) -> usize {
+        self.lines.partition_point(|line| line.compare(place, order) != Ordering::Greater)
+    }
+}
+
+/// For each part, how many more of its lines may be among the `wanted` nearest of all parts.
+///
+/// A line beyond the last known one of its part comes after all known lines up to that one. So it is among the `wanted`
+/// nearest only if there are fewer of these, and no more than the rest of them are.
+pub(super) fn further(order: Order, sides: &[Side<'_>], wanted: u64) -> Vec<u64> {
+    let of = |side: &Side<'_>| match side.lines.last() {
+        _ if !side.open => 0,
+        None => wanted,
+        Some(last) => {
+            let known: usize = sides.iter().map(|other| other.lines_up_to(last, order)).sum();
+            wanted.saturating_sub(known as u64)
+        }
+    };
+    sides.iter().map(of).collect()
+}

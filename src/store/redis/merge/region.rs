@@ -1,0 +1,191 @@
+//! The part of a ranking of which every line is known.
+
+use std::cmp::Ordering;
+
+use super::place::compare_scores;
+use super::{Between, Lines, MergeError, Place, Sampled};
+use crate::board::{Order, Value};
+use crate::store::Ranked;
+
+/// More lines than any part has; counts up to this can be added up without overflow.
+pub(super) const MOST_LINES: u64 = 1 << 52;
+
+/// Consecutive lines of one part: all it has from one place to another.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    /// How many lines the part has in all.
+    pub total: u64,
+    /// Where the segment begins, included; `None`: with the part's first line.
+    pub from: Option<Place>,
+    /// How many lines of the part come before `from`.
+    pub skipped: u64,
+    /// How many lines of the part have a strictly better score than `from`.
+    pub better: u64,
+    pub lines: Vec<Place>,
+    pub until: Until,
+}
+
+/// Where what is known ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// Before this place.
+    Before(Place),
+    /// After this place.
+    Through(Place),
+    /// With the last line.
+    End,
+}
+
+impl Until {
+    fn includes(&self, place: &Place, order: Order) -> bool {
+        match self {
+            Until::Before(end) => place.compare(end, order) == Ordering::Less,
+            Until::Through(end) => place.compare(end, order) != Ordering::Greater,
+            Until::End => true,
+        }
+    }
+}
+
+impl Segment {
+    /// The segment of consecutive lines that a part answered.
+    pub fn of_lines<X, E>(said: Lines<X>, order: Order) -> Result<Self, MergeError<E>> {
+        let Lines { total, first, better, lines, .. } = said;
+        check_order(lines.iter(), order)?;
+        let after = first.saturating_add(lines.len() as u64);
+        if total > MOST_LINES || after > total || better > first || (lines.is_empty() && total > 0) {
+            return Err(MergeError::Impossible("lines that contradict its counts"));
+        }
+        let from = if first > 0 { lines.first().cloned() } else { None };
+        let until = match lines.last() {
+            Some(last) if after < total => Until::Through(last.clone()),
+            _ => Until::End,
+        };
+        Ok(Self { total, from, skipped: first, better, lines, until })
+    }
+
+    /// The segment between two places, of which a part has answered all lines.
+    pub fn of_all_between(said: Sampled, question: &Between) -> Self {
+        Self {
+            total: said.total,
+            from: question.lo.clone(),
+            skipped: said.before_lo,
+            better: said.better_than_lo,
+            lines: said.lines.into_iter().map(|(_, place)| place).collect(),
+            until: question.hi.clone().map_or(Until::End, Until::Before),
+        }
+    }
+
+    /// How many lines of the segment come before a place.
+    pub fn lines_before(&self, place: &Place, order: Order) -> usize {
+        self.lines.partition_point(|line| line.compare(place, order) == Ordering::Less)
+    }
+
+    /// How many lines of the part have a strictly better score. Right of the score of any place in the segment: if it
+    /// is that of `from`, better lines are before the segment, else the last of them is in it or just before it.
+    fn better_than(&self, score: Value, order: Order) -> u64 {
+        match &self.from {
+            Some(from) if from.score == score => self.better,
+            _ => {
+                let is_better = |line: &Place| compare_scores(line.score, score, order) == Ordering::Less;
+                self.skipped + self.lines.partition_point(is_better) as u64
+            }
+        }
+    }
+}
+
+/// Whether lines are in the order of the ranking.
+pub(super) fn check_order<'a, E>(
+    lines: impl Iterator<Item = &'a Place> + Clone,
+    order: Order,
+) -> Result<(), MergeError<E>> {
+    let mut pairs = lines.clone().zip(lines.skip(1));
+    match pairs.all(|(a, b)| a.compare(b, order) == Ordering::Less) {
+        true => Ok(()),
+        false => Err(MergeError::Impossible("lines that are not in order")),
+    }
+}
+
+/// The lines of all parts from one place to another: what is in the segments of all of them.
+#[derive(Clone, Debug)]
+pub(super) struct Region {
+    order: Order,
+    pub segments: Vec<Segment>,
+    from: Option<Place>,
+    until: Until,
+    /// How many lines of all parts come before the region.
+    start: u64,
+    lines: Vec<Place>,
+}
+
+impl Region {
+    pub fn new(order: Order, segments: Vec<Segment>) -> Self {
+        let mut from: Option<&Place> = None;
+        let mut until = &Until::End;
+        for segment in &segments {
+            let begins = segment.from.as_ref();
+            if begins.is_some_and(|place| from.is_none_or(|from| place.compare(from, order) == Ordering::Greater)) {
+                from = begins;
+            }
+            let ends_earlier = match &segment.until {
+                Until::Before(end) => until.includes(end, order),
+                Until::Through(end) => match until {
+                    Until::Through(other) => end.compare(other, order) == Ordering::Less,
+                    _ => until.includes(end, order),
+                },
+                Until::End => false,
+            };
+            if ends_earlier {
+                until = &segment.until;
+            }
+        }
+        let (mut start, mut lines) = (0, Vec::new());
+        for segment in &segments {
+            let before = from.map_or(0, |from| segment.lines_before(from, order));
+            start += segment.skipped + before as u64;
+            let inside = segment.lines[before..].iter().take_while(|line| until.includes(line, order));
+            lines.extend(inside.cloned());
+        }
+        // Each part's lines are in order already, which is what this kind of sort is quick with.
+        lines.sort_by(|a, b| a.compare(b, order));
+        let (from, until) = (from.cloned(), until.clone());
+        Self { order, segments, from, until, start, lines }
+    }
+
+    /// How many lines all parts have.
+    pub fn total(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.total).sum()
+    }
+
+    /// How many lines of all parts come before a place; `None` if it is not in the region.
+    pub fn position(&self, place: &Place) -> Option<u64> {
+        let after_start = self.from.as_ref().is_none_or(|from| place.compare(from, self.order) != Ordering::Less);
+        let before = self.lines.partition_point(|line| line.compare(place, self.order) == Ordering::Less);
+        (after_start && self.until.includes(place, self.order)).then(|| self.start + before as u64)
+    }
+
+    /// How many lines of all parts have a strictly better score than this one, which some place in the region has.
+    pub fn better_than(&self, score: Value) -> u64 {
+        self.segments.iter().map(|segment| segment.better_than(score, self.order)).sum()
+    }
+
+    /// The lines from position `offset` on, `limit` at most, with their ranks; `None` if some are not in the region.
+    pub fn page(&self, offset: u64, limit: u64) -> Option<Vec<Ranked>> {
+        let end = offset.saturating_add(limit).min(self.total());
+        if end <= offset {
+            return Some(Vec::new());
+        }
+        let first = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        let last = usize::try_from(end - self.start).ok()?;
+        let lines = self.lines.get(first..last)?;
+        let mut page: Vec<Ranked> = Vec::with_capacity(lines.len());
+        for (line, place) in lines.iter().zip(offset + 1..) {
+            let rank = match page.last() {
+                None => self.better_than(line.score) + 1,
+                Some(before) if before.score == line.score => before.rank,
+                Some(_) => place,
+            };
+            page.push(Ranked { rank, subject: line.subject.clone(), score: line.score });
+        }
+        Some(page)
+    }
+}

@@ -1,0 +1,324 @@
+//! Reads over parts in memory, compared with the same question to one sorted list.
+
+mod changes;
+mod neighbors;
+mod pages;
+mod random;
+mod wrong;
+
+use std::collections::HashSet;
+use std::future::Future;
+
+use parking_lot::Mutex;
+
+use super::*;
+use crate::board::{Amount, BoardName, Frame, Window};
+use crate::store::redis::partition::Partition;
+
+/// What all parts hold.
+struct Content {
+    order: Order,
+    partition: Option<Partition>,
+    /// The lines of each part, in order.
+    parts: Vec<Vec<Place>>,
+    /// The head of each part, as a number of seconds.
+    heads: Vec<i64>,
+    versions: Vec<u64>,
+}
+
+/// Parts in memory that count what is asked of them.
+struct Memory {
+    state: Mutex<State>,
+}
+
+type Change = Box<dyn FnMut(usize, &mut Content) + Send>;
+
+struct State {
+    content: Content,
+    /// Changes the content just before the parts answer in a round, the first being 1.
+    before_round: Change,
+    /// Whether calls of a round have arrived of which none is answered yet.
+    gathering: bool,
+    rounds: usize,
+    calls: usize,
+    lines: usize,
+    /// Whether parts take over a newer head than their own.
+    advancing: bool,
+}
+
+/// What a read cost.
+#[derive(Debug)]
+struct Cost {
+    rounds: usize,
+    calls: usize,
+    lines: usize,
+}
+
+fn subject(text: &str) -> Subject {
+    Subject::parse(text).unwrap()
+}
+
+fn exact(score: i64) -> Value {
+    Value::Exact(Amount(score))
+}
+
+impl Content {
+    fn new(order: Order, parts: usize) -> Self {
+        let name = BoardName::parse("b").unwrap();
+        let partition = Partition::choose(&name, parts as u32).unwrap();
+        let (parts, heads, versions) = (vec![Vec::new(); parts], vec![1; parts], vec![0; parts]);
+        Self { order, partition: Some(partition), parts, heads, versions }
+    }
+
+    fn part_of(&self, subject: &Subject) -> usize {
+        match &self.partition {
+            Some(partition) => partition.part_of(subject),
+            // Subjects that name their part.
+            None => subject.as_str().split('/').next().unwrap().parse().unwrap(),
+        }
+    }
+
+    /// Puts all lines in at once.
+    fn fill(&mut self, lines: impl Iterator<Item = (String, Value)>) {
+        for (text, score) in lines {
+            let subject = subject(&text);
+            let part = self.part_of(&subject);
+            self.parts[part].push(Place { score, subject });
+        }
+        for part in &mut self.parts {
+            part.sort_by(|a, b| a.compare(b, self.order));
+        }
+    }
+
+    /// Gives each of these subjects the score, or takes it out of the ranking.
+    fn set_all(&mut self, texts: impl Iterator<Item = String>, score: Option<Value>) {
+        let texts: HashSet<String> = texts.collect();
+        for part in &mut self.parts {
+            part.retain(|line| !texts.contains(line.subject.as_str()));
+        }
+        for version in &mut self.versions {
+            *version += 1;
+        }
+        if let Some(score) = score {
+            self.fill(texts.into_iter().map(|text| (text, score)));
+        }
+    }
+
+    fn remove(&mut self, text: &str) {
+        self.set_all([text.to_owned()].into_iter(), None);
+    }
+
+    fn set(&mut self, text: &str, score: Value) {
+        self.set_all([text.to_owned()].into_iter(), Some(score));
+    }
+
+    fn position(&self, part: usize, place: &Place) -> usize {
+        self.parts[part].partition_point(|line| line.compare(place, self.order).is_lt())
+    }
+
+    fn better(&self, part: usize, score: Value) -> u64 {
+        let better = |line: &&Place| if self.order == Order::Asc { line.score < score } else { line.score > score };
+        self.parts[part].iter().filter(better).count() as u64
+    }
+
+    /// All lines, with their ranks.
+    fn ranking(&self) -> Vec<Ranked> {
+        let mut lines: Vec<&Place> = self.parts.iter().flatten().collect();
+        lines.sort_by(|a, b| {
+            let ascending = (a.score, &a.subject).cmp(&(b.score, &b.subject));
+            if self.order == Order::Asc { ascending } else { ascending.reverse() }
+        });
+        let mut ranking: Vec<Ranked> = Vec::new();
+        for (place, line) in lines.into_iter().enumerate() {
+            let rank = match ranking.last() {
+                Some(before) if before.score == line.score => before.rank,
+                _ => place as u64 + 1,
+            };
+            ranking.push(Ranked { rank, subject: line.subject.clone(), score: line.score });
+        }
+        ranking
+    }
+}
+
+impl Memory {
+    fn new(content: Content) -> Self {
+        Self::changing(content, |_, _| ())
+    }
+
+    fn changing(content: Content, before_round: impl FnMut(usize, &mut Content) + Send + 'static) -> Self {
+        let before_round = Box::new(before_round);
+        let (gathering, rounds, calls, lines, advancing) = (false, 0, 0, 0, false);
+        Self { state: Mutex::new(State { content, before_round, gathering, rounds, calls, lines, advancing }) }
+    }
+
+    /// What was asked since the last look.
+    fn cost(&self) -> Cost {
+        let mut state = self.state.lock();
+        let cost = Cost { rounds: state.rounds, calls: state.calls, lines: state.lines };
+        (state.rounds, state.calls, state.lines) = (0, 0, 0);
+        cost
+    }
+
+    fn ranking(&self) -> Vec<Ranked> {
+        self.state.lock().content.ranking()
+    }
+
+    fn page(&self, offset: u64, limit: u64) -> Result<Merged<Vec<Ranked>, u64>, MergeError<String>> {
+        let order = self.state.lock().content.order;
+        block_on(page(self, order, offset, limit))
+    }
+
+    fn around(&self, text: &str, radius: u64) -> Result<Merged<Around<usize>, u64>, MergeError<String>> {
+        let (order, own) = {
+            let content = &self.state.lock().content;
+            (content.order, content.part_of(&subject(text)))
+        };
+        block_on(around(self, order, own, &subject(text), exact(0), radius))
+    }
+
+    /// Reads a page and compares it with what the list says.
+    fn check_page(&self, offset: u64, limit: u64) -> Cost {
+        let page = self.page(offset, limit).unwrap();
+        let ranking = self.ranking();
+        let expected: Vec<Ranked> = ranking.iter().skip(offset as usize).take(limit as usize).cloned().collect();
+        assert_eq!(page.total, ranking.len() as u64);
+        assert_eq!(page.found, expected, "offset {offset}, limit {limit}");
+        self.cost()
+    }
+
+    /// Looks around a subject and compares with what the list says.
+    fn check_around(&self, text: &str, radius: u64) -> Cost {
+        let merged = self.around(text, radius).unwrap();
+        let ranking = self.ranking();
+        assert_eq!(merged.total, ranking.len() as u64);
+        let at = ranking.iter().position(|line| line.subject.as_str() == text);
+        let found = merged.found;
+        match at {
+            Some(at) => {
+                let first = at.saturating_sub(radius as usize);
+                let last = (at + radius as usize).min(ranking.len() - 1);
+                assert_eq!(found.lines, ranking[first..=last], "{text}, radius {radius}");
+                assert_eq!((found.score, found.better), (Some(ranking[at].score), ranking[at].rank - 1));
+            }
+            None => {
+                let state = self.state.lock();
+                let better: u64 = (0..state.content.parts.len()).map(|part| state.content.better(part, exact(0))).sum();
+                assert_eq!((found.score, found.lines, found.better), (None, Vec::new(), better));
+            }
+        }
+        assert_eq!(found.extra, text.len());
+        self.cost()
+    }
+
+    /// Arrives with the other calls of a round, and is answered after all of them have arrived.
+    async fn answer<T>(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        say: impl FnOnce(&Content) -> (usize, T) + Send,
+    ) -> Result<Answer<T, u64>, String> {
+        self.state.lock().gathering = true;
+        tokio::task::yield_now().await;
+        let mut state = self.state.lock();
+        let state = &mut *state;
+        if std::mem::take(&mut state.gathering) {
+            state.rounds += 1;
+            (state.before_round)(state.rounds, &mut state.content);
+        }
+        state.calls += 1;
+        let head = &mut state.content.heads[part];
+        if let Some(at_least) = at_least.filter(|_| state.advancing) {
+            *head = (*head).max(at_least.millis() / 1_000);
+        }
+        let at = Timestamp::from_millis(*head * 1_000);
+        let window = Window { floor: Timestamp::EPOCH, head: at, end: at.plus_millis(1_000) };
+        let frame = Frame { window, as_of: at.plus_millis(part as i64), retiring: part as u64 };
+        let (lines, said) = say(&state.content);
+        state.lines += lines;
+        Ok(Answer { frame, version: state.content.versions[part], said })
+    }
+}
+
+impl Parts for Memory {
+    type Error = String;
+    type Version = u64;
+    /// How many bytes the subject has.
+    type Extra = usize;
+
+    fn count(&self) -> usize {
+        self.state.lock().content.parts.len()
+    }
+
+    async fn lines(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Near,
+    ) -> Result<Answer<Lines<usize>, u64>, String> {
+        assert!(question.after > 0 && (question.before > 0 || question.center == Center::Start));
+        let say = |content: &Content| {
+            let lines = &content.parts[part];
+            let mut located = None;
+            let center = match &question.center {
+                Center::Start => 0,
+                Center::Place(place) => content.position(part, place),
+                Center::Subject { subject, absent } => {
+                    let score = lines.iter().find(|line| line.subject == *subject).map(|line| line.score);
+                    located = Some(Located { score, extra: subject.as_str().len() });
+                    let place = Place { score: score.unwrap_or(*absent), subject: subject.clone() };
+                    content.position(part, &place)
+                }
+            };
+            let first = center.saturating_sub(question.before as usize);
+            let last = lines.len().min(center.saturating_add(question.after as usize));
+            let said = Lines {
+                total: lines.len() as u64,
+                first: first as u64,
+                better: lines.get(first).map_or(0, |line| content.better(part, line.score)),
+                lines: lines[first..last].to_vec(),
+                subject: located,
+            };
+            (said.lines.len(), said)
+        };
+        self.answer(part, at_least, say).await
+    }
+
+    async fn between(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Between,
+    ) -> Result<Answer<Sampled, u64>, String> {
+        let say = |content: &Content| {
+            let lines = &content.parts[part];
+            let lo = question.lo.as_ref().map_or(0, |lo| content.position(part, lo)) as u64;
+            let hi = question.hi.as_ref().map_or(lines.len(), |hi| content.position(part, hi)) as u64;
+            let positions: Vec<u64> = match hi - lo <= question.all_up_to {
+                true => (lo..hi).collect(),
+                false => sample_positions(lo, hi, question.samples).collect(),
+            };
+            let said = Sampled {
+                total: lines.len() as u64,
+                before_lo: lo,
+                better_than_lo: question.lo.as_ref().map_or(0, |lo| content.better(part, lo.score)),
+                before_hi: hi,
+                lines: positions.into_iter().map(|at| (at, lines[at as usize].clone())).collect(),
+            };
+            (said.lines.len(), said)
+        };
+        self.answer(part, at_least, say).await
+    }
+}
+
+/// Runs a read, which must be one that a store can await on any thread.
+fn block_on<F: Future + Send>(future: F) -> F::Output {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// A generator of numbers that are the same in every run.
+fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}

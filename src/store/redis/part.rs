@@ -1,0 +1,315 @@
+//! What this instance believes about a board: the time, and which keys exist. Beliefs may be wrong at any moment;
+//! every script checks those it is given and answers with better ones.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use super::clock::{RESTART, Start};
+use super::hash_slot::HashSlot;
+use super::keys::BoardKeys;
+use crate::board::{Board, Timestamp, Window};
+use crate::store::{ClockTrust, StoreError};
+
+/// The fewest and the most subjects one step of retiring subtracts, and how many the first one does.
+const LEAST: u32 = 32;
+const MOST: u32 = 2_000;
+const START: u32 = 200;
+/// What a step of retiring aims at.
+const STEP: Duration = Duration::from_millis(2);
+
+/// One instance's beliefs about one part of a board.
+#[derive(Debug)]
+pub(super) struct Part {
+    pub board: Arc<Board>,
+    pub keys: BoardKeys,
+    slot: HashSlot,
+    simulated: bool,
+    half_window: i64,
+    time: Mutex<Time>,
+    existing: Mutex<Existing>,
+    pace: AtomicU32,
+    kept: Mutex<Option<Kept>>,
+    announced: AtomicBool,
+    /// No reading was believed since this instance started.
+    standing: AtomicBool,
+    /// The shortest round trip of a step of retiring, in microseconds.
+    distance: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Time {
+    trust: ClockTrust,
+    believed: Timestamp,
+    at: Duration,
+}
+
+/// What a board keeps while its window has this head.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    head: Timestamp,
+    /// The start of the oldest slot kept.
+    pub oldest: Timestamp,
+    /// How long the head's slot is kept from its start on, in milliseconds: not what lies behind it, for months, and days
+    /// on which clocks change, differ in length.
+    pub life: i64,
+}
+
+/// The slots and dedupe buckets that exist, oldest first.
+#[derive(Clone, Debug)]
+pub(super) struct Existing {
+    pub slots: Arc<[Timestamp]>,
+    pub buckets: Arc<[i64]>,
+}
+
+impl Part {
+    /// Starts with what the store knows of its clock.
+    pub fn new(board: Arc<Board>, keys: BoardKeys, simulated: bool, start: Start) -> Self {
+        let Start { trust, believed, at } = start;
+        let standing = AtomicBool::new(!simulated && trust.is_standing(at).is_some());
+        let time = Time { trust, believed, at };
+        Self {
+            slot: HashSlot::of_key(keys.meta.as_bytes()),
+            keys,
+            simulated,
+            half_window: half_window(&board),
+            board,
+            time: Mutex::new(time),
+            existing: Mutex::new(Existing { slots: Arc::new([]), buckets: Arc::new([]) }),
+            pace: AtomicU32::new(START),
+            kept: Mutex::default(),
+            announced: AtomicBool::new(false),
+            standing,
+            distance: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Where all keys of the part are.
+    pub fn slot(&self) -> HashSlot {
+        self.slot
+    }
+
+    /// How far a leap of the clock may go to be believed by a board with this window, in milliseconds.
+    pub fn tolerance(board: &Board) -> i64 {
+        half_window(board).saturating_mul(2)
+    }
+
+    /// What time it should be, and the latest reading to believe.
+    pub fn estimate(&self, monotonic: Duration) -> (Timestamp, Timestamp) {
+        let time = self.time.lock();
+        if self.simulated {
+            return (time.believed, Timestamp::MAX);
+        }
+        if self.is_standing() {
+            return (time.believed, time.believed.plus_millis(Self::tolerance(&self.board).max(RESTART)));
+        }
+        let passed = i64::try_from(monotonic.saturating_sub(time.at).as_millis()).unwrap_or(i64::MAX);
+        let now = time.believed.plus_millis(passed);
+        (now, now.plus_millis(self.half_window))
+    }
+
+    /// Takes in a reading of the store's clock.
+    pub fn learn_time(&self, reading: Timestamp, monotonic: Duration) {
+        let mut time = self.time.lock();
+        time.at = monotonic;
+        if self.simulated {
+            time.believed = reading;
+            return;
+        }
+        let tolerance = Self::tolerance(&self.board);
+        let tolerance = if self.is_standing() { tolerance.max(RESTART) } else { tolerance };
+        time.believed = time.trust.believe(reading, monotonic, tolerance);
+        if self.is_standing() {
+            self.standing.store(time.trust.is_standing(monotonic).is_some(), Ordering::Release);
+        }
+    }
+
+    /// Whether time stands still: the clock was too far ahead when this instance started, and no reading was believed
+    /// since.
+    pub fn is_standing(&self) -> bool {
+        self.standing.load(Ordering::Acquire)
+    }
+
+    /// Why this part must not be written to while time stands still.
+    pub fn doubt(&self, monotonic: Duration) -> Option<StoreError> {
+        if !self.is_standing() {
+            return None;
+        }
+        let time = self.time.lock();
+        let retry_after = time.trust.is_standing(monotonic)?;
+        let reading = time.trust.doubted()?;
+        Some(StoreError::ClockDoubted { reading, recorded: time.believed, retry_after })
+    }
+
+    /// Drops what is believed of the keys that exist and of the server's speed. What is believed of the time stays: a
+    /// server that came back on another machine is a reason to doubt its clock.
+    pub fn drop_beliefs(&self) {
+        self.learn_existing(Vec::new(), Vec::new());
+        self.pace.store(START, Ordering::Relaxed);
+        self.announced.store(false, Ordering::Release);
+    }
+
+    /// Whether this instance has said in the list of boards that this one is there.
+    pub fn is_announced(&self) -> bool {
+        self.announced.load(Ordering::Acquire)
+    }
+
+    pub fn note_announced(&self) {
+        self.announced.store(true, Ordering::Release);
+    }
+
+    pub fn existing(&self) -> Existing {
+        self.existing.lock().clone()
+    }
+
+    pub fn learn_existing(&self, slots: Vec<Timestamp>, buckets: Vec<i64>) {
+        *self.existing.lock() = Existing { slots: slots.into(), buckets: buckets.into() };
+    }
+
+    /// A slot or a bucket went with a step of ours.
+    pub fn forget(&self, slot: Option<Timestamp>, bucket: Option<i64>) {
+        let mut existing = self.existing.lock();
+        if let Some(slot) = slot {
+            existing.slots = existing.slots.iter().copied().filter(|start| *start != slot).collect();
+        }
+        if let Some(bucket) = bucket {
+            existing.buckets = existing.buckets.iter().copied().filter(|number| *number != bucket).collect();
+        }
+    }
+
+    /// What the board keeps with this window. O(1) while the head stays, else O(slots kept).
+    pub fn kept(&self, window: &Window) -> Kept {
+        let mut kept = self.kept.lock();
+        match *kept {
+            Some(known) if known.head == window.head => known,
+            _ => *kept.insert(Kept::new(&self.board, window)),
+        }
+    }
+
+    /// How many subjects the next step of retiring should subtract.
+    pub fn pace(&self) -> u32 {
+        self.pace.load(Ordering::Relaxed)
+    }
+
+    /// Adapts the pace to how long a step took the server.
+    pub fn learn_pace(&self, asked: u32, touched: u64, took: Duration) {
+        self.pace.store(next_pace(asked, touched, took), Ordering::Relaxed);
+    }
+
+    /// How long a step took the server: what it measured itself; where it cannot, what its round trip took beyond the
+    /// shortest one.
+    pub fn work(&self, measured: Option<u64>, round_trip: Duration) -> Duration {
+        let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
+        let shortest = self.distance.fetch_min(micros, Ordering::Relaxed).min(micros);
+        Duration::from_micros(measured.unwrap_or(micros - shortest))
+    }
+}
+
+impl Kept {
+    fn new(board: &Board, window: &Window) -> Self {
+        let (mut oldest, mut until) = (window.floor, window.end);
+        for _ in board.slots()..board.kept() {
+            oldest = board.calendar().previous(oldest);
+        }
+        for _ in 1..board.kept() {
+            until = board.calendar().next(until);
+        }
+        Self { head: window.head, oldest, life: until.millis().saturating_sub(window.head.millis()) }
+    }
+}
+
+/// Half a window in milliseconds, 5 s at least: a clock further ahead than this is doubted.
+fn half_window(board: &Board) -> i64 {
+    (board.definition().metric.window.approximate_millis() / 2).max(5_000)
+}
+
+/// A short last step of a slot says nothing about the pace; one that took long says to slow down in any case.
+fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
+    if touched < u64::from(asked / 2) && took <= STEP {
+        return asked;
+    }
+    let fitting = u64::from(asked) * STEP.as_micros() as u64 / (took.as_micros() as u64).max(1);
+    let fitting = u32::try_from(fitting).unwrap_or(MOST);
+    fitting.clamp(asked / 2, asked.saturating_mul(2)).clamp(LEAST, MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+    use crate::store::redis::keys::StoreKeys;
+
+    fn part(simulated: bool) -> Part {
+        of(Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap()), simulated)
+    }
+
+    fn of(definition: Definition, simulated: bool) -> Part {
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let keys = StoreKeys::new("p").board(board.name(), board.generation());
+        Part::new(Arc::new(board), keys, simulated, Start::believed(at(0)))
+    }
+
+    /// So many seconds after the reading that a part started from.
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_millis(1_767_225_600_000 + seconds * 1_000)
+    }
+
+    #[test]
+    fn time_goes_on_between_readings_and_leaps_are_doubted() {
+        let part = part(false);
+        let seconds = Duration::from_secs;
+        assert_eq!(part.estimate(seconds(10)), (at(10), at(10 + 3_600)));
+        part.learn_time(at(20), seconds(10));
+        assert_eq!(part.estimate(seconds(11)).0, at(21));
+        // Two hours ahead of what it should be: more than half the window of two hours.
+        part.learn_time(at(7_221), seconds(11));
+        assert_eq!(part.estimate(seconds(12)), (at(22), at(22 + 3_600)));
+        // It has agreed with itself for over a minute.
+        part.learn_time(at(7_300), seconds(90));
+        assert_eq!(part.estimate(seconds(91)).0, at(7_301));
+    }
+
+    #[test]
+    fn a_simulated_clock_stands_still_and_is_always_believed() {
+        let part = part(true);
+        assert_eq!(part.estimate(Duration::from_secs(10)), (at(0), Timestamp::MAX));
+        part.learn_time(at(1_000_000), Duration::from_secs(10));
+        assert_eq!(part.estimate(Duration::from_secs(99)).0, at(1_000_000));
+    }
+
+    /// February and March are shorter than March and April, which is what a value of the first of March lives through.
+    #[test]
+    fn a_slot_is_kept_for_as_long_as_what_follows_it() {
+        let definition = Definition::new("COUNT_DISTINCT(2mo, e, s, c)".parse().unwrap(), "1mo".parse().unwrap());
+        let part = of(definition, false);
+        let t = |text: &str| Timestamp::parse(text).unwrap();
+        let kept = part.kept(&part.board.window_at(t("2026-03-01T00:00:00Z")));
+        assert_eq!(kept.oldest, t("2026-02-01T00:00:00Z"));
+        assert_eq!(kept.life, t("2026-05-01T00:00:00Z").millis() - t("2026-03-01T00:00:00Z").millis());
+    }
+
+    #[test]
+    fn what_went_is_forgotten() {
+        let part = part(true);
+        part.learn_existing(vec![at(0), at(1)], vec![7, 8]);
+        part.forget(Some(at(0)), Some(8));
+        let Existing { slots, buckets } = part.existing();
+        assert_eq!((&slots[..], &buckets[..]), (&[at(1)][..], &[7][..]));
+    }
+
+    #[test]
+    fn steps_adapt_within_bounds() {
+        let ms = Duration::from_millis;
+        assert_eq!(next_pace(200, 200, ms(2)), 200);
+        assert_eq!(next_pace(200, 200, ms(1)), 400);
+        assert_eq!(next_pace(200, 200, ms(4)), 100);
+        assert_eq!(next_pace(200, 200, ms(1_000)), 100);
+        assert_eq!(next_pace(200, 200, Duration::ZERO), 400);
+        assert_eq!(next_pace(200, 3, ms(1)), 200);
+        assert_eq!(next_pace(200, 3, ms(9)), 100);
+        assert_eq!(next_pace(LEAST, 32, ms(1_000)), LEAST);
+        assert_eq!(next_pace(MOST, 2_000, ms(1)), MOST);
+    }
+}

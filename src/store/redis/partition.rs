@@ -1,0 +1,155 @@
+//! Spreads a board over parts: which hash tag each part has, and which part a subject is in.
+//!
+//! A part has its own hash tag, so its keys may live on another node than those of the board's other parts. The tag
+//! is the board's name, a `/`, which no name contains, and a number: `{hot-posts/17}`. A board without shards has one
+//! part, whose tag is the name alone.
+//!
+//! # Even over nodes
+//! The 16,384 hash slots are divided into as many bands as there are parts, and each part is given a tag whose slot is
+//! near the middle of its band. Nodes usually have equal, contiguous ranges of slots; so each gets an even share of the
+//! parts, whatever number of nodes there is and however the borders of their ranges are rounded. With tags numbered
+//! 0, 1, 2 … the busiest of six nodes would have half as many parts again as an even share.
+//!
+//! The numbers are stored with the definition: data stays where it is if the rule by which they are chosen changes.
+
+use std::fmt;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::hash_slot::HashSlot;
+use crate::board::{BoardName, MAX_SHARDS, Subject};
+
+/// Separates name and number; no board's name contains it.
+const SEPARATOR: char = '/';
+
+/// The middle eighth of a band, in sixteenths of the band. With a choice as narrow as this the distance of two
+/// neighbors is between 7/8 and 9/8 of a band, so no node has more than one part too many.
+const MIDDLE: std::ops::Range<u64> = 7..9;
+
+/// The parts of one board.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Partition {
+    /// The hash tag of each part, without braces.
+    tags: Box<[Box<str>]>,
+    /// The number in each tag; `None` of a board without shards.
+    suffixes: Option<Box<[u32]>>,
+}
+
+/// Why the stored form of a partition cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PartitionError {
+    #[error("'{text}' is not the number of a part")]
+    Number { text: String },
+    #[error("two parts have the number {suffix}")]
+    Twice { suffix: u32 },
+    #[error("{found} parts are stored of a board with {shards} shards")]
+    Count { found: usize, shards: u32 },
+    #[error("a board cannot have {shards} shards; 1 to {MAX_SHARDS} are allowed")]
+    Shards { shards: u32 },
+}
+
+impl Partition {
+    /// The one part of a board without shards.
+    pub fn unsharded(name: &BoardName) -> Self {
+        Self { tags: Box::new([name.as_str().into()]), suffixes: None }
+    }
+
+    /// Chooses the parts of a new board: for each the smallest number whose slot is in the middle of the part's band.
+    pub fn choose(name: &BoardName, shards: u32) -> Result<Self, PartitionError> {
+        let count = parts(shards)?;
+        let mut chosen: Vec<Option<u32>> = vec![None; count];
+        let mut missing = count;
+        // Ends: a test shows that numbers of up to five digits reach the middle of every band, whatever the name is.
+        for suffix in 0.. {
+            if missing == 0 {
+                break;
+            }
+            let slot = HashSlot::of_key(tag(name, suffix).as_bytes());
+            if let Some(part) = band_in_whose_middle(slot, count)
+                && chosen[part].is_none()
+            {
+                chosen[part] = Some(suffix);
+                missing -= 1;
+            }
+        }
+        Ok(Self::with_suffixes(name, chosen.into_iter().flatten().collect()))
+    }
+
+    /// Reads what [`stored`](Self::stored) wrote of a board with so many shards.
+    pub fn read(name: &BoardName, shards: u32, text: &str) -> Result<Self, PartitionError> {
+        let count = parts(shards)?;
+        let suffixes: Vec<u32> = text.split(',').map(suffix).collect::<Result<_, _>>()?;
+        if suffixes.len() != count {
+            return Err(PartitionError::Count { found: suffixes.len(), shards });
+        }
+        let mut sorted = suffixes.clone();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(PartitionError::Twice { suffix: pair[0] });
+        }
+        Ok(Self::with_suffixes(name, suffixes))
+    }
+
+    fn with_suffixes(name: &BoardName, suffixes: Vec<u32>) -> Self {
+        let tags = suffixes.iter().map(|suffix| tag(name, *suffix).into_boxed_str()).collect();
+        Self { tags, suffixes: Some(suffixes.into_boxed_slice()) }
+    }
+
+    /// The numbers of the parts in their order, as they are stored with the definition: `5,0,12`. `None` of a board
+    /// without shards, of which nothing is stored.
+    pub fn stored(&self) -> Option<String> {
+        let suffixes = self.suffixes.as_ref()?;
+        Some(suffixes.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
+    }
+
+    /// How many parts there are; 1 at least.
+    pub fn count(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// The hash tag of each part, without braces.
+    pub fn tags(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.tags.iter().map(|tag| &**tag)
+    }
+
+    /// Which part a subject is in, from 0.
+    ///
+    /// The XXH3 (64 bits, seed 0) of its bytes, multiplied by the number of parts; the upper half of that product. Its
+    /// format is fixed since xxHash 0.8.0 and the same on every platform. It must never change: subjects would be looked
+    /// for in other parts than those that have them.
+    pub fn part_of(&self, subject: &Subject) -> usize {
+        let hash = xxh3_64(subject.as_str().as_bytes());
+        ((u128::from(hash) * self.tags.len() as u128) >> 64) as usize
+    }
+}
+
+/// How many parts so many shards are.
+fn parts(shards: u32) -> Result<usize, PartitionError> {
+    match usize::try_from(shards) {
+        Ok(count) if (1..=MAX_SHARDS).contains(&shards) => Ok(count),
+        _ => Err(PartitionError::Shards { shards }),
+    }
+}
+
+/// The hash tag of a part, without braces.
+fn tag(name: &BoardName, suffix: impl fmt::Display) -> String {
+    format!("{name}{SEPARATOR}{suffix}")
+}
+
+/// Reads a number as it is written: neither sign nor leading zeros.
+fn suffix(text: &str) -> Result<u32, PartitionError> {
+    let number = text.parse::<u32>().ok().filter(|number| number.to_string() == text);
+    number.ok_or_else(|| PartitionError::Number { text: text.chars().take(20).collect() })
+}
+
+/// The band of a slot, if the slot is in its middle.
+fn band_in_whose_middle(slot: HashSlot, bands: usize) -> Option<usize> {
+    let place = u64::from(slot.number()) * bands as u64;
+    let slots = u64::from(HashSlot::COUNT);
+    let (band, within) = (place / slots, place % slots);
+    MIDDLE.contains(&(within * 16 / slots)).then_some(band as usize)
+}
+
+#[cfg(test)]
+#[path = "partition/tests.rs"]
+mod tests;

@@ -1,0 +1,418 @@
+//! One flight: questions that leave together, in one pipeline, and again those that the answers say must be asked again.
+
+use std::sync::Arc;
+
+use metrics::counter;
+use redis::{Cmd, Value, cmd};
+
+use super::lane::Waiting;
+use super::look::{self, Belief, Look, Verdict};
+use super::pages::{Held, Pages};
+use super::question::{Answer, Question, What};
+use super::scripted;
+use super::windows::{self, Range};
+use crate::board::{Board, Frame, Timestamp};
+use crate::store::redis::clock;
+use crate::store::redis::hash_slot::HashSlot;
+use crate::store::redis::part::Part;
+use crate::store::redis::reply::{Reply, Status};
+use crate::store::redis::scripts::{Call, SUBJECTS, Script};
+use crate::store::redis::servers::{Failure, Line, Request};
+use crate::store::redis::session::{ATTEMPTS, Moment, Session};
+use crate::store::{Page, Reach};
+
+/// The most subjects of one call of `subjects.lua`: Lua unpacks some thousand values at most.
+const TOGETHER: usize = 1_000;
+
+/// Sends questions, and answers each to all who wait for it.
+pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec<(Question, Waiting)>) {
+    let mut left: Vec<Pending> = taken.into_iter().map(Pending::new).collect();
+    for _ in 0..ATTEMPTS {
+        if left.is_empty() {
+            return;
+        }
+        left = Round::of(session, line, pages, left).await;
+    }
+    for pending in left {
+        tracing::warn!(board = pending.board().name().as_str(), "the window moved at every attempt to read");
+        pending.answer(Err(Failure::Restless));
+    }
+}
+
+/// A question that is not answered yet.
+struct Pending {
+    question: Question,
+    waiting: Waiting,
+    /// What time it is by the last attempt.
+    told: Option<Timestamp>,
+    /// Only a script can answer.
+    by_script: bool,
+}
+
+impl Pending {
+    fn new((question, waiting): (Question, Waiting)) -> Self {
+        Self { question, waiting, told: None, by_script: false }
+    }
+
+    fn board(&self) -> &Board {
+        &self.question.part.board
+    }
+
+    /// Who has gone needs no answer.
+    fn answer(mut self, answer: Result<Answer, Failure>) {
+        let last = self.waiting.pop();
+        for waiting in self.waiting {
+            drop(waiting.send(answer.clone()));
+        }
+        if let Some(last) = last {
+            drop(last.send(answer));
+        }
+    }
+}
+
+/// Questions about the same slots of subjects of a ranked board are asked with the slots named once.
+#[derive(PartialEq, Eq)]
+enum Slots {
+    Standing,
+    Reach(Reach, Option<Timestamp>),
+}
+
+/// What was sent for one part.
+struct Sent<'a> {
+    moment: Moment<'a>,
+    belief: Belief,
+    /// That of the servers before anything was sent.
+    epoch: u64,
+    /// Places of the answers among all.
+    scripts: Vec<(usize, Asked)>,
+    /// Place of the time, unless it is simulated, and of the meta key.
+    look: Option<(Option<usize>, usize)>,
+    kept: Vec<(Pending, Held)>,
+    direct: Vec<(usize, Pending, Range)>,
+}
+
+/// Who is answered by a script.
+enum Asked {
+    One(Pending),
+    Subjects(Vec<Pending>, Range),
+}
+
+impl Asked {
+    fn into_pending(self) -> Vec<Pending> {
+        match self {
+            Asked::One(pending) => vec![pending],
+            Asked::Subjects(all, _) => all,
+        }
+    }
+}
+
+/// One pipeline.
+struct Round<'s> {
+    session: &'s Session,
+    pages: &'s Pages,
+    /// Those to be asked again.
+    again: Vec<Pending>,
+}
+
+/// What is sent together.
+#[derive(Default)]
+struct Pipeline(Vec<(HashSlot, Cmd, Option<&'static Script>)>);
+
+impl Pipeline {
+    /// Adds a command; answers the place of its reply.
+    fn read(&mut self, part: &Part, command: Cmd) -> usize {
+        self.0.push((part.slot(), command, None));
+        self.0.len() - 1
+    }
+
+    /// The same for a call of a script.
+    fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
+        self.0.push((part.slot(), script.command(call), Some(script)));
+        self.0.len() - 1
+    }
+}
+
+/// What came back.
+struct Replies {
+    values: Vec<Option<Result<Value, Failure>>>,
+    /// Whether each did not travel with the others.
+    single: Vec<bool>,
+}
+
+impl Replies {
+    fn take(&mut self, place: usize) -> Result<Value, Failure> {
+        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
+        self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
+    }
+
+    fn is_single(&self, place: usize) -> bool {
+        self.single.get(place).copied().unwrap_or(true)
+    }
+}
+
+impl<'s> Round<'s> {
+    /// Asks all of these once; answers those that must be asked again.
+    async fn of(session: &'s Session, line: Line, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
+        let simulated = match left.first() {
+            Some(first) => session.read_simulated(&first.question.part).await,
+            None => return Vec::new(),
+        };
+        let simulated = match simulated {
+            Ok(simulated) => simulated,
+            Err(failure) => return fail_all(left, &failure),
+        };
+        let mut round = Round { session, pages, again: Vec::new() };
+        let groups = by_part(left);
+        let mut pipeline = Pipeline::default();
+        let mut sent = Vec::with_capacity(groups.len());
+        let parts: Vec<Arc<Part>> = groups.iter().map(|(part, _)| part.clone()).collect();
+        for (part, (_, group)) in parts.iter().zip(groups) {
+            if let Some(now) = simulated {
+                part.learn_time(now, session.monotonic());
+            }
+            sent.push(round.send(part, group, simulated.is_some(), &mut pipeline));
+        }
+        let requests = pipeline.0.iter().map(|(slot, command, script)| match script {
+            Some(script) => Request::call(*slot, script, command),
+            None => Request::read(*slot, command),
+        });
+        let told = session.servers.replies(line, &requests.collect::<Vec<_>>()).await;
+        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.epoch.is_none())).unzip();
+        let mut replies = Replies { values, single };
+        for sent in sent {
+            round.receive(sent, &mut replies);
+        }
+        round.again
+    }
+
+    /// Adds to the pipeline what is to be asked of a part.
+    fn send<'a>(&self, part: &'a Arc<Part>, group: Vec<Pending>, simulated: bool, pipeline: &mut Pipeline) -> Sent<'a> {
+        let (estimate, latest) = part.estimate(self.session.monotonic());
+        let told = group.iter().filter_map(|pending| pending.told).max();
+        let now = if simulated { told.map_or(estimate, |told| told.max(estimate)) } else { told.unwrap_or(estimate) };
+        let at_least = group.iter().filter_map(|pending| pending.question.at_least).max();
+        let moment = self.session.moment(part, now, at_least);
+        let belief = Belief { estimate, latest };
+        let epoch = self.session.servers.epoch(part.slot());
+        let (scripts, kept, direct) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sent = Sent { moment, belief, epoch, scripts, look: None, kept, direct };
+        let mut looking = Vec::new();
+        let mut together: Vec<(Slots, Vec<Pending>)> = Vec::new();
+        for pending in group {
+            let what = pending.question.what.clone();
+            match &*what {
+                What::Standing(_) | What::Window { .. } if part.board.is_ranked() => {
+                    let slots = match &*what {
+                        What::Window { reach, as_of, .. } => Slots::Reach(*reach, *as_of),
+                        _ => Slots::Standing,
+                    };
+                    match together.iter_mut().find(|(of, all)| *of == slots && all.len() < TOGETHER) {
+                        Some((_, all)) => all.push(pending),
+                        None => together.push((slots, vec![pending])),
+                    }
+                }
+                What::Standing(subject) | What::Window { subject, .. } if !pending.by_script => {
+                    let range = windows::range(&pending.question, &sent.moment);
+                    match windows::command(&pending.question, subject, &range) {
+                        Some(command) => looking.push((command, pending, range)),
+                        None => self.send_script(&mut sent, pending, pipeline),
+                    }
+                }
+                What::Page { offset, limit } if !pending.by_script => match self.pages.get(part, *offset, *limit) {
+                    Some(held) => sent.kept.push((pending, held)),
+                    None => self.send_script(&mut sent, pending, pipeline),
+                },
+                _ => self.send_script(&mut sent, pending, pipeline),
+            }
+        }
+        for (slots, all) in together {
+            self.send_subjects(&mut sent, slots == Slots::Standing, all, pipeline);
+        }
+        // After the scripts, which may have advanced the board.
+        if !looking.is_empty() || !sent.kept.is_empty() {
+            let time = (!simulated).then(|| pipeline.read(part, cmd("TIME")));
+            for (command, pending, range) in looking {
+                sent.direct.push((pipeline.read(part, command), pending, range));
+            }
+            sent.look = Some((time, pipeline.read(part, look::command(part))));
+        }
+        sent
+    }
+
+    fn send_script(&self, sent: &mut Sent<'_>, pending: Pending, pipeline: &mut Pipeline) {
+        let mut call = self.session.begin(&sent.moment);
+        let script = scripted::script(&pending.question, &sent.moment, &mut call);
+        sent.scripts.push((pipeline.call(sent.moment.part, script, &call), Asked::One(pending)));
+    }
+
+    fn send_subjects(&self, sent: &mut Sent<'_>, standing: bool, all: Vec<Pending>, pipeline: &mut Pipeline) {
+        let Some(first) = all.first() else { return };
+        let part = sent.moment.part;
+        let range = windows::range(&first.question, &sent.moment);
+        let subjects: Vec<_> = all.iter().filter_map(|pending| pending.question.subject()).collect();
+        let mut call: Call = self.session.begin(&sent.moment);
+        scripted::ask_of_subjects(&part.board, &part.keys, &subjects, &range, standing, &mut call);
+        sent.scripts.push((pipeline.call(part, &SUBJECTS, &call), Asked::Subjects(all, range)));
+    }
+
+    fn receive(&mut self, sent: Sent<'_>, replies: &mut Replies) {
+        let Sent { moment, belief, epoch, scripts, look, kept, direct } = sent;
+        // A connection that was replaced has changed the epoch before the first answer over the new one.
+        let epoch = (epoch == self.session.servers.epoch(moment.part.slot())).then_some(epoch);
+        for (place, asked) in scripts {
+            let epoch = epoch.filter(|_| !replies.is_single(place));
+            match replies.take(place) {
+                Ok(value) => self.receive_script(&moment, asked, value, epoch),
+                Err(failure) => drop(fail_all(asked.into_pending(), &failure)),
+            }
+        }
+        let Some((time, meta)) = look else { return };
+        // What was redirected, or sent once more, did not keep its place in the order that a look needs.
+        let places = time.into_iter().chain([meta]).chain(direct.iter().map(|(place, ..)| *place));
+        let in_order = !places.into_iter().any(|place| replies.is_single(place));
+        let reading = time.map_or(Ok(belief.estimate), |time| replies.take(time).and_then(clock::server_time));
+        let looked = reading.and_then(|reading| Look::read(moment.part, belief, reading, replies.take(meta)?));
+        let outcome = if looked.is_ok() { "ok" } else { "failed" };
+        counter!("rolltop_store_calls_total", "call" => "look", "outcome" => outcome).increment(1);
+        let look = match looked {
+            Ok(look) => look,
+            Err(failure) => {
+                if matches!(failure, Failure::BoardChanged) {
+                    self.session.forget(&moment.part.board);
+                }
+                let all = kept.into_iter().map(|(pending, _)| pending);
+                drop(fail_all(all.chain(direct.into_iter().map(|(_, pending, _)| pending)), &failure));
+                return;
+            }
+        };
+        moment.part.learn_time(look.reading, self.session.monotonic());
+        if !in_order {
+            let kept = kept.into_iter().map(|(pending, _)| pending);
+            let all = kept.chain(direct.into_iter().map(|(_, pending, _)| pending));
+            let told = Some(look.now);
+            return self.again.extend(all.map(|pending| Pending { told, by_script: true, ..pending }));
+        }
+        let verdict = look.judge(&moment.window);
+        for (pending, held) in kept {
+            self.receive_kept(pending, held, verdict, &look, epoch);
+        }
+        for (place, pending, range) in direct {
+            self.receive_direct(&moment, pending, &range, verdict, &look, replies.take(place));
+        }
+    }
+
+    fn receive_kept(&mut self, mut pending: Pending, held: Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
+        if verdict == Verdict::Right && held.is_right(epoch, &look.version, look.head) {
+            let Held { mut page, .. } = held;
+            page.frame.as_of = look.now;
+            return pending.answer(Ok(Answer::Page(page)));
+        }
+        (pending.told, pending.by_script) = (Some(look.now), true);
+        self.again.push(pending);
+    }
+
+    fn receive_direct(
+        &mut self,
+        moment: &Moment<'_>,
+        mut pending: Pending,
+        range: &Range,
+        verdict: Verdict,
+        look: &Look,
+        value: Result<Value, Failure>,
+    ) {
+        if verdict != Verdict::Right {
+            pending.told = Some(look.now);
+            // One script advances the board for all that are asked after it in the same pipeline.
+            let part = &pending.question.part;
+            let advanced = |other: &Pending| other.by_script && Arc::ptr_eq(&other.question.part, part);
+            pending.by_script = verdict == Verdict::Behind && !self.again.iter().any(advanced);
+            self.again.push(pending);
+            return;
+        }
+        let read = value.and_then(Reply::new);
+        match read.and_then(|reply| windows::read(&pending.question, range, look.now, reply)) {
+            Ok(Some(held)) => {
+                // An unranked board has nothing that retires.
+                let frame = Frame { window: moment.window, as_of: look.now, retiring: 0 };
+                let answer = windows::answer(&pending.question, moment, frame, None, held);
+                pending.answer(Ok(answer));
+            }
+            Ok(None) => {
+                (pending.told, pending.by_script) = (Some(look.now), true);
+                self.again.push(pending);
+            }
+            Err(failure) => pending.answer(Err(failure)),
+        }
+    }
+
+    fn receive_script(&mut self, moment: &Moment<'_>, asked: Asked, value: Value, epoch: Option<u64>) {
+        let read = Reply::new(value).and_then(|mut reply| Ok((self.session.learn(moment.part, &mut reply)?, reply)));
+        let (status, mut reply) = match read {
+            Ok(read) => read,
+            Err(failure) => return drop(fail_all(asked.into_pending(), &failure)),
+        };
+        let header = match status {
+            Status::Done(header) => header,
+            Status::Stale { now, .. } => return self.ask_again(asked, now),
+            Status::Missing { header, .. } | Status::StaleKeys { header, .. } => {
+                return self.ask_again(asked, header.now);
+            }
+        };
+        let frame = header.frame(moment.window);
+        match asked {
+            Asked::One(pending) => match scripted::read(&pending.question, moment, frame, &mut reply) {
+                Ok((answer, version)) => {
+                    if let (Answer::Page(page), Some(version)) = (&answer, version) {
+                        self.keep(&pending.question, page, &version, epoch);
+                    }
+                    pending.answer(Ok(answer));
+                }
+                Err(failure) => pending.answer(Err(failure)),
+            },
+            Asked::Subjects(all, range) => {
+                let total = match reply.count() {
+                    Ok(total) => total,
+                    Err(failure) => return drop(fail_all(all, &failure)),
+                };
+                for pending in all {
+                    let question = &pending.question;
+                    let answer = reply.part().and_then(|mut reply| {
+                        scripted::read_subject(question, moment, &range, frame, total, &mut reply)
+                    });
+                    pending.answer(answer);
+                }
+            }
+        }
+    }
+
+    fn ask_again(&mut self, asked: Asked, now: Timestamp) {
+        self.again.extend(asked.into_pending().into_iter().map(|pending| Pending { told: Some(now), ..pending }));
+    }
+
+    fn keep(&self, question: &Question, page: &Page, version: &str, epoch: Option<u64>) {
+        if let (What::Page { offset, limit }, Some(epoch), false) = (&*question.what, epoch, version.is_empty()) {
+            let held = Held { page: page.clone(), version: version.into(), epoch };
+            self.pages.put(&question.part, *offset, *limit, held);
+        }
+    }
+}
+
+/// Answers nobody is left.
+fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &Failure) -> Vec<Pending> {
+    for pending in all {
+        pending.answer(Err(failure.clone()));
+    }
+    Vec::new()
+}
+
+/// Groups questions by part, each part's in their order.
+fn by_part(all: Vec<Pending>) -> Vec<(Arc<Part>, Vec<Pending>)> {
+    let mut groups: Vec<(Arc<Part>, Vec<Pending>)> = Vec::new();
+    for pending in all {
+        match groups.iter_mut().find(|(part, _)| Arc::ptr_eq(part, &pending.question.part)) {
+            Some((_, group)) => group.push(pending),
+            None => groups.push((pending.question.part.clone(), vec![pending])),
+        }
+    }
+    groups
+}

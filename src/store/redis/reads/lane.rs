@@ -1,0 +1,206 @@
+//! Questions that wait to be sent: equal ones wait as one, and what waits leaves together.
+//!
+//! A question is taken off the lane before anything is sent for it, and joined only while it is on the lane. So the
+//! read that answers it begins after each of those who asked had asked, and no answer is older than its request.
+//!
+//! A question that finds the lane at rest leaves at once. One that comes while others are under way leaves when these
+//! are answered, or [`HOLD`] after they left: a server that is far away, or busy, holds nobody up for longer, and one
+//! that is near answers many with one read.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+
+use super::question::{Answer, Question};
+use crate::store::receive::receive;
+use crate::store::redis::servers::Failure;
+
+/// How long questions wait for those before them to be answered.
+const HOLD: Duration = Duration::from_millis(2);
+/// What leaves together weighs at most so many cells, unless a single question weighs more: about 2 ms of a server's
+/// time, in which it serves nobody else.
+const FLIGHT: u64 = 4_096;
+
+/// Those who wait for an answer.
+pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, Failure>>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    /// Held to join or take, never across an await.
+    state: Mutex<State>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    order: VecDeque<Question>,
+    waiting: HashMap<Question, Waiting, rapidhash::fast::RandomState>,
+    closed: bool,
+}
+
+impl Lane {
+    /// Lets a question wait.
+    pub fn ask(&self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
+        let answered = self.state.lock().join(question);
+        self.arrived.notify_one();
+        answered
+    }
+
+    /// Lets a question wait without telling anybody yet: others that belong to it follow, and then [`go`](Self::go).
+    pub fn ask_with_others(&self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
+        self.state.lock().join(question)
+    }
+
+    /// Lets leave what waits.
+    pub fn go(&self) {
+        self.arrived.notify_one();
+    }
+
+    /// Lets questions wait one after the other.
+    pub fn ask_all(&self, questions: Vec<Question>) -> Vec<oneshot::Receiver<Result<Answer, Failure>>> {
+        let mut state = self.state.lock();
+        let answered = questions.into_iter().map(|question| state.join(question)).collect();
+        drop(state);
+        self.arrived.notify_one();
+        answered
+    }
+
+    /// Ends [`run`](Self::run) once nothing waits.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// Answers what waits until the lane is closed: `fly` answers all it is given. At most so many are under way.
+    pub async fn run<F>(&self, most: usize, fly: impl Fn(Vec<(Question, Waiting)>) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let mut flights = JoinSet::new();
+        let mut held = Instant::now();
+        loop {
+            let (waits, closed) = {
+                let state = self.state.lock();
+                (!state.order.is_empty(), state.closed)
+            };
+            if waits && (flights.is_empty() || flights.len() < most && Instant::now() >= held) {
+                let taken = self.state.lock().take();
+                held = Instant::now() + HOLD;
+                flights.spawn(fly(taken));
+                continue;
+            }
+            tokio::select! {
+                _ = flights.join_next(), if !flights.is_empty() => {}
+                () = self.arrived.notified(), if !waits && !closed => {}
+                () = sleep_until(held), if waits && flights.len() < most => {}
+                else => return,
+            }
+        }
+    }
+}
+
+impl State {
+    fn join(&mut self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
+        let (answer, answered) = oneshot::channel();
+        match self.waiting.get_mut(&question) {
+            Some(waiting) => waiting.push(answer),
+            None => {
+                self.order.push_back(question.clone());
+                self.waiting.insert(question, vec![answer]);
+            }
+        }
+        answered
+    }
+
+    /// What leaves next.
+    fn take(&mut self) -> Vec<(Question, Waiting)> {
+        let (mut taken, mut weight) = (Vec::new(), 0);
+        while let Some(next) = self.order.front() {
+            let more = next.weight();
+            if !taken.is_empty() && weight + more > FLIGHT {
+                break;
+            }
+            weight += more;
+            taken.extend(self.order.pop_front().and_then(|question| self.waiting.remove_entry(&question)));
+        }
+        taken
+    }
+}
+
+/// Waits for an answer.
+pub(super) async fn answer_of(answered: oneshot::Receiver<Result<Answer, Failure>>) -> Result<Answer, Failure> {
+    receive(answered).await.unwrap_or_else(|stopped| Err(Failure::Unknown(format!("nobody reads any more: {stopped}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::super::question::tests::{part, window};
+    use super::*;
+
+    fn subjects(taken: &[(Question, Waiting)]) -> Vec<(&str, usize)> {
+        taken.iter().map(|(question, waiting)| (question.subject().unwrap().as_str(), waiting.len())).collect()
+    }
+
+    #[test]
+    fn equal_questions_wait_as_one_until_they_leave() {
+        let part = part("COUNT(2h, e, s)", "1h", true);
+        let lane = Lane::default();
+        let _answered = lane.ask_all(["a", "b", "a", "a"].map(|who| window(&part, who, 1)).to_vec());
+        let taken = lane.state.lock().take();
+        assert_eq!(subjects(&taken), [("a", 3), ("b", 1)]);
+        // What has left is not joined any more.
+        let _answered = lane.ask(window(&part, "a", 1));
+        assert_eq!(subjects(&lane.state.lock().take()), [("a", 1)]);
+        assert!(lane.state.lock().take().is_empty());
+    }
+
+    #[test]
+    fn what_leaves_together_is_bounded() {
+        let part = part("COUNT(2000m, e, s)", "1m", true);
+        let lane = Lane::default();
+        let names: Vec<String> = (0..10).map(|i| i.to_string()).collect();
+        let _answered = lane.ask_all(names.iter().map(|name| window(&part, name, 2_000)).collect());
+        let sizes: Vec<usize> = std::iter::repeat_with(|| lane.state.lock().take().len()).take(6).collect();
+        assert_eq!(sizes, [2, 2, 2, 2, 2, 0]);
+    }
+
+    /// One flight at a time while they are fast; all are answered before the end.
+    #[tokio::test]
+    async fn what_comes_while_a_flight_is_under_way_leaves_with_the_next() {
+        let part = part("COUNT(2h, e, s)", "1h", true);
+        let lane = Arc::new(Lane::default());
+        let flights = Arc::new(AtomicUsize::new(0));
+        let (count, running) = (flights.clone(), lane.clone());
+        let run = tokio::spawn(async move {
+            let fly = |taken: Vec<(Question, Waiting)>| {
+                count.fetch_add(1, Ordering::SeqCst);
+                async move {
+                    tokio::task::yield_now().await;
+                    for (_, waiting) in taken {
+                        for each in waiting {
+                            drop(each.send(Err(Failure::Restless)));
+                        }
+                    }
+                }
+            };
+            running.run(8, fly).await;
+        });
+        let first = lane.ask(window(&part, "a", 1));
+        tokio::task::yield_now().await;
+        let rest = lane.ask_all((0..100).map(|i| window(&part, &format!("s{}", i % 7), 1)).collect());
+        assert!(matches!(answer_of(first).await, Err(Failure::Restless)));
+        for each in rest {
+            assert!(matches!(answer_of(each).await, Err(Failure::Restless)));
+        }
+        assert_eq!(flights.load(Ordering::SeqCst), 2);
+        lane.close();
+        run.await.unwrap();
+    }
+}

@@ -1,0 +1,274 @@
+//! Reading: what is asked at the same moment leaves together, equal questions as one, and what has not changed is not
+//! read again.
+//!
+//! A call puts its questions on a [`Lane`](lane) and waits. A thread of its own takes what waits on the lane and sends it
+//! in one pipeline, a [flight](flight):
+//!
+//! - **ranked boards**: a script a question, or one for all questions about the same slots (`subjects.lua`), so that the
+//!   slots are named once for all of them;
+//! - **unranked boards**: one command a question, which reads the subject's one key; what a script would check, the caller
+//!   checks ([`look`]). `max_values` and subjects with many values take a script;
+//! - **pages** read before: nothing but a look at the board's version ([`pages`]).
+//!
+//! There are two lanes to each node, each with a connection of its own: a call that reads many cells takes the bulk lane,
+//! and goes in portions, so that it takes turns with others there and holds up nobody on the other.
+
+mod flight;
+mod lane;
+mod lanes;
+mod look;
+mod pages;
+mod question;
+mod scripted;
+mod spread;
+mod windows;
+
+use std::sync::Arc;
+
+use futures_util::stream::{self, StreamExt};
+
+use self::lane::answer_of;
+use self::lanes::Lanes;
+use self::pages::Pages;
+use self::question::{Answer, Question, What};
+use self::spread::Spread;
+pub(super) use self::windows::remove;
+use super::part::Part;
+use super::parts::Parts;
+use super::scripts::STATUS;
+use super::servers::{Failure, Line};
+use super::session::{Answer as Answered, Session};
+use crate::board::{Subject, Timestamp};
+use crate::store::{Ask, Lookup, Page, Reading, Standing, Status, StoreError, Values};
+
+/// A call that weighs more cells takes the bulk lane.
+const LIGHT: u64 = 2_048;
+/// A call on the bulk lane goes in portions of so many cells, of which this many wait at the same time.
+const PORTION: u64 = 4_096;
+const PORTIONS: usize = 2;
+/// The most flights that are under way on a lane.
+const LIGHT_FLIGHTS: usize = 8;
+const BULK_FLIGHTS: usize = 1;
+
+/// The questions of one store.
+#[derive(Debug)]
+pub(super) struct Reads {
+    light: Lanes,
+    bulk: Lanes,
+}
+
+impl Reads {
+    /// Sends what is asked until [`close`](Self::close), from two threads of its own.
+    pub fn start(session: &Arc<Session>) -> std::io::Result<Self> {
+        let pages = Arc::<Pages>::default();
+        let light = Lanes::start("rolltop-reads", session, &pages, Line::Reads, LIGHT_FLIGHTS)?;
+        let bulk = Lanes::start("rolltop-bulk", session, &pages, Line::Bulk, BULK_FLIGHTS)?;
+        Ok(Self { light, bulk })
+    }
+
+    /// Ends the threads once nothing waits.
+    pub fn close(&self) {
+        self.light.close();
+        self.bulk.close();
+    }
+
+    async fn ask(&self, question: Question) -> Result<Answer, Failure> {
+        answer_of(self.lanes(&question).ask(question)).await
+    }
+
+    /// One of several questions that are asked at the same time, by futures that are polled one after the other: all of
+    /// them wait before the first one leaves, so they leave together.
+    async fn ask_in_round(&self, question: Question) -> Result<Answer, Failure> {
+        let lane = self.lanes(&question).lane(&question);
+        let answered = lane.ask_with_others(question);
+        tokio::task::yield_now().await;
+        lane.go();
+        answer_of(answered).await
+    }
+
+    fn lanes(&self, question: &Question) -> &Lanes {
+        if question.weight() <= LIGHT { &self.light } else { &self.bulk }
+    }
+
+    /// What is asked of all parts where there are several.
+    fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
+        Spread { reads: self, parts, with_slots: false }
+    }
+
+    pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, Failure> {
+        match parts.only() {
+            Some(part) => self.ask(Question::new(part.clone(), What::Page { offset, limit })).await?.page(),
+            None => self.spread(parts).page(offset, limit).await,
+        }
+    }
+
+    pub async fn neighbors(&self, parts: &Parts, subject: &Subject, radius: u32) -> Result<Page, Failure> {
+        let Some(part) = parts.only() else { return self.spread(parts).neighbors(subject, radius).await };
+        let what = What::Neighbors { subject: subject.clone(), radius };
+        self.ask(Question::new(part.clone(), what)).await?.page()
+    }
+
+    pub async fn lookup(&self, parts: &Parts, subjects: &[Subject]) -> Result<Lookup, Failure> {
+        let Some(part) = parts.only() else { return self.spread(parts).lookup(subjects).await };
+        match self.ask(Question::new(part.clone(), What::Lookup(subjects.to_vec()))).await? {
+            Answer::Lookup(lookup) => Ok(lookup),
+            _ => Err(mistaken()),
+        }
+    }
+
+    /// Of a board without a ranking only the subject's own part is asked.
+    pub async fn standing(&self, parts: &Parts, subject: &Subject) -> Result<Standing, Failure> {
+        let part = parts.of(subject);
+        if part.board.is_ranked() && parts.only().is_none() {
+            return Spread { with_slots: true, ..self.spread(parts) }.standing(subject).await;
+        }
+        match self.ask(Question::new(part.clone(), What::Standing(subject.clone()))).await? {
+            Answer::Standing(standing) => Ok(standing),
+            _ => Err(mistaken()),
+        }
+    }
+
+    pub async fn values(&self, part: Arc<Part>, subject: &Subject, offset: u64, limit: u32) -> Result<Values, Failure> {
+        let what = What::Values { subject: subject.clone(), offset, limit };
+        match self.ask(Question::new(part, what)).await? {
+            Answer::Values(values) => Ok(values),
+            _ => Err(mistaken()),
+        }
+    }
+
+    /// Each question for itself. The outer error of each is the server's, the inner one a reach beyond what there is.
+    pub async fn windows(
+        &self,
+        session: &Session,
+        asks: Vec<Ask>,
+    ) -> Vec<Result<Result<Reading, StoreError>, Failure>> {
+        let question = |ask: Ask| {
+            let Ask { board, subject, reach, as_of } = ask;
+            Question::new(session.part_for(&board, &subject), What::Window { subject, reach, as_of })
+        };
+        let questions: Vec<Question> = asks.into_iter().map(question).collect();
+        let weight: u64 = questions.iter().map(Question::weight).sum();
+        if weight <= LIGHT {
+            let answered = self.light.ask_all(questions);
+            let mut answers = Vec::with_capacity(answered.len());
+            for answered in answered {
+                answers.push(answer_of(answered).await.and_then(Answer::window));
+            }
+            return answers;
+        }
+        let count = questions.len();
+        let mut answers: Vec<_> = std::iter::repeat_with(|| Err(mistaken())).take(count).collect();
+        let portions = stream::iter(portions(questions));
+        let mut answered = portions
+            .map(|portion| async {
+                let (places, questions): (Vec<usize>, Vec<Question>) = portion.into_iter().unzip();
+                let mut answers = Vec::with_capacity(places.len());
+                for (place, answered) in places.into_iter().zip(self.bulk.ask_all(questions)) {
+                    answers.push((place, answer_of(answered).await.and_then(Answer::window)));
+                }
+                answers
+            })
+            .buffer_unordered(PORTIONS);
+        while let Some(portion) = answered.next().await {
+            for (place, answer) in portion {
+                answers[place] = answer;
+            }
+        }
+        drop(answered);
+        answers
+    }
+}
+
+/// Questions with their places, in portions; those about the same slots of a board one after the other, and equal ones
+/// in the same portion, where they are asked once.
+fn portions(questions: Vec<Question>) -> Vec<Vec<(usize, Question)>> {
+    let mut questions: Vec<(usize, Question)> = questions.into_iter().enumerate().collect();
+    questions.sort_by(|(_, a), (_, b)| a.order(b));
+    let mut portions: Vec<Vec<(usize, Question)>> = Vec::new();
+    let mut weight = 0;
+    for (place, question) in questions {
+        let last = portions.last_mut();
+        let more = match last.as_ref().and_then(|portion| portion.last()) {
+            Some((_, before)) if *before == question => 0,
+            _ => question.weight(),
+        };
+        match last {
+            Some(portion) if weight + more <= PORTION => {
+                weight += more;
+                portion.push((place, question));
+            }
+            _ => {
+                weight = question.weight();
+                portions.push(vec![(place, question)]);
+            }
+        }
+    }
+    portions
+}
+
+fn mistaken() -> Failure {
+    Failure::Corrupt("a question got the answer of another".to_owned())
+}
+
+impl Answer {
+    fn page(self) -> Result<Page, Failure> {
+        if let Answer::Page(page) = self { Ok(page) } else { Err(mistaken()) }
+    }
+
+    fn window(self) -> Result<Result<Reading, StoreError>, Failure> {
+        match self {
+            Answer::Window(reading) => Ok(reading.map_err(|floor| StoreError::BeyondWindow { floor })),
+            _ => Err(mistaken()),
+        }
+    }
+}
+
+/// A board as a whole.
+pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, Failure> {
+    match parts.only() {
+        Some(part) => status_of(session, part, None).await,
+        None => spread::status(session, parts).await,
+    }
+}
+
+/// A part as a whole.
+async fn status_of(session: &Session, part: &Part, at_least: Option<Timestamp>) -> Result<Status, Failure> {
+    let answer = session.ask_at_least(part, at_least, &STATUS, |moment, call| {
+        for start in moment.existing.slots.iter() {
+            call.key(moment.part.keys.slot(*start)).arg(start.millis());
+        }
+        moment.existing.slots.clone()
+    });
+    let Answered { frame, asked: starts, mut reply, .. } = answer.await?;
+    let (total, dropped) = (reply.count()?, reply.time()?);
+    let (mut slots, mut retiring) = (Vec::new(), Vec::new());
+    for start in starts.iter() {
+        let subjects = reply.count()?;
+        if *start >= frame.window.floor {
+            slots.push((*start, subjects));
+        } else if *start >= dropped {
+            retiring.push((*start, subjects));
+        }
+    }
+    Ok(Status { frame, total, slots, retiring })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::question::tests::{part, window};
+    use super::*;
+
+    #[test]
+    fn a_large_call_goes_in_portions_in_which_equal_questions_are_one() {
+        let (one, other) = (part("COUNT(2000m, e, s)", "1m", true), part("COUNT(2000m, e, s)", "1m", true));
+        let questions: Vec<Question> =
+            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 2_000)).collect();
+        let portions = portions(questions.clone());
+        // Ten different ones, two to a portion.
+        assert_eq!(portions.len(), 5);
+        let mut places: Vec<usize> = portions.iter().flatten().map(|(place, _)| *place).collect();
+        assert!(portions.iter().flatten().all(|(place, question)| questions[*place] == *question));
+        places.sort_unstable();
+        assert_eq!(places, (0..40).collect::<Vec<_>>());
+    }
+}

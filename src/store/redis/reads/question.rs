@@ -1,0 +1,198 @@
+//! What is asked of a part, and what it answers.
+
+use std::cmp::Ordering;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use super::spread::{About, Share};
+use crate::board::{Board, Kind, Mode, Subject, Timestamp};
+use crate::store::redis::merge::{Between, Lines, Near, Sampled};
+use crate::store::redis::part::Part;
+use crate::store::{Lookup, Page, Reach, Reading, Standing, Values};
+
+/// The least that any question weighs: about what its command costs the server however little it reads.
+const LEAST: u64 = 16;
+/// How many scores the server looks up in the time it takes to read one cell by a script.
+const SCORES: u64 = 4;
+/// How many ordinary cells a sketch of up to 2,048 bytes weighs.
+const SKETCH: u64 = 16;
+/// The whole key of a subject is read where it holds up to so many times the slots asked for.
+const WHOLE: u64 = 3;
+
+/// A question about one part of a board. Questions that are equal have the same answer at the same instant.
+#[derive(Clone, Debug)]
+pub(super) struct Question {
+    pub part: Arc<Part>,
+    pub what: Arc<What>,
+    /// The head of another part, to which this one advances first.
+    pub at_least: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum What {
+    Page {
+        offset: u64,
+        limit: u32,
+    },
+    Neighbors {
+        subject: Subject,
+        radius: u32,
+    },
+    Lookup(Vec<Subject>),
+    Standing(Subject),
+    Window {
+        subject: Subject,
+        reach: Reach,
+        as_of: Option<Timestamp>,
+    },
+    Values {
+        subject: Subject,
+        offset: u64,
+        limit: u32,
+    },
+    /// Of one of several parts: consecutive lines, with what the subject in their center has in its slots if wanted.
+    Lines {
+        near: Near,
+        with_slots: bool,
+    },
+    /// Of one of several parts.
+    Between(Between),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    Page(Page),
+    Lookup(Lookup),
+    Standing(Standing),
+    /// Or the oldest slot there is to ask for.
+    Window(Result<Reading, Timestamp>),
+    Values(Values),
+    Lines(Share<Lines<About>>),
+    Sampled(Share<Sampled>),
+}
+
+impl Question {
+    pub fn new(part: Arc<Part>, what: What) -> Self {
+        Self { part, what: Arc::new(what), at_least: None }
+    }
+
+    /// What the answer takes of the server's time and of memory, in cells read.
+    pub fn weight(&self) -> u64 {
+        let board = &*self.part.board;
+        let cells = match &*self.what {
+            What::Page { limit, .. } | What::Values { limit, .. } => u64::from(*limit),
+            What::Neighbors { radius, .. } => 2 * u64::from(*radius),
+            What::Lookup(subjects) => subjects.len() as u64 / SCORES,
+            What::Standing(_) => cells(board, board.slots()),
+            What::Lines { near, with_slots } => {
+                let lines = near.before.saturating_add(near.after);
+                lines.saturating_add(if *with_slots { cells(board, board.slots()) } else { 0 })
+            }
+            What::Between(between) => between.all_up_to.saturating_add(LEAST),
+            What::Window { reach: Reach::Slots(slots), .. } => cells(board, *slots),
+            What::Window { .. } => cells(board, board.slots()),
+        };
+        cells.max(LEAST)
+    }
+}
+
+impl Question {
+    /// The subject it is about, if it is about one.
+    pub fn subject(&self) -> Option<&Subject> {
+        match &*self.what {
+            What::Neighbors { subject, .. }
+            | What::Standing(subject)
+            | What::Window { subject, .. }
+            | What::Values { subject, .. } => Some(subject),
+            What::Page { .. } | What::Lookup(_) | What::Lines { .. } | What::Between(_) => None,
+        }
+    }
+
+    /// An order in which questions about the same slots of a part are next to each other, and equal ones above all.
+    pub fn order(&self, other: &Self) -> Ordering {
+        let reach = |question: &Self| match &*question.what {
+            What::Window { reach: Reach::Slots(slots), as_of, .. } => Some((i64::from(*slots), 0, *as_of)),
+            What::Window { reach: Reach::From(time), as_of, .. } => Some((0, time.millis(), *as_of)),
+            _ => None,
+        };
+        let part = |question: &Self| Arc::as_ptr(&question.part);
+        let by_slots = part(self).cmp(&part(other)).then_with(|| reach(self).cmp(&reach(other)));
+        by_slots.then_with(|| self.subject().cmp(&other.subject()))
+    }
+}
+
+/// What so many slots of one subject weigh.
+fn cells(board: &Board, slots: u32) -> u64 {
+    if board.definition().mode == Mode::FromFirst {
+        return 1;
+    }
+    let slots = u64::from(slots.min(board.slots()));
+    let read = if reads_whole_key(board, slots as usize) { slots.max(board.kept().into()) } else { slots };
+    if board.kind() == Kind::Sketch { read * SKETCH } else { read }
+}
+
+/// Whether all that an unranked subject has is read where so many of its slots are asked for.
+pub(super) fn reads_whole_key(board: &Board, slots: usize) -> bool {
+    !board.is_ranked() && u64::from(board.kept()) <= WHOLE * slots as u64
+}
+
+impl PartialEq for Question {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.part, &other.part) && self.what == other.what && self.at_least == other.at_least
+    }
+}
+
+impl Eq for Question {}
+
+impl Hash for Question {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.part).hash(state);
+        self.what.hash(state);
+        self.at_least.hash(state);
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+    use crate::store::redis::clock::Start;
+    use crate::store::redis::keys::StoreKeys;
+
+    /// A part of a board of such a metric.
+    pub fn part(metric: &str, slot: &str, ranked: bool) -> Arc<Part> {
+        let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), slot.parse().unwrap()) };
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let keys = StoreKeys::new("p").board(board.name(), board.generation());
+        let now = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
+        Arc::new(Part::new(Arc::new(board), keys, false, Start::believed(now)))
+    }
+
+    pub fn window(part: &Arc<Part>, subject: &str, slots: u32) -> Question {
+        let subject = Subject::parse(subject).unwrap();
+        Question::new(part.clone(), What::Window { subject, reach: Reach::Slots(slots), as_of: None })
+    }
+
+    #[test]
+    fn questions_weigh_what_they_read() {
+        let ranked = part("COUNT(2000m, e, s)", "1m", true);
+        assert_eq!(window(&ranked, "a", 2_000).weight(), 2_000);
+        assert_eq!(window(&ranked, "a", 5).weight(), LEAST);
+        let sketches = part("APPROX_COUNT_DISTINCT(100m, e, s, c)", "1m", true);
+        assert_eq!(window(&sketches, "a", 100).weight(), 100 * SKETCH);
+        // Of an unranked board all that it keeps is read, unless that is much more than was asked for.
+        let unranked = part("COUNT(100m, e, s)", "1m", false);
+        assert_eq!((window(&unranked, "a", 50).weight(), window(&unranked, "a", 20).weight()), (101, 20));
+    }
+
+    #[test]
+    fn equal_questions_about_the_same_part_are_one() {
+        let (part, other) = (part("COUNT(2h, e, s)", "1h", true), part("COUNT(2h, e, s)", "1h", true));
+        assert_eq!(window(&part, "a", 1), window(&part, "a", 1));
+        assert_ne!(window(&part, "a", 1), window(&part, "a", 2));
+        assert_ne!(window(&part, "a", 1), window(&other, "a", 1));
+        assert_eq!(window(&part, "a", 1).order(&window(&part, "a", 1)), Ordering::Equal);
+        assert_ne!(window(&part, "a", 1).order(&window(&part, "b", 1)), Ordering::Equal);
+    }
+}

@@ -1,0 +1,248 @@
+//! Questions that a script answers, so that all of an answer is of one instant.
+
+use super::question::{Answer, Question, What};
+use super::spread::{About, Share};
+use super::windows::{self, Held, Range};
+use crate::board::{Board, Frame, Kind, Order, Subject};
+use crate::store::redis::fold::score_text;
+use crate::store::redis::keys::BoardKeys;
+use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled};
+use crate::store::redis::reply::Reply;
+use crate::store::redis::scripts::{BETWEEN, Call, LINES, LOOKUP, NEIGHBORS, PAGE, READ, Script, VALUES};
+use crate::store::redis::servers::Failure;
+use crate::store::redis::session::Moment;
+use crate::store::{Lookup, Page, Ranked, Standing, Values};
+
+/// Beyond any sorted set, and exact in Lua.
+const FARTHEST: u64 = 1 << 52;
+
+fn order(board: &Board) -> &'static str {
+    match board.order() {
+        Order::Desc => "desc",
+        Order::Asc => "asc",
+    }
+}
+
+/// The script that answers a question by itself, and the arguments it is given beside those that every script about a
+/// board begins with.
+pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) -> &'static Script {
+    let board = &*question.part.board;
+    match &*question.what {
+        What::Page { offset, limit } => {
+            let first = (*offset).min(FARTHEST);
+            // A range that ends before it begins is empty; -1 would be the last line.
+            let (first, last) = if *limit == 0 { (1, 0) } else { (first, first + u64::from(*limit) - 1) };
+            call.arg(order(board)).arg(first).arg(last);
+            &PAGE
+        }
+        What::Neighbors { subject, radius } => {
+            call.arg(order(board)).arg(subject).arg(radius);
+            &NEIGHBORS
+        }
+        What::Lookup(subjects) => {
+            call.args(subjects);
+            &LOOKUP
+        }
+        What::Values { subject, offset, limit } => {
+            call.key(question.part.keys.seen(subject)).key(question.part.keys.gone(subject));
+            call.arg((*offset).min(u32::MAX.into())).arg(limit);
+            &VALUES
+        }
+        What::Lines { near, with_slots } => {
+            ask_for_lines(question, moment, near, *with_slots, call);
+            &LINES
+        }
+        What::Between(between) => {
+            let Between { lo, hi, samples, all_up_to } = between;
+            call.arg(order(board));
+            for place in [lo, hi] {
+                match place {
+                    Some(place) => call.arg(score_text(Some(place.score))).arg(&place.subject),
+                    None => call.arg("").arg(""),
+                };
+            }
+            call.arg(samples).arg((*all_up_to).min(FARTHEST));
+            &BETWEEN
+        }
+        What::Standing(subject) | What::Window { subject, .. } => {
+            windows::ask_by_script(question, moment, subject, call);
+            &READ
+        }
+    }
+}
+
+/// Reads what [`script`] answered. The other value is the board's version, where the script tells it.
+pub(super) fn read(
+    question: &Question,
+    moment: &Moment<'_>,
+    frame: Frame,
+    reply: &mut Reply,
+) -> Result<(Answer, Option<String>), Failure> {
+    let kind = question.part.board.kind();
+    let answer = match &*question.what {
+        What::Page { offset, .. } => {
+            let (total, better, version) = (reply.count()?, reply.count()?, reply.text()?);
+            let items = lines(reply, kind, (*offset).min(FARTHEST), better)?.into();
+            return Ok((Answer::Page(Page { frame, total, items }), Some(version)));
+        }
+        What::Neighbors { .. } => {
+            let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
+            Answer::Page(Page { frame, total, items: lines(reply, kind, first, better)?.into() })
+        }
+        What::Lookup(subjects) => {
+            let total = reply.count()?;
+            let scores = subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
+            Answer::Lookup(Lookup { frame, total, scores })
+        }
+        What::Values { .. } => Answer::Values(values(reply, frame)?),
+        What::Lines { near, .. } => {
+            let said = read_lines(question, moment, near, reply)?;
+            Answer::Lines(Share { frame, version: (), said })
+        }
+        What::Between(_) => Answer::Sampled(Share { frame, version: (), said: read_between(reply, kind)? }),
+        What::Standing(_) | What::Window { .. } => {
+            let (capped, held) = windows::scripted(reply, kind)?;
+            windows::answer(question, moment, frame, capped, held)
+        }
+    };
+    Ok((answer, None))
+}
+
+/// The arguments of `lines.lua`.
+fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slots: bool, call: &mut Call) {
+    let (board, keys) = (&*question.part.board, &question.part.keys);
+    let (how, score, subject) = match &near.center {
+        Center::Start => ("start", None, None),
+        Center::Place(place) => ("place", Some(place.score), Some(&place.subject)),
+        Center::Subject { subject, absent } => ("subject", Some(*absent), Some(subject)),
+    };
+    let asks_for_slots = with_slots && how == "subject";
+    let capped = asks_for_slots && windows::may_be_capped(board);
+    if let Some(subject) = subject.filter(|_| capped) {
+        call.key(keys.gone(subject));
+    }
+    if asks_for_slots {
+        for start in windows::range(question, moment).starts.iter() {
+            call.key(keys.slot(*start));
+        }
+    }
+    call.arg(order(board)).arg(how).arg(score_text(score)).arg(subject.map_or("", Subject::as_str));
+    call.arg(near.before.min(FARTHEST)).arg(near.after.min(FARTHEST)).arg(if capped { "capped" } else { "" });
+}
+
+/// Reads what `lines.lua` answered.
+fn read_lines(
+    question: &Question,
+    moment: &Moment<'_>,
+    near: &Near,
+    reply: &mut Reply,
+) -> Result<Lines<About>, Failure> {
+    let kind = question.part.board.kind();
+    let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
+    let mut located = reply.part()?;
+    let (score, capped) = (located.score(kind)?, located.maybe_time()?);
+    let slots = positioned(&mut located, &windows::range(question, moment), kind)?;
+    let is_about_subject = matches!(near.center, Center::Subject { .. });
+    let subject = is_about_subject.then_some(Located { score, extra: About { slots, capped } });
+    let mut lines = Vec::with_capacity(reply.len() / 2);
+    while !reply.is_empty() {
+        let subject = reply.subject()?;
+        lines.push(Place { score: reply.line_score(kind)?, subject });
+    }
+    Ok(Lines { total, first, better, lines, subject })
+}
+
+/// Reads what `between.lua` answered.
+fn read_between(reply: &mut Reply, kind: Kind) -> Result<Sampled, Failure> {
+    let (total, before_lo, better_than_lo) = (reply.count()?, reply.count()?, reply.count()?);
+    let before_hi = reply.count()?;
+    let mut lines = Vec::with_capacity(reply.len() / 3);
+    while !reply.is_empty() {
+        let (position, subject) = (reply.count()?, reply.subject()?);
+        lines.push((position, Place { score: reply.line_score(kind)?, subject }));
+    }
+    Ok(Sampled { total, before_lo, better_than_lo, before_hi, lines })
+}
+
+/// Reads cells, each after the position of its slot among those asked for, from 1.
+fn positioned(reply: &mut Reply, range: &Range, kind: Kind) -> Result<Held, Failure> {
+    let mut held = Vec::with_capacity(reply.len() / 2);
+    while !reply.is_empty() {
+        let position = reply.count()?;
+        let start = usize::try_from(position).ok().and_then(|position| range.starts.get(position.checked_sub(1)?));
+        let start = *start.ok_or_else(|| Failure::Corrupt(format!("a slot at position {position}")))?;
+        held.extend(reply.tally(kind)?.map(|tally| (start, tally)));
+    }
+    Ok(held)
+}
+
+/// Reads lines that begin at place `first` (from 0), of which `better` subjects are strictly better than the first.
+fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<Ranked>, Failure> {
+    let mut items: Vec<Ranked> = Vec::with_capacity(reply.len() / 2);
+    let mut place = first;
+    while !reply.is_empty() {
+        let (subject, score) = (reply.subject()?, reply.line_score(kind)?);
+        let rank = match items.last() {
+            None => better + 1,
+            Some(before) if before.score == score => before.rank,
+            Some(_) => place + 1,
+        };
+        items.push(Ranked { rank, subject, score });
+        place += 1;
+    }
+    Ok(items)
+}
+
+fn values(reply: &mut Reply, frame: Frame) -> Result<Values, Failure> {
+    let capped = reply.maybe_time()?.is_some_and(|time| time >= frame.window.floor);
+    let total = reply.count()?;
+    let mut items = Vec::new();
+    while !reply.is_empty() {
+        let value = reply.counted()?;
+        items.extend(reply.maybe_time()?.map(|time| (value, time)));
+    }
+    Ok(Values { frame, total, items, capped })
+}
+
+/// The arguments of `subjects.lua`: these subjects, whose questions are about the same slots.
+pub(super) fn ask_of_subjects(
+    board: &Board,
+    keys: &BoardKeys,
+    subjects: &[&Subject],
+    range: &Range,
+    standing: bool,
+    call: &mut Call,
+) {
+    let capped = windows::may_be_capped(board);
+    if capped {
+        for subject in subjects {
+            call.key(keys.gone(subject));
+        }
+    }
+    for start in range.starts.iter() {
+        call.key(keys.slot(*start));
+    }
+    call.arg(if standing { order(board) } else { "" }).arg(subjects.len()).arg(if capped { "capped" } else { "" });
+    call.args(subjects);
+}
+
+/// Reads what `subjects.lua` answered of one subject.
+pub(super) fn read_subject(
+    question: &Question,
+    moment: &Moment<'_>,
+    range: &Range,
+    frame: Frame,
+    total: u64,
+    reply: &mut Reply,
+) -> Result<Answer, Failure> {
+    let kind = question.part.board.kind();
+    let (score, better, capped) = (reply.score(kind)?, reply.count()?, reply.maybe_time()?);
+    let held = positioned(reply, range, kind)?;
+    if let What::Standing(_) = &*question.what {
+        let capped = capped.is_some_and(|time| time >= frame.window.floor);
+        let rank = score.map(|_| better + 1);
+        let score = score.or(kind.absent());
+        return Ok(Answer::Standing(Standing { frame, total, score, rank, better, slots: held, capped }));
+    }
+    Ok(windows::answer(question, moment, frame, capped, held))
+}

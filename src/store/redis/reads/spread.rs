@@ -1,0 +1,171 @@
+//! Questions about a board of several parts: each part is asked for its share, and `merge` puts the shares together.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::question::{Answer, Question, What};
+use super::{Reads, mistaken, status_of};
+use crate::board::{Subject, Timestamp, Value};
+use crate::store::redis::merge::{self, Between, Lines, MergeError, Near, Sampled, of_one_head};
+use crate::store::redis::parts::Parts;
+use crate::store::redis::servers::Failure;
+use crate::store::redis::session::Session;
+use crate::store::{Lookup, Page, Standing, Status};
+
+/// A board of several parts.
+pub(super) struct Spread<'a> {
+    pub reads: &'a Reads,
+    pub parts: &'a Parts,
+    /// Whether what a subject has in its slots is wanted as well.
+    pub with_slots: bool,
+}
+
+/// What the part of a subject tells of it beside its score.
+#[derive(Clone, Debug, Default)]
+pub(super) struct About {
+    pub slots: super::windows::Held,
+    /// When a value was dropped last for want of room.
+    pub capped: Option<Timestamp>,
+}
+
+/// What a part answered. Pages of several parts are not kept, so nobody asks for versions.
+pub(super) type Share<T> = merge::Answer<T, ()>;
+
+fn failure(error: MergeError<Failure>) -> Failure {
+    match error {
+        MergeError::Part(failure) => failure,
+        MergeError::Unsettled => Failure::Restless,
+        MergeError::Impossible(what) => Failure::Corrupt(format!("a part of a board answered {what}")),
+    }
+}
+
+impl merge::Parts for Spread<'_> {
+    type Error = Failure;
+    type Version = ();
+    type Extra = About;
+
+    fn count(&self) -> usize {
+        self.parts.count()
+    }
+
+    async fn lines(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Near,
+    ) -> Result<Share<Lines<About>>, Failure> {
+        let what = What::Lines { near: question.clone(), with_slots: self.with_slots };
+        match self.ask(part, at_least, what).await? {
+            Answer::Lines(share) => Ok(share),
+            _ => Err(mistaken()),
+        }
+    }
+
+    async fn between(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Between,
+    ) -> Result<Share<Sampled>, Failure> {
+        match self.ask(part, at_least, What::Between(question.clone())).await? {
+            Answer::Sampled(share) => Ok(share),
+            _ => Err(mistaken()),
+        }
+    }
+}
+
+impl Spread<'_> {
+    async fn ask(&self, part: usize, at_least: Option<Timestamp>, what: What) -> Result<Answer, Failure> {
+        let part = self.parts.all().get(part).ok_or_else(mistaken)?;
+        self.reads.ask_in_round(Question { at_least, ..Question::new(part.clone(), what) }).await
+    }
+
+    pub async fn page(&self, offset: u64, limit: u32) -> Result<Page, Failure> {
+        let order = self.parts.first().board.order();
+        let page = merge::page(self, order, offset, u64::from(limit)).await.map_err(failure)?;
+        Ok(Page { frame: page.frame, total: page.total, items: page.found.into() })
+    }
+
+    async fn around(&self, subject: &Subject, radius: u32) -> Result<merge::Merged<merge::Around<About>, ()>, Failure> {
+        let board = &self.parts.first().board;
+        let absent = board.kind().absent().unwrap_or(Value::ZERO);
+        let own = self.parts.number_of(subject);
+        merge::around(self, board.order(), own, subject, absent, u64::from(radius)).await.map_err(failure)
+    }
+
+    pub async fn neighbors(&self, subject: &Subject, radius: u32) -> Result<Page, Failure> {
+        let around = self.around(subject, radius).await?;
+        Ok(Page { frame: around.frame, total: around.total, items: around.found.lines.into() })
+    }
+
+    pub async fn standing(&self, subject: &Subject) -> Result<Standing, Failure> {
+        let merge::Merged { frame, total, found, .. } = self.around(subject, 0).await?;
+        let merge::Around { score, better, extra, .. } = found;
+        Ok(Standing {
+            frame,
+            total,
+            score: score.or(self.parts.first().board.kind().absent()),
+            rank: score.map(|_| better + 1),
+            better,
+            slots: extra.slots,
+            capped: extra.capped.is_some_and(|time| time >= frame.window.floor),
+        })
+    }
+
+    /// All parts are asked, for each tells of its total.
+    pub async fn lookup(&self, subjects: &[Subject]) -> Result<Lookup, Failure> {
+        let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.parts.count()];
+        for (place, subject) in subjects.iter().enumerate() {
+            let (places, asked) = &mut shares[self.parts.number_of(subject)];
+            places.push(place);
+            asked.push(subject.clone());
+        }
+        let all: Vec<usize> = (0..shares.len()).collect();
+        let ask = |part: usize, at_least| {
+            let what = What::Lookup(shares[part].1.clone());
+            async move {
+                match self.ask(part, at_least, what).await? {
+                    Answer::Lookup(said) => Ok(Share { frame: said.frame, version: (), said }),
+                    _ => Err(mistaken()),
+                }
+            }
+        };
+        let answers = of_one_head(&all, None, ask).await.map_err(failure)?;
+        let (frame, _, said) = merge::take_apart(answers).ok_or(Failure::Restless)?;
+        let mut lookup = Lookup { frame, total: 0, scores: vec![None; subjects.len()] };
+        for ((places, _), said) in shares.iter().zip(said) {
+            lookup.total += said.total;
+            for (place, score) in places.iter().zip(said.scores) {
+                lookup.scores[*place] = score;
+            }
+        }
+        Ok(lookup)
+    }
+}
+
+/// A board of several parts as a whole: all of one head, each part's sizes added up.
+pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, Failure> {
+    let all: Vec<usize> = (0..parts.count()).collect();
+    let ask = |part: usize, at_least| {
+        let part = Arc::clone(&parts.all()[part]);
+        async move {
+            let said = status_of(session, &part, at_least).await?;
+            Ok(Share { frame: said.frame, version: (), said })
+        }
+    };
+    let answers = of_one_head(&all, None, ask).await.map_err(failure)?;
+    let (mut frame, _, said) = merge::take_apart(answers).ok_or(Failure::Restless)?;
+    let (mut total, mut slots, mut retiring) = (0, BTreeMap::new(), BTreeMap::new());
+    let add = |sizes: &mut BTreeMap<Timestamp, u64>, more: Vec<(Timestamp, u64)>| {
+        for (start, subjects) in more {
+            *sizes.entry(start).or_default() += subjects;
+        }
+    };
+    for said in said {
+        total += said.total;
+        add(&mut slots, said.slots);
+        add(&mut retiring, said.retiring);
+    }
+    frame.retiring = retiring.len() as u64;
+    Ok(Status { frame, total, slots: slots.into_iter().collect(), retiring: retiring.into_iter().collect() })
+}

@@ -1,0 +1,154 @@
+//! Retiring slots and removing subjects, in bounded steps.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::expiry;
+use super::part::Part;
+use super::parts::Parts;
+use super::scripts::{self, REMOVE};
+use super::servers::Failure;
+use super::session::{Answer, Session};
+use super::writes::bucket_width;
+use crate::board::{Frame, Kind, Subject, Timestamp};
+use crate::store::{Removal, RetireStep};
+
+/// Two instances do not step one board more often than this, in milliseconds, so that together they leave the
+/// server as much room as one.
+const PAUSE: i64 = 5;
+/// Takes a subject off a ranked board.
+pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, Failure> {
+    let board = &*part.board;
+    let answer = session.ask(part, &REMOVE, |moment, call| {
+        call.arg(subject).arg(session.token());
+        for start in moment.existing.slots.iter() {
+            call.key(moment.part.keys.slot(*start)).arg(start.millis());
+        }
+        if board.kind() == Kind::Distinct {
+            call.key(moment.part.keys.seen(subject)).key(moment.part.keys.gone(subject));
+        }
+    });
+    let Answer { frame, mut reply, .. } = answer.await?;
+    let score = reply.score(board.kind())?.or(board.kind().absent());
+    Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
+}
+
+/// What a step of retiring was asked to work on.
+struct Target {
+    slot: Option<Timestamp>,
+    bucket: Option<i64>,
+    pace: u32,
+    sent: Instant,
+}
+
+/// One step for a board: of the first of its parts, beginning with the one whose turn it is, that has anything to do.
+/// Done is what finds nothing to do in any part. A part that cannot be reached keeps nothing from being done in others.
+pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<RetireStep, Failure> {
+    if let Some(part) = parts.only() {
+        return retire_step(session, part).await;
+    }
+    let (mut whole, mut failed): (Option<RetireStep>, Option<Failure>) = (None, None);
+    for (i, part) in parts.in_turn().enumerate() {
+        let mut step = match retire_step(session, part).await {
+            Ok(step) => step,
+            Err(failure @ Failure::BoardChanged) => return Err(failure),
+            Err(failure) => {
+                failed = Some(failure);
+                continue;
+            }
+        };
+        if !Arc::ptr_eq(part, parts.first()) {
+            // A slot ends once for all parts.
+            step.slots_advanced = 0;
+        }
+        let has_worked = step.slots_retired > 0 || step.subjects_touched > 0 || !(step.done || step.skipped);
+        step = match whole {
+            Some(before) => together(before, step),
+            None => step,
+        };
+        if has_worked {
+            parts.pass_turn(i + 1);
+            return Ok(RetireStep { done: false, skipped: false, ..step });
+        }
+        whole = Some(step);
+    }
+    match (failed, whole) {
+        (None, Some(step)) => Ok(step),
+        (failed, _) => Err(failed.unwrap_or(Failure::Restless)),
+    }
+}
+
+/// What two steps did together.
+fn together(a: RetireStep, b: RetireStep) -> RetireStep {
+    let window = if a.frame.window.head < b.frame.window.head { b.frame.window } else { a.frame.window };
+    let (as_of, retiring) = (a.frame.as_of.max(b.frame.as_of), a.frame.retiring.max(b.frame.retiring));
+    RetireStep {
+        frame: Frame { window, as_of, retiring },
+        slots_advanced: a.slots_advanced + b.slots_advanced,
+        slots_retired: a.slots_retired + b.slots_retired,
+        subjects_touched: a.subjects_touched + b.subjects_touched,
+        subjects_removed: a.subjects_removed + b.subjects_removed,
+        done: a.done && b.done,
+        skipped: a.skipped || b.skipped,
+        worked: a.worked + b.worked,
+    }
+}
+
+/// One step of retiring and, where anything is due, one of expiry.
+async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Failure> {
+    let (mut step, due) = retire(session, part).await?;
+    if let Some(due) = due {
+        let started = Instant::now();
+        let swept = expiry::sweep(session, part, due).await?;
+        step.worked += part.work(swept, started.elapsed());
+        step.done = false;
+    }
+    Ok(step)
+}
+
+/// Retires a bounded part; answers also an expiry period that is due.
+async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), Failure> {
+    let board = &*part.board;
+    let width = bucket_width(board);
+    let answer = session.ask(part, scripts::retire(board.kind()), |moment, call| {
+        // Two buckets back from now may still be needed; one more allows for a clock that is not quite ours.
+        let needed = moment.now.millis().div_euclid(width) - 3;
+        let slot = moment.existing.slots.first().copied().filter(|start| *start < moment.window.floor);
+        let bucket = moment.existing.buckets.first().copied().filter(|number| *number < needed);
+        let target = Target { slot, bucket, pace: part.pace(), sent: Instant::now() };
+        call.key(part.keys.slot(slot.unwrap_or_default())).key(part.keys.dedupe(bucket.unwrap_or_default()));
+        call.key(&part.keys.periods);
+        call.arg(slot.map_or_else(String::new, |start| start.millis().to_string()));
+        call.arg(bucket.map_or_else(String::new, |number| number.to_string()));
+        call.arg(needed).arg(target.pace).arg(&session.instance).arg(PAUSE);
+        call.arg(expiry::oldest_needed(part, &moment.window, moment.now)).arg(session.token());
+        if board.kind() == Kind::Sketch {
+            for start in moment.existing.slots.iter() {
+                call.key(part.keys.slot(*start)).arg(start.millis());
+            }
+        }
+        call.arg(scripts::option(board));
+        target
+    });
+    let Answer { frame, asked: target, mut reply, head_before } = answer.await?;
+    let round_trip = target.sent.elapsed();
+    let last_head = reply.time()?;
+    let head_before = head_before.unwrap_or(last_head);
+    let mut step = RetireStep {
+        frame,
+        slots_advanced: board.calendar().slots_between(head_before, frame.window.head),
+        slots_retired: reply.count()?,
+        subjects_touched: reply.count()?,
+        subjects_removed: reply.count()?,
+        done: reply.count()? == 1,
+        skipped: reply.count()? == 1,
+        worked: Duration::ZERO,
+    };
+    let due = reply.text()?.parse().ok();
+    step.worked = part.work(u64::try_from(reply.integer()?).ok(), round_trip);
+    part.forget(target.slot.filter(|_| step.slots_retired > 0), target.bucket);
+    if step.subjects_touched > 0 {
+        part.learn_pace(target.pace, step.subjects_touched, step.worked);
+    }
+    Ok((step, due))
+}

@@ -1,0 +1,130 @@
+//! Bringing a command to the node that has its slot: redirections, scripts that are not known, servers that changed.
+
+use std::sync::Arc;
+
+use redis::{ErrorKind, Pipeline, ServerErrorKind, Value, cmd};
+
+use super::address::Deployment;
+use super::failure::{Failure, Refusal};
+use super::{Line, Node, Request, Servers};
+use crate::store::redis::hash_slot::HashSlot;
+
+/// How often a command follows redirections before it is given back as [`Failure::Busy`].
+const REDIRECTIONS: usize = 5;
+
+impl Servers {
+    /// Sends a request to the owner of its slot, wherever that is found to be.
+    pub(super) async fn deliver(&self, line: Line, request: &Request<'_>) -> Result<Value, Failure> {
+        let mut demoted = false;
+        for _ in 0..REDIRECTIONS {
+            let (seen, owner) = self.owner(request.slot);
+            let Some(node) = owner else {
+                self.refresh(seen).await;
+                if self.owner(request.slot).1.is_some() {
+                    continue;
+                }
+                return Err(Failure::busy(format!("no node has hash slot {}", request.slot)));
+            };
+            let refusal = match self.ask(&node, line, request).await {
+                Ok(value) => return Ok(value),
+                Err(refusal) => refusal,
+            };
+            match refusal {
+                Refusal::Moved(to) => self.follow(request.slot, &node, &to).await?,
+                Refusal::Ask(to) => match self.ask_importer(&node, &to, line, request).await {
+                    Ok(value) => return Ok(value),
+                    // The move ended, or was called off, in between.
+                    Err(Refusal::Moved(_) | Refusal::Ask(_)) => {}
+                    Err(refusal) => return Err(refusal.into_failure()),
+                },
+                Refusal::Demoted(reason) => {
+                    self.refresh(seen).await;
+                    if !self.has_moved(request.slot, &node) {
+                        match self.access.address.deployment {
+                            // Behind this address another server may answer the next connection.
+                            Deployment::Single if !demoted => demoted = true,
+                            Deployment::Single => return Err(Failure::ReadOnly(reason)),
+                            Deployment::Sentinel { .. } | Deployment::Cluster => return Err(Failure::busy(reason)),
+                        }
+                    }
+                }
+                Refusal::Failed(failure) => {
+                    if !self.is_doubtful(&failure) {
+                        return Err(failure);
+                    }
+                    self.refresh(seen).await;
+                    if !(failure.is_passing() && self.has_moved(request.slot, &node)) {
+                        return Err(failure);
+                    }
+                }
+                refusal @ Refusal::NoScript(_) => return Err(refusal.into_failure()),
+            }
+        }
+        Err(Failure::busy(format!("hash slot {} is being moved", request.slot)))
+    }
+
+    /// Asks one node, which is told the script if it does not know it.
+    async fn ask(&self, node: &Node, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
+        let answer = node.request(line, request.command).await;
+        let (Err(Refusal::NoScript(_)), Some(script)) = (&answer, request.script) else { return answer };
+        // A user may be forbidden to load, and a server may forget again at any moment.
+        if node.request(line, &script.load()).await.is_ok() {
+            let answer = node.request(line, request.command).await;
+            if !matches!(answer, Err(Refusal::NoScript(_))) {
+                return answer;
+            }
+        }
+        node.request(line, &script.with_text(request.command)).await
+    }
+
+    /// Asks the node that a slot is moving to. ASKING holds for the next command of a connection only, and the connection
+    /// is shared, so both leave in one pipeline. The script goes as text: NOSCRIPT could not be answered by loading it
+    /// within the same pipeline.
+    async fn ask_importer(&self, from: &Node, to: &str, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
+        let node = self.named(from, to)?;
+        let mut pipeline = Pipeline::with_capacity(2);
+        pipeline.add_command(cmd("ASKING"));
+        pipeline.add_command(match request.script {
+            Some(script) => script.with_text(request.command),
+            None => request.command.clone(),
+        });
+        let answers = node.request_all(line, &pipeline).await?;
+        let lost = || Err(Failure::Unknown("a command after ASKING was not answered".to_owned()).into());
+        answers.into_iter().nth(1).unwrap_or_else(lost)
+    }
+
+    /// A slot belongs to the node at `to`, says the one it was asked of.
+    async fn follow(&self, slot: HashSlot, from: &Arc<Node>, to: &str) -> Result<(), Failure> {
+        let node = self.named(from, to)?;
+        let version = {
+            let mut map = self.map.write();
+            // Somebody else may have followed already.
+            if map.owner(slot).is_some_and(|owner| Arc::ptr_eq(owner, from)) {
+                let map = Arc::make_mut(&mut map);
+                map.version += 1;
+                map.give(slot.number(), slot.number(), &node);
+                node.renew();
+            }
+            map.version
+        };
+        // Where one slot moved, others will have. Nobody waits for another's asking.
+        if let Ok(refreshed) = self.refreshed.try_lock() {
+            self.look(refreshed, version).await;
+        }
+        Ok(())
+    }
+
+    fn named(&self, from: &Node, to: &str) -> Result<Arc<Node>, Failure> {
+        let host = from.host.named_by(to);
+        self.node(&host.ok_or_else(|| Failure::busy(format!("{} names a node '{to}'", from.at())))?)
+    }
+
+    /// Whether a failure may mean that the map is wrong.
+    fn is_doubtful(&self, failure: &Failure) -> bool {
+        match failure {
+            Failure::Unreachable(_) | Failure::Unknown(_) => true,
+            Failure::Busy(error) => error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What can go wrong with a command, and the one place where the servers' words are read.
+
+use std::time::Duration;
+
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+use crate::store::{StoreError, Unreadable};
+
+/// Why a command was not done, or is not known to be.
+#[derive(Clone, Debug)]
+pub(in crate::store::redis) enum Failure {
+    /// No connection: the command was never sent.
+    Unreachable(RedisError),
+    /// Sent, and the connection broke or no answer came: it may or may not have been done.
+    Unknown(String),
+    /// The server is not ready, or the slot is moving: nothing was done.
+    Busy(RedisError),
+    /// The server takes no writes and did nothing.
+    ReadOnly(String),
+    /// What the server holds is not what we wrote.
+    Corrupt(String),
+    /// The board is gone; nothing was done.
+    BoardChanged,
+    /// The store has no clock any more: it was emptied. Nothing was done.
+    Emptied,
+    /// The board's definition cannot be read; nothing was done.
+    Unreadable(Box<Unreadable>),
+    /// Times moved again and again while we asked; nothing was done.
+    Restless,
+    /// Anything else the server said.
+    Other(RedisError),
+}
+
+/// What a server answered instead of doing a command. All but a failure concern [`Servers`](super::Servers) alone.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The slot belongs to the node at this address; nothing was done.
+    Moved(String),
+    /// The slot is moving, and its keys are already at this address; nothing was done.
+    Ask(String),
+    /// The server does not know the script; nothing was done.
+    NoScript(RedisError),
+    /// The server has become a replica; nothing was done.
+    Demoted(String),
+    Failed(Failure),
+}
+
+impl Refusal {
+    /// What an error that came in answer to a command means.
+    pub fn read(error: RedisError) -> Self {
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::NoScript) => Refusal::NoScript(error),
+            ErrorKind::Server(kind @ (ServerErrorKind::Moved | ServerErrorKind::Ask)) => {
+                let to = error.redirect_node().map(|(address, _)| address.to_owned());
+                match (to, kind) {
+                    (Some(to), ServerErrorKind::Moved) => Refusal::Moved(to),
+                    (Some(to), _) => Refusal::Ask(to),
+                    (None, _) => Refusal::Failed(Failure::Other(error)),
+                }
+            }
+            _ => match Failure::read(error) {
+                Failure::ReadOnly(reason) if reason.contains("READONLY") => Refusal::Demoted(reason),
+                failure => Refusal::Failed(failure),
+            },
+        }
+    }
+
+    /// The same for a caller that does not follow redirections.
+    pub fn into_failure(self) -> Failure {
+        match self {
+            Refusal::Failed(failure) => failure,
+            Refusal::Demoted(reason) => Failure::ReadOnly(reason),
+            Refusal::NoScript(error) => Failure::Other(error),
+            Refusal::Moved(to) | Refusal::Ask(to) => Failure::busy(format!("the slot is at {to}")),
+        }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Refusal::Failed(failure)
+    }
+}
+
+impl Failure {
+    /// Nothing was done, and trying again shortly may help.
+    pub fn busy(why: String) -> Self {
+        Failure::Busy(RedisError::from((ErrorKind::Server(ServerErrorKind::TryAgain), "not ready", why)))
+    }
+
+    fn read(error: RedisError) -> Self {
+        // Redis 6 wraps the code of a script's error in a sentence of its own.
+        let text = error.to_string();
+        let says = |code: &str| error.code() == Some(code) || text.contains(code);
+        match error.kind() {
+            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => Failure::Unknown(text),
+            ErrorKind::Server(
+                ServerErrorKind::BusyLoading
+                | ServerErrorKind::TryAgain
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ClusterDown,
+            ) => Failure::Busy(error),
+            _ if error.code() == Some("BUSY") => Failure::Busy(error),
+            ErrorKind::Server(ServerErrorKind::ReadOnly) => Failure::ReadOnly(format!("READONLY: {text}")),
+            _ if ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].iter().any(|code| says(code)) => Failure::ReadOnly(text),
+            _ if says("WRONGTYPE") => Failure::Corrupt(text),
+            _ => Failure::Other(error),
+        }
+    }
+
+    /// Whether the command was certainly not done and may be sent again shortly.
+    pub fn is_passing(&self) -> bool {
+        matches!(self, Failure::Unreachable(_) | Failure::Busy(_))
+    }
+
+    /// The same in the words of the store, whose servers are at `at`.
+    pub fn at(self, at: &str) -> StoreError {
+        match self {
+            Failure::Unreachable(error) | Failure::Busy(error) => {
+                StoreError::Unreachable { at: at.to_owned(), source: Box::new(error) }
+            }
+            Failure::Unknown(_) => StoreError::TimedOut { at: at.to_owned() },
+            Failure::ReadOnly(reason) => StoreError::ReadOnly { reason },
+            Failure::Corrupt(detail) => StoreError::Corrupt { detail },
+            Failure::BoardChanged => StoreError::BoardChanged,
+            Failure::Emptied => StoreError::Emptied { at: at.to_owned() },
+            Failure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
+            Failure::Restless => StoreError::Overloaded { retry_after: Duration::from_secs(1) },
+            Failure::Other(error) => StoreError::Backend { source: Box::new(error) },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(code: &str, detail: &str) -> Failure {
+        Refusal::read(redis::make_extension_error(code.to_owned(), Some(detail.to_owned()))).into_failure()
+    }
+
+    fn known(kind: ServerErrorKind, detail: &str) -> Refusal {
+        Refusal::read(RedisError::from((ErrorKind::Server(kind), "said", detail.to_owned())))
+    }
+
+    #[test]
+    fn the_servers_words_are_understood() {
+        for (code, detail) in [
+            ("OOM", "command not allowed when used memory > 'maxmemory'."),
+            ("MISCONF", "Redis is configured to save RDB snapshots, but it is unable to persist to disk."),
+            ("NOREPLICAS", "Not enough good replicas to write."),
+            ("ERR", "Error running script: @user_script:9: -READONLY You can't write against a read only replica."),
+        ] {
+            assert!(matches!(said(code, detail), Failure::ReadOnly(text) if text.contains(detail)), "{code} {detail}");
+        }
+        assert!(
+            matches!(known(ServerErrorKind::ReadOnly, "detail"), Refusal::Demoted(text) if text.contains("READONLY"))
+        );
+        for (code, detail) in [
+            ("WRONGTYPE", "Operation against a key holding the wrong kind of value"),
+            ("ERR", "Error running script (call to f_1): @user_script:5: WRONGTYPE Operation against a key"),
+        ] {
+            assert!(matches!(said(code, detail), Failure::Corrupt(_)), "{code} {detail}");
+        }
+        assert!(matches!(said("BUSY", "Redis is busy running a script."), Failure::Busy(_)));
+        assert!(matches!(said("NOPERM", "this user has no permissions"), Failure::Other(_)));
+        let reset = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
+        assert!(matches!(Refusal::read(reset), Refusal::Failed(Failure::Unknown(_))));
+    }
+
+    #[test]
+    fn a_cluster_says_where_to_go_or_to_wait() {
+        assert!(
+            matches!(known(ServerErrorKind::Moved, "3999 10.0.0.1:6381"), Refusal::Moved(to) if to == "10.0.0.1:6381")
+        );
+        assert!(matches!(known(ServerErrorKind::Ask, "3999 :6381"), Refusal::Ask(to) if to == ":6381"));
+        assert!(matches!(known(ServerErrorKind::Moved, "?"), Refusal::Failed(Failure::Other(_))));
+        assert!(matches!(known(ServerErrorKind::NoScript, "no"), Refusal::NoScript(_)));
+        for kind in [
+            ServerErrorKind::TryAgain,
+            ServerErrorKind::ClusterDown,
+            ServerErrorKind::BusyLoading,
+            ServerErrorKind::MasterDown,
+        ] {
+            assert!(known(kind, "later").into_failure().is_passing(), "{kind:?}");
+        }
+        assert!(matches!(known(ServerErrorKind::CrossSlot, "no").into_failure(), Failure::Other(_)));
+    }
+
+    #[test]
+    fn only_what_was_certainly_not_done_is_passing() {
+        let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
+        assert!(Failure::Unreachable(refused.clone()).is_passing() && Failure::Busy(refused).is_passing());
+        assert!(Failure::busy("moving".to_owned()).is_passing());
+        assert!(!Failure::Unknown("no answer".to_owned()).is_passing());
+        assert!(matches!(Failure::Unknown(String::new()).at("host:1"), StoreError::TimedOut { at } if at == "host:1"));
+    }
+}

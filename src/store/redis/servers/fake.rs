@@ -1,0 +1,134 @@
+//! A server for tests, which says what it is told to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What a server does about a command.
+pub enum Reaction {
+    /// Sends this, as it stands on the wire.
+    Say(String),
+    Silence,
+    HangUp,
+}
+
+use Reaction::{HangUp, Say, Silence};
+
+type React = dyn Fn(&[String]) -> Reaction + Send + Sync;
+
+/// A server that reacts as it is told to.
+#[derive(Clone)]
+pub struct Fake {
+    pub port: u16,
+    pub state: Arc<State>,
+}
+
+pub struct State {
+    react: Mutex<Arc<React>>,
+    /// Whatever clients sent but for their greetings, with the number of the connection.
+    asked: Mutex<Vec<(u64, String)>>,
+    pub connections: AtomicU64,
+    /// The run id.
+    pub run: AtomicU64,
+}
+
+impl Fake {
+    pub async fn start() -> Fake {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let state = Arc::new(State {
+            react: Mutex::new(Arc::new(|_: &[String]| Say("+OK\r\n".to_owned()))),
+            asked: Mutex::default(),
+            connections: AtomicU64::new(0),
+            run: AtomicU64::new(1),
+        });
+        let fake = Fake { port, state: state.clone() };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let number = state.connections.fetch_add(1, Ordering::SeqCst) + 1;
+                tokio::spawn(serve(stream, number, state.clone()));
+            }
+        });
+        fake
+    }
+
+    /// Reacts so from now on.
+    pub fn on(&self, react: impl Fn(&[String]) -> Reaction + Send + Sync + 'static) {
+        *self.state.react.lock() = Arc::new(react);
+    }
+
+    /// The commands since the last call.
+    pub fn asked(&self) -> Vec<String> {
+        self.state.asked.lock().drain(..).map(|(_, command)| command).collect()
+    }
+
+    /// An answer to `CLUSTER SLOTS`: first slot, last slot and port of the node that has them.
+    fn slots(owners: &[(u16, u16, u16)]) -> Reaction {
+        let mut text = format!("*{}\r\n", owners.len());
+        for (first, last, port) in owners {
+            text += &format!("*3\r\n:{first}\r\n:{last}\r\n*3\r\n$9\r\n127.0.0.1\r\n:{port}\r\n$2\r\nid\r\n");
+        }
+        Say(text)
+    }
+}
+
+async fn serve(mut stream: TcpStream, number: u64, state: Arc<State>) {
+    let (mut read, mut buffer) = (Vec::new(), vec![0; 65_536]);
+    loop {
+        while let Some((command, length)) = parse(&read) {
+            read.drain(..length);
+            let answer = match command[0].as_str() {
+                "CLIENT" => "+OK\r\n".to_owned(),
+                "INFO" => {
+                    let text = format!("redis_version:7.0.0\r\nrun_id:{}\r\n", state.run.load(Ordering::SeqCst));
+                    format!("${}\r\n{text}\r\n", text.len())
+                }
+                _ => {
+                    state.asked.lock().push((number, command.join(" ")));
+                    let react = state.react.lock().clone();
+                    match react(&command) {
+                        Say(text) => text,
+                        Silence => continue,
+                        HangUp => return,
+                    }
+                }
+            };
+            if stream.write_all(answer.as_bytes()).await.is_err() {
+                return;
+            }
+        }
+        match stream.read(&mut buffer).await {
+            Ok(n) if n > 0 => read.extend_from_slice(&buffer[..n]),
+            _ => return,
+        }
+    }
+}
+
+/// The first whole command, and how many bytes it takes.
+fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
+    let line = |at: usize| {
+        let end = bytes[at..].windows(2).position(|two| two == b"\r\n")? + at;
+        let number: usize = std::str::from_utf8(&bytes[at + 1..end]).ok()?.parse().ok()?;
+        Some((number, end + 2))
+    };
+    let (count, mut at) = line(0)?;
+    let mut words = Vec::new();
+    for _ in 0..count {
+        let (length, start) = line(at)?;
+        at = start + length + 2;
+        words.push(String::from_utf8_lossy(bytes.get(start..start + length)?).into_owned());
+    }
+    (at <= bytes.len()).then_some((words, at))
+}
+
+/// Answers what a node of a cluster is asked about the cluster; nothing for other commands.
+pub fn cluster(command: &[String], owners: &[(u16, u16, u16)]) -> Option<Reaction> {
+    match command.join(" ").as_str() {
+        "CLUSTER SLOTS" => Some(Fake::slots(owners)),
+        "CLUSTER INFO" => Some(Say("$43\r\ncluster_state:ok\r\ncluster_current_epoch:1\r\n\r\n".to_owned())),
+        _ => None,
+    }
+}

@@ -1,0 +1,306 @@
+//! The servers that hold the store: one, a master that Sentinels name, or the masters of a cluster.
+//!
+//! Every command goes to the owner of a [`HashSlot`] on one of the node's [`Line`]s. Redirections are followed here;
+//! what is left to callers is to wait and repeat after [`Failure::is_passing`], and to find out what became of a write
+//! after [`Failure::Unknown`] by sending the same operation again, which then goes to the slot's present owner.
+
+mod address;
+mod cluster;
+mod deliver;
+mod failure;
+#[cfg(test)]
+mod fake;
+mod info;
+mod link;
+mod map;
+mod node;
+mod open;
+mod sentinel;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use metrics::counter;
+use parking_lot::{Mutex, RwLock};
+use redis::{Cmd, Pipeline, Value};
+use tokio::sync::watch;
+
+pub use self::address::{Address, AddressError};
+pub(super) use self::failure::Failure;
+pub(super) use self::info::Info;
+pub(super) use self::link::Line;
+pub(super) use self::node::Node;
+
+use self::address::{Deployment, Host};
+use self::failure::Refusal;
+use self::map::Map;
+use self::node::Signs;
+use self::open::Access;
+use super::hash_slot::HashSlot;
+use super::scripts::Script;
+use crate::store::StoreError;
+
+/// The map of a cluster is asked for, and the Sentinels are, at most once in this time.
+const REFRESH: Duration = Duration::from_millis(100);
+
+/// How long asking may take.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Where commands are sent.
+#[derive(Debug)]
+pub(super) struct Servers {
+    access: Access,
+    /// For messages.
+    at: Arc<str>,
+    map: RwLock<Arc<Map>>,
+    /// Every node that was ever named, so that its connections outlive a change of the map.
+    known: Mutex<HashMap<Host, Arc<Node>>>,
+    /// When the map was asked for last; held while it is, so that all who found it wrong wait for one answer.
+    refreshed: tokio::sync::Mutex<Option<Instant>>,
+    signs: Arc<Signs>,
+}
+
+/// A command and where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    slot: HashSlot,
+    command: &'a Cmd,
+    script: Option<&'a Script>,
+    /// It may be sent again where nobody knows what became of it.
+    repeatable: bool,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub answer: Result<Value, Failure>,
+    /// What [`Servers::epoch`] of the slot was from before the request was sent until after it was answered; `None` if
+    /// it changed meanwhile, or the request was redirected.
+    pub epoch: Option<u64>,
+}
+
+impl<'a> Request<'a> {
+    /// A command that is sent once more where its answer is lost.
+    pub fn read(slot: HashSlot, command: &'a Cmd) -> Self {
+        Self { slot, command, script: None, repeatable: true }
+    }
+
+    /// A command that may change something.
+    pub fn write(slot: HashSlot, command: &'a Cmd) -> Self {
+        Self { slot, command, script: None, repeatable: false }
+    }
+
+    /// A call of a script ([`Script::command`]); the script is loaded where a server does not know it.
+    pub fn call(slot: HashSlot, script: &'a Script, command: &'a Cmd) -> Self {
+        Self { slot, command, script: Some(script), repeatable: script.only_reads() }
+    }
+
+    /// Notes how a call of a script ended.
+    fn count(&self, answer: &Result<Value, Failure>) {
+        if let Some(script) = self.script {
+            let outcome = if answer.is_ok() { "ok" } else { "failed" };
+            counter!("rolltop_store_calls_total", "call" => script.name(), "outcome" => outcome).increment(1);
+        }
+    }
+}
+
+impl Servers {
+    /// Sends a command to the owner of a slot, once.
+    pub async fn send(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
+        self.request(line, Request::write(slot, command)).await
+    }
+
+    /// Sends a command that only reads: once more if its answer is lost.
+    pub async fn read(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
+        self.request(line, Request::read(slot, command)).await
+    }
+
+    /// Sends a call of a script; one that only reads once more if its answer is lost.
+    pub async fn call(&self, slot: HashSlot, line: Line, script: &Script, command: &Cmd) -> Result<Value, Failure> {
+        self.request(line, Request::call(slot, script, command)).await
+    }
+
+    pub async fn request(&self, line: Line, request: Request<'_>) -> Result<Value, Failure> {
+        let mut answer = self.deliver(line, &request).await;
+        if request.repeatable && matches!(answer, Err(Failure::Unknown(_))) {
+            answer = self.deliver(line, &request).await;
+        }
+        request.count(&answer);
+        answer
+    }
+
+    /// Sends commands as one pipeline to each node concerned. Those that a node refused because they belong elsewhere,
+    /// or whose script it does not know, follow singly.
+    pub async fn requests(&self, line: Line, requests: &[Request<'_>]) -> Vec<Result<Value, Failure>> {
+        self.replies(line, requests).await.into_iter().map(|reply| reply.answer).collect()
+    }
+
+    /// The same, and for each answer the epoch in which it was read.
+    pub async fn replies(&self, line: Line, requests: &[Request<'_>]) -> Vec<Reply> {
+        let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
+        let mut left = Vec::new();
+        {
+            let map = self.map.read();
+            for (place, request) in requests.iter().enumerate() {
+                match map.owner(request.slot) {
+                    None => left.push(place),
+                    Some(owner) => match groups.iter_mut().find(|(node, _)| Arc::ptr_eq(node, owner)) {
+                        Some((_, group)) => group.push(place),
+                        None => groups.push((owner.clone(), vec![place])),
+                    },
+                }
+            }
+        }
+        let mut replies: Vec<Option<Reply>> = requests.iter().map(|_| None).collect();
+        let sent = groups.into_iter().map(|(node, group)| async move {
+            let mut pipeline = Pipeline::with_capacity(group.len());
+            for place in &group {
+                pipeline.add_command(requests[*place].command.clone());
+            }
+            let before = node.epoch();
+            let answers = node.request_all(line, &pipeline).await;
+            let epoch = Some(before).filter(|before| *before == node.epoch());
+            (answers, epoch, group)
+        });
+        for (together, epoch, group) in join_all(sent).await {
+            let reply = |answer| Some(Reply { answer, epoch });
+            match together {
+                Ok(each) => {
+                    for (place, answer) in group.into_iter().zip(each) {
+                        match answer {
+                            Ok(value) => replies[place] = reply(Ok(value)),
+                            Err(Refusal::Failed(failure)) => replies[place] = reply(Err(failure)),
+                            Err(_) => left.push(place),
+                        }
+                    }
+                }
+                Err(Refusal::Failed(Failure::Unknown(reason))) => {
+                    for place in group {
+                        match requests[place].repeatable {
+                            true => left.push(place),
+                            false => replies[place] = reply(Err(Failure::Unknown(reason.clone()))),
+                        }
+                    }
+                }
+                // Certainly not sent.
+                Err(_) => left.extend(group),
+            }
+        }
+        let again = left.into_iter().map(|place| async move { (place, self.deliver(line, &requests[place]).await) });
+        for (place, answer) in join_all(again).await {
+            replies[place] = Some(Reply { answer, epoch: None });
+        }
+        let lost = || Failure::Unknown("the answers were fewer than the commands".to_owned());
+        let replies =
+            replies.into_iter().map(|reply| reply.unwrap_or_else(|| Reply { answer: Err(lost()), epoch: None }));
+        replies.zip(requests).inspect(|(reply, request)| request.count(&reply.answer)).map(|(reply, _)| reply).collect()
+    }
+
+    /// Changes whenever what was read from this slot before may be no longer so, whatever the keys say: a connection
+    /// to its node was replaced, the node was restarted, or the slot is another node's.
+    pub fn epoch(&self, slot: HashSlot) -> u64 {
+        self.map.read().owner(slot).map_or(0, |node| node.epoch())
+    }
+
+    /// The run id of the process that has the slot, as far as is known without asking.
+    pub fn run(&self, slot: HashSlot) -> Option<Arc<str>> {
+        self.map.read().owner(slot)?.run()
+    }
+
+    /// Tells of every run id that is met for the first time; the number says nothing.
+    #[allow(dead_code)]
+    pub fn restarts(&self) -> watch::Receiver<u64> {
+        self.signs.restarts.subscribe()
+    }
+
+    /// The nodes that have slots now.
+    pub fn nodes(&self) -> Vec<Arc<Node>> {
+        self.map.read().nodes().to_vec()
+    }
+
+    /// Where the servers are, for messages; without user or password.
+    pub fn at(&self) -> &Arc<str> {
+        &self.at
+    }
+
+    /// A failure in the words of the store.
+    pub fn error(&self, failure: Failure) -> StoreError {
+        failure.at(&self.at)
+    }
+
+    /// Tells slots of different nodes apart; what the number is means nothing.
+    pub fn place(&self, slot: HashSlot) -> usize {
+        self.map.read().owner(slot).map_or(0, |node| Arc::as_ptr(node).addr())
+    }
+
+    /// The version of the map, and who has the slot by it.
+    fn owner(&self, slot: HashSlot) -> (u64, Option<Arc<Node>>) {
+        let map = self.map.read();
+        (map.version, map.owner(slot).cloned())
+    }
+
+    fn has_moved(&self, slot: HashSlot, from: &Arc<Node>) -> bool {
+        self.owner(slot).1.is_some_and(|node| !Arc::ptr_eq(&node, from))
+    }
+
+    /// The node at this address.
+    fn node(&self, host: &Host) -> Result<Arc<Node>, Failure> {
+        let mut known = self.known.lock();
+        if let Some(node) = known.get(host) {
+            return Ok(node.clone());
+        }
+        let node = Arc::new(self.access.node(host, &self.signs).map_err(Failure::Other)?);
+        known.insert(host.clone(), node.clone());
+        Ok(node)
+    }
+
+    /// Looks for a later map than that of version `seen`, or waits for the look that is under way.
+    async fn refresh(&self, seen: u64) {
+        if self.access.address.deployment != Deployment::Single {
+            let refreshed = self.refreshed.lock().await;
+            self.look(refreshed, seen).await;
+        }
+    }
+
+    async fn look(&self, mut refreshed: tokio::sync::MutexGuard<'_, Option<Instant>>, seen: u64) {
+        let recent = refreshed.is_some_and(|last| last.elapsed() < REFRESH);
+        if recent || self.map.read().version > seen {
+            return;
+        }
+        let found = tokio::time::timeout(LOOK, self.discover()).await;
+        if let Err(failure) = found.unwrap_or_else(|_| Err(Failure::busy("no answer in time".to_owned()))) {
+            tracing::warn!(at = &*self.at, reason = %self.error(failure), "the owners of the data cannot be asked for");
+        }
+        *refreshed = Some(Instant::now());
+    }
+
+    /// Finds out who has which slot.
+    async fn discover(&self) -> Result<(), Failure> {
+        let map = match &self.access.address.deployment {
+            Deployment::Single => return Ok(()),
+            Deployment::Sentinel { master, login } => self.ask_sentinels(master, login).await?,
+            Deployment::Cluster => self.ask_cluster().await?,
+        };
+        self.install(map);
+        Ok(())
+    }
+
+    fn install(&self, mut map: Map) {
+        let mut current = self.map.write();
+        map.version = current.version + 1;
+        map.renew_gainers(&current);
+        if map.nodes().len() != current.nodes().len() || !map.nodes().iter().all(|node| current.has(node)) {
+            let masters: Vec<&str> = map.nodes().iter().map(|node| node.at()).collect();
+            tracing::info!(masters = masters.join(","), "the masters are known");
+        }
+        let mut known = self.known.lock();
+        if known.len() > 4 * map.nodes().len() + 16 {
+            known.retain(|_, node| map.has(node));
+        }
+        *current = Arc::new(map);
+    }
+}

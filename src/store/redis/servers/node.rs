@@ -1,0 +1,164 @@
+//! One server: its connections, and which process it was when they were made.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, cmd};
+use tokio::sync::watch;
+
+use super::address::Host;
+use super::failure::{Failure, Refusal};
+use super::info::Info;
+use super::link::{Line, Link};
+
+/// How long connecting may take, and then the first questions.
+const CONNECT: Duration = Duration::from_secs(1);
+/// Commands that may wait to be written. Each of ours is already a batch.
+const QUEUE: usize = 256;
+
+/// A server, connected to when it is first needed.
+pub(in crate::store::redis) struct Node {
+    pub(super) host: Host,
+    at: Arc<str>,
+    client: Client,
+    /// By [`Line`].
+    links: [Link; Line::COUNT],
+    run: Mutex<Option<Arc<str>>>,
+    epoch: AtomicU64,
+    /// Connections to what is not a master are of no use.
+    must_be_master: bool,
+    signs: Arc<Signs>,
+}
+
+/// What all nodes tell: who listens for changes, and the next epoch.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    epochs: AtomicU64,
+    /// How often a node was found to run as another process than before.
+    pub restarts: watch::Sender<u64>,
+}
+
+impl Signs {
+    /// A number that no node had yet.
+    fn epoch(&self) -> u64 {
+        self.epochs.fetch_add(1, Ordering::AcqRel) + 1
+    }
+}
+
+impl Node {
+    pub(super) fn new(host: Host, client: Client, must_be_master: bool, signs: Arc<Signs>) -> Self {
+        let at = host.to_string().into();
+        let epoch = AtomicU64::new(signs.epoch());
+        Self { host, at, client, links: Default::default(), run: Mutex::default(), epoch, must_be_master, signs }
+    }
+
+    /// Host and port, for messages.
+    pub fn at(&self) -> &str {
+        &self.at
+    }
+
+    /// Changes whenever what was read here before may be no longer so: a connection was replaced, the server is
+    /// another process, or slots came to it.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    pub(super) fn renew(&self) {
+        self.epoch.store(self.signs.epoch(), Ordering::Release);
+    }
+
+    /// The run id of the server's process; `None` before the first connection, and where the server does not tell.
+    pub fn run(&self) -> Option<Arc<str>> {
+        self.run.lock().clone()
+    }
+
+    /// Sends a command that concerns the server itself and no key.
+    pub async fn send(&self, line: Line, command: &Cmd) -> Result<Value, Failure> {
+        self.request(line, command).await.map_err(Refusal::into_failure)
+    }
+
+    pub(super) async fn request(&self, line: Line, command: &Cmd) -> Result<Value, Refusal> {
+        let exchange =
+            |mut connection: MultiplexedConnection| async move { command.query_async(&mut connection).await };
+        self.links[line as usize].exchange(self, exchange).await
+    }
+
+    /// Sends commands together; an answer for each, or one refusal for all.
+    pub(super) async fn request_all(
+        &self,
+        line: Line,
+        commands: &Pipeline,
+    ) -> Result<Vec<Result<Value, Refusal>>, Refusal> {
+        let count = commands.len();
+        let exchange = |mut connection: MultiplexedConnection| async move {
+            connection.send_packed_commands(commands, 0, count).await
+        };
+        let answers = self.links[line as usize].exchange(self, exchange).await?;
+        Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
+    }
+
+    /// Makes a connection and finds out who answers it.
+    pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        // The client's own time-out of answers would start later than that of the link and leave the connection in
+        // place.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE);
+        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let greeted = tokio::time::timeout(CONNECT, self.greet(&mut connection)).await;
+        greeted.map_err(|_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)))??;
+        Ok(connection)
+    }
+
+    async fn greet(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
+        let mut questions = Pipeline::new();
+        questions.add_command(Info::command());
+        if self.must_be_master {
+            questions.add_command(cmd("ROLE"));
+        }
+        let mut answers = connection.send_packed_commands(&questions, 0, questions.len()).await?.into_iter();
+        // A server may forbid INFO; that its process is another one is then noticed by the connections alone.
+        let info = answers.next().and_then(|answer| answer.extract_error().ok()).and_then(Info::read);
+        if self.must_be_master && !answers.next().is_some_and(|role| is_master(&role)) {
+            return Err(RedisError::from((ErrorKind::Client, "the server is not a master", self.at.to_string())));
+        }
+        if let Some(run) = info.and_then(|info| info.run) {
+            self.learn_run(&run);
+        }
+        Ok(())
+    }
+
+    fn learn_run(&self, run: &str) {
+        let mut known = self.run.lock();
+        if known.as_deref() == Some(run) {
+            return;
+        }
+        if known.replace(run.into()).is_some() {
+            tracing::warn!(at = self.at(), run, "the server was restarted");
+            self.renew();
+        }
+        drop(known);
+        self.signs.restarts.send_modify(|count| *count += 1);
+    }
+}
+
+/// Reads an answer to `ROLE`.
+pub(super) fn is_master(role: &Value) -> bool {
+    let Value::Array(values) = role else { return false };
+    match values.first() {
+        Some(Value::BulkString(role)) => role == b"master",
+        Some(Value::SimpleString(role)) => role == "master",
+        _ => false,
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Node({}, epoch {})", self.at, self.epoch())
+    }
+}

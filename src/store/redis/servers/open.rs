@@ -1,0 +1,132 @@
+//! Opening the servers: reading the address and the CA file, and finding the nodes for the first time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::{Mutex, RwLock};
+use redis::{Client, ConnectionAddr, IntoConnectionInfo, RedisConnectionInfo, RedisResult, TlsCertificates};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+use super::address::{Address, Deployment, Host, Login};
+use super::failure::Failure;
+use super::map::Map;
+use super::node::{Node, Signs};
+use super::{Info, Line, Servers};
+use crate::store::{Result, StoreError};
+
+/// How to reach a server and log in.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    pub address: Address,
+    /// PEM: whom to trust in place of the well-known authorities.
+    ca: Option<Vec<u8>>,
+}
+
+impl Access {
+    /// A client of a data server.
+    fn client(&self, host: &Host) -> RedisResult<Client> {
+        self.client_as(host, &self.address.login, self.address.database)
+    }
+
+    /// A client of a Sentinel.
+    pub fn sentinel(&self, host: &Host, login: &Login) -> RedisResult<Client> {
+        self.client_as(host, login, 0)
+    }
+
+    fn client_as(&self, host: &Host, login: &Login, database: i64) -> RedisResult<Client> {
+        let Host { name, port } = host.clone();
+        let address = if self.address.tls {
+            ConnectionAddr::TcpTls { host: name, port, insecure: false, tls_params: None }
+        } else {
+            ConnectionAddr::Tcp(name, port)
+        };
+        let mut settings = RedisConnectionInfo::default().set_db(database);
+        if let Some(user) = &login.user {
+            settings = settings.set_username(user);
+        }
+        if let Some(password) = &login.password {
+            settings = settings.set_password(password);
+        }
+        let info = address.into_connection_info()?.set_redis_settings(settings);
+        match &self.ca {
+            Some(pem) if self.address.tls => {
+                Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: Some(pem.clone()) })
+            }
+            _ => Client::open(info),
+        }
+    }
+
+    pub fn node(&self, host: &Host, signs: &Arc<Signs>) -> RedisResult<Node> {
+        let must_be_master = matches!(self.address.deployment, Deployment::Sentinel { .. });
+        Ok(Node::new(host.clone(), self.client(host)?, must_be_master, signs.clone()))
+    }
+}
+
+impl Servers {
+    /// Reads the address and finds the servers. Of a single server nothing is asked yet.
+    pub async fn open(url: &str, ca: Option<&Path>) -> Result<Self> {
+        let setup = |detail: String| StoreError::Setup { detail };
+        let address: Address =
+            url.parse().map_err(|error| setup(format!("the Redis address cannot be read: {error}")))?;
+        if ca.is_some() && !address.tls {
+            return Err(setup("redis_ca is for rediss:// addresses; this one does not speak TLS".to_owned()));
+        }
+        let read = |path: &Path| match std::fs::read(path) {
+            Ok(pem) if CertificateDer::pem_slice_iter(&pem).next().is_some_and(|first| first.is_ok()) => Ok(pem),
+            Ok(_) => Err(setup(format!("redis_ca: {} holds no certificate in PEM form", path.display()))),
+            Err(error) => Err(setup(format!("redis_ca: cannot read {}: {error}", path.display()))),
+        };
+        let access = Access { ca: ca.map(read).transpose()?, address };
+        let servers = Self {
+            at: access.address.to_string().into(),
+            map: RwLock::new(Arc::new(Map::empty())),
+            known: Mutex::default(),
+            refreshed: tokio::sync::Mutex::default(),
+            signs: Arc::default(),
+            access,
+        };
+        let first = servers.access.address.hosts.first().map(|host| servers.node(host)).transpose();
+        let first = first.map_err(|failure| match failure {
+            Failure::Other(error) => setup(format!("redis_ca: {error}")),
+            failure => servers.error(failure),
+        })?;
+        match (&servers.access.address.deployment, first) {
+            (Deployment::Single, Some(node)) => servers.install(Map::of_one(0, node)),
+            _ => servers.discover().await.map_err(|failure| servers.wrong_deployment(failure))?,
+        }
+        Ok(servers)
+    }
+
+    /// What a refusal to answer the first question means.
+    fn wrong_deployment(&self, failure: Failure) -> StoreError {
+        let Failure::Other(error) = failure else { return self.error(failure) };
+        let what = match self.access.address.deployment {
+            Deployment::Single => "a server",
+            Deployment::Sentinel { .. } => "Sentinels that know the master",
+            Deployment::Cluster => "nodes of a cluster; of a single server write redis://",
+        };
+        StoreError::Setup { detail: format!("at {} there should be {what}: {error}", self.at) }
+    }
+
+    /// What each node says about itself; refuses a server that runs in another way than the address says.
+    pub async fn identify(&self) -> Result<Vec<(Arc<Node>, Info)>> {
+        let mut nodes = Vec::new();
+        for node in self.nodes() {
+            let answer = node.send(Line::Calls, &Info::command()).await.map_err(|failure| failure.at(node.at()))?;
+            let info = Info::read(answer).unwrap_or_default();
+            let instead = match (&self.access.address.deployment, info.mode.as_str()) {
+                (Deployment::Single, "cluster") => {
+                    Some("is a node of a cluster: write redis+cluster:// (or rediss+cluster://) in its address")
+                }
+                (_, "sentinel") => Some("is a Sentinel: write redis+sentinel://host,host/master-name"),
+                _ => None,
+            };
+            if let Some(instead) = instead {
+                return Err(StoreError::Setup { detail: format!("the server at {} {instead}", node.at()) });
+            }
+            nodes.push((node, info));
+        }
+        Ok(nodes)
+    }
+}

@@ -1,0 +1,330 @@
+//! How commands find their way, on servers that say what a test tells them to.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use redis::{Cmd, Value, cmd};
+
+use super::fake::Reaction::{self, HangUp, Say, Silence};
+use super::fake::{Fake, cluster};
+use super::{Failure, Line, Request, Servers};
+use crate::store::StoreError;
+use crate::store::redis::hash_slot::HashSlot;
+use crate::store::redis::scripts::{Call, SET_CLOCK};
+
+fn slot(number: u16) -> HashSlot {
+    HashSlot::new(number).unwrap()
+}
+
+fn get() -> Cmd {
+    let mut command = cmd("GET");
+    command.arg("k");
+    command
+}
+
+fn text(answer: Result<Value, Failure>) -> String {
+    match answer {
+        Ok(Value::SimpleString(text)) => text,
+        Ok(Value::Okay) => "OK".to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn say(text: &str) -> Reaction {
+    Say(format!("{text}\r\n"))
+}
+
+async fn open(scheme: &str, fakes: &[&Fake]) -> Servers {
+    let hosts: Vec<String> = fakes.iter().map(|fake| format!("127.0.0.1:{}", fake.port)).collect();
+    Servers::open(&format!("{scheme}://{}", hosts.join(",")), None).await.unwrap()
+}
+
+/// Two nodes of a cluster with half of the slots each, and what else they answer.
+async fn two(
+    a: impl Fn(&[String]) -> Reaction + Send + Sync + Clone + 'static,
+    b: impl Fn(&[String]) -> Reaction + Send + Sync + Clone + 'static,
+) -> (Fake, Fake, Servers) {
+    let (one, other) = (Fake::start().await, Fake::start().await);
+    let owners = [(0, 8_191, one.port), (8_192, 16_383, other.port)];
+    one.on(move |command| cluster(command, &owners).unwrap_or_else(|| a(command)));
+    other.on(move |command| cluster(command, &owners).unwrap_or_else(|| b(command)));
+    let servers = open("redis+cluster", &[&one]).await;
+    one.asked();
+    other.asked();
+    (one, other, servers)
+}
+
+fn without_cluster(asked: Vec<String>) -> Vec<String> {
+    asked.into_iter().filter(|command| !command.starts_with("CLUSTER")).collect()
+}
+
+#[tokio::test]
+async fn each_slot_has_its_node() {
+    let (_one, _other, servers) = two(|_| say("+one"), |_| say("+other")).await;
+    assert_eq!(servers.nodes().len(), 2);
+    for (number, who) in [(0, "one"), (8_191, "one"), (8_192, "other"), (16_383, "other")] {
+        assert_eq!(text(servers.send(slot(number), Line::Calls, &get()).await), who);
+    }
+    let command = get();
+    let requests: Vec<_> = [1, 9_000, 2, 9_001].map(|number| Request::read(slot(number), &command)).into();
+    let answers: Vec<String> = servers.requests(Line::Bulk, &requests).await.into_iter().map(text).collect();
+    assert_eq!(answers, ["one", "other", "one", "other"]);
+}
+
+#[tokio::test]
+async fn a_slot_that_moved_is_followed_and_remembered() {
+    let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
+    // Both say from now on that slot 7 is the other's.
+    let owners = [(0, 6, one.port), (7, 7, other.port), (8, 8_191, one.port), (8_192, 16_383, other.port)];
+    let port = other.port;
+    one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 7 127.0.0.1:{port}"))));
+    other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+moved")));
+    let before = servers.epoch(slot(7));
+    assert_eq!(text(servers.send(slot(7), Line::Calls, &get()).await), "moved");
+    assert_ne!(servers.epoch(slot(7)), before);
+    assert_eq!(without_cluster(one.asked()), ["GET k"]);
+    assert_eq!(text(servers.send(slot(7), Line::Calls, &get()).await), "moved");
+    assert_eq!(without_cluster(one.asked()), [""; 0]);
+    // Together with others, those that moved follow singly.
+    other.asked();
+    one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+stays")));
+    let command = get();
+    let answers = servers.requests(Line::Calls, &[Request::write(slot(8), &command); 2]).await;
+    assert_eq!(answers.into_iter().map(text).collect::<Vec<_>>(), ["stays", "stays"]);
+}
+
+#[tokio::test]
+async fn nodes_that_name_each_other_are_not_followed_for_ever() {
+    let (one, other, servers) = two(|_| say("+"), |_| say("+")).await;
+    let (a, b) = (one.port, other.port);
+    let owners = [(0, 16_383, a)];
+    one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 1 127.0.0.1:{b}"))));
+    other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 1 127.0.0.1:{a}"))));
+    let answer = servers.send(slot(1), Line::Calls, &get()).await;
+    assert!(answer.as_ref().is_err_and(Failure::is_passing), "{answer:?}");
+    assert!(without_cluster([one.asked(), other.asked()].concat()).len() <= 5);
+}
+
+#[tokio::test]
+async fn a_slot_that_moves_is_asked_for_in_one_pipeline_with_the_scripts_text() {
+    let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
+    let (port, owners) = (other.port, [(0, 8_191, one.port), (8_192, 16_383, other.port)]);
+    one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-ASK 7 127.0.0.1:{port}"))));
+    let mut call = Call::default();
+    call.key("k").arg("open");
+    let command = SET_CLOCK.command(&call);
+    assert_eq!(text(servers.call(slot(7), Line::Writes, &SET_CLOCK, &command).await), "other");
+    let asked = without_cluster(other.asked());
+    assert!(asked.len() == 2 && asked[0] == "ASKING", "{asked:?}");
+    assert!(asked[1].starts_with("EVAL --") && asked[1].ends_with(" 1 k open"), "{asked:?}");
+    // It is still the first one's.
+    assert_eq!(text(servers.send(slot(7), Line::Writes, &get()).await), "other");
+    assert_eq!(without_cluster(one.asked()).last().map(String::as_str), Some("GET k"));
+    // Not all keys have arrived: to be tried again later.
+    other.on(move |command| match command[0].as_str() {
+        "ASKING" => say("+OK"),
+        _ => say("-TRYAGAIN Multiple keys request during rehashing of slot"),
+    });
+    let answer = servers.send(slot(7), Line::Writes, &get()).await;
+    assert!(matches!(answer, Err(Failure::Busy(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_script_that_is_forgotten_again_is_sent_as_text() {
+    let fake = Fake::start().await;
+    fake.on(|command| match command[0].as_str() {
+        "EVALSHA" => say("-NOSCRIPT No matching script."),
+        "EVAL" => say("+evaluated"),
+        _ => say("+OK"),
+    });
+    let servers = open("redis", &[&fake]).await;
+    let command = SET_CLOCK.command(Call::default().key("k"));
+    assert_eq!(text(servers.call(slot(0), Line::Calls, &SET_CLOCK, &command).await), "evaluated");
+    let names: Vec<String> = fake.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(names, ["EVALSHA", "SCRIPT", "EVALSHA", "EVAL"]);
+    // Also out of the middle of others.
+    let other = get();
+    let requests =
+        [Request::read(slot(0), &other), Request::call(slot(0), &SET_CLOCK, &command), Request::read(slot(0), &other)];
+    let answers: Vec<String> = servers.requests(Line::Calls, &requests).await.into_iter().map(text).collect();
+    assert_eq!(answers, ["OK", "evaluated", "OK"]);
+}
+
+#[tokio::test]
+async fn a_server_that_became_a_replica_is_left() {
+    let fake = Fake::start().await;
+    let count = Arc::new(AtomicU64::new(0));
+    let first = count.clone();
+    fake.on(move |_| match first.fetch_add(1, Ordering::SeqCst) {
+        0 => say("-READONLY You can't write against a read only replica."),
+        _ => say("+OK"),
+    });
+    let servers = open("redis", &[&fake]).await;
+    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "OK");
+    assert_eq!(fake.state.connections.load(Ordering::SeqCst), 2, "another connection may lead to another server");
+    fake.on(|_| say("-READONLY You can't write against a read only replica."));
+    let answer = servers.send(slot(0), Line::Calls, &get()).await;
+    assert!(matches!(answer, Err(Failure::ReadOnly(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_lost_answer_is_asked_for_again_only_where_nothing_can_be_done_twice() {
+    let fake = Fake::start().await;
+    let servers = open("redis", &[&fake]).await;
+    let count = Arc::new(AtomicU64::new(0));
+    let lose = |every: u64| {
+        let count = count.clone();
+        fake.on(move |_| if count.fetch_add(1, Ordering::SeqCst).is_multiple_of(every) { HangUp } else { say("+OK") });
+        fake.asked();
+    };
+    lose(2);
+    assert_eq!(text(servers.read(slot(0), Line::Calls, &get()).await), "OK");
+    assert_eq!(fake.asked().len(), 2);
+    count.store(0, Ordering::SeqCst);
+    let answer = servers.send(slot(0), Line::Calls, &get()).await;
+    assert!(matches!(answer, Err(Failure::Unknown(_))), "{answer:?}");
+    assert_eq!(fake.asked().len(), 1);
+    // The second of three is lost, and the third with it.
+    count.store(2, Ordering::SeqCst);
+    lose(4);
+    let command = get();
+    let requests =
+        [Request::read(slot(0), &command), Request::write(slot(0), &command), Request::read(slot(0), &command)];
+    count.store(2, Ordering::SeqCst);
+    let answers = servers.requests(Line::Calls, &requests).await;
+    assert!(matches!(answers[1], Err(Failure::Unknown(_))), "{answers:?}");
+    assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
+}
+
+#[tokio::test]
+async fn the_epoch_of_a_node_changes_with_its_connections_and_its_process() {
+    let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
+    let send = |number: u16| {
+        let servers = &servers;
+        async move { servers.read(slot(number), Line::Calls, &get()).await }
+    };
+    text(send(1).await);
+    text(send(9_000).await);
+    let epochs = || (servers.epoch(slot(1)), servers.epoch(slot(9_000)));
+    let (mut restarts, before) = (servers.restarts(), epochs());
+    text(servers.send(slot(1), Line::Bulk, &get()).await);
+    assert_eq!(epochs(), before, "one more line is no other connection");
+    assert_eq!(servers.run(slot(1)).as_deref(), Some("1"));
+
+    let owners = [(0, 8_191, one.port), (8_192, 16_383, other.port)];
+    let hang_up_once = |fake: &Fake| {
+        let first = AtomicU64::new(0);
+        fake.on(move |command| {
+            cluster(command, &owners).unwrap_or_else(|| match first.fetch_add(1, Ordering::SeqCst) {
+                0 => HangUp,
+                _ => say("+again"),
+            })
+        });
+    };
+    hang_up_once(&one);
+    assert_eq!(text(send(1).await), "again");
+    let replaced = epochs();
+    assert!(replaced.0 != before.0 && replaced.1 == before.1, "{before:?} {replaced:?}");
+    assert!(!restarts.has_changed().unwrap());
+
+    // Of several answers each says whether it is of one epoch.
+    let command = get();
+    let requests = [Request::read(slot(1), &command), Request::read(slot(9_000), &command)];
+    let of = |replies: Vec<super::Reply>| replies.into_iter().map(|reply| reply.epoch).collect::<Vec<_>>();
+    assert_eq!(of(servers.replies(Line::Reads, &requests).await), [Some(epochs().0), Some(epochs().1)]);
+    hang_up_once(&one);
+    assert_eq!(of(servers.replies(Line::Reads, &requests).await), [None, Some(epochs().1)]);
+    let replaced = epochs();
+
+    other.state.run.store(2, Ordering::SeqCst);
+    hang_up_once(&other);
+    assert_eq!(text(send(9_000).await), "again");
+    assert!(epochs().0 == replaced.0 && epochs().1 != replaced.1);
+    assert!(restarts.has_changed().unwrap());
+    restarts.borrow_and_update();
+    assert_eq!(servers.run(slot(9_000)).as_deref(), Some("2"));
+}
+
+#[tokio::test]
+async fn a_silent_node_and_a_silent_line_hold_up_nobody_else() {
+    let (_one, _other, servers) =
+        two(|_| say("+one"), |command| if command[0] == "SLOW" { Silence } else { say("+other") }).await;
+    let (slow, quick) = (cmd("SLOW"), get());
+    let waiting = servers.send(slot(9_000), Line::Bulk, &slow);
+    tokio::pin!(waiting);
+    let soon = tokio::time::timeout(Duration::from_millis(200), &mut waiting).await;
+    assert!(soon.is_err(), "{soon:?}");
+    assert_eq!(text(servers.send(slot(9_000), Line::Calls, &quick).await), "other");
+    assert_eq!(text(servers.send(slot(1), Line::Bulk, &quick).await), "one");
+    assert!(matches!(waiting.await, Err(Failure::Unknown(_))));
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_down_is_waited_for() {
+    let (one, _other, servers) = two(|_| say("-CLUSTERDOWN The cluster is down"), |_| say("+other")).await;
+    let answer = servers.send(slot(1), Line::Calls, &get()).await;
+    assert!(matches!(answer, Err(Failure::Busy(_))), "{answer:?}");
+    let asked = one.asked();
+    assert!(asked.iter().any(|command| command == "CLUSTER SLOTS"), "{asked:?}");
+    assert!(matches!(servers.error(answer.unwrap_err()), StoreError::Unreachable { .. }));
+}
+
+/// A server that answers `ROLE` so, and other commands with its name.
+fn with_role(role: &'static str, name: &'static str) -> impl Fn(&[String]) -> Reaction {
+    move |command| match command[0].as_str() {
+        "ROLE" => say(&format!("*1\r\n${}\r\n{role}", role.len())),
+        _ => say(name),
+    }
+}
+
+/// A Sentinel that names this server.
+fn naming(port: u16) -> impl Fn(&[String]) -> Reaction {
+    let port = port.to_string();
+    move |command| match command.join(" ").as_str() {
+        "SENTINEL get-master-addr-by-name main" => say(&format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}", port.len())),
+        other => panic!("a Sentinel was asked {other}"),
+    }
+}
+
+#[tokio::test]
+async fn sentinels_are_asked_in_turn_and_not_believed_blindly() {
+    let (old, new) = (Fake::start().await, Fake::start().await);
+    old.on(with_role("slave", "+old"));
+    new.on(with_role("master", "+new"));
+    let (behind, informed) = (Fake::start().await, Fake::start().await);
+    behind.on(naming(old.port));
+    informed.on(naming(new.port));
+    let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{},127.0.0.1:{}/main", behind.port, informed.port);
+    let servers = Servers::open(&url, None).await.unwrap();
+    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "new");
+    assert_eq!(text(servers.send(slot(16_383), Line::Bulk, &get()).await), "new");
+
+    // The roles change: the connection that stays open answers READONLY.
+    let epoch = servers.epoch(slot(0));
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    old.on(with_role("master", "+old"));
+    new.on(with_role("slave", "-READONLY You can't write against a read only replica."));
+    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "old");
+    assert_ne!(servers.epoch(slot(0)), epoch);
+
+    // Between masters: certainly not done, and to be tried again.
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    old.on(with_role("slave", "-READONLY You can't write against a read only replica."));
+    let answer = servers.send(slot(0), Line::Calls, &get()).await;
+    assert!(answer.as_ref().is_err_and(Failure::is_passing), "{answer:?}");
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    new.on(with_role("master", "+new"));
+    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "new");
+}
+
+#[tokio::test]
+async fn sentinels_that_do_not_know_the_master_are_a_wrong_set_up() {
+    let sentinel = Fake::start().await;
+    sentinel.on(|_| say("*-1"));
+    let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);
+    let refused = Servers::open(&url, None).await.unwrap_err();
+    assert!(matches!(&refused, StoreError::Setup { .. }) && refused.to_string().contains("'main'"), "{refused}");
+    let gone = Servers::open("redis+sentinel://127.0.0.1:1/main", None).await.unwrap_err();
+    assert!(matches!(gone, StoreError::Unreachable { .. }), "{gone}");
+}

@@ -1,0 +1,126 @@
+//! A chunk as a call of `write.lua`, which adds amounts to ranked sums in whatever order; or of `add.lua`, which does the
+//! same where it is as simple as it mostly is.
+
+use std::collections::HashMap;
+
+use redis::Cmd;
+
+use super::chunk::Chunk;
+use super::flush::{Flush, Hold};
+use super::lane::Operation;
+use crate::board::{Board, EXACT_MAX, Timestamp};
+use crate::store::Entry;
+use crate::store::redis::part::Part;
+use crate::store::redis::scripts::{ADD, WRITE};
+use crate::store::redis::session::Session;
+
+/// What encodes a chunk of amounts.
+pub(super) struct Amounts<'a, 'f, 'c> {
+    pub session: &'a Session,
+    pub board: &'a Board,
+    pub part: &'a Part,
+    pub hold: &'a Hold,
+    pub flush: &'a Flush<'f>,
+    pub chunk: &'a Chunk<'c, 'f>,
+    pub operation: Operation<'a>,
+    /// Whether a subject may come twice in a slot, because items are tried singly.
+    pub alone: bool,
+}
+
+impl Amounts<'_, '_, '_> {
+    /// The slot, where all entries are amounts without ids for different subjects in one slot, and no score is wanted.
+    pub fn only_slot(&self) -> Option<Timestamp> {
+        let slot = self.chunk.entries.first()?.slot;
+        let is_plain = |entry: &Entry<'_>| entry.slot == slot && entry.id.is_none() && !self.flush.wants_score(entry);
+        (!self.alone && self.chunk.entries.iter().all(is_plain)).then_some(slot)
+    }
+
+    /// The call of `add.lua`.
+    pub fn add(&self, slot: Timestamp) -> Cmd {
+        let Amounts { session, board, part, hold, chunk, .. } = self;
+        let bytes: usize = chunk.entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
+        let mut command = Cmd::with_capacity(20 + 2 * chunk.entries.len(), bytes + 512);
+        command.arg("EVALSHA").arg(ADD.hash()).arg(3);
+        command.arg(&part.keys.meta).arg(part.keys.slot(slot)).arg(&part.keys.ranking);
+        for argument in session.preamble(part, &hold.preamble) {
+            command.arg(argument);
+        }
+        command.arg(self.operation.sequence).arg(self.operation.lane()).arg(board.slot_bound().0);
+        for entry in chunk.entries {
+            command.arg(entry.subject.as_str());
+        }
+        for entry in chunk.entries {
+            command.arg(held(entry));
+        }
+        command
+    }
+
+    /// The call of `write.lua`, built in place: a chunk may have thousands of arguments.
+    pub fn write(&self) -> Cmd {
+        let Amounts { session, board, part, hold, chunk, .. } = self;
+        let mut slots: Vec<Timestamp> = Vec::new();
+        let mut places: HashMap<Timestamp, usize> = HashMap::new();
+        let (mut bytes, mut has_ids) = (0, false);
+        for entry in chunk.entries {
+            bytes += entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + 16;
+            has_ids |= entry.id.is_some();
+            places.entry(entry.slot).or_insert_with(|| {
+                slots.push(entry.slot);
+                slots.len() - 1
+            });
+        }
+        let code = |entry: &Entry<'_>| {
+            // Only an item with an id may have to wait for those of a sum.
+            let (is_sum, wanted) = (has_ids && entry.items.len() > 1, self.flush.wants_score(entry));
+            4 * places.get(&entry.slot).copied().unwrap_or_default() + 2 * usize::from(is_sum) + usize::from(wanted)
+        };
+        // Codes also say that a subject may come twice, as items with ids or tried singly do.
+        let coded = has_ids || self.alone || slots.len() != 1 || chunk.entries.iter().any(|entry| code(entry) != 0);
+        let buckets = if has_ids { 3 } else { 0 };
+        let arguments = 40 + 2 * slots.len() + 4 * chunk.entries.len();
+        let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
+
+        let keys = &part.keys;
+        let count = WRITE.fixed_keys() + slots.len() + buckets;
+        command.arg("EVALSHA").arg(WRITE.hash()).arg(count);
+        command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
+        for slot in &slots {
+            command.arg(keys.slot(*slot));
+        }
+        for back in 0..buckets as i64 {
+            command.arg(keys.dedupe(hold.bucket - back));
+        }
+        for argument in session.preamble(part, &hold.preamble) {
+            command.arg(argument);
+        }
+        command.arg(self.operation.sequence).arg(self.operation.lane()).arg(board.slot_bound().0);
+        command.arg(slots.len()).arg(chunk.entries.len());
+        command.arg(if coded { "coded" } else { "" });
+        command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
+        for slot in &slots {
+            command.arg(slot.millis());
+        }
+        for entry in chunk.entries {
+            command.arg(entry.subject.as_str());
+        }
+        for entry in chunk.entries {
+            command.arg(held(entry));
+        }
+        if coded {
+            for entry in chunk.entries {
+                command.arg(code(entry));
+            }
+        }
+        if has_ids {
+            for entry in chunk.entries {
+                command.arg(entry.id.map_or("", |id| id.as_str()));
+            }
+        }
+        command
+    }
+}
+
+/// Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+fn held(entry: &Entry<'_>) -> i64 {
+    entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX)
+}

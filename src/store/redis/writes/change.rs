@@ -1,0 +1,189 @@
+//! A chunk as a call of `change.lua`: what is not an amount to be added to a ranked sum.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use redis::Cmd;
+
+use super::chunk::Chunk;
+use super::flush::{Flush, Hold};
+use super::lane::Operation;
+use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestamp};
+use crate::store::redis::expiry;
+use crate::store::redis::part::Part;
+use crate::store::redis::scripts::{self, Script};
+use crate::store::redis::session::Session;
+use crate::store::{Entry, Increment};
+
+/// On a ranked COUNT_DISTINCT board the slots that most likely hold what is seen again, so that the script need not
+/// ask for them.
+const LIKELY: usize = 32;
+
+/// What encodes chunks of one plan.
+pub(super) struct Encoder<'a, 'f> {
+    pub session: &'a Session,
+    pub board: &'a Board,
+    pub part: &'a Part,
+    pub hold: &'a Hold,
+    pub flush: &'a Flush<'f>,
+    pub operation: Operation<'a>,
+    /// Whether the script is asked for scores, and not read for them afterwards.
+    pub gives_scores: bool,
+    /// Slots that an earlier attempt turned out to need.
+    pub needed: &'a BTreeSet<Timestamp>,
+}
+
+/// What an entry does, in the words of `lua/change`.
+struct Verb<'a> {
+    verb: &'static str,
+    a: Word<'a>,
+    b: i64,
+}
+
+/// A number, or a counted value as it is.
+enum Word<'a> {
+    Number(i64),
+    Text(&'a str),
+}
+
+impl Encoder<'_, '_> {
+    pub fn script(&self) -> &'static Script {
+        scripts::change(self.board)
+    }
+
+    /// The keys that one subject has to itself.
+    fn subject_keys(&self, subject: &Subject) -> Vec<String> {
+        let keys = &self.part.keys;
+        match self.board.kind() {
+            Kind::Distinct => vec![keys.seen(subject), keys.gone(subject)],
+            _ if self.board.is_ranked() => Vec::new(),
+            _ => vec![keys.subject(subject)],
+        }
+    }
+
+    /// The slots to name, each with its position from 1.
+    fn slots(&self, chunk: &Chunk<'_, '_>) -> BTreeMap<Timestamp, usize> {
+        let is_distinct = self.board.kind() == Kind::Distinct;
+        if self.board.definition().mode == Mode::FromFirst || (is_distinct && !self.board.is_ranked()) {
+            return BTreeMap::new();
+        }
+        let mut starts: BTreeSet<Timestamp> = chunk.entries.iter().map(|entry| entry.slot).collect();
+        starts.extend(self.needed);
+        if is_distinct {
+            let (_, window) = self.board.window_and_starts(self.hold.preamble.window.head);
+            starts.extend(window.iter().rev().take(LIKELY));
+        }
+        starts.into_iter().zip(1..).collect()
+    }
+
+    /// The expiry period of now, on boards that keep keys of single subjects.
+    fn period(&self) -> Option<i64> {
+        let now = self.part.estimate(self.session.monotonic()).0;
+        expiry::has_subject_keys(self.board).then(|| expiry::period(self.board, now))
+    }
+
+    pub fn encode(&self, chunk: &Chunk<'_, '_>) -> Cmd {
+        let Encoder { session, board, part, hold, flush, .. } = self;
+        let slots = self.slots(chunk);
+        let mut subjects: Vec<&Subject> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        let looked_at = chunk.looks.iter().map(|i| &flush.item(*i).subject);
+        for subject in chunk.entries.iter().map(|entry| entry.subject).chain(looked_at) {
+            places.entry(subject.as_str()).or_insert_with(|| {
+                subjects.push(subject);
+                subjects.len()
+            });
+        }
+        let place = |subject: &Subject| places.get(subject.as_str()).copied().unwrap_or_default();
+        let has_ids = chunk.entries.iter().any(|entry| entry.id.is_some());
+
+        let script = self.script();
+        let mut keys = vec![
+            part.keys.meta.clone(),
+            part.keys.index.clone(),
+            part.keys.ranking.clone(),
+            part.keys.buckets.clone(),
+            part.keys.totals.clone(),
+        ];
+        debug_assert_eq!(keys.len(), script.fixed_keys());
+        if board.is_ranked() {
+            keys.extend(slots.keys().map(|start| part.keys.slot(*start)));
+        }
+        let first_subject_key = keys.len() + 1;
+        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(subject)));
+        let first_bucket_key = keys.len() + 1;
+        if has_ids {
+            keys.extend((0..3).map(|back| part.keys.dedupe(hold.bucket - back)));
+        }
+
+        let period = self.period();
+        if let Some(period) = period {
+            keys.extend([part.keys.periods.clone(), part.keys.written(period)]);
+        }
+
+        let entries = chunk.entries.len() + chunk.looks.len();
+        let arguments = 32 + keys.len() + slots.len() + subjects.len() + 8 * entries;
+        let mut command = Cmd::with_capacity(arguments, 64 * arguments);
+        command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
+        for argument in session.preamble(part, &hold.preamble) {
+            command.arg(argument);
+        }
+        command
+            .arg(self.operation.sequence)
+            .arg(self.operation.lane())
+            .arg(board.slot_bound().0)
+            .arg(slots.len())
+            .arg(subjects.len())
+            .arg(entries);
+        command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
+        command.arg(first_subject_key).arg(first_bucket_key);
+        command.arg(part.kept(&hold.preamble.window).oldest.millis());
+        command.arg(period.map_or_else(String::new, |period| period.to_string()));
+        for start in slots.keys() {
+            command.arg(start.millis());
+        }
+        for subject in &subjects {
+            command.arg(subject.as_str());
+        }
+        for entry in chunk.entries {
+            let Verb { verb, a, b } = self.verb(entry);
+            command.arg(slots.get(&entry.slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
+            match a {
+                Word::Number(number) => command.arg(number),
+                Word::Text(text) => command.arg(text),
+            };
+            let time = entry.items.first().and_then(|i| flush.item(*i).at);
+            command.arg(b).arg(time.map_or_else(String::new, |at| at.millis().to_string()));
+            command.arg(
+                2 * usize::from(entry.items.len() > 1) + usize::from(self.gives_scores && flush.wants_score(entry)),
+            );
+            command.arg(entry.id.map_or("", |id| id.as_str()));
+        }
+        for i in chunk.looks {
+            command.arg(0).arg(place(&flush.item(*i).subject)).arg("look").arg("").arg("").arg("").arg(1).arg("");
+        }
+        command.arg(scripts::option(board));
+        command
+    }
+
+    fn verb<'e>(&self, entry: &Entry<'e>) -> Verb<'e> {
+        // Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+        let number = |number: i64| Word::Number(number.clamp(-EXACT_MAX, EXACT_MAX));
+        let retracts = entry.items.first().is_some_and(|i| self.flush.item(*i).retract);
+        let undoes = retracts && (entry.sent.is_some() || self.board.definition().mode == Mode::FromFirst);
+        let add = if undoes { "undo" } else { "add" };
+        match entry.sent {
+            None => Verb { verb: add, a: number(entry.amount.0), b: 0 },
+            Some(Increment { change: Change::Amount(amount), .. }) => Verb { verb: add, a: number(amount.0), b: 0 },
+            Some(Increment { change: Change::Set { sum, count }, .. }) => {
+                Verb { verb: "set", a: number(sum.0), b: (*count).clamp(-EXACT_MAX, EXACT_MAX) }
+            }
+            Some(Increment { change: Change::Seen(value), .. }) if self.board.kind() == Kind::Sketch => {
+                let Mark { register, rank } = Mark::of(value.as_str());
+                Verb { verb: "mark", a: Word::Number(register.into()), b: rank.into() }
+            }
+            Some(Increment { change: Change::Seen(value), .. }) => {
+                Verb { verb: if retracts { "gone" } else { "seen" }, a: Word::Text(value.as_str()), b: 0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Dividing a plan into scripts, each of a cost that keeps the server busy for about 2 ms at most.
+//!
+//! What costs is what a script looks at: entries, cells that are put together into scores, and bytes. An entry by
+//! itself is within every bound; where it would not be, its score is read after the write (`score`).
+
+use std::collections::HashSet;
+
+use crate::board::{Board, Change, Kind, Mode, Subject};
+use crate::store::{Entry, Increment, Plan, Rejection};
+
+/// The most entries of one call of `write.lua`.
+const AMOUNTS: usize = 500;
+/// The most entries of one call of `change.lua`.
+const CHANGES: usize = 200;
+/// The most sketches that one script estimates on a ranked board: one for each total that changed.
+const ESTIMATES: usize = 40;
+/// The most cells that one script puts together into scores, were all slots held.
+const CELLS: usize = 8_000;
+/// The most sketches of 2 KB, likewise.
+const SKETCHES: usize = 24;
+/// About how many items of a call go together where each score costs much.
+const READ: usize = 8;
+/// The most bytes of subjects, values and ids in one script, beyond its first entry.
+const BYTES: usize = 128 << 10;
+
+/// What one script may do on a board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget {
+    /// Amounts that are added; to ranked sums in any order.
+    amounts: usize,
+    /// Everything else, one entry after the other.
+    changes: usize,
+    /// Cells, and how many of them the score of one subject takes a look at.
+    cells: usize,
+    per_score: usize,
+    /// Whether scores are read after the write.
+    pub reads_scores: bool,
+}
+
+/// What goes with one script.
+#[derive(Debug)]
+pub(super) struct Chunk<'p, 'a> {
+    pub entries: &'p [Entry<'a>],
+    /// Items that no slot takes: judged by the window and the instant which this script confirms.
+    pub rejected: &'p [(usize, Rejection)],
+    /// Items with nothing left to do, likewise; after its entries the script is asked for the scores of those that
+    /// `looks` are.
+    pub moot: &'p [usize],
+    pub looks: &'p [usize],
+}
+
+impl Budget {
+    /// What one script may do for calls of which some want scores, or none does.
+    pub fn new(board: &Board, is_scored: bool) -> Self {
+        let kept = board.kept() as usize;
+        let looks = is_scored && !board.is_ranked() && board.definition().mode == Mode::Sliding;
+        let (cells, per_score) = match board.kind() {
+            // Values are counted by the server.
+            Kind::Distinct => (CELLS, 0),
+            Kind::Sketch if looks => (SKETCHES, kept),
+            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max if looks => (CELLS, kept),
+            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Sketch => (CELLS, 0),
+        };
+        let reads_scores = per_score > cells;
+        let changes = match board.kind() {
+            Kind::Sketch if board.is_ranked() => ESTIMATES,
+            _ => CHANGES,
+        };
+        Self {
+            amounts: if board.is_ranked() && board.kind() == Kind::Sum { AMOUNTS } else { changes },
+            changes,
+            cells,
+            per_score: if reads_scores { 0 } else { per_score },
+            reads_scores,
+        }
+    }
+
+    /// About how many such items one script takes.
+    pub fn items(&self, increments: &[Increment]) -> usize {
+        if self.reads_scores {
+            return READ;
+        }
+        if let Some(scores) = self.cells.checked_div(self.per_score) {
+            // A small batch stays together, so that all of a subject's items are told the same score.
+            return scores.clamp(READ, self.changes);
+        }
+        match increments.first() {
+            // Most of them are added up before they are sent.
+            Some(Increment { id: None, change: Change::Amount(_), .. }) => 2 * self.amounts,
+            Some(Increment { change: Change::Amount(_), .. }) => self.amounts,
+            _ => self.changes,
+        }
+    }
+
+    /// Divides a plan. There is one chunk at least, whose script confirms the window. What is moot comes after all
+    /// entries, for its score is the one they leave; it takes a part in a script only to `look`.
+    pub fn divide<'p, 'a>(
+        &self,
+        plan: &'p Plan<'a>,
+        in_order: bool,
+        wants_score: impl Fn(&Entry<'a>) -> bool,
+        subject: impl Fn(usize) -> &'a Subject,
+        looks: bool,
+    ) -> Vec<Chunk<'p, 'a>> {
+        let most = if in_order { self.changes } else { self.amounts };
+        let chunk = |entries, moot, looks| Chunk { entries, rejected: &[], moot, looks };
+        let mut chunks = Vec::new();
+        let mut rest = &plan.entries[..];
+        while !rest.is_empty() {
+            let scored = |entry: &Entry<'a>| wants_score(entry).then_some(entry.subject);
+            let fitting = self.fitting(rest.iter().map(|e| (scored(e), bytes(e))), most);
+            let (entries, after) = rest.split_at(between_subjects(rest, fitting, &wants_score));
+            chunks.push(chunk(entries, &[][..], &[][..]));
+            rest = after;
+        }
+        let mut rest = &plan.moot[..];
+        while !rest.is_empty() {
+            let size = match looks {
+                true => self.fitting(rest.iter().map(|item| (Some(subject(*item)), 0)), most),
+                false => rest.len(),
+            };
+            let (moot, after) = rest.split_at(size);
+            chunks.push(chunk(&[][..], moot, if looks { moot } else { &[] }));
+            rest = after;
+        }
+        if chunks.is_empty() {
+            chunks.push(chunk(&[][..], &[][..], &[][..]));
+        }
+        chunks[0].rejected = &plan.rejected;
+        chunks
+    }
+
+    /// How many of the next ones fit into one script, one at least: of each the subject whose score is wanted, and its
+    /// bytes.
+    fn fitting<'a>(&self, next: impl Iterator<Item = (Option<&'a Subject>, usize)>, most: usize) -> usize {
+        let mut scored: HashSet<&str> = HashSet::new();
+        let mut bytes = 0;
+        let mut count = 0;
+        for (subject, size) in next.take(most) {
+            bytes += size;
+            if let (Some(subject), true) = (subject, self.per_score > 0) {
+                scored.insert(subject.as_str());
+            }
+            if count > 0 && (bytes > BYTES || scored.len() * self.per_score > self.cells) {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Chunk<'_, '_> {
+    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
+        self.entries
+            .iter()
+            .flat_map(|entry| entry.items.iter().copied())
+            .chain(self.rejected.iter().map(|(i, _)| *i))
+            .chain(self.moot.iter().copied())
+    }
+}
+
+/// Up to where to cut entries at most: where it is between two of a subject whose score is wanted, before the first of
+/// that subject, unless nothing would be left.
+fn between_subjects<'a>(entries: &[Entry<'a>], most: usize, wants_score: impl Fn(&Entry<'a>) -> bool) -> usize {
+    let Some(next) = entries.get(most).filter(|next| wants_score(next)) else { return most };
+    let run = entries[..most].iter().rev().take_while(|entry| entry.subject == next.subject).count();
+    if run < most { most - run } else { most }
+}
+
+fn bytes(entry: &Entry<'_>) -> usize {
+    let value = match entry.sent.map(|sent| &sent.change) {
+        Some(Change::Seen(value)) => value.as_str().len(),
+        Some(Change::Amount(_) | Change::Set { .. }) | None => 0,
+    };
+    entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Amount, BoardName, Definition, Generation, Timestamp};
+
+    fn board(metric: &str, ranked: bool) -> Board {
+        let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1m".parse().unwrap()) };
+        Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+    }
+
+    /// How many entries the scripts of 1,000 amounts for so many subjects have, all alike but for the last.
+    fn sizes(metric: &str, ranked: bool, scored: bool, subjects: usize, bytes: usize) -> (usize, usize) {
+        let board = board(metric, ranked);
+        let names: Vec<Subject> = (0..subjects).map(|i| Subject::parse(&format!("{i:0bytes$}")).unwrap()).collect();
+        let entry = |i: usize| Entry {
+            slot: Timestamp::EPOCH,
+            at: Timestamp::EPOCH,
+            subject: &names[i % subjects],
+            amount: Amount(1),
+            sent: None,
+            id: None,
+            items: vec![i],
+        };
+        let plan = Plan { entries: (0..1_000).map(entry).collect(), ..Plan::default() };
+        let in_order = !(ranked && metric.starts_with("SUM"));
+        let budget = Budget::new(&board, scored);
+        let chunks = budget.divide(&plan, in_order, |_| scored, |i| &names[i % subjects], false);
+        assert_eq!(chunks.iter().map(|chunk| chunk.entries.len()).sum::<usize>(), 1_000);
+        (chunks.len(), chunks[0].entries.len())
+    }
+
+    #[test]
+    fn scripts_are_bounded_by_what_they_look_at() {
+        assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 8), (2, 500));
+        assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 512), (4, 256));
+        assert_eq!(sizes("SUM(2000m, e, v, s)", false, false, 1_000, 8), (5, 200));
+        assert_eq!(sizes("SUM(3m, e, v, s)", false, true, 1_000, 8), (5, 200));
+        assert_eq!(sizes("SUM(199m, e, v, s)", false, true, 1_000, 8), (25, 40));
+        assert_eq!(sizes("SUM(1999m, e, v, s)", false, true, 1_000, 8), (250, 4));
+        assert_eq!(sizes("SUM(2000m, e, v, s)", false, true, 1, 8), (5, 200));
+        assert_eq!(sizes("AVG(60m, e, v, s)", true, true, 1_000, 8), (5, 200));
+        assert_eq!(sizes("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, false, 1_000, 8), (25, 40));
+        assert_eq!(sizes("APPROX_COUNT_DISTINCT(11m, e, s, c)", false, true, 1_000, 8), (500, 2));
+        assert_eq!(sizes("COUNT_DISTINCT(2000m, e, s, c)", false, true, 1_000, 8), (5, 200));
+    }
+
+    #[test]
+    fn entries_of_one_subject_are_not_cut_apart_if_they_fit() {
+        let names = ["a", "a", "b", "b", "b", "c"].map(|name| Subject::parse(name).unwrap());
+        let entry = |subject| Entry {
+            slot: Timestamp::EPOCH,
+            at: Timestamp::EPOCH,
+            subject,
+            amount: Amount(1),
+            sent: None,
+            id: None,
+            items: Vec::new(),
+        };
+        let entries: Vec<Entry<'_>> = names.iter().map(entry).collect();
+        let cut = |most, scored| between_subjects(&entries, most, |_| scored);
+        assert_eq!([1, 2, 3, 4, 5, 6].map(|most| cut(most, true)), [1, 2, 2, 2, 5, 6]);
+        assert_eq!(cut(4, false), 4);
+    }
+
+    #[test]
+    fn scores_that_one_script_cannot_put_together_are_read_after_the_write() {
+        let reads = |metric, ranked, scored| Budget::new(&board(metric, ranked), scored).reads_scores;
+        assert!(reads("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true));
+        assert!(!reads("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, false));
+        assert!(!reads("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, true));
+        assert!(!reads("APPROX_COUNT_DISTINCT(12m, e, s, c)", false, true));
+        assert!(!reads("SUM(2000m, e, v, s)", false, true));
+        // Then the script itself looks at nothing for them.
+        assert_eq!(sizes("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true, 1_000, 8), (5, 200));
+    }
+}

@@ -1,0 +1,399 @@
+//! The portions that leave together as one list of items: planned together, settled one by one.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use parking_lot::Mutex;
+
+use super::chunk::Chunk;
+use super::progress::{Progress, Trouble};
+use super::queue::Request;
+use crate::board::{Board, Change, Frame, Mode, Subject, Timestamp, Value, Window};
+use crate::store::redis::servers::Failure;
+use crate::store::redis::session::Preamble;
+use crate::store::{Entry, Increment, Outcome, Plan, Rejection};
+
+/// All items of a flush, by their index.
+#[derive(Debug)]
+pub(super) struct Flush<'a> {
+    items: Vec<&'a Increment>,
+    /// Which call each item came with.
+    call_of: Vec<usize>,
+    calls: Vec<Origin>,
+    state: Mutex<State>,
+}
+
+/// Where items come from.
+#[derive(Debug)]
+struct Origin {
+    /// Which item of the call the first of its portion is.
+    taken: usize,
+    /// The index of that.
+    first: usize,
+    wants_score: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    /// One per call.
+    progress: Vec<Progress>,
+    /// For calls without items: a frame if there was one at all.
+    latest: Result<Frame, Trouble>,
+}
+
+/// From when until when a plan holds, and the dedupe bucket it was made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hold {
+    pub preamble: Preamble,
+    pub bucket: i64,
+}
+
+/// When and by which rules a plan is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Basis<'a> {
+    pub board: &'a Board,
+    pub window: Window,
+    pub now: Timestamp,
+    pub max_skew: i64,
+    /// Whether a `TooEarly` must still be one at the instant the script runs.
+    pub strict: bool,
+    /// Whether to apply each item by itself, because its sum with others was refused.
+    pub alone: bool,
+}
+
+/// An entry of a chunk that was not simply counted, or whose score was wanted.
+#[derive(Debug)]
+pub(super) struct Unusual {
+    pub entry: usize,
+    pub outcome: String,
+    pub score: Option<Value>,
+}
+
+/// Scores that were read after the write, by subject.
+pub(super) type Scores<'a> = HashMap<&'a str, Option<Value>>;
+
+impl<'a> Flush<'a> {
+    /// One portion of each call, with what became of it so far.
+    pub fn new(portions: impl IntoIterator<Item = (&'a Request, Range<usize>)>, progress: Vec<Progress>) -> Self {
+        let (mut items, mut call_of, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+        for (request, range) in portions {
+            call_of.extend(std::iter::repeat_n(calls.len(), range.len()));
+            calls.push(Origin { taken: range.start, first: items.len(), wants_score: request.batch.return_scores });
+            items.extend(&request.batch.increments[range]);
+        }
+        let latest = Err(Trouble::NotSent(Failure::Restless));
+        Self { items, call_of, calls, state: Mutex::new(State { progress, latest }) }
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether any caller wants scores.
+    pub fn has_scores(&self) -> bool {
+        self.calls.iter().any(|call| call.wants_score)
+    }
+
+    /// Places the items in slots and adds up what may be added.
+    pub fn plan(&self, basis: &Basis<'_>, items: &[usize]) -> Plan<'a> {
+        let Basis { board, window, now, max_skew, alone, .. } = *basis;
+        let indexed = |i: &usize| (*i, self.items[*i]);
+        if !alone {
+            return Plan::new(board, &window, now, max_skew, items.iter().map(indexed));
+        }
+        let mut plan = Plan::default();
+        for single in items.iter().map(indexed).map(|item| Plan::new(board, &window, now, max_skew, [item])) {
+            plan.entries.extend(single.entries);
+            plan.rejected.extend(single.rejected);
+            plan.moot.extend(single.moot);
+        }
+        plan
+    }
+
+    /// From when until when the items' plan stays as it is.
+    pub fn hold(&self, basis: &Basis<'_>, items: &[usize]) -> Hold {
+        let Basis { board, window, now, max_skew, strict, .. } = *basis;
+        let (mut low, mut high) = (window.head, window.end);
+        let mut has_ids = false;
+        for item in items.iter().map(|i| self.items[*i]) {
+            has_ids |= item.id.is_some();
+            let Some(at) = item.at else { continue };
+            if board.definition().mode == Mode::FromFirst {
+                // From this instant on it is too late.
+                let ends = at.plus_millis(board.definition().metric.window.approximate_millis());
+                if ends > now {
+                    high = high.min(ends);
+                }
+            }
+            // Samples are placed by the window alone.
+            if at < window.head || matches!(item.change, Change::Set { .. }) {
+                continue;
+            }
+            // From this instant on it is no longer too early.
+            let acceptable = at.plus_millis(-max_skew);
+            if acceptable <= now {
+                low = low.max(acceptable);
+            } else if strict {
+                high = high.min(acceptable);
+            }
+        }
+        let width = bucket_width(board);
+        let bucket = now.millis() / width;
+        if has_ids {
+            low = low.max(Timestamp::from_millis(bucket * width));
+            high = high.min(Timestamp::from_millis((bucket + 1) * width));
+        }
+        Hold { preamble: Preamble { window, low, high }, bucket }
+    }
+
+    pub fn item(&self, index: usize) -> &'a Increment {
+        self.items[index]
+    }
+
+    /// Whether the item's caller wants scores.
+    pub fn is_scored(&self, item: usize) -> bool {
+        self.calls[self.call_of[item]].wants_score
+    }
+
+    /// Whether one of the callers behind the entry wants its score.
+    pub fn wants_score(&self, entry: &Entry<'_>) -> bool {
+        entry.items.iter().any(|i| self.is_scored(*i))
+    }
+
+    /// Takes in what a script did with a chunk, and the scores that were read after it. Answers the items to be tried
+    /// singly: those of refused sums, and of what was not tried because of them.
+    pub fn settle(
+        &self,
+        chunk: &Chunk<'_, '_>,
+        frame: Frame,
+        unusual: &[Unusual],
+        scores: Option<&Scores<'_>>,
+    ) -> Vec<usize> {
+        let mut state = self.state.lock();
+        let mut singly = Vec::new();
+        state.latest = Ok(frame);
+        for (i, rejection) in chunk.rejected {
+            self.note(&mut state, *i, Outcome::Rejected(*rejection), frame);
+        }
+        let mut unusual = unusual.iter().peekable();
+        let told = |unusual: Option<&Unusual>, subject: &Subject| match scores {
+            Some(scores) => scores.get(subject.as_str()).copied().flatten(),
+            None => unusual.and_then(|unusual| unusual.score),
+        };
+        for (number, entry) in chunk.entries.iter().enumerate() {
+            let unusual = unusual.next_if(|unusual| unusual.entry == number);
+            let outcome = match unusual.map(|unusual| unusual.outcome.as_str()) {
+                None | Some("counted") => Outcome::Counted { score: told(unusual, entry.subject) },
+                Some("duplicate") => Outcome::Duplicate { score: told(unusual, entry.subject) },
+                Some("behind") => {
+                    singly.extend(&entry.items);
+                    continue;
+                }
+                Some("refused") if entry.items.len() > 1 => {
+                    singly.extend(&entry.items);
+                    continue;
+                }
+                Some("refused") => Outcome::Rejected(Rejection::OutOfRange),
+                Some(other) => {
+                    let detail = format!("the amount of '{}' in slot {} is {other}", entry.subject, entry.slot);
+                    let trouble = Trouble::Refused(Failure::Corrupt(detail));
+                    entry.items.iter().for_each(|i| state.progress[self.call_of[*i]].fail(trouble.clone()));
+                    continue;
+                }
+            };
+            for i in &entry.items {
+                self.note(&mut state, *i, outcome, frame);
+            }
+        }
+        for (nth, i) in chunk.moot.iter().enumerate() {
+            let looked = unusual.next_if(|unusual| unusual.entry == chunk.entries.len() + nth);
+            let score = told(looked, &self.items[*i].subject);
+            self.note(&mut state, *i, Outcome::Counted { score }, frame);
+        }
+        singly
+    }
+
+    fn note(&self, state: &mut State, item: usize, outcome: Outcome, frame: Frame) {
+        let call = self.call_of[item];
+        let Origin { taken, first, wants_score } = self.calls[call];
+        let outcome = if wants_score { outcome } else { unscored(outcome) };
+        state.progress[call].settle(taken + item - first, outcome, frame);
+    }
+
+    /// The calls of these items are in trouble, whatever else of them was done.
+    pub fn fail(&self, items: impl IntoIterator<Item = usize>, trouble: &Trouble) {
+        let mut state = self.state.lock();
+        if state.latest.is_err() {
+            state.latest = Err(trouble.clone());
+        }
+        for i in items {
+            state.progress[self.call_of[i]].fail(trouble.clone());
+        }
+    }
+
+    /// What became of each call. Those in trouble, and those without items, are answered.
+    pub fn finish(self) -> Vec<Progress> {
+        let State { mut progress, latest } = self.state.into_inner();
+        for call in &mut progress {
+            if call.is_in_trouble() {
+                call.finish(None);
+            } else if call.is_empty() {
+                match &latest {
+                    Ok(frame) => call.finish(Some(*frame)),
+                    Err(trouble) => {
+                        call.fail(trouble.clone());
+                        call.finish(None);
+                    }
+                }
+            }
+        }
+        progress
+    }
+}
+
+/// How long one dedupe bucket takes ids in, in milliseconds: half a horizon, so that three buckets hold all ids
+/// that may still repeat.
+pub fn bucket_width(board: &Board) -> i64 {
+    (board.dedupe_horizon() / 2).max(1)
+}
+
+fn unscored(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Counted { .. } => Outcome::Counted { score: None },
+        Outcome::Duplicate { .. } => Outcome::Duplicate { score: None },
+        rejected => rejected,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::sync::oneshot::{self, Receiver};
+
+    use super::*;
+    use crate::board::{Amount, BoardName, Change, Definition, EventId, Generation, Subject};
+    use crate::store::redis::clock::Start;
+    use crate::store::redis::keys::StoreKeys;
+    use crate::store::redis::part::Part;
+    use crate::store::redis::writes::chunk::Budget;
+    use crate::store::{Added, Batch, Result, StoreError};
+
+    const SKEW: i64 = 5_000;
+
+    fn board() -> Arc<Board> {
+        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap())
+    }
+
+    fn t(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn item(subject: &str, amount: i64) -> Increment {
+        Increment {
+            subject: Subject::parse(subject).unwrap(),
+            change: Change::Amount(Amount(amount)),
+            retract: false,
+            at: None,
+            id: None,
+        }
+    }
+
+    fn request(board: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> Request {
+        let keys = StoreKeys::new("p").board(board.name(), board.generation());
+        let part = Part::new(board.clone(), keys, false, Start::believed(Timestamp::EPOCH));
+        Request { part: Arc::new(part), batch: Batch { increments, return_scores } }
+    }
+
+    fn flush(requests: &[Request]) -> (Flush<'_>, Vec<Receiver<Result<Added>>>) {
+        let progress = |request: &Request| {
+            let (answer, answered) = oneshot::channel();
+            (Progress::new(request.batch.increments.len(), answer, "host:1".into()), answered)
+        };
+        let (progress, answers) = requests.iter().map(progress).unzip();
+        let all = requests.iter().map(|request| (request, 0..request.batch.increments.len()));
+        (Flush::new(all, progress), answers)
+    }
+
+    fn basis(board: &Board, now: Timestamp, strict: bool) -> Basis<'_> {
+        Basis { board, window: board.window_at(now), now, max_skew: SKEW, strict, alone: false }
+    }
+
+    #[test]
+    fn a_plan_holds_as_long_as_every_item_is_judged_the_same() {
+        let board = board();
+        let now = t("2026-01-01T10:30:00Z");
+        let at = |millis: i64| Increment { at: Some(now.plus_millis(millis)), ..item("a", 1) };
+        let hold = |increments: Vec<Increment>, strict| {
+            let requests = [request(&board, increments, false)];
+            let (flush, _) = flush(&requests);
+            let items: Vec<usize> = (0..flush.len()).collect();
+            let Preamble { low, high, .. } = flush.hold(&basis(&board, now, strict), &items).preamble;
+            (low, high)
+        };
+        let window = board.window_at(now);
+        assert_eq!(hold(vec![item("a", 1)], true), (window.head, window.end));
+        // Past items are judged by the window alone.
+        assert_eq!(hold(vec![at(-3_600_000), at(-7_200_000)], true), (window.head, window.end));
+        // 3 s ahead counts from 2 s ago on; 7 s ahead is too early until 2 s from now.
+        let items = || vec![at(3_000), at(SKEW + 2_000), at(-1)];
+        assert_eq!(hold(items(), true), (now.plus_millis(3_000 - SKEW), now.plus_millis(2_000)));
+        assert_eq!(hold(items(), false), (now.plus_millis(3_000 - SKEW), window.end));
+        // Dedupe buckets of a horizon of 2 h begin with the hours.
+        let with_id = Increment { id: Some(EventId::parse("x").unwrap()), ..item("a", 1) };
+        assert_eq!(hold(vec![with_id], true), (window.head, window.end));
+    }
+
+    #[test]
+    fn each_caller_is_answered_about_its_own_items() {
+        let board = board();
+        let now = t("2026-01-01T10:30:00Z");
+        let requests = [
+            request(&board, vec![item("a", 1), item("b", 1)], false),
+            request(&board, vec![item("a", 1), item("c", i64::MAX), item("d", i64::MAX)], true),
+            request(&board, vec![item("c", i64::MAX), item("e", 1)], false),
+            request(&board, vec![], true),
+        ];
+        let (flush, answers) = flush(&requests);
+        let basis = basis(&board, now, true);
+        let plan = flush.plan(&basis, &(0..flush.len()).collect::<Vec<_>>());
+        let budget = Budget::new(&board, true);
+        let wants = |entry: &Entry<'_>| flush.wants_score(entry);
+        let chunks = budget.divide(&plan, false, wants, |i| &flush.item(i).subject, false);
+        assert_eq!((chunks.len(), chunks[0].entries.len()), (1, 5));
+        let wanted: Vec<bool> = chunks[0].entries.iter().map(wants).collect();
+        assert_eq!(wanted, [true, false, true, true, false]);
+
+        let frame = Frame { window: basis.window, as_of: now, retiring: 0 };
+        let unusual = |entry, outcome: &str, score: Option<i64>| Unusual {
+            entry,
+            outcome: outcome.to_owned(),
+            score: score.map(|units| Value::Exact(Amount(units))),
+        };
+        let all = [
+            unusual(0, "counted", Some(2)),
+            unusual(2, "refused", None),
+            unusual(3, "refused", None),
+            unusual(4, "damaged", None),
+        ];
+        let singly = flush.settle(&chunks[0], frame, &all, None);
+        assert_eq!(singly, [3, 5], "the sum for c is tried singly");
+        // Of the second call, c is left.
+        drop(chunks);
+        let mut alone = flush.plan(&Basis { alone: true, ..basis }, &[3, 5]);
+        alone.entries.truncate(1);
+        let chunks = budget.divide(&alone, false, wants, |i| &flush.item(i).subject, false);
+        flush.settle(&chunks[0], frame, &[unusual(0, "refused", None)], None);
+        let progress = flush.finish();
+        let told: Vec<Option<Result<Added>>> = answers.into_iter().map(|mut answer| answer.try_recv().ok()).collect();
+        let counted = |score: Option<i64>| Outcome::Counted { score: score.map(|units| Value::Exact(Amount(units))) };
+        let refused = Outcome::Rejected(Rejection::OutOfRange);
+        assert_eq!(told[0].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(None), counted(None)]);
+        assert_eq!(told[1].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(Some(2)), refused, refused]);
+        assert!(matches!(told[2], Some(Err(StoreError::Corrupt { .. }))), "{told:?}");
+        assert_eq!(told[3].as_ref().unwrap().as_ref().unwrap().outcomes, []);
+        assert!(progress.iter().all(Progress::is_answered));
+    }
+}

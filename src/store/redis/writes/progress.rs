@@ -1,0 +1,181 @@
+//! What became of a call, item by item, and the answer that follows from it.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use crate::board::Frame;
+use crate::store::redis::servers::Failure;
+use crate::store::{Added, Outcome, Result, StoreError};
+
+/// Why items are not known to be counted.
+#[derive(Clone, Debug)]
+pub(super) enum Trouble {
+    /// The server refused the script: nothing of it was done.
+    Refused(Failure),
+    /// No script with them was sent, or it certainly did not reach the server.
+    NotSent(Failure),
+    /// A script with them was sent, and its answer did not come.
+    Unknown(Failure),
+}
+
+/// What became of one call so far.
+#[derive(Debug)]
+pub(super) struct Progress {
+    outcomes: Vec<Option<Outcome>>,
+    /// How many items have no outcome yet.
+    open: usize,
+    /// The latest frame of its items.
+    frame: Option<Frame>,
+    trouble: Option<Trouble>,
+    /// `None` once it was answered.
+    answer: Option<oneshot::Sender<Result<Added>>>,
+    /// Where the server is, for messages.
+    at: Arc<str>,
+}
+
+impl Trouble {
+    /// The graver of two: what is unknown stays so, whatever else is known not to have been done.
+    fn or(self, other: Trouble) -> Trouble {
+        match (&self, &other) {
+            (Trouble::Unknown(_), _) => self,
+            (_, Trouble::Unknown(_)) => other,
+            (Trouble::Refused(_), Trouble::NotSent(_)) | (Trouble::Refused(_), Trouble::Refused(_)) => self,
+            (Trouble::NotSent(_), Trouble::Refused(_)) => other,
+            (Trouble::NotSent(_), Trouble::NotSent(_)) => self,
+        }
+    }
+
+    /// What the caller is told. Most failures say that nothing was counted, which must not be said once something was.
+    fn failure(self, is_counted: bool) -> Failure {
+        match self {
+            Trouble::Unknown(failure) | Trouble::Refused(failure @ (Failure::BoardChanged | Failure::Corrupt(_))) => {
+                failure
+            }
+            Trouble::Refused(failure) | Trouble::NotSent(failure) if is_counted => {
+                Failure::Unknown(format!("a part of the call was counted, the rest was not: {failure:?}"))
+            }
+            Trouble::Refused(failure) | Trouble::NotSent(failure) => failure,
+        }
+    }
+}
+
+impl Progress {
+    pub fn new(items: usize, answer: oneshot::Sender<Result<Added>>, at: Arc<str>) -> Self {
+        let outcomes = vec![None; items];
+        Self { outcomes, open: items, frame: None, trouble: None, answer: Some(answer), at }
+    }
+
+    /// Notes what became of an item. Answers the call when that was the last one.
+    pub fn settle(&mut self, item: usize, outcome: Outcome, frame: Frame) {
+        let before = self.outcomes[item].replace(outcome);
+        self.open -= usize::from(before.is_none());
+        if self.frame.is_none_or(|earlier| earlier.as_of <= frame.as_of) {
+            self.frame = Some(frame);
+        }
+        if self.open == 0 && self.trouble.is_none() {
+            self.finish(None);
+        }
+    }
+
+    /// Some item is not known to be counted, whatever else of the call was done.
+    pub fn fail(&mut self, trouble: Trouble) {
+        self.trouble = Some(match self.trouble.take() {
+            Some(earlier) => earlier.or(trouble),
+            None => trouble,
+        });
+    }
+
+    pub fn is_answered(&self) -> bool {
+        self.answer.is_none()
+    }
+
+    /// Whether it has no items.
+    pub fn is_empty(&self) -> bool {
+        self.outcomes.is_empty() && !self.is_answered()
+    }
+
+    /// Whether some item is not known to be counted.
+    pub fn is_in_trouble(&self) -> bool {
+        self.trouble.is_some()
+    }
+
+    /// Answers the call, if it was not. `frame` is for calls without items.
+    pub fn finish(&mut self, frame: Option<Frame>) {
+        let Some(answer) = self.answer.take() else { return };
+        let told = match (self.trouble.take(), self.frame.or(frame)) {
+            (None, Some(frame)) => match std::mem::take(&mut self.outcomes).into_iter().collect() {
+                Some(outcomes) => Ok(Added { frame, outcomes }),
+                None => Err(StoreError::Corrupt { detail: "a script left out an item".to_owned() }),
+            },
+            (None, None) => Err(self.error(Failure::Restless)),
+            (Some(trouble), _) => {
+                let is_counted = self.outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Counted { .. })));
+                Err(self.error(trouble.failure(is_counted)))
+            }
+        };
+        // A caller that went away has no use for the answer; what it sent counts all the same.
+        let _ = answer.send(told);
+    }
+
+    fn error(&self, failure: Failure) -> StoreError {
+        failure.at(&self.at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Timestamp, Window};
+    use crate::store::Rejection;
+
+    const COUNTED: Outcome = Outcome::Counted { score: None };
+
+    fn frame(second: i64) -> Frame {
+        let at = Timestamp::from_millis(second * 1_000);
+        Frame { window: Window { floor: at, head: at, end: at }, as_of: at, retiring: 0 }
+    }
+
+    fn told(settled: &[Outcome], troubles: Vec<Trouble>) -> Result<Added> {
+        let (answer, mut answered) = oneshot::channel();
+        let mut progress = Progress::new(3, answer, "host:1".into());
+        for (i, outcome) in settled.iter().enumerate() {
+            progress.settle(i, *outcome, frame(3 - i as i64));
+        }
+        for trouble in troubles {
+            progress.fail(trouble);
+        }
+        progress.finish(None);
+        answered.try_recv().unwrap()
+    }
+
+    fn unsent() -> Trouble {
+        Trouble::NotSent(super::super::deliver::too_late())
+    }
+
+    #[test]
+    fn nothing_was_counted_is_only_said_where_it_is_so() {
+        let lost = || Trouble::Unknown(Failure::Unknown("no answer".to_owned()));
+        let full = || Trouble::Refused(Failure::ReadOnly("OOM".to_owned()));
+        let gone = || Trouble::Refused(Failure::BoardChanged);
+        let rejected = Outcome::Rejected(Rejection::TooLate);
+        let unreachable = |told: Result<Added>| matches!(told, Err(StoreError::Unreachable { .. }));
+        let unknown = |told: Result<Added>| matches!(told, Err(StoreError::TimedOut { .. }));
+        assert!(unreachable(told(&[], vec![unsent()])));
+        assert!(unreachable(told(&[rejected, Outcome::Duplicate { score: None }], vec![unsent()])));
+        assert!(unknown(told(&[COUNTED], vec![unsent()])));
+        assert!(unknown(told(&[], vec![unsent(), lost()])));
+        assert!(unknown(told(&[], vec![lost(), full()])));
+        assert!(matches!(told(&[], vec![unsent(), full()]), Err(StoreError::ReadOnly { .. })));
+        assert!(unknown(told(&[COUNTED], vec![full()])));
+        assert!(matches!(told(&[COUNTED], vec![gone()]), Err(StoreError::BoardChanged)));
+        assert!(unknown(told(&[COUNTED], vec![gone(), lost()])));
+    }
+
+    #[test]
+    fn a_call_is_answered_with_its_last_item_and_the_latest_frame() {
+        let added = told(&[COUNTED, COUNTED, COUNTED], vec![unsent()]).unwrap();
+        assert_eq!((added.outcomes.len(), added.frame.as_of), (3, frame(3).as_of));
+        assert!(matches!(told(&[], vec![]), Err(StoreError::Overloaded { .. })));
+    }
+}

@@ -1,0 +1,322 @@
+//! Calls that wait to be written, by the part they are for.
+//!
+//! Each part is written by a task of its own as long as calls wait for it: what arrives while one flush is in flight
+//! leaves together in the next one. No timer, so nothing waits when nothing else is going on, and no part waits for
+//! another. A flush takes a portion of each waiting call in turn, so that a large call and a small one share it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use metrics::{gauge, histogram};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
+
+use super::chunk::Budget;
+use super::deliver::{PATIENCE, too_late};
+use super::lane::{Portion, Writer};
+use super::progress::{Progress, Trouble};
+use crate::store::redis::part::Part;
+use crate::store::redis::session::Session;
+use crate::store::{Added, Batch, Result, StoreError};
+
+/// About how many scripts the items of one flush come to.
+const SCRIPTS: usize = 4;
+/// The most items of one call that count against the room of the queue: a larger call waits by portions.
+const LARGE: usize = 8_192;
+
+/// What one caller wants written to one part.
+#[derive(Debug)]
+pub struct Request {
+    pub part: Arc<Part>,
+    pub batch: Batch,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(super) struct Call {
+    pub request: Request,
+    /// How many of its items have been taken by a flush.
+    pub taken: usize,
+    /// When it arrived, or when its latest portion was done.
+    pub since: Instant,
+    pub progress: Progress,
+}
+
+/// Calls that wait for the next flush of their part.
+#[derive(Debug)]
+pub struct Queue {
+    /// Held to push or take, never across an await.
+    state: Mutex<State>,
+    arrived: Notify,
+    /// The most items that may wait.
+    most: usize,
+    /// Where the server is, for messages.
+    at: Arc<str>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By a part's own key: the parts that calls wait for or that are being written to.
+    parts: HashMap<String, VecDeque<Call>, rapidhash::fast::RandomState>,
+    /// Parts that calls wait for and that nobody writes to yet.
+    ready: Vec<Arc<Part>>,
+    /// How many items wait or are being written.
+    items: usize,
+    closed: bool,
+}
+
+impl Call {
+    fn new(request: Request, now: Instant, at: Arc<str>) -> (Self, oneshot::Receiver<Result<Added>>) {
+        let (answer, answered) = oneshot::channel();
+        let progress = Progress::new(request.batch.increments.len(), answer, at);
+        (Self { request, taken: 0, since: now, progress }, answered)
+    }
+
+    fn weight(&self) -> usize {
+        self.request.batch.increments.len().min(LARGE)
+    }
+}
+
+impl Queue {
+    pub fn new(most: usize, at: Arc<str>) -> Self {
+        Self { state: Mutex::default(), arrived: Notify::new(), most, at }
+    }
+
+    /// Lets requests wait, all of them or, where they do not fit, none. A single one that is larger than the queue is
+    /// taken when nothing else waits.
+    pub fn push(&self, requests: Vec<Request>) -> Result<Vec<oneshot::Receiver<Result<Added>>>> {
+        let now = Instant::now();
+        let (calls, answers): (Vec<Call>, Vec<_>) =
+            requests.into_iter().map(|request| Call::new(request, now, self.at.clone())).unzip();
+        let items: usize = calls.iter().map(Call::weight).sum();
+        let mut state = self.state.lock();
+        if !state.parts.is_empty() && state.items.saturating_add(items) > self.most {
+            return Err(StoreError::Overloaded { retry_after: Duration::from_secs(1) });
+        }
+        state.items += items;
+        for call in calls {
+            state.join(call);
+        }
+        drop(state);
+        self.arrived.notify_one();
+        Ok(answers)
+    }
+
+    /// Ends [`run`] once everything that waits is written.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.arrived.notify_one();
+    }
+
+    /// The parts to begin writing to; `None` when the queue is closed and nobody waits.
+    async fn ready(&self) -> Option<Vec<Arc<Part>>> {
+        loop {
+            {
+                let mut state = self.state.lock();
+                if !state.ready.is_empty() {
+                    return Some(std::mem::take(&mut state.ready));
+                }
+                if state.closed {
+                    return None;
+                }
+            }
+            self.arrived.notified().await;
+        }
+    }
+
+    /// The portions of the next flush of a part; `None` when nothing waits for it. Calls that have waited too long are
+    /// answered and not among them.
+    fn take(&self, part: &Part, now: Instant) -> Option<Vec<Portion>> {
+        let mut state = self.state.lock();
+        let waiting = state.parts.get_mut(key(part))?;
+        let mut late = Vec::new();
+        if waiting.front().is_some_and(|call| call.since + PATIENCE <= now) {
+            let (old, young): (Vec<Call>, Vec<Call>) = waiting.drain(..).partition(|call| call.since + PATIENCE <= now);
+            (late, *waiting) = (old, young.into());
+        }
+        let portions = portions(waiting);
+        state.items -= late.iter().map(Call::weight).sum::<usize>();
+        gauge!("rolltop_combine_waiting_items").set(state.items as f64);
+        drop(state);
+        for mut call in late {
+            call.progress.fail(Trouble::NotSent(too_late()));
+            call.progress.finish(None);
+        }
+        if portions.is_empty() {
+            return None;
+        }
+        let items: usize = portions.iter().map(|portion| portion.items.len()).sum();
+        histogram!("rolltop_combine_items").record(items as f64);
+        Some(portions)
+    }
+
+    /// Lets calls of which a flush took a portion wait for the next one, after those that came meanwhile.
+    fn put_back(&self, part: &Part, calls: Vec<Call>) {
+        let mut state = self.state.lock();
+        for call in calls {
+            if call.progress.is_answered() {
+                state.items -= call.weight();
+            } else if let Some(waiting) = state.parts.get_mut(key(part)) {
+                waiting.push_back(call);
+            }
+        }
+    }
+
+    /// Nobody writes to the part any more.
+    fn leave(&self, part: &Arc<Part>) {
+        let mut state = self.state.lock();
+        if state.parts.get(key(part)).is_some_and(VecDeque::is_empty) {
+            state.parts.remove(key(part));
+        } else {
+            state.ready.push(part.clone());
+            self.arrived.notify_one();
+        }
+    }
+}
+
+impl State {
+    fn join(&mut self, call: Call) {
+        let part = &call.request.part;
+        match self.parts.get_mut(key(part)) {
+            Some(waiting) => waiting.push_back(call),
+            None => {
+                self.ready.push(part.clone());
+                self.parts.insert(key(part).to_owned(), VecDeque::from([call]));
+            }
+        }
+    }
+}
+
+/// What tells parts apart, those of boards of one name defined one after the other included.
+fn key(part: &Part) -> &str {
+    &part.keys.index
+}
+
+/// A portion of each waiting call in its turn, until a flush is full. A call that waits alone may fill it; of several,
+/// each gets about one script.
+fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
+    let is_alone = waiting.len() == 1;
+    let mut room = 1.0;
+    let mut portions: Vec<Portion> = Vec::new();
+    while let Some(call) = waiting.pop_front() {
+        let Request { part, batch } = &call.request;
+        let script = Budget::new(&part.board, batch.return_scores).items(&batch.increments);
+        let flush = (SCRIPTS * script) as f64;
+        let fitting = if is_alone { SCRIPTS * script } else { script.min((room * flush) as usize) };
+        let left = batch.increments.len() - call.taken;
+        let size = left.min(fitting.max(1));
+        if !portions.is_empty() && room <= 0.0 {
+            waiting.push_front(call);
+            break;
+        }
+        room -= (size.max(1)) as f64 / flush;
+        portions.push(Portion { items: call.taken..call.taken + size, call });
+    }
+    portions
+}
+
+/// Writes what waits until the queue is closed.
+pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
+    let writer = Writer::new(&session.instance);
+    let mut running = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            ready = queue.ready() => {
+                let Some(parts) = ready else { break };
+                running.extend(parts.into_iter().map(|part| write_part(&session, &queue, &writer, part)));
+            }
+            Some(()) = running.next() => {}
+        }
+    }
+    while running.next().await.is_some() {}
+}
+
+/// Writes to one part until nothing waits for it.
+async fn write_part(session: &Session, queue: &Queue, writer: &Writer, part: Arc<Part>) {
+    while let Some(portions) = queue.take(&part, Instant::now()) {
+        let calls = writer.write(session, &part, portions).await;
+        queue.put_back(&part, calls);
+    }
+    queue.leave(&part);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Generation, Subject, Timestamp};
+    use crate::store::Increment;
+    use crate::store::redis::clock::Start;
+    use crate::store::redis::keys::StoreKeys;
+
+    fn part(name: &str, generation: u64) -> Arc<Part> {
+        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse(name).unwrap(), Generation(generation), definition).unwrap();
+        let keys = StoreKeys::new("p").board(board.name(), board.generation());
+        Arc::new(Part::new(Arc::new(board), keys, false, Start::believed(Timestamp::EPOCH)))
+    }
+
+    fn request(part: &Arc<Part>, items: usize, id: Option<&str>) -> Request {
+        let increment = Increment {
+            subject: Subject::parse("s").unwrap(),
+            change: Change::Amount(Amount(1)),
+            retract: false,
+            at: None,
+            id: id.map(|id| EventId::parse(id).unwrap()),
+        };
+        Request { part: part.clone(), batch: Batch { increments: vec![increment; items], return_scores: false } }
+    }
+
+    fn sizes(portions: &Option<Vec<Portion>>) -> Vec<usize> {
+        portions.iter().flatten().map(|portion| portion.items.len()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_waits_is_bounded_and_parts_are_apart() {
+        let (a, b) = (part("a", 1), part("b", 2));
+        let queue = Queue::new(10, "host:1".into());
+        let _first = queue.push(vec![request(&a, 4, None)]).unwrap();
+        let _second = queue.push(vec![request(&b, 5, None)]).unwrap();
+        assert!(matches!(queue.push(vec![request(&a, 2, None)]), Err(StoreError::Overloaded { .. })));
+        assert!(queue.push(vec![request(&a, 1, None), request(&b, 1, None)]).is_err());
+        let _third = queue.push(vec![request(&a, 1, None)]).unwrap();
+        let ready: Vec<_> = queue.ready().await.unwrap().iter().map(|part| part.board.name().to_string()).collect();
+        assert_eq!(ready, ["a", "b"]);
+        assert_eq!(sizes(&queue.take(&a, Instant::now())), [4, 1]);
+        assert_eq!(sizes(&queue.take(&a, Instant::now())), [0_usize; 0]);
+        assert_eq!(sizes(&queue.take(&b, Instant::now())), [5]);
+        assert!(queue.push(vec![request(&a, 1, None)]).is_err(), "what is being written still takes room");
+    }
+
+    #[tokio::test]
+    async fn calls_take_turns_by_portions() {
+        let a = part("a", 1);
+        let queue = Queue::new(100_000, "host:1".into());
+        let answers: Vec<_> = [100_000, 1, 3_000].map(|items| queue.push(vec![request(&a, items, Some("x"))])).into();
+        assert!(answers.iter().all(Result::is_ok));
+        let first = queue.take(&a, Instant::now());
+        assert_eq!(sizes(&first), [500, 1, 500]);
+        queue.put_back(&a, first.unwrap().into_iter().map(|portion| portion.into_taken().1).collect());
+        let _late = queue.push(vec![request(&a, 1, None)]).unwrap();
+        let portions = queue.take(&a, Instant::now());
+        assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
+        // One that waits alone fills a flush.
+        let b = part("b", 2);
+        let _alone = queue.push(vec![request(&b, 100_000, None)]).unwrap();
+        assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
+    }
+
+    #[tokio::test]
+    async fn who_has_waited_too_long_is_answered_without_being_sent() {
+        let a = part("a", 1);
+        let queue = Queue::new(10, "host:1".into());
+        let old = queue.push(vec![request(&a, 1, None)]).unwrap().remove(0);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let _young = queue.push(vec![request(&a, 2, None)]).unwrap();
+        let now = Instant::now() + PATIENCE - Duration::from_millis(1);
+        assert_eq!(sizes(&queue.take(&a, now)), [2]);
+        assert!(matches!(old.await.unwrap(), Err(StoreError::Unreachable { .. })));
+    }
+}

@@ -1,0 +1,89 @@
+//! Scores that one script would look at too much for: read right after the write, in pieces.
+
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt, TryStreamExt};
+use redis::{Value, cmd};
+use tokio::time::{Instant, timeout_at};
+
+use super::deliver::Pauses;
+use super::flush::Scores;
+use super::progress::Trouble;
+use crate::board::{Subject, Tally, Timestamp};
+use crate::store::redis::part::Part;
+use crate::store::redis::reply::Reply;
+use crate::store::redis::servers::{Failure, Line};
+use crate::store::redis::session::Session;
+
+/// How many cells one command reads: 128 KB of sketches at most.
+const PIECE: usize = 64;
+/// How many commands are under way at a time.
+const AT_ONCE: usize = 4;
+/// Scores are read for so long at least, however late the write was done.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// Reads what the window of an unranked board says of each subject. Each score holds everything that was written before
+/// this was called, and may hold some of what is written meanwhile.
+pub(super) async fn read<'a>(
+    session: &Session,
+    part: &Part,
+    head: Timestamp,
+    subjects: impl IntoIterator<Item = &'a Subject>,
+    deadline: Instant,
+) -> Result<Scores<'a>, Trouble> {
+    let deadline = deadline.max(Instant::now() + LEAST);
+    let (_, starts) = part.board.window_and_starts(head);
+    let mut scores = Scores::new();
+    for subject in subjects {
+        if scores.contains_key(subject.as_str()) {
+            continue;
+        }
+        let key = part.keys.subject(subject);
+        let pieces = stream::iter(starts.chunks(PIECE)).map(|starts| piece(session, part, &key, starts, deadline));
+        let tallies: Vec<Vec<Tally>> = pieces.buffered(AT_ONCE).try_collect().await?;
+        scores.insert(subject.as_str(), part.board.value(tallies.iter().flatten()));
+    }
+    Ok(scores)
+}
+
+/// The cells of some slots, asked for again while the server is away.
+async fn piece(
+    session: &Session,
+    part: &Part,
+    key: &str,
+    starts: &[Timestamp],
+    deadline: Instant,
+) -> Result<Vec<Tally>, Trouble> {
+    let mut command = cmd("HMGET");
+    command.arg(key);
+    for start in starts {
+        command.arg(start.millis());
+    }
+    let mut pauses = Pauses::until(deadline);
+    loop {
+        let silent = || Err(Failure::Unknown("no answer before the deadline".to_owned()));
+        let reading = session.servers.read(part.slot(), Line::BulkWrites, &command);
+        let failure = match timeout_at(deadline, reading).await.unwrap_or_else(|_| silent()) {
+            Ok(value) => return tallies(part, value).map_err(Trouble::Unknown),
+            Err(failure) => failure,
+        };
+        let may_pass = failure.is_passing() || matches!(failure, Failure::Unknown(_));
+        if !may_pass || !pauses.wait().await {
+            // What was asked for is counted, and the caller is not told the score.
+            return Err(Trouble::Unknown(Failure::Unknown(format!("a score was not read: {failure:?}"))));
+        }
+    }
+}
+
+fn tallies(part: &Part, value: Value) -> Result<Vec<Tally>, Failure> {
+    let Value::Array(values) = value else {
+        return Err(Failure::Corrupt("a list of cells was expected".to_owned()));
+    };
+    let held = values.into_iter().filter(|value| *value != Value::Nil).collect();
+    let mut reply = Reply::new(Value::Array(held))?;
+    let mut tallies = Vec::new();
+    while !reply.is_empty() {
+        tallies.extend(reply.tally(part.board.kind())?);
+    }
+    Ok(tallies)
+}

@@ -1,0 +1,81 @@
+//! How a server is reached: TLS with an authority of one's own, users with few permissions.
+
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+
+use super::*;
+use crate::redis_server::free_port;
+
+/// What the documentation says that a user needs.
+const PERMISSIONS: &str = "on >pa/ss:w@rd ~rolltop:* -@all +@read +@write +@scripting +@connection -@dangerous \
+                           +time +info +config|get +role +asking +cluster|slots +cluster|info";
+
+/// Makes an authority, `ca.pem`, and what a server needs that it vouches for, `server.pem` and `server.key`.
+fn make_certificates(folder: &Path) {
+    let (authority_key, server_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut authority = CertificateParams::default();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = authority.self_signed(&authority_key).unwrap();
+    let server = CertificateParams::new(["localhost", "127.0.0.1"].map(str::to_owned)).unwrap();
+    let server = server.signed_by(&server_key, &authority, &authority_key).unwrap();
+    for (name, text) in
+        [("ca.pem", authority.pem()), ("server.pem", server.pem()), ("server.key", server_key.serialize_pem())]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_user_with_few_permissions_over_tls_may_do_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    make_certificates(folder.path());
+    let file = |name: &str| folder.path().join(name);
+    let mut spoken = 0;
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let mut words = vec!["ACL", "SETUSER", "app"];
+        words.extend(PERMISSIONS.split(' '));
+        behind::<()>(&server, &words);
+        let user = format!("redis://app:pa%2Fss:w@rd@{}", server.address());
+        let store = RedisStore::connect(options(user, ClockMode::Simulated(t(START)))).await.unwrap();
+        let flush = || behind::<()>(&server, &["SCRIPT", "FLUSH"]);
+        super::calls::every_call_works(&store, flush, || keys(&server, "*")).await;
+
+        let port = free_port().to_string();
+        let paths = [file("server.pem"), file("server.key"), file("ca.pem")];
+        let [certificate, key, authority] = paths.each_ref().map(|path| path.to_str().unwrap());
+        let words = [
+            ["tls-cert-file", certificate],
+            ["tls-key-file", key],
+            ["tls-ca-cert-file", authority],
+            ["tls-auth-clients", "no"],
+            ["tls-port", &port],
+        ]
+        .concat();
+        if server.ask::<()>(&[&["CONFIG", "SET"], &words[..]].concat()).is_err() {
+            println!("{} was built without TLS", engine.name);
+            continue;
+        }
+        spoken += 1;
+        for (host, ca, says) in [
+            ("127.0.0.1", Some("ca.pem"), "connected"),
+            ("localhost", Some("ca.pem"), "connected"),
+            ("127.0.0.1", None, "certificate"),
+            ("127.0.0.1", Some("nothing.pem"), "nothing.pem"),
+            ("127.0.0.1", Some("server.key"), "holds no certificate"),
+        ] {
+            let url = format!("rediss://app:pa%2Fss:w@rd@{host}:{port}");
+            let options = RedisOptions { ca: ca.map(&file), ..options(url, ClockMode::Simulated(t(START))) };
+            let said = match RedisStore::connect(options).await {
+                Ok(store) => store.check().await.map(|()| "connected".to_owned()).unwrap(),
+                Err(error) => format!("{error} {error:?}"),
+            };
+            assert!(said.to_lowercase().contains(says), "{host} {ca:?}: {said}");
+        }
+        let options = RedisOptions { ca: Some(file("ca.pem")), ..options(server.url(), ClockMode::System) };
+        let refused = RedisStore::connect(options).await.err().unwrap();
+        assert!(refused.to_string().contains("rediss://"), "{refused}");
+    }
+    assert!(spoken > 0, "no server here speaks TLS");
+}

@@ -1,0 +1,200 @@
+//! That an audit's scripts are bounded by what they read, that it is right while others write, and that it says what is
+//! missing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rolltop::board::{Mark, Sketch};
+
+use super::*;
+use crate::given::With;
+
+/// How often each command was called since the statistics were reset.
+fn calls(server: &RedisServer, command: &str) -> u64 {
+    let stats: String = behind(server, &["INFO", "commandstats"]);
+    let start = format!("cmdstat_{command}:calls=");
+    let line = stats.lines().find_map(|line| line.strip_prefix(&start));
+    line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+}
+
+/// A sketch of which every register is marked.
+fn full(seed: u64) -> Sketch {
+    let mut sketch = Sketch::default();
+    for register in 0..2_048_u16 {
+        let rank = 1 + (u64::from(register).wrapping_mul(seed * 2 + 7) >> 3) % 9;
+        sketch.mark(Mark { register, rank: rank as u8 });
+    }
+    sketch
+}
+
+/// Gives subjects a full sketch in each of the newest so many slots, and no standing.
+async fn fill(server: &RedisServer, store: &RedisStore, board: &Arc<Board>, subjects: &[&str], slots: i64) -> i64 {
+    let (name, generation) = (board.name(), board.generation());
+    let head = store.status(board).await.unwrap().frame.window.head;
+    let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
+    let mut merged = Sketch::default();
+    for back in 0..slots {
+        let start = head.plus_millis(-60_000 * back).millis();
+        let sketch = full(back as u64);
+        merged.merge(&sketch);
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("ZADD").arg(format!("rolltop:1:{{{name}}}:{generation}:i")).arg(start).arg(start).ignore();
+        for subject in subjects {
+            let key = format!("rolltop:1:{{{name}}}:{generation}:s:{start}");
+            pipeline.cmd("HSET").arg(key).arg(subject).arg(sketch.as_bytes()).ignore();
+        }
+        pipeline.query::<()>(&mut connection).unwrap();
+    }
+    merged.estimate()
+}
+
+#[tokio::test]
+async fn no_script_reads_more_than_a_few_hundred_sketches() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define(&store, "about", "APPROX_COUNT_DISTINCT(1990m, e, s, c)", "1m").await;
+        let estimate = fill(&server, &store, &board, &["big", "large"], 1_990).await;
+        for (repair, found) in [(false, 2), (true, 2), (false, 0)] {
+            let mut cursor = AuditCursor::default();
+            let (mut differences, mut repaired) = (Vec::new(), 0);
+            loop {
+                behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+                let step = store.audit_step(&board, cursor, repair).await.unwrap();
+                let (scripts, read) = (calls(&server, "evalsha"), calls(&server, "hmget"));
+                // Besides the cells each script reads meta once.
+                assert!(read <= scripts * 401, "{read} cells by {scripts} scripts");
+                differences.extend(step.differences);
+                repaired += step.repaired;
+                let Some(next) = step.next else { break };
+                cursor = next;
+            }
+            let mut names: Vec<_> = differences.iter().map(|d| d.subject.as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names.len(), found, "{names:?}");
+            assert_eq!(repaired, if repair { 2 } else { 0 });
+            assert!(differences.iter().all(|d| d.slots == exact(estimate)), "{differences:?}");
+        }
+        assert_eq!(scores(&store, &board).await, [("large".to_owned(), estimate), ("big".to_owned(), estimate)]);
+    }
+}
+
+#[tokio::test]
+async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_at_once() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let now = store.now().await.unwrap();
+        for (nth, metric) in ["SUM(2000m, e, v, s)", "AVG(2000m, e, v, s)"].into_iter().enumerate() {
+            let board = define(&store, &format!("wide{nth}"), metric, "1m").await;
+            for who in 0..6 {
+                let all =
+                    (0..2_000).map(|back| item(&format!("s{who}"), back + 1).at_time(now.plus_millis(-60_000 * back)));
+                let all = Batch { increments: all.collect(), return_scores: false };
+                store.add(&board, all).await.unwrap();
+            }
+            // A subject that no total and no score knows.
+            let generation = board.generation();
+            let slot = now.plus_millis(-60_000 * 777).millis() / 60_000 * 60_000;
+            let key = format!("rolltop:1:{{wide{nth}}}:{generation}:s:{slot}");
+            behind::<()>(&server, &["HSET", &key, "ghost", if nth == 0 { "7" } else { "7,1" }]);
+            let fresh = simulated(&server).await;
+            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            let begun = std::time::Instant::now();
+            let mut cursor = AuditCursor::default();
+            let (mut checked, mut differences) = (0, Vec::new());
+            loop {
+                let step = fresh.audit_step(&board, cursor, false).await.unwrap();
+                checked += step.checked;
+                differences.extend(step.differences);
+                let Some(next) = step.next else { break };
+                cursor = next;
+            }
+            println!("{metric}: {} scripts, {:?}", calls(&server, "evalsha"), begun.elapsed());
+            assert_eq!((checked, differences.len()), (7, 1), "{differences:?}");
+            assert_eq!(differences[0].subject.as_str(), "ghost");
+            let scripts = calls(&server, "evalsha");
+            assert!(scripts < 60, "{scripts} scripts for 14,001 cells");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_audit_is_right_while_others_write() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define(&store, "about", "APPROX_COUNT_DISTINCT(900m, e, s, c)", "1m").await;
+        let sums = define(&store, "sums", "SUM(30m, e, v, s)", "1m").await;
+        let estimate = fill(&server, &store, &board, &["big"], 900).await;
+        add(&store, &sums, (0..50).map(|i| item(&format!("s{i}"), i + 1))).await;
+        let ranking = format!("rolltop:1:{{sums}}:{}:r", sums.generation());
+        behind::<()>(&server, &["ZADD", &ranking, "9999", "s7", "1.5", "ghost"]);
+        let stop = Arc::new(AtomicBool::new(false));
+        let writer = {
+            let (store, board, sums, stop) = (store.clone(), board.clone(), sums.clone(), stop.clone());
+            tokio::spawn(async move {
+                let mut round = 0;
+                while !stop.load(Ordering::SeqCst) {
+                    round += 1;
+                    add(&store, &board, [crate::given::seen("other", &format!("v{round}"))]).await;
+                    add(&store, &sums, (0..50).filter(|i| *i != 7).map(|i| item(&format!("s{i}"), 1))).await;
+                }
+                round
+            })
+        };
+        for _ in 0..5 {
+            let (_, differences, _) = audit(&store, &board, false).await;
+            assert_eq!(differences, [("big".to_owned(), 0, estimate)]);
+        }
+        let repaired = async || {
+            let mut cursor = AuditCursor::default();
+            let (mut found, mut repaired) = (Vec::new(), 0);
+            loop {
+                let step = store.audit_step(&sums, cursor, true).await.unwrap();
+                found.extend(step.differences.iter().map(|d| d.subject.to_string()));
+                repaired += step.repaired;
+                let Some(next) = step.next else { break };
+                cursor = next;
+            }
+            found.sort_unstable();
+            (found, repaired)
+        };
+        assert_eq!(repaired().await, (vec!["ghost".to_owned(), "s7".to_owned()], 2));
+        assert_eq!(repaired().await, (vec![], 0));
+        stop.store(true, Ordering::SeqCst);
+        let rounds = writer.await.unwrap();
+        assert_eq!(audit(&store, &board, true).await.2, 1);
+        assert_eq!(audit(&store, &board, false).await.1, []);
+        let all = scores(&store, &sums).await;
+        assert!(all.iter().all(|(name, score)| {
+            let start: i64 = name[1..].parse::<i64>().unwrap() + 1;
+            *score == if name == "s7" { start } else { start + rounds }
+        }));
+    }
+}
+
+#[tokio::test]
+async fn a_slot_that_is_missing_is_said_and_leaves_the_index_only_by_a_repair() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = hourly(&store, "hot").await;
+        add(&store, &board, [item("a", 3), item("b", 4)]).await;
+        store.set_clock(t(START).plus_millis(3_600_000)).await.unwrap();
+        add(&store, &board, [item("a", 5)]).await;
+        let slots = keys(&server, "*:s:*");
+        behind::<()>(&server, &["DEL", &slots[0]]);
+        for (repair, wanted) in [(false, (1, 2)), (true, (1, 2)), (false, (0, 0))] {
+            let mut cursor = AuditCursor::default();
+            let mut found = (0, 0);
+            loop {
+                let step = store.audit_step(&board, cursor, repair).await.unwrap();
+                found = (found.0 + step.missing_slots, found.1 + step.differences.len());
+                let Some(next) = step.next else { break };
+                cursor = next;
+            }
+            assert_eq!(found, wanted, "repair {repair}");
+        }
+        assert_eq!(scores(&store, &board).await, [("a".to_owned(), 5)]);
+    }
+}

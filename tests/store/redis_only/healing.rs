@@ -1,0 +1,230 @@
+//! What happens after a restart of the server: few differences are healed by one instance, a part that is lost is left
+//! to a person.
+
+use super::*;
+
+const PERSISTENT: &[&str] = &["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
+
+fn meta(board: &Board) -> String {
+    format!("rolltop:1:{{{}}}:meta", board.name())
+}
+
+fn field(server: &RedisServer, board: &Board, name: &str) -> Option<String> {
+    behind(server, &["HGET", &meta(board), name])
+}
+
+/// Looks after the store as the scheduler does, until the board is known to be whole, or held.
+async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) {
+    let info: String = behind(server, &["INFO", "server"]);
+    let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim().to_owned();
+    for _ in 0..100 {
+        for outcome in futures_util::future::join_all(stores.iter().map(|store| store.tend())).await {
+            if let Err(error) = outcome {
+                assert!(error.is_transient(), "{error}");
+            }
+        }
+        if field(server, board, "run").as_ref() == Some(&run) || field(server, board, "held").is_some() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("nobody has looked at the board");
+}
+
+/// Cuts the append-only file inside the last script: after a slot was written and before the ranking was.
+fn cut_inside_a_script(server: &RedisServer) {
+    let folder = server.folder().join("appendonlydir");
+    let file = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.to_string_lossy().ends_with(".incr.aof"))
+        .expect("an append-only file");
+    let bytes = std::fs::read(&file).unwrap();
+    let last = |needle: &[u8]| bytes.windows(needle.len()).rposition(|window| window == needle);
+    let (script, ranking) = (last(b"MULTI\r\n").unwrap(), last(b":r\r\n").unwrap());
+    assert!(script < ranking, "the last script changed no ranking");
+    std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(ranking as u64).unwrap();
+}
+
+/// The server drops the cut script at its first start, and does a half of it at its second.
+async fn after_a_cut(server: &mut RedisServer, rewrites: bool) -> (Arc<RedisStore>, Arc<Board>) {
+    let options = RedisOptions { rewrite_aof: rewrites, ..options(server.url(), ClockMode::Simulated(t(START))) };
+    let store = RedisStore::connect(options).await.unwrap();
+    let board = hourly(&store, "hot").await;
+    tend(server, &[&store], &board).await;
+    add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), i + 1))).await;
+    add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), 100))).await;
+    server.kill();
+    cut_inside_a_script(server);
+    server.restart();
+    tend(server, &[&store], &board).await;
+    assert_eq!(audit(&store, &board, false).await.1, [], "the cut script was dropped as a whole");
+    if rewrites {
+        for _ in 0..200 {
+            let info: String = behind(server, &["INFO", "persistence"]);
+            if info.contains("aof_rewrite_in_progress:0") && info.contains("aof_rewrite_scheduled:0") {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+    add(&store, &board, [item("after", 7)]).await;
+    server.kill();
+    server.restart();
+    (store, board)
+}
+
+#[tokio::test]
+async fn a_script_that_was_replayed_by_half_is_healed_without_anybodys_help() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let (store, board) = after_a_cut(&mut server, false).await;
+        let (_, differences, _) = audit(&store, &board, false).await;
+        // Valkey drops the half again.
+        let replays = engine.name == "redis";
+        assert!(!replays || !differences.is_empty(), "the server did not replay the half: there is nothing to heal");
+        tend(&server, &[&store], &board).await;
+        assert_eq!(field(&server, &board, "held"), None);
+        assert_eq!(audit(&store, &board, false).await.1, []);
+        assert_eq!(store.warnings(), [""; 0]);
+        assert!(scores(&store, &board).await.contains(&("after".to_owned(), 7)));
+    }
+}
+
+#[tokio::test]
+async fn a_rewritten_file_has_no_half_to_replay() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let (store, board) = after_a_cut(&mut server, true).await;
+        assert_eq!(audit(&store, &board, false).await.1, []);
+        let asked: Vec<String> = behind(&server, &["HKEYS", "rolltop:1:rewrites"]);
+        assert_eq!(asked.len(), 2, "one rewrite for each run: {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_instances_one_heals() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let board = hourly(&one, "hot").await;
+        add(&one, &board, (0..30).map(|i| item(&format!("s{i}"), i + 1))).await;
+        tend(&server, &[&one, &two], &board).await;
+        let ranking = keys(&server, "*:r").swap_remove(0);
+        behind::<()>(&server, &["ZADD", &ranking, "1000", "s1", "1000", "s2"]);
+        server.kill();
+        server.restart();
+        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        tend(&server, &[&one, &two], &board).await;
+        let stats: String = behind(&server, &["INFO", "commandstats"]);
+        let scans = stats.lines().find_map(|line| line.strip_prefix("cmdstat_zscan:calls=")?.split(',').next());
+        assert_eq!(scans, Some("2"), "a pass that reads and one that repairs, by one of them");
+        assert_eq!(audit(&two, &board, false).await.1, []);
+        assert_eq!(field(&server, &board, "healer"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_claim_of_an_instance_that_died_is_taken_over() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let store = simulated(&server).await;
+        let board = hourly(&store, "hot").await;
+        tend(&server, &[&store], &board).await;
+        server.kill();
+        server.restart();
+        let time: Vec<i64> = behind(&server, &["TIME"]);
+        let millis = |ahead: i64| (time[0] + ahead) * 1_000;
+        let claim = |till: i64| behind::<()>(&server, &["HSET", &meta(&board), "healer", &format!("someone {till}")]);
+        claim(millis(20));
+        while store.tend().await.is_err() {}
+        let healer = field(&server, &board, "healer").unwrap();
+        assert!(healer.starts_with("someone"), "the claim holds: {healer}");
+        for till in [millis(-1), millis(86_400)] {
+            claim(till);
+            behind::<()>(&server, &["HDEL", &meta(&board), "run"]);
+            let fresh = simulated(&server).await;
+            tend(&server, &[&fresh], &board).await;
+            assert_eq!(field(&server, &board, "healer"), None, "it ran out, or the clock was set back");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_lost_a_slot_is_held_and_not_touched_until_a_person_decides() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let (one, two) = (simulated(&server).await, simulated(&server).await);
+        let (board, other) = (hourly(&one, "hot").await, hourly(&one, "other").await);
+        add(&one, &board, (0..30).map(|i| item(&format!("s{i}"), i + 1))).await;
+        one.set_clock(t(START).plus_millis(3_600_000)).await.unwrap();
+        add(&one, &board, (0..30).map(|i| item(&format!("s{i}"), 1))).await;
+        tend(&server, &[&one, &two], &board).await;
+        let slot = keys(&server, "*{hot}*:s:*").swap_remove(0);
+        behind::<()>(&server, &["DEL", &slot]);
+        let before = scores(&one, &board).await;
+        server.kill();
+        server.restart();
+        tend(&server, &[&one, &two], &board).await;
+        tend(&server, &[&one, &two], &other).await;
+        assert!(field(&server, &board, "held").unwrap().contains("1 slots are missing"));
+        for store in [&one, &two] {
+            store.tend().await.unwrap();
+            assert_eq!(store.warnings().len(), 1, "{:?}", store.warnings());
+            assert!(store.warnings()[0].contains("'hot'"));
+            store.check().await.unwrap();
+        }
+        assert_eq!(scores(&one, &board).await, before, "the ranking may be the last copy");
+        assert_eq!(field(&server, &other, "held"), None);
+        // An audit that only reads finds the same and leaves the board held.
+        assert_eq!(audit(&one, &board, false).await.1.len(), 30);
+        assert!(field(&server, &board, "held").is_some());
+        // So does a further restart.
+        server.kill();
+        server.restart();
+        tend(&server, &[&one], &board).await;
+        assert_eq!(scores(&one, &board).await, before);
+        assert_eq!(audit(&one, &board, true).await.2, 30);
+        assert_eq!((field(&server, &board, "held"), one.warnings()), (None, vec![]));
+        assert_eq!(scores(&one, &board).await.len(), 30);
+        tend(&server, &[&one, &two], &board).await;
+        assert_eq!(audit(&two, &board, false).await.1, []);
+    }
+}
+
+#[tokio::test]
+async fn more_than_few_differences_are_left_to_a_person() {
+    for engine in Engine::available() {
+        let mut server = RedisServer::start_with(&engine, PERSISTENT);
+        let store = simulated(&server).await;
+        let board = hourly(&store, "hot").await;
+        add(&store, &board, (0..1_200).map(|i| item(&format!("s{i}"), i + 1))).await;
+        tend(&server, &[&store], &board).await;
+        let ranking = keys(&server, "*:r").swap_remove(0);
+        behind::<()>(&server, &["DEL", &ranking]);
+        server.kill();
+        server.restart();
+        tend(&server, &[&store], &board).await;
+        let held = field(&server, &board, "held").unwrap();
+        assert!(held.contains("1200 of 1200"), "{held}");
+        assert_eq!(scores(&store, &board).await, []);
+        assert_eq!(audit(&store, &board, true).await.2, 1_200);
+        assert_eq!(field(&server, &board, "held"), None);
+    }
+}
+
+/// An audit of a large board takes a share of the server's time for minutes: not for a board that was just defined.
+#[tokio::test]
+async fn a_new_board_is_whole_and_is_not_audited() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = hourly(&store, "hot").await;
+        add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), 1))).await;
+        assert!(field(&server, &board, "run").is_some());
+        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        tend(&server, &[&store], &board).await;
+        let stats: String = behind(&server, &["INFO", "commandstats"]);
+        assert!(!stats.contains("zscan") && !stats.contains("zscore"), "{stats}");
+    }
+}

@@ -1,0 +1,172 @@
+//! How the store is: boards that cannot be read, a server that may evict or was emptied, boards half announced.
+
+use rolltop::board::{Event, Field, Fields};
+use rolltop::service::{Service, ServiceError};
+
+use super::*;
+
+const NEWER: &str = r#"{"metric":"COUNT(3h, like, post)","slot":"1h","from_a_newer_version":7}"#;
+
+#[tokio::test]
+async fn a_board_that_cannot_be_read_concerns_no_other_board() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let fine = hourly(&store, "fine").await;
+        for (name, damage) in [
+            ("newer", &["HSET", "rolltop:1:{newer}:meta", "definition", NEWER][..]),
+            ("broken", &["HSET", "rolltop:1:{broken}:meta", "definition", "{"][..]),
+            ("headless", &["HDEL", "rolltop:1:{headless}:meta", "generation"][..]),
+            ("other-type", &["SET", "rolltop:1:{other-type}:meta", "x"][..]),
+        ] {
+            let board = hourly(&store, name).await;
+            behind::<redis::Value>(&server, damage);
+            let error = store.board(board.name()).await.unwrap_err();
+            let text = error.to_string();
+            assert!(matches!(&error, StoreError::Unreadable { name: named, .. } if named == name), "{error:?}");
+            assert!(text.contains(name) && text.contains("upgrade") && text.contains("restore"), "{text}");
+        }
+        behind::<()>(&server, &["SADD", "rolltop:1:boards", "No Name"]);
+        let listing = store.boards().await.unwrap();
+        assert_eq!(listing.boards.iter().map(|board| board.generation()).collect::<Vec<_>>(), [fine.generation()]);
+        let mut unreadable: Vec<&str> = listing.unreadable.iter().map(|board| board.name.as_str()).collect();
+        unreadable.sort_unstable();
+        assert_eq!(unreadable, ["No Name", "broken", "headless", "newer", "other-type"]);
+        let newer = listing.unreadable.iter().find(|board| board.name == "newer").unwrap();
+        assert!(newer.reason.contains("from_a_newer_version"), "{newer:?}");
+        assert_eq!(newer.generation.len(), 16);
+
+        // What concerns all boards goes on, through an instance that has never seen the board whole too.
+        let service = Service::new(simulated(&server).await);
+        assert_eq!(service.boards().await.unwrap().len(), 1);
+        let recorded = service.record(vec![like("p1")], false).await.unwrap();
+        assert_eq!(recorded.events[0].boards.len(), 1);
+        let readiness = service.readiness().await;
+        assert!(readiness.is_ready(), "{readiness:?}");
+        assert_eq!(readiness.warnings.len(), 5, "{readiness:?}");
+        assert!(readiness.warnings.iter().any(|warning| warning.contains("'newer'")), "{readiness:?}");
+        let refused = service.board(&BoardName::parse("newer").unwrap()).await.unwrap_err();
+        assert!(matches!(refused, ServiceError::Store(StoreError::Unreadable { .. })), "{refused:?}");
+        // A configuration that names it does not keep the service from starting.
+        let configured = ["fine", "newer"].map(|name| (BoardName::parse(name).unwrap(), fine.definition().clone()));
+        service.define_configured(&configured).await.unwrap();
+    }
+}
+
+fn like(post: &str) -> Event {
+    let mut fields = Fields::default();
+    fields.set("post", Field::Text(post.into()));
+    Event { kind: "like".into(), fields, at: None, id: None, retract: false }
+}
+
+#[tokio::test]
+async fn a_server_that_begins_to_evict_is_not_fit() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        store.check().await.unwrap();
+        behind::<()>(&server, &["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+        tokio::time::sleep(std::time::Duration::from_millis(2_100)).await;
+        let error = store.check().await.unwrap_err();
+        assert!(error.to_string().contains("maxmemory-policy allkeys-lru"), "{error}");
+        assert!(store.check().await.is_err(), "what is wrong is read again each time");
+        behind::<()>(&server, &["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+        store.check().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_emptied_store_gets_the_boards_of_the_configuration_again() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let mut services = Vec::new();
+        let definition = crate::given::definition("COUNT(3h, like, post)", "1h");
+        for names in [&["a", "b"][..], &["b", "c"][..]] {
+            let service = Service::new(system(&server).await);
+            let configured: Vec<_> =
+                names.iter().map(|name| (BoardName::parse(name).unwrap(), definition.clone())).collect();
+            service.define_configured(&configured).await.unwrap();
+            services.push(service);
+        }
+        let raw = system(&server).await;
+        hourly(&raw, "by-hand").await;
+        services[0].record(vec![like("p1")], false).await.unwrap();
+        behind::<()>(&server, &["FLUSHALL"]);
+        assert!(matches!(raw.check().await, Err(StoreError::Emptied { .. })));
+        // An event that comes before anybody has looked counts on every configured board of this instance.
+        let recorded = services[0].record(vec![like("p2")], false).await.unwrap();
+        assert_eq!(recorded.events[0].boards.len(), 2, "{recorded:?}");
+        // Each instance notices by itself, though the store has a clock again.
+        for service in &services {
+            let readiness = service.readiness().await;
+            assert!(readiness.is_ready(), "{readiness:?}");
+        }
+        let names: Vec<_> = services[0].boards().await.unwrap().iter().map(|board| board.name().to_string()).collect();
+        assert_eq!(names, ["a", "b", "c"]);
+        for service in &services {
+            let board = service.board(&BoardName::parse("b").unwrap()).await.unwrap();
+            let page = service.page(&board, 0, 9).await.unwrap();
+            assert_eq!(page.answer.items.len(), 1, "what was counted before is gone, what came after counts");
+        }
+    }
+}
+
+/// Nothing can be done without a time, so the boards come back when somebody looks whether the store is ready.
+#[tokio::test]
+async fn an_emptied_store_on_a_simulated_clock_is_not_ready_until_it_has_one_again() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let service = Service::new(store.clone());
+        let name = BoardName::parse("a").unwrap();
+        let definition = crate::given::definition("COUNT(3h, like, post)", "1h");
+        service.define_configured(&[(name.clone(), definition)]).await.unwrap();
+        let board = service.board(&name).await.unwrap();
+        behind::<()>(&server, &["FLUSHALL"]);
+        for error in [
+            store.check().await.unwrap_err(),
+            store.now().await.unwrap_err(),
+            store.page(&board, 0, 9).await.unwrap_err(),
+            store.set_clock(t(START)).await.unwrap_err(),
+        ] {
+            assert!(matches!(error, StoreError::Emptied { .. }) && error.is_transient(), "{error:?}");
+        }
+        assert!(service.readiness().await.is_ready());
+        assert_eq!(store.now().await.unwrap(), t(START));
+        assert_eq!(service.record(vec![like("p1")], false).await.unwrap().events[0].boards.len(), 1);
+    }
+}
+
+/// The definer ended after it had made the board and before it had made the list another one.
+#[tokio::test]
+async fn nobody_is_told_of_a_board_that_other_instances_do_not_find() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let version_key = "rolltop:1:{rolltop:1:boards}:version";
+        let (reader, teller) = (Service::new(simulated(&server).await), simulated(&server).await);
+        hourly(&*simulated(&server).await, "first").await;
+        reader.record(vec![like("p0")], false).await.unwrap();
+        for (round, list) in [(0, false), (1, true)] {
+            let before: String = behind(&server, &["GET", version_key]);
+            let name = format!("late-{round}");
+            hourly(&*simulated(&server).await, &name).await;
+            behind::<()>(&server, &["SET", version_key, &before]);
+            behind::<()>(&server, &["HDEL", &format!("rolltop:1:{{{name}}}:meta"), "announced"]);
+            if list {
+                // Told by the list of boards, which need not have its name either.
+                let listing = teller.boards().await.unwrap();
+                assert_eq!(listing.boards.len(), 3);
+            } else {
+                behind::<()>(&server, &["SREM", "rolltop:1:boards", &name]);
+                assert!(teller.board(&BoardName::parse(&name).unwrap()).await.unwrap().is_some());
+            }
+            let recorded = reader.record(vec![like("p1")], false).await.unwrap();
+            assert_eq!(recorded.events[0].boards.len(), 2 + round, "{recorded:?}");
+            // It is said once, not at every look.
+            let after: String = behind(&server, &["GET", version_key]);
+            assert_ne!(after, before);
+            simulated(&server).await.board(&BoardName::parse(&name).unwrap()).await.unwrap();
+            assert_eq!(behind::<String>(&server, &["GET", version_key]), after);
+        }
+    }
+}

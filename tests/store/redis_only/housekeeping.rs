@@ -1,0 +1,307 @@
+//! What is not needed any more goes, by steps of our own and never by the server's clock.
+
+use rolltop::board::Mode;
+use rolltop::service::{Scheduler, Service};
+
+use super::*;
+use crate::given::{With, seen, unranked};
+
+const HOUR: i64 = 3_600_000;
+const DAY: i64 = 24 * HOUR;
+
+async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
+    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+        Defined::Created(board) => board,
+        other => panic!("{other:?} instead of a new board"),
+    }
+}
+
+async fn pass(store: &RedisStore, millis: i64) {
+    store.set_clock(store.now().await.unwrap().plus_millis(millis)).await.unwrap();
+}
+
+fn expiring(server: &RedisServer) -> Vec<String> {
+    let has_ttl = |key: &String| behind::<i64>(server, &["PTTL", key]) != -1;
+    keys(server, "*").into_iter().filter(has_ttl).filter(|key| !key.ends_with(":check")).collect()
+}
+
+/// Boards of every way to keep subjects: slices, counters, values unranked and ranked.
+async fn all_ways(store: &RedisStore) -> Vec<Arc<Board>> {
+    let counter = Definition { mode: Mode::FromFirst, ..unranked("SUM(3h, e, v, s)", "1h") };
+    vec![
+        define_as(store, "slices", &unranked("SUM(3h, e, v, s)", "1h")).await,
+        define_as(store, "counter", &counter).await,
+        define_as(store, "values", &unranked("COUNT_DISTINCT(3h, e, s, c)", "1h")).await,
+        define(store, "ranked", "COUNT_DISTINCT(3h, e, s, c)", "1h").await,
+        define_as(store, "sketches", &unranked("APPROX_COUNT_DISTINCT(3h, e, s, c)", "1h")).await,
+    ]
+}
+
+async fn write_to(store: &RedisStore, boards: &[Arc<Board>], who: &str) {
+    let now = store.now().await.unwrap();
+    for board in boards {
+        match board.name().as_str() {
+            "slices" | "counter" => drop(add(store, board, [with_id(item(who, 1), who)]).await),
+            "sketches" => drop(add(store, board, [seen(who, "x")]).await),
+            _ => drop(add(store, board, [seen(who, "x"), seen(who, "y").at_time(now).undone()]).await),
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_has_a_time_to_live() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = system(&server).await;
+        let boards = all_ways(&store).await;
+        write_to(&store, &boards, "a").await;
+        let hot = hourly(&store, "hot").await;
+        add(&store, &hot, [with_id(item("a", 1), "x")]).await;
+        store.check().await.unwrap();
+        assert_eq!(expiring(&server), Vec::<String>::new());
+        // As a version wrote it that left expiry to the server.
+        for key in keys(&server, "*:[uvx]:a") {
+            behind::<()>(&server, &["PEXPIRE", &key, "10000000"]);
+        }
+        for key in keys(&server, "*:e:*") {
+            behind::<()>(&server, &["DEL", &key]);
+        }
+        assert!(expiring(&server).len() >= 6);
+        for board in &boards[..2] {
+            add(&store, board, [item("a", 1)]).await;
+        }
+        write_to(&store, &boards[2..4], "a").await;
+        add(&store, &boards[4], [seen("a", "y")]).await;
+        assert_eq!(expiring(&server), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn what_subjects_hold_goes_when_nobody_has_written_for_long() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let boards = all_ways(&store).await;
+        write_to(&store, &boards, "idle").await;
+        for _ in 0..12 {
+            pass(&store, HOUR).await;
+            write_to(&store, &boards, "busy").await;
+            for board in &boards {
+                roll_over(&store, board).await;
+            }
+        }
+        assert_eq!(keys(&server, "*:[uvx]:idle"), Vec::<String>::new());
+        // A slice, a counter, sketches, and two of values, each with a tombstone.
+        assert_eq!(keys(&server, "*:[uvx]:busy").len(), 7);
+        for key in keys(&server, "*:e:*") {
+            let members: Vec<String> = behind(&server, &["SMEMBERS", &key]);
+            assert_eq!(members, ["busy"], "{key}");
+        }
+        assert!(keys(&server, "*:e:*").len() <= 5 * 7, "{:?}", keys(&server, "*:e:*"));
+        for board in &boards {
+            assert!(store.standing(board, &subject("busy")).await.unwrap().score.is_some());
+        }
+        pass(&store, 100 * DAY).await;
+        for board in &boards {
+            roll_over(&store, board).await;
+        }
+        assert_eq!(keys(&server, "*:[uvxe]:*"), Vec::<String>::new());
+        assert_eq!(keys(&server, "*:e"), Vec::<String>::new());
+    }
+}
+
+/// Steps are bounded by subjects and by cells, and a set of values goes without stopping the server.
+#[tokio::test]
+async fn expiry_goes_in_bounded_steps() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let slices = define_as(&store, "slices", &unranked("SUM(600m, e, v, s)", "1m")).await;
+        let name = |i: i64| format!("s{i}");
+        let now = store.now().await.unwrap();
+        for i in 0..60 {
+            let all = (0..500).map(|back| item(&name(i), 1).at_time(now.plus_millis(-60_000 * back)));
+            store.add(&slices, Batch { increments: all.collect(), return_scores: false }).await.unwrap();
+        }
+        for chunk in 0..3 {
+            let all = (0..500).map(|i| item(&format!("t{chunk}-{i}"), 1));
+            store.add(&slices, Batch { increments: all.collect(), return_scores: false }).await.unwrap();
+        }
+        pass(&store, 40 * HOUR).await;
+        let (mut steps, mut left) = (0, keys(&server, "*:u:*").len());
+        assert_eq!(left, 1_560);
+        loop {
+            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            let step = store.retire_step(&slices).await.unwrap();
+            let now_left = keys(&server, "*:u:*").len();
+            assert!(left - now_left <= 200, "{} subjects in one step", left - now_left);
+            (steps, left) = (steps + 1, now_left);
+            let stats: String = behind(&server, &["INFO", "commandstats"]);
+            assert!(!stats.contains("cmdstat_del:"), "{stats}");
+            if step.done {
+                break;
+            }
+        }
+        assert_eq!(left, 0);
+        assert!((9..60).contains(&steps), "{steps} steps");
+    }
+}
+
+/// 24 days of a board whose slot is a week, and of one whose slot is a day, driven as the scheduler drives them.
+#[tokio::test]
+async fn ids_beyond_the_horizon_go_whatever_the_slots_do() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let weekly = define(&store, "weekly", "COUNT(4w, like, post)", "1w").await;
+        let monthly = define_as(&store, "monthly", &unranked("COUNT(2mo, like, post)", "1mo")).await;
+        let service = Service::new(store.clone());
+        let (mut most, mut bytes) = (0, 0);
+        for half_day in 0..48 {
+            for board in [&weekly, &monthly] {
+                let id = |i: i64| with_id(item("a", 1), &format!("{half_day}-{i}"));
+                add(&store, board, (0..100).map(id)).await;
+            }
+            pass(&store, DAY / 2).await;
+            service.roll_over_due().await.unwrap();
+            let buckets = keys(&server, "*:d:*");
+            most = most.max(buckets.len());
+            bytes = bytes.max(buckets.iter().map(|key| behind::<u64>(&server, &["MEMORY", "USAGE", key])).sum());
+        }
+        assert!(most <= 2 * 4, "{most} buckets of two boards");
+        assert!(bytes <= 2 * 4 * 100 * 100, "{bytes} bytes of ids");
+    }
+}
+
+/// As after an upgrade: many buckets, and the real scheduler finds them without any slot ending.
+#[tokio::test]
+async fn the_scheduler_comes_by_between_slot_ends() {
+    let engine = Engine::available().remove(0);
+    let server = RedisServer::start(&engine);
+    let store = simulated(&server).await;
+    let board = define(&store, "yearly", "COUNT(12mo, like, post)", "1mo").await;
+    let service = Service::new(store.clone());
+    let scheduler = Scheduler::start(service.clone()).await.unwrap();
+    for round in 0..2 {
+        for i in 0..10 {
+            add(&store, &board, [with_id(item("a", 1), &format!("{round}-{i}"))]).await;
+            store.set_clock(store.now().await.unwrap().plus_millis(DAY / 2)).await.unwrap();
+        }
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while keys(&server, "*:d:*").len() > 4 {
+            assert!(std::time::Instant::now() < patience, "{:?}", keys(&server, "*:d:*"));
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+    scheduler.stop().await;
+}
+
+#[tokio::test]
+async fn an_idle_board_costs_few_commands() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        for i in 0..20 {
+            define_as(&store, &format!("b{i}"), &unranked("SUM(3h, e, v, s)", "1h")).await;
+        }
+        let service = Service::new(store.clone());
+        service.roll_over_due().await.unwrap();
+        let calls = || {
+            let stats: String = behind(&server, &["INFO", "commandstats"]);
+            let of = |name: &str| {
+                let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")))?;
+                line.split(',').next()?.parse::<u64>().ok()
+            };
+            of("evalsha").unwrap_or(0)
+        };
+        // A minute, in which no slot ends.
+        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        for _ in 0..60 {
+            pass(&store, 1_000).await;
+            service.roll_over_due().await.unwrap();
+        }
+        // Besides, each second the clock was moved by a script.
+        let looks = calls() - 60;
+        assert!((20..=40).contains(&looks), "{looks} looks at 20 boards in a minute");
+    }
+}
+
+#[tokio::test]
+async fn what_a_removed_board_held_goes_even_if_its_remover_ends_half_way() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (store, other) = (simulated(&server).await, simulated(&server).await);
+        for round in 0..2 {
+            let boards = all_ways(&store).await;
+            for chunk in 0..10 {
+                let all = (0..500).map(|i| item(&format!("s{chunk}-{i}"), 1));
+                store.add(&boards[0], Batch { increments: all.collect(), return_scores: false }).await.unwrap();
+            }
+            write_to(&store, &boards, "a").await;
+            for board in &boards {
+                match round {
+                    0 => assert!(store.undefine(board).await.unwrap()),
+                    _ => {
+                        // What an instance has done that ended right after the removal itself.
+                        let noted = format!("{}:{}", board.generation(), board.name());
+                        behind::<()>(&server, &["SADD", "rolltop:1:removed", &noted]);
+                        let again = format!("{}:{}", board.generation(), "nothing");
+                        behind::<()>(&server, &["SADD", "rolltop:1:removed", &again]);
+                        behind::<()>(&server, &["DEL", &format!("rolltop:1:{{{}}}:meta", board.name())]);
+                    }
+                }
+            }
+            let mut steps = 0;
+            while !other.tidy_step().await.unwrap() {
+                steps += 1;
+            }
+            assert!(steps > 5, "large boards are not deleted at once: {steps}");
+            let left = keys(&server, "*");
+            let expected = ["rolltop:1:boards", "rolltop:1:clock", "rolltop:1:{rolltop:1:boards}:version"];
+            assert!(left.iter().all(|key| expected.contains(&key.as_str())), "{left:?}");
+        }
+    }
+}
+
+/// The name of a board that is there again does not keep the old one's keys, nor do they take anything of the new one.
+#[tokio::test]
+async fn a_board_defined_again_is_not_taken_for_the_removed_one() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let boards = all_ways(&store).await;
+        write_to(&store, &boards, "a").await;
+        for board in &boards {
+            assert!(store.undefine(board).await.unwrap());
+        }
+        let boards = all_ways(&store).await;
+        write_to(&store, &boards, "b").await;
+        // Noted, but never removed.
+        let noted = format!("{}:{}", boards[0].generation(), boards[0].name());
+        behind::<()>(&server, &["SADD", "rolltop:1:removed", &noted]);
+        while !store.tidy_step().await.unwrap() {}
+        assert_eq!(keys(&server, "*:[uvx]:a"), Vec::<String>::new());
+        assert_eq!(keys(&server, "*:[uvx]:b").len(), 7);
+    }
+}
+
+#[tokio::test]
+async fn records_of_writes_go_after_five_minutes() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (store, other) = (simulated(&server).await, simulated(&server).await);
+        let board = hourly(&store, "hot").await;
+        let records = || {
+            let fields: Vec<String> = behind(&server, &["HKEYS", "rolltop:1:{hot}:meta"]);
+            fields.iter().filter(|field| field.starts_with("o:")).count()
+        };
+        add(&store, &board, [item("a", 1)]).await;
+        pass(&store, 200_000).await;
+        add(&other, &board, [item("a", 1)]).await;
+        roll_over(&store, &board).await;
+        assert_eq!(records(), 2);
+        pass(&store, 200_000).await;
+        roll_over(&store, &board).await;
+        assert_eq!(records(), 1);
+    }
+}

@@ -1,0 +1,260 @@
+//! How reads are gathered: few commands for many questions, no answer older than its request, bounded portions.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use futures_util::future::join_all;
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rolltop::store::Ask;
+
+use super::*;
+use crate::given::unranked;
+
+/// How often the server did each of these commands since the statistics were reset.
+fn calls<const N: usize>(server: &RedisServer, names: [&str; N]) -> [u64; N] {
+    let stats: String = behind(server, &["INFO", "commandstats"]);
+    names.map(|name| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    })
+}
+
+fn reset(server: &RedisServer) {
+    behind::<()>(server, &["CONFIG", "RESETSTAT"]);
+}
+
+/// How many bytes it received since then.
+fn received(server: &RedisServer) -> u64 {
+    let stats: String = behind(server, &["INFO", "stats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix("total_net_input_bytes:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> Arc<Board> {
+    match store.define(&BoardName::parse(name).unwrap(), definition).await.unwrap() {
+        Defined::Created(board) => board,
+        other => panic!("{other:?} instead of a new board"),
+    }
+}
+
+fn ask(board: &Arc<Board>, who: &str, slots: u32) -> Ask {
+    Ask { board: board.clone(), subject: subject(who), reach: Reach::Slots(slots), as_of: None }
+}
+
+/// Gives a board a version, as writes do.
+fn set_version(server: &RedisServer, version: &str) {
+    behind::<u64>(server, &["HSET", &keys(server, "*:meta")[0], "version", version]);
+}
+
+/// Writers say what was acknowledged, readers look at that, read, and must find no less; nor more than was sent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_answer_is_older_than_its_request() {
+    for (seed, engine) in (1..).zip(Engine::available()) {
+        let server = RedisServer::start(&engine);
+        let (store, other) = (system(&server).await, system(&server).await);
+        let ranked = define(&store, "ranked", "COUNT(24h, like, post)", "1h").await;
+        let unranked = define_as(&store, "unranked", &unranked("COUNT(24h, like, post)", "1h")).await;
+        let (sent, done) = (Arc::new(AtomicI64::new(0)), Arc::new(AtomicI64::new(0)));
+        let mut tasks = Vec::new();
+        for worker in 0..24_u64 {
+            let store = if worker % 4 == 3 { other.clone() } else { store.clone() };
+            let (ranked, unranked, sent, done) = (ranked.clone(), unranked.clone(), sent.clone(), done.clone());
+            tasks.push(tokio::spawn(async move {
+                let mut rng = StdRng::seed_from_u64(seed * 1_000 + worker);
+                if worker == 0 {
+                    for _ in 0..400 {
+                        let amount = rng.random_range(1..9);
+                        sent.fetch_add(amount, Ordering::SeqCst);
+                        let add = |board| store.add(board, batch([item("a", amount)]));
+                        let both = futures_util::future::join(add(&ranked), add(&unranked)).await;
+                        assert!(both.0.is_ok() && both.1.is_ok());
+                        done.fetch_add(amount, Ordering::SeqCst);
+                        for _ in 0..rng.random_range(0..4) {
+                            tokio::task::yield_now().await;
+                        }
+                    }
+                    return;
+                }
+                let who = subject("a");
+                while done.load(Ordering::SeqCst) < sent.load(Ordering::SeqCst) || done.load(Ordering::SeqCst) < 1_500 {
+                    let least = done.load(Ordering::SeqCst);
+                    let found = match rng.random_range(0..6) {
+                        0 | 1 => {
+                            let page = store.page(&ranked, 0, rng.random_range(1..3)).await.unwrap();
+                            page.items.first().map_or(0, |line| line.score.units())
+                        }
+                        2 => {
+                            let lookup = store.lookup(&ranked, std::slice::from_ref(&who)).await.unwrap();
+                            lookup.scores[0].map_or(0, |score| Some(score).units())
+                        }
+                        3 => store.standing(&ranked, &who).await.unwrap().score.units(),
+                        4 => store.count(&ranked, &who, Reach::Slots(2)).await.unwrap().units(),
+                        _ => store.count(&unranked, &who, Reach::Slots(2)).await.unwrap().units(),
+                    };
+                    let most = sent.load(Ordering::SeqCst);
+                    assert!((least..=most).contains(&found), "{found} is not within {least}..={most}");
+                }
+            }));
+        }
+        for task in tasks {
+            task.await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_waits_together_is_read_once() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = system(&server).await;
+        let board = hourly(&store, "hot").await;
+        add(&store, &board, (0..100).map(|i| item(&format!("s{i}"), i + 1))).await;
+        store.standing(&board, &subject("s1")).await.unwrap();
+        reset(&server);
+        let (one, other) = (subject("s1"), subject("s2"));
+        let of = |i: usize| if i.is_multiple_of(2) { &one } else { &other };
+        let standings = join_all((0..500).map(|i| store.standing(&board, of(i)))).await;
+        assert!(
+            standings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().score.units() == 2 + i as i64 % 2)
+        );
+        // What has gathered shares one script, for it is about the same slots; a busy machine takes some more turns.
+        let [scripts] = calls(&server, ["evalsha"]);
+        assert!(scripts <= 25, "{scripts} scripts");
+    }
+}
+
+#[tokio::test]
+async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_again() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = system(&server).await;
+        let board = hourly(&store, "hot").await;
+        add(&store, &board, (0..100).map(|i| item(&format!("s{i}"), i + 1))).await;
+        set_version(&server, "test:1");
+        let read = async || {
+            let pages = join_all((0..200).map(|i| store.page(&board, i % 20, 5))).await;
+            pages.into_iter().map(Result::unwrap).collect::<Vec<_>>()
+        };
+        // The first time the script is made known to the server, page by page.
+        read().await;
+        let first = read().await;
+        reset(&server);
+        let again = read().await;
+        for (before, after) in first.iter().zip(&again) {
+            assert_eq!((&before.items, before.total), (&after.items, after.total));
+            assert!(after.frame.as_of >= before.frame.as_of);
+        }
+        let [scripts, looks, times] = calls(&server, ["evalsha", "hmget", "time"]);
+        assert!(scripts == 0 && looks <= 16 && times <= 16, "{scripts} scripts, {looks} looks, {times} times");
+
+        // Another version: each page is read again, once.
+        behind::<f64>(&server, &["ZADD", &keys(&server, "*:r")[0], "CH", "1000", "s7"]);
+        set_version(&server, "test:2");
+        reset(&server);
+        let changed = read().await;
+        assert_eq!((changed[0].items[0].subject.as_str(), changed[0].items[0].score.units()), ("s7", 1_000));
+        assert_eq!(calls(&server, ["evalsha"]), [20]);
+
+        // A new connection: whatever the version says, nothing read before is trusted.
+        behind::<()>(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
+        behind::<f64>(&server, &["ZADD", &keys(&server, "*:r")[0], "CH", "2000", "s8"]);
+        let page = store.page(&board, 0, 5).await.unwrap();
+        assert_eq!(page.items[0].subject.as_str(), "s8");
+
+        // No version: nothing is kept.
+        behind::<u64>(&server, &["HDEL", &keys(&server, "*:meta")[0], "version"]);
+        behind::<f64>(&server, &["ZADD", &keys(&server, "*:r")[0], "CH", "3000", "s9"]);
+        assert_eq!(store.page(&board, 0, 5).await.unwrap().items[0].subject.as_str(), "s9");
+        reset(&server);
+        store.page(&board, 0, 5).await.unwrap();
+        assert_eq!(calls(&server, ["evalsha"]), [1]);
+
+        // Another generation: the board is gone.
+        set_version(&server, "test:3");
+        store.page(&board, 0, 5).await.unwrap();
+        behind::<u64>(&server, &["HSET", &keys(&server, "*:meta")[0], "generation", "other"]);
+        assert!(matches!(store.page(&board, 0, 5).await, Err(StoreError::BoardChanged)));
+    }
+}
+
+/// The head moves without a change of the version, by our clock or through another instance.
+#[tokio::test]
+async fn a_page_is_right_in_its_window_only() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let (store, other) = (simulated(&server).await, simulated(&server).await);
+        let board = hourly(&store, "hot").await;
+        add(&store, &board, [item("a", 1)]).await;
+        set_version(&server, "test:1");
+        let page = store.page(&board, 0, 5).await.unwrap();
+        assert_eq!((page.total, page.frame.as_of, page.frame.retiring), (1, t(START), 0));
+        for hours in 1..6 {
+            let now = t(START).plus_millis(hours * 3_600_000);
+            store.set_clock(now).await.unwrap();
+            if hours % 2 == 0 {
+                other.page(&board, 0, 1).await.unwrap();
+            }
+            let page = store.page(&board, 0, 5).await.unwrap();
+            assert!(page.frame.as_of == now && page.frame.window.holds_at(now));
+            let gone = now.millis() >= t(START).millis() + 3 * 3_600_000;
+            // The slot is not subtracted yet.
+            assert_eq!((page.total, page.frame.retiring), (1, u64::from(gone)));
+        }
+    }
+}
+
+/// The time of an answer is never before the stored head, and an answer of a new window moves the head first.
+#[tokio::test]
+async fn reading_without_a_script_advances_the_head_all_the_same() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define_as(&store, "sum", &unranked("SUM(3h, e, v, s)", "1h")).await;
+        add(&store, &board, [item("a", 1)]).await;
+        let meta = keys(&server, "*:meta").swap_remove(0);
+        let head = || behind::<i64>(&server, &["HGET", &meta, "head"]);
+        for hours in 1..3 {
+            store.set_clock(t(START).plus_millis(hours * 3_600_000)).await.unwrap();
+            reset(&server);
+            let asks = (0..40).map(|i| ask(&board, &format!("s{i}"), 3)).collect();
+            assert!(store.read(asks).await.iter().all(Result::is_ok));
+            assert_eq!(head(), t("2026-01-01T00:00:00Z").millis() + hours * 3_600_000);
+        }
+        // One script for all of them; the first time it is made known to the server.
+        assert_eq!(calls(&server, ["evalsha"]), [1]);
+        // The clock is behind what the board has reached.
+        behind::<u64>(&server, &["HSET", &meta, "head", &t("2026-01-01T03:00:00Z").millis().to_string()]);
+        let reading = store.count(&board, &subject("a"), Reach::Slots(3)).await.unwrap();
+        assert_eq!((reading.frame.as_of, reading.units()), (t("2026-01-01T03:00:00Z"), 0));
+    }
+}
+
+/// What one huge request makes the server receive and do at a time.
+#[tokio::test]
+async fn a_huge_query_goes_in_bounded_portions() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = system(&server).await;
+        let board = define(&store, "wide", "COUNT(2000m, e, s)", "1m").await;
+        add(&store, &board, (0..64).map(|i| item(&format!("s{i}"), i + 1))).await;
+        store.count(&board, &subject("s1"), Reach::Slots(2_000)).await.unwrap();
+
+        // A thousand times the same few: each is read once.
+        reset(&server);
+        let asks: Vec<Ask> = (0..1_000).map(|i| ask(&board, &format!("s{}", i % 10), 2_000)).collect();
+        let readings = store.read(asks).await;
+        assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64 % 10));
+        let [scripts] = calls(&server, ["evalsha"]);
+        assert!((5..=8).contains(&scripts), "{scripts} scripts");
+        assert!(received(&server) < 1_000_000);
+
+        // Different ones: at most two subjects a script, which name the slots once.
+        reset(&server);
+        let asks: Vec<Ask> = (0..64).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
+        let readings = store.read(asks).await;
+        assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64));
+        let [scripts, looks] = calls(&server, ["evalsha", "hmget"]);
+        assert!((32..=48).contains(&scripts) && looks >= scripts * 2_000, "{scripts} scripts, {looks} looks");
+        assert!(received(&server) / scripts < 200_000);
+    }
+}

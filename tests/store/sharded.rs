@@ -1,0 +1,140 @@
+//! A store that gives every board `shards`, which nobody who uses it sees: so every test of a store shows as much of one
+//! whose boards are of several parts.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
+use rolltop::store::{
+    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Reading, Removal, Result,
+    RetireStep, Standing, Status, Store, Values,
+};
+
+pub struct Sharded {
+    pub store: Arc<dyn Store>,
+    pub shards: u32,
+}
+
+/// The same board, as if it had been defined without shards. It remembers its parts.
+fn without_shards(board: &Board) -> Arc<Board> {
+    let definition = Definition { shards: None, ..board.definition().clone() };
+    let board_again = Board::new(board.name().clone(), board.generation(), definition).unwrap();
+    Arc::new(board_again.with_parts(board.parts().map(Box::from)))
+}
+
+#[async_trait]
+impl Store for Sharded {
+    fn kind(&self) -> &'static str {
+        self.store.kind()
+    }
+
+    async fn now(&self) -> Result<Timestamp> {
+        self.store.now().await
+    }
+
+    async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
+        self.store.set_clock(to).await
+    }
+
+    async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
+        let definition = Definition { shards: Some(self.shards), ..definition.clone() };
+        Ok(match self.store.define(name, &definition).await? {
+            Defined::Created(board) => Defined::Created(without_shards(&board)),
+            Defined::Unchanged(board) => Defined::Unchanged(without_shards(&board)),
+            Defined::Conflict(board) => Defined::Conflict(without_shards(&board)),
+        })
+    }
+
+    async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>> {
+        Ok(self.store.board(name).await?.as_deref().map(without_shards))
+    }
+
+    async fn boards(&self) -> Result<Listing> {
+        let listing = self.store.boards().await?;
+        Ok(Listing { boards: listing.boards.iter().map(|board| without_shards(board)).collect(), ..listing })
+    }
+
+    async fn boards_version(&self) -> Result<u64> {
+        self.store.boards_version().await
+    }
+
+    async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
+        self.store.undefine(board).await
+    }
+
+    async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
+        self.store.add(board, batch).await
+    }
+
+    async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
+        self.store.add_all(batches).await
+    }
+
+    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
+        self.store.page(board, offset, limit).await
+    }
+
+    async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
+        self.store.neighbors(board, subject, radius).await
+    }
+
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
+        self.store.lookup(board, subjects).await
+    }
+
+    async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
+        self.store.standing(board, subject).await
+    }
+
+    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+        self.store.read(asks).await
+    }
+
+    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+        self.store.values(board, subject, offset, limit).await
+    }
+
+    async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
+        self.store.remove(board, subject).await
+    }
+
+    async fn status(&self, board: &Arc<Board>) -> Result<Status> {
+        self.store.status(board).await
+    }
+
+    async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
+        self.store.retire_step(board).await
+    }
+
+    async fn tidy_step(&self) -> Result<bool> {
+        self.store.tidy_step().await
+    }
+
+    async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
+        self.store.audit_step(board, cursor, repair).await
+    }
+
+    async fn check(&self) -> Result<()> {
+        self.store.check().await
+    }
+
+    async fn reopen(&self) -> Result<()> {
+        self.store.reopen().await
+    }
+
+    async fn tend(&self) -> Result<()> {
+        self.store.tend().await
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.store.warnings()
+    }
+
+    async fn backup(&self) -> Result<BackedUp> {
+        self.store.backup().await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+}

@@ -1,0 +1,258 @@
+//! Real clusters, and masters under Sentinels, for tests.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use redis::{FromRedisValue, RedisResult};
+
+use crate::redis_server::{Engine, RedisServer, free_port};
+
+/// What only clusters and Sentinels need of single servers.
+impl RedisServer {
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// Runs a command.
+    pub fn ask<T: redis::FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
+        let mut connection = redis::Client::open(self.url())?.get_connection_with_timeout(Duration::from_secs(5))?;
+        connection.set_read_timeout(Some(Duration::from_secs(10)))?;
+        redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)
+    }
+}
+
+/// How many hash slots there are.
+const SLOTS: usize = 16_384;
+
+/// A cluster. Dropping it stops its servers at once, as a crash would.
+pub struct RedisCluster {
+    /// Masters first, in the order of their slots; then replicas, that of the first master first.
+    pub nodes: Vec<RedisServer>,
+    pub masters: usize,
+}
+
+impl RedisCluster {
+    /// Starts a cluster without persistence that tells a node dead after one second.
+    pub fn start(engine: &Engine, masters: usize, replicas: usize) -> RedisCluster {
+        Self::start_with(engine, masters, replicas, &["--save", "", "--appendonly", "no"])
+    }
+
+    /// The same with further arguments for every server.
+    pub fn start_with(engine: &Engine, masters: usize, replicas: usize, extra: &[&str]) -> RedisCluster {
+        let node = |bus: u16| {
+            let bus = bus.to_string();
+            let own = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "1000"];
+            let repl = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
+            let arguments: Vec<&str> = own.iter().chain(&repl).chain(extra).copied().collect();
+            RedisServer::start_with(engine, &arguments)
+        };
+        let (nodes, buses): (Vec<RedisServer>, Vec<u16>) = std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..masters + replicas)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let bus = free_port();
+                        (node(bus), bus)
+                    })
+                })
+                .collect();
+            starting.into_iter().map(|started| started.join().expect("a node that starts")).unzip()
+        });
+        let cluster = RedisCluster { nodes, masters };
+        for (place, node) in cluster.nodes.iter().enumerate() {
+            node.ask::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &(place + 1).to_string()]).unwrap();
+            if place < masters {
+                let (first, last) = (place * SLOTS / masters, (place + 1) * SLOTS / masters - 1);
+                node.ask::<()>(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]).unwrap();
+            }
+        }
+        for (place, node) in cluster.nodes.iter().enumerate() {
+            for (other, bus) in cluster.nodes.iter().zip(&buses).skip(place + 1) {
+                let (port, bus) = (other.port.to_string(), bus.to_string());
+                node.ask::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).unwrap();
+            }
+        }
+        let ids: Vec<String> = (0..masters).map(|master| cluster.id(master)).collect();
+        for (place, replica) in cluster.nodes.iter().enumerate().skip(masters) {
+            let master = &ids[(place - masters) % masters];
+            until("a replica knows its master", || replica.ask::<()>(&["CLUSTER", "REPLICATE", master]).is_ok());
+        }
+        until("the cluster works", || (0..cluster.nodes.len()).all(|node| cluster.is_ready(node)));
+        cluster
+    }
+
+    /// The address of the cluster, for Rolltop.
+    pub fn url(&self) -> String {
+        let hosts: Vec<String> = self.nodes.iter().map(RedisServer::address).collect();
+        format!("redis+cluster://{}", hosts.join(","))
+    }
+
+    /// What a node is called by the others.
+    pub fn id(&self, node: usize) -> String {
+        self.nodes[node].ask(&["CLUSTER", "MYID"]).unwrap()
+    }
+
+    /// Whether the node believes that the cluster works, and knows all nodes and their slots.
+    fn is_ready(&self, node: usize) -> bool {
+        let Ok(info) = self.nodes[node].ask::<String>(&["CLUSTER", "INFO"]) else { return false };
+        let Ok(nodes) = self.nodes[node].ask::<String>(&["CLUSTER", "NODES"]) else { return false };
+        let Ok(role) = self.nodes[node].ask::<String>(&["INFO", "replication"]) else { return false };
+        let says = |fact: String| info.lines().any(|line| line.trim_end() == fact);
+        says("cluster_state:ok".to_owned())
+            && says(format!("cluster_slots_ok:{SLOTS}"))
+            && says(format!("cluster_known_nodes:{}", self.nodes.len()))
+            && nodes.lines().filter(|line| line.contains("master")).count() == self.masters
+            && !role.contains("master_link_status:down")
+    }
+
+    /// Runs a command on every master there is now.
+    pub fn on_masters<T: FromRedisValue>(&self, words: &[&str]) -> Vec<T> {
+        let masters = self
+            .nodes
+            .iter()
+            .filter(|node| node.ask::<String>(&["INFO", "replication"]).is_ok_and(|info| info.contains("role:master")));
+        masters.map(|node| node.ask(words).unwrap()).collect()
+    }
+
+    /// All keys that match.
+    pub fn keys(&self, pattern: &str) -> Vec<String> {
+        let mut keys: Vec<String> = self.on_masters::<Vec<String>>(&["KEYS", pattern]).concat();
+        keys.sort();
+        keys
+    }
+
+    /// The slot of a key.
+    pub fn slot(&self, key: &str) -> u16 {
+        self.nodes[0].ask(&["CLUSTER", "KEYSLOT", key]).unwrap()
+    }
+
+    /// The master that has a slot, by what the first node that answers believes.
+    pub fn owner(&self, slot: u16) -> usize {
+        let nodes = self.nodes.iter().find_map(|node| node.ask::<String>(&["CLUSTER", "NODES"]).ok()).unwrap();
+        let has = |range: &str| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            matches!((first.parse::<u16>(), last.parse::<u16>()), (Ok(first), Ok(last)) if (first..=last).contains(&slot))
+        };
+        let line = nodes.lines().find(|line| line.contains("master") && line.split(' ').skip(8).any(has)).unwrap();
+        let address = line.split([' ', '@']).nth(1).unwrap();
+        self.nodes.iter().position(|node| node.address() == address).unwrap()
+    }
+
+    /// Begins to move a slot key by key.
+    pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
+        let slot = slot.to_string();
+        self.nodes[to].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &self.id(from)]).unwrap();
+        self.nodes[from].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &self.id(to)]).unwrap();
+    }
+
+    /// Moves so many keys at most; answers how many.
+    pub fn move_keys(&self, slot: u16, from: usize, to: usize, most: usize) -> usize {
+        let keys: Vec<String> =
+            self.nodes[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &most.to_string()]).unwrap();
+        if !keys.is_empty() {
+            let port = self.nodes[to].port.to_string();
+            let mut words = vec!["MIGRATE", "127.0.0.1", &port, "", "0", "5000", "KEYS"];
+            words.extend(keys.iter().map(String::as_str));
+            self.nodes[from].ask::<String>(&words).unwrap();
+        }
+        keys.len()
+    }
+
+    /// Tells everybody that the slot has moved, the new owner first.
+    pub fn end_move(&self, slot: u16, from: usize, to: usize) {
+        let (slot, id) = (slot.to_string(), self.id(to));
+        let others = (0..self.masters).filter(|node| ![from, to].contains(node));
+        for node in [to, from].into_iter().chain(others) {
+            self.nodes[node].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &id]).unwrap();
+        }
+    }
+
+    /// Moves a slot at once, as Valkey 9 can; `false` where the server cannot.
+    pub fn move_atomically(&self, slot: u16, from: usize, to: usize) -> bool {
+        let (text, id) = (slot.to_string(), self.id(to));
+        let begun: RedisResult<String> =
+            self.nodes[from].ask(&["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE", &text, &text, "NODE", &id]);
+        match begun {
+            Err(error) if error.to_string().to_lowercase().contains("unknown subcommand") => return false,
+            begun => drop(begun.unwrap()),
+        }
+        until("the slot has moved", || {
+            let owners: HashSet<usize> = (0..self.masters).map(|_| self.owner(slot)).collect();
+            owners == HashSet::from([to])
+        });
+        true
+    }
+
+    /// Makes a replica the master of its slots, orderly: nothing is lost.
+    pub fn fail_over(&self, replica: usize) {
+        let says = |fact: &str| {
+            self.nodes[replica].ask::<String>(&["INFO", "replication"]).is_ok_and(|info| info.contains(fact))
+        };
+        // An attempt may be refused, or given up after some seconds.
+        let mut asked: Option<Instant> = None;
+        until("the replica is the master", || {
+            if says("master_link_status:up") && asked.is_none_or(|asked| asked.elapsed() > Duration::from_secs(6)) {
+                let _ = self.nodes[replica].ask::<()>(&["CLUSTER", "FAILOVER"]);
+                asked = Some(Instant::now());
+            }
+            says("role:master")
+        });
+    }
+}
+
+/// A master, a replica and three Sentinels.
+pub struct Sentinel {
+    pub servers: Vec<RedisServer>,
+    pub sentinels: Vec<RedisServer>,
+}
+
+impl Sentinel {
+    /// What the Sentinels call the master.
+    pub const MASTER: &'static str = "main";
+
+    pub fn start(engine: &Engine) -> Sentinel {
+        let quick = ["--save", "", "--appendonly", "no", "--repl-diskless-sync-delay", "0"];
+        let master = RedisServer::start_with(engine, &quick);
+        let port = master.port.to_string();
+        let replica = RedisServer::start_with(engine, &[&quick[..], &["--replicaof", "127.0.0.1", &port]].concat());
+        let name = Self::MASTER;
+        let config = format!(
+            "sentinel monitor {name} 127.0.0.1 {port} 2\nsentinel down-after-milliseconds {name} 700\n\
+             sentinel failover-timeout {name} 3000\n"
+        );
+        let sentinels = (0..3).map(|_| RedisServer::start_configured(engine, Some(&config), &["--sentinel"])).collect();
+        let sentinel = Sentinel { servers: vec![master, replica], sentinels };
+        until("the Sentinels know each other and the replica", || {
+            sentinel.sentinels.iter().all(|one| {
+                let Ok(facts) = one.ask::<Vec<String>>(&["SENTINEL", "MASTER", name]) else { return false };
+                let fact = |name: &str| facts.chunks(2).find(|pair| pair[0] == name).map(|pair| pair[1].as_str());
+                (fact("num-other-sentinels"), fact("num-slaves")) == (Some("2"), Some("1"))
+            })
+        });
+        sentinel.wait_for_replica(1);
+        sentinel
+    }
+
+    /// Waits until this server follows another one.
+    pub fn wait_for_replica(&self, server: usize) {
+        until("the replica follows", || {
+            self.servers[server]
+                .ask::<String>(&["INFO", "replication"])
+                .is_ok_and(|info| info.contains("master_link_status:up"))
+        });
+    }
+
+    /// The address of the master, for Rolltop.
+    pub fn url(&self) -> String {
+        let hosts: Vec<String> = self.sentinels.iter().map(RedisServer::address).collect();
+        format!("redis+sentinel://{}/{}", hosts.join(","), Self::MASTER)
+    }
+}
+
+/// Waits for what must become true.
+pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what}: not within 30 s");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
