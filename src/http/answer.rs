@@ -48,12 +48,25 @@ pub(super) fn json(body: &impl Serialize) -> HttpResponse {
 
 /// This status with this body.
 pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> HttpResponse {
+    match text(body) {
+        Ok(text) => written(status, text),
+        Err(problem) => problem.into(),
+    }
+}
+
+/// The JSON text of a body.
+pub(super) fn text(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
     // Room for most answers at once; a long page grows it twice.
     let mut text = Vec::with_capacity(1_024);
     match serde_json::to_writer(&mut text, body) {
-        Ok(()) => HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(text),
-        Err(error) => Problem::new(Code::Internal, format!("an answer could not be written as JSON: {error}")).into(),
+        Ok(()) => Ok(text),
+        Err(error) => Err(Problem::new(Code::Internal, format!("an answer could not be written as JSON: {error}"))),
     }
+}
+
+/// This status with a body that is JSON text.
+pub(super) fn written(status: StatusCode, text: Vec<u8>) -> HttpResponse {
+    HttpResponse::build(status).insert_header((CONTENT_TYPE, JSON)).body(text)
 }
 
 impl From<Problem> for HttpResponse {

@@ -16,6 +16,7 @@ mod evaluate;
 mod events;
 mod increments;
 mod intake;
+mod large;
 mod meters;
 mod openapi;
 mod operations;

@@ -1,5 +1,6 @@
 //! Many questions at once, each answered for itself.
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
@@ -13,12 +14,14 @@ use super::openapi::{board_schema, problem_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::windows::{self, WindowValue};
-use super::{HttpState, answer, body, events};
+use super::{HttpState, answer, body, events, large};
 use crate::board::{BoardName, Metric, Subject, Timestamp};
 use crate::service::{Feature, Hop, Hopped, Over, Question, Service, ServiceError, WindowQuestion};
 
 /// The most questions of one request.
 const MOST_QUESTIONS: usize = 1_000;
+/// More questions than this make a request large: each may put 2,000 slots together.
+const LARGE: usize = 100;
 /// The most of them that hop: each is many reads.
 const MOST_HOPS: usize = 10;
 /// The most values that one hop follows, and how many it does if it is not told.
@@ -192,7 +195,9 @@ pub(super) async fn query(
         let detail = format!("{hops} of the questions hop; at most {MOST_HOPS} may");
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_HOPS));
     }
-    Ok(answer::json(&Answers { answers: answers(&state.service, asked).await }))
+    let is_large = asked.len() > LARGE;
+    let answer = move || async move { answer::text(&Answers { answers: answers(&state.service, asked).await }) };
+    Ok(answer::written(StatusCode::OK, large::handle(is_large, answer).await?))
 }
 
 /// Each in its place: those about windows and metrics in one call of the store, then the hops one by one.

@@ -3,6 +3,7 @@
 mod item;
 mod receipt;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde_json::value::RawValue;
@@ -15,7 +16,7 @@ use super::increments::{Returned, no_scores_of_streams, returned};
 use super::intake::{self, Line, OneOrMany, Place, stream, unsound};
 use super::meters::EventTally;
 use super::problem::Problem;
-use super::{HttpState, answer};
+use super::{HttpState, answer, large};
 use crate::board::{Event, Fields};
 use crate::service::{self, EventOutcome};
 
@@ -90,25 +91,29 @@ pub(super) async fn add(
     tally: Data<EventTally>,
 ) -> Result<HttpResponse, Problem> {
     let return_scores = returned(&request)? == Some(Returned::Score);
-    let receipt = match body::format(&request)? {
+    let text = match body::format(&request)? {
         Format::Ndjson if return_scores => return Err(no_scores_of_streams()),
         Format::Ndjson => {
             let lines = Lines { state: &state, tally: &tally };
-            stream::take(&lines, payload, state.options.max_line).await?
+            answer::text(&stream::take(&lines, payload, state.options.max_line).await?)?
         }
         Format::Json => {
             let body = body::read(payload, &state.options).await?;
-            let judged = judge(&body)?;
-            if return_scores && judged.events.len() > MOST_WITH_SCORES {
-                let detail = format!("a request that asks for scores may have {MOST_WITH_SCORES} events");
-                return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_WITH_SCORES));
-            }
-            let receipt = count(&state, judged, return_scores).await?;
-            tally.record(EventCounts::default(), receipt.counts());
-            receipt
+            let is_large = body.len() > large::BODY;
+            let add = move || async move {
+                let judged = judge(&body)?;
+                if return_scores && judged.events.len() > MOST_WITH_SCORES {
+                    let detail = format!("a request that asks for scores may have {MOST_WITH_SCORES} events");
+                    return Err(Problem::new(Code::TooLarge, detail).with("limit", MOST_WITH_SCORES));
+                }
+                let receipt = count(&state, judged, return_scores).await?;
+                tally.record(EventCounts::default(), receipt.counts());
+                answer::text(&receipt)
+            };
+            large::handle(is_large, add).await?
         }
     };
-    Ok(answer::json(&receipt))
+    Ok(answer::written(StatusCode::OK, text))
 }
 
 /// Reads the events of a body.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use utoipa::ToSchema;
@@ -14,7 +15,7 @@ use crate::http::intake::{self, Flaw, Line, OneOrMany, Place, stream, unsound};
 use crate::http::meters::Tally;
 use crate::http::parameters::Parameters;
 use crate::http::problem::Problem;
-use crate::http::{HttpState, address, answer};
+use crate::http::{HttpState, address, answer, large};
 use crate::service::{self, ServiceError};
 use crate::store::{Batch, Increment, Outcome, StoreError};
 
@@ -30,7 +31,7 @@ pub(in crate::http) struct Sort {
 
 /// Takes a request: reads it, adds it, and answers the receipt.
 pub(in crate::http) async fn add(
-    sort: &Sort,
+    sort: &'static Sort,
     request: HttpRequest,
     payload: Payload,
     state: Data<HttpState>,
@@ -40,30 +41,34 @@ pub(in crate::http) async fn add(
     let name = address::board_name(&request)?;
     let format = body::format(&request)?;
     let board = state.service.board(&name).await?;
-    let receipt = match format {
+    let text = match format {
         Format::Ndjson if return_scores => return Err(no_scores_of_streams()),
         Format::Ndjson => {
             // Half way through a stream it is too late to read amounts anew, so the cache must not be trusted here.
             let board = state.service.refreshed(&board).await?;
             (sort.admit)(&board)?;
             let lines = Lines { sort, state: &state, board, tally: &tally };
-            stream::take(&lines, payload, state.options.max_line).await?
+            answer::text(&stream::take(&lines, payload, state.options.max_line).await?)?
         }
         Format::Json => {
             let body = body::read(payload, &state.options).await?;
-            let receipt = match add_json(sort, &state, &board, &body, return_scores).await {
-                Err(Failure::BoardChanged) => {
-                    // Nothing was added; the items must be read again as the board has them now.
-                    let board = state.service.board(&name).await?;
-                    add_json(sort, &state, &board, &body, return_scores).await?
-                }
-                other => other?,
+            let is_large = body.len() > large::BODY;
+            let add = move || async move {
+                let receipt = match add_json(sort, &state, &board, &body, return_scores).await {
+                    Err(Failure::BoardChanged) => {
+                        // Nothing was added; the items must be read again as the board has them now.
+                        let board = state.service.board(&name).await?;
+                        add_json(sort, &state, &board, &body, return_scores).await?
+                    }
+                    other => other?,
+                };
+                tally.record(Counts::default(), receipt.counts());
+                answer::text(&receipt)
             };
-            tally.record(Counts::default(), receipt.counts());
-            receipt
+            large::handle(is_large, add).await?
         }
     };
-    Ok(answer::json(&receipt))
+    Ok(answer::written(StatusCode::OK, text))
 }
 
 /// What a request may ask to be answered besides what became of its items.

@@ -7,9 +7,12 @@ use parking_lot::Mutex;
 
 use crate::store::{Result, StoreError};
 
-/// The most bytes of operations that may wait for the log before further writes are refused. One request may exceed
-/// it alone.
+/// The most bytes of operations that may wait for the log before further writes are refused.
 const MOST_WAITING: usize = 8 << 20;
+/// With more than this waiting, a large write pauses between its portions, so that there is room for others.
+const CROWDED: usize = MOST_WAITING / 2;
+/// The most of [`MOST_WAITING`] that one write takes up when it is admitted.
+const LARGEST: usize = MOST_WAITING / 32;
 /// How long what was written may be without confirmation of the disk before writes are refused.
 pub(super) const MOST_UNCONFIRMED: Duration = Duration::from_secs(5);
 /// When to try again after a refusal.
@@ -84,11 +87,11 @@ impl Admission {
             return Err(StoreError::ReadOnly { reason });
         }
         let capacity = self.capacity.load(Ordering::Relaxed);
+        // Where segments can be added, a large write goes portion by portion, each when there is room for it.
+        let bytes = if capacity == MOST_WAITING { bytes.min(LARGEST) } else { bytes };
         let before = self.permitted.fetch_add(bytes, Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed);
         let permit = Permit { admission: self, bytes };
-        // Where segments can be added, a request that is larger than all that may wait goes on its own.
-        let fits = before + bytes <= capacity || (before == 0 && capacity == MOST_WAITING);
-        if fits { Ok(permit) } else { Err(StoreError::Overloaded { retry_after: RETRY }) }
+        if before + bytes <= capacity { Ok(permit) } else { Err(StoreError::Overloaded { retry_after: RETRY }) }
     }
 
     /// Returns why writes are refused now, if they are.
@@ -114,7 +117,7 @@ impl Admission {
 
     /// Whether so much waits that an admitted write should pause between its portions.
     pub(super) fn is_crowded(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > MOST_WAITING
+        self.waiting.load(Ordering::Relaxed) > CROWDED
     }
 
     /// Some bytes were appended.
@@ -194,17 +197,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_bounded_and_one_large_request_goes_alone() {
+    fn what_waits_is_bounded_and_large_requests_leave_room_for_others() {
         let admission = Admission::new();
-        let large = admission.admit(3 * MOST_WAITING).unwrap();
+        let large: Vec<_> = (0..8).map(|_| admission.admit(3 * MOST_WAITING).unwrap()).collect();
+        admission.appended(CROWDED);
+        assert!(!admission.is_crowded());
+        assert!(admission.admit(1_000).is_ok(), "eight large ones, as far as they go before they pause, leave room");
+        admission.appended(1);
+        assert!(admission.is_crowded());
+        admission.appended(MOST_WAITING - CROWDED);
         assert!(matches!(admission.admit(1), Err(StoreError::Overloaded { .. })));
         drop(large);
-        let small = admission.admit(10).unwrap();
-        assert!(matches!(admission.admit(MOST_WAITING), Err(StoreError::Overloaded { .. })));
-        drop(small);
         assert_eq!(admission.permitted.load(Ordering::Relaxed), 0);
-        admission.appended(MOST_WAITING + 1);
-        assert!(admission.is_crowded());
         admission.taken(MOST_WAITING + 1);
         assert!(!admission.is_crowded() && admission.admit(1).is_ok());
     }
