@@ -23,7 +23,7 @@ use crate::store::redis::servers::Failure;
 const HOLD: Duration = Duration::from_millis(2);
 /// What leaves together weighs at most so many cells, unless a single question weighs more: about 2 ms of a server's
 /// time, in which it serves nobody else.
-const FLIGHT: u64 = 4_096;
+const FLIGHT: u64 = 2_048;
 
 /// Those who wait for an answer.
 pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, Failure>>>;

@@ -44,7 +44,7 @@ use crate::store::{Ask, Lookup, Page, Reading, Standing, Status, StoreError, Val
 /// A call that weighs more cells takes the bulk lane.
 const LIGHT: u64 = 2_048;
 /// A call on the bulk lane goes in portions of so many cells, of which this many wait at the same time.
-const PORTION: u64 = 4_096;
+const PORTION: u64 = 2_048;
 const PORTIONS: usize = 2;
 /// The most flights that are under way on a lane.
 const LIGHT_FLIGHTS: usize = 8;

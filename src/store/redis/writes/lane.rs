@@ -35,7 +35,7 @@ use crate::store::redis::session::{ATTEMPTS, Session};
 const LANES: usize = 4;
 /// The most scripts of flushes larger than one script that are under way at a time: what a small flush of another part
 /// may have to wait for.
-const BULK: usize = 4;
+const BULK: usize = 2;
 
 /// Some items of a call.
 #[derive(Debug)]

@@ -297,15 +297,15 @@ mod tests {
         let answers: Vec<_> = [100_000, 1, 3_000].map(|items| queue.push(vec![request(&a, items, Some("x"))])).into();
         assert!(answers.iter().all(Result::is_ok));
         let first = queue.take(&a, Instant::now());
-        assert_eq!(sizes(&first), [500, 1, 500]);
+        assert_eq!(sizes(&first), [250, 1, 250]);
         queue.put_back(&a, first.unwrap().into_iter().map(|portion| portion.into_taken().1).collect());
         let _late = queue.push(vec![request(&a, 1, None)]).unwrap();
         let portions = queue.take(&a, Instant::now());
-        assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
+        assert_eq!(sizes(&portions)[..1], [250], "the large ones wait in turn: {portions:?}");
         // One that waits alone fills a flush.
         let b = part("b", 2);
         let _alone = queue.push(vec![request(&b, 100_000, None)]).unwrap();
-        assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
+        assert_eq!(sizes(&queue.take(&b, Instant::now())), [2_000]);
     }
 
     #[tokio::test]
