@@ -37,3 +37,38 @@ where
         Err(Problem::new(Code::Internal, format!("the thread of a large request ended early: {error}")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_large_request_does_not_hold_up_its_worker() {
+        let (release, released) = mpsc::channel();
+        let large = handle(true, move || async move {
+            // As a computation would, this keeps its thread.
+            released
+                .recv_timeout(Duration::from_secs(30))
+                .map_err(|_| Problem::new(Code::Internal, "it was not released"))
+        });
+        let other = async move { release.send("done").unwrap() };
+        let (large, ()) = tokio::join!(large, other);
+        assert_eq!(large.unwrap(), "done");
+    }
+
+    #[tokio::test]
+    async fn a_small_request_stays_on_its_worker() {
+        let worker = std::thread::current().id();
+        let handled = handle(false, || async { Ok(std::thread::current().id()) }).await;
+        assert_eq!(handled.unwrap(), worker);
+    }
+
+    #[tokio::test]
+    async fn a_large_request_that_panics_is_an_internal_problem() {
+        let handled = handle(true, || async { if true { panic!("on purpose") } else { Ok(()) } }).await;
+        assert_eq!(serde_json::to_value(handled.unwrap_err()).unwrap()["code"], "internal");
+    }
+}

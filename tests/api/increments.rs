@@ -225,3 +225,31 @@ async fn every_metric_counts_what_is_sent_to_its_board() {
     let once = site.client.post("/v1/boards/rare/increments?return=score", json!({"subject": "a", "value": 4})).await;
     assert_eq!(once.body["scores"], json!([{"index": 0, "subject": "a", "score": null}]), "{once:?}");
 }
+
+#[actix_web::test]
+async fn a_large_request_is_answered_as_a_small_one() {
+    let site = Site::with_board("b").await;
+    let items: Vec<Value> =
+        (0..3_000).map(|i| json!({"subject": format!("post-{}", i % 300), "id": format!("id-{i}")})).collect();
+    let batch = json!({"increments": items});
+    assert!(batch.to_string().len() > 64 << 10);
+    let path = "/v1/boards/b/increments?return=score";
+    for (accepted, duplicates) in [(3_000, 0), (0, 3_000)] {
+        let answer = site.client.post(path, batch.clone()).await;
+        let counts = (&answer.body["accepted"], &answer.body["duplicates"], answer.status);
+        assert_eq!(counts, (&json!(accepted), &json!(duplicates), 200));
+        let scores = answer.body["scores"].as_array().unwrap();
+        assert_eq!(scores.len(), 3_000);
+        assert_eq!(scores[2_999], json!({"index": 2_999, "subject": "post-299", "score": 10}));
+    }
+    let question = |i: usize| json!({"board": "b", "subject": format!("post-{i}")});
+    let answer = site.client.post("/v1/query", json!({"queries": (0..301).map(question).collect::<Vec<_>>()})).await;
+    let counts: Vec<_> = answer.body["answers"].as_array().unwrap().iter().map(|answer| &answer["count"]).collect();
+    assert_eq!((counts.len(), counts[0], counts[299], counts[300]), (301, &json!(10), &json!(10), &json!(0)));
+    let answer = site.client.add("unknown", batch.clone()).await;
+    assert_eq!(answer.refusal(), (404, "unknown_board"));
+    let mut cut = batch.to_string();
+    cut.pop();
+    let answer = site.client.send(reqwest::Method::POST, path, Some("application/json"), cut).await;
+    assert_eq!(answer.refusal(), (400, "malformed_json"));
+}

@@ -260,9 +260,9 @@ mod tests {
 
     #[test]
     fn a_large_call_goes_in_portions_in_which_equal_questions_are_one() {
-        let (one, other) = (part("COUNT(2000m, e, s)", "1m", true), part("COUNT(2000m, e, s)", "1m", true));
+        let (one, other) = (part("COUNT(1000m, e, s)", "1m", true), part("COUNT(1000m, e, s)", "1m", true));
         let questions: Vec<Question> =
-            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 2_000)).collect();
+            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 1_000)).collect();
         let portions = portions(questions.clone());
         // Ten different ones, two to a portion.
         assert_eq!(portions.len(), 5);

@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn scripts_are_bounded_by_what_they_look_at() {
         assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 8), (4, 250));
-        assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 600), (5, 218));
+        assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 512), (4, 250));
         assert_eq!(sizes("SUM(2000m, e, v, s)", false, false, 1_000, 8), (10, 100));
         assert_eq!(sizes("SUM(3m, e, v, s)", false, true, 1_000, 8), (10, 100));
         assert_eq!(sizes("SUM(199m, e, v, s)", false, true, 1_000, 8), (50, 20));

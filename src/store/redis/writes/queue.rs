@@ -23,7 +23,7 @@ use crate::store::redis::session::Session;
 use crate::store::{Added, Batch, Result, StoreError};
 
 /// About how many scripts the items of one flush come to.
-const SCRIPTS: usize = 4;
+const SCRIPTS: usize = 8;
 /// The most items of one call that count against the room of the queue: a larger call waits by portions.
 const LARGE: usize = 8_192;
 
@@ -305,7 +305,7 @@ mod tests {
         // One that waits alone fills a flush.
         let b = part("b", 2);
         let _alone = queue.push(vec![request(&b, 100_000, None)]).unwrap();
-        assert_eq!(sizes(&queue.take(&b, Instant::now())), [2_000]);
+        assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
     }
 
     #[tokio::test]
