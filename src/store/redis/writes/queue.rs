@@ -24,6 +24,8 @@ use crate::store::{Added, Batch, Result, StoreError};
 
 /// About how many scripts the items of one flush come to.
 const SCRIPTS: usize = 8;
+/// And a portion of one of several calls.
+const SHARE: usize = 2;
 /// The most items of one call that count against the room of the queue: a larger call waits by portions.
 const LARGE: usize = 8_192;
 
@@ -196,7 +198,7 @@ fn key(part: &Part) -> &str {
 }
 
 /// A portion of each waiting call in its turn, until a flush is full. A call that waits alone may fill it; of several,
-/// each gets about one script.
+/// each gets about [`SHARE`] scripts.
 fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
     let is_alone = waiting.len() == 1;
     let mut room = 1.0;
@@ -205,7 +207,7 @@ fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
         let Request { part, batch } = &call.request;
         let script = Budget::new(&part.board, batch.return_scores).items(&batch.increments);
         let flush = (SCRIPTS * script) as f64;
-        let fitting = if is_alone { SCRIPTS * script } else { script.min((room * flush) as usize) };
+        let fitting = if is_alone { SCRIPTS * script } else { (SHARE * script).min((room * flush) as usize) };
         let left = batch.increments.len() - call.taken;
         let size = left.min(fitting.max(1));
         if !portions.is_empty() && room <= 0.0 {
@@ -297,11 +299,11 @@ mod tests {
         let answers: Vec<_> = [100_000, 1, 3_000].map(|items| queue.push(vec![request(&a, items, Some("x"))])).into();
         assert!(answers.iter().all(Result::is_ok));
         let first = queue.take(&a, Instant::now());
-        assert_eq!(sizes(&first), [250, 1, 250]);
+        assert_eq!(sizes(&first), [500, 1, 500]);
         queue.put_back(&a, first.unwrap().into_iter().map(|portion| portion.into_taken().1).collect());
         let _late = queue.push(vec![request(&a, 1, None)]).unwrap();
         let portions = queue.take(&a, Instant::now());
-        assert_eq!(sizes(&portions)[..1], [250], "the large ones wait in turn: {portions:?}");
+        assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
         // One that waits alone fills a flush.
         let b = part("b", 2);
         let _alone = queue.push(vec![request(&b, 100_000, None)]).unwrap();
