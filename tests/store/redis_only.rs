@@ -20,6 +20,7 @@ mod proxy;
 mod reads;
 mod sentinel;
 mod sharded;
+mod sharded_cluster;
 mod writers;
 mod writing;
 

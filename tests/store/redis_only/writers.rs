@@ -55,6 +55,7 @@ pub struct Account {
 #[derive(Debug, Default)]
 struct Stream {
     acknowledged: AtomicU64,
+    put_off: AtomicU64,
 }
 
 pub struct Writers {
@@ -86,11 +87,6 @@ impl AddAssign for Account {
 }
 
 impl Account {
-    /// What all subjects have together.
-    pub fn total(&self) -> i64 {
-        self.held.values().map(|held| held.sum).sum()
-    }
-
     fn enter(&mut self, board: usize, kind: Kind, item: &Increment) {
         let sum = match &item.change {
             Change::Amount(amount) => amount.0,
@@ -126,6 +122,11 @@ impl Writers {
             }
         }
         Writers { tasks, stop, streams }
+    }
+
+    /// How many calls were to be repeated.
+    pub fn put_off(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.put_off.load(Ordering::SeqCst)).sum()
     }
 
     pub fn mark(&self) -> Mark {
@@ -242,6 +243,7 @@ impl Writer {
                     if self.plan.boards_go && self.stop.load(Ordering::SeqCst) {
                         return false;
                     }
+                    self.stream.put_off.fetch_add(1, Ordering::SeqCst);
                     for item in items {
                         let who = (self.place, item.subject.as_str().to_owned());
                         *self.account.put_off.entry(who).or_default() += 1;
