@@ -75,7 +75,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
         let stores = connect(&cluster).await;
         let boards = boards(&stores[0]).await;
         let before = Writers::start(&stores, &boards, &plan(1));
-        before.progress(60).await;
+        before.progress(300).await;
         let before = before.stop().await;
         blocking(|| cluster.nodes[..3].iter().for_each(RedisServer::wait_until_replicated));
         let places = blocking(|| places(&cluster, &boards));
@@ -83,7 +83,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
         assert!(killed.len() > 20 && killed.len() < places.len() / 2, "{} of {}", killed.len(), places.len());
 
         let during = Writers::start(&stores, &boards, &plan(2));
-        during.progress(20).await;
+        during.progress(100).await;
         blocking(|| cluster.nodes[0].kill());
         let mark = Instant::now();
         // One of the parts that the dead master had.
@@ -92,7 +92,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
         let probe = if *of_board == 0 { probe } else { unreachable!("boards are in order") };
         patiently(|| stores[1].add(&boards[0], batch([probe.clone()]))).await;
         let recovered = mark.elapsed();
-        during.progress(20).await;
+        during.progress(100).await;
         let put_off = during.put_off();
         let during = during.stop().await;
         let then = all_held(&stores[0], &boards).await;
@@ -110,9 +110,9 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
 
         // What is acknowledged after that counts once, also while the old master comes back as a replica.
         let after = Writers::start(&stores, &boards, &plan(3));
-        after.progress(10).await;
+        after.progress(50).await;
         blocking(|| cluster.nodes[0].restart());
-        after.progress(40).await;
+        after.progress(100).await;
         let after = after.stop().await;
         for (who, found) in all_held(&stores[1], &boards).await {
             assert_eq!(found.sum, then[&who].sum + of(&after, &who), "{who:?}");
@@ -135,11 +135,11 @@ async fn orderly_failovers_lose_and_double_nothing_of_any_part() {
         let stores = connect(&cluster).await;
         let boards = boards(&stores[0]).await;
         let writers = Writers::start(&stores, &boards, &plan(1));
-        writers.progress(20).await;
+        writers.progress(100).await;
         // Of two masters, and of one of them back.
         for replica in [3, 4, 0] {
             blocking(|| cluster.fail_over(replica));
-            writers.progress(20).await;
+            writers.progress(100).await;
         }
         let account = writers.stop().await;
         println!("{}: {} items, put off {}", engine.name, account.items, account.put_off.values().sum::<u64>());
@@ -162,7 +162,7 @@ async fn parts_whose_slots_move_key_by_key_are_put_off_and_all_others_go_on() {
         let stores = connect(&cluster).await;
         let boards = boards(&stores[0]).await;
         let writers = Writers::start(&stores, &boards, &plan(1));
-        writers.progress(60).await;
+        writers.progress(200).await;
         let (slots, who) = blocking(|| slots_on(&cluster, &boards, 0));
         assert!(slots.len() >= 10, "{slots:?}");
         for (from, to) in [(0, 1), (1, 2)] {
@@ -179,7 +179,7 @@ async fn parts_whose_slots_move_key_by_key_are_put_off_and_all_others_go_on() {
                 }
             }
             blocking(|| slots.iter().for_each(|slot| cluster.end_move(*slot, from, to)));
-            writers.progress(20).await;
+            writers.progress(100).await;
         }
         let account = writers.stop().await;
         println!("{}: {} items, put off {}", engine.name, account.items, account.put_off.values().sum::<u64>());
@@ -196,7 +196,7 @@ async fn parts_whose_slots_move_whole_lose_and_double_nothing() {
         let stores = connect(&cluster).await;
         let boards = boards(&stores[0]).await;
         let writers = Writers::start(&stores, &boards, &plan(1));
-        writers.progress(60).await;
+        writers.progress(200).await;
         let (slots, _) = blocking(|| slots_on(&cluster, &boards, 0));
         let moves = [(0, 1), (1, 2)].into_iter().flat_map(|(from, to)| slots.iter().map(move |slot| (*slot, from, to)));
         let mut moved = 0;
