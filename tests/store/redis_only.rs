@@ -8,6 +8,7 @@ mod clocks;
 mod cluster;
 mod damage;
 mod distance;
+mod fault_suite;
 mod faults;
 mod healing;
 mod health;
@@ -19,6 +20,8 @@ mod proxy;
 mod reads;
 mod sentinel;
 mod sharded;
+mod sharded_cluster;
+mod writers;
 mod writing;
 
 use std::sync::Arc;

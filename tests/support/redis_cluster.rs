@@ -19,6 +19,22 @@ impl RedisServer {
         connection.set_read_timeout(Some(Duration::from_secs(10)))?;
         redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)
     }
+
+    /// Waits until every replica, and there is one, has what this master has now. `WAIT` does not: it speaks of the
+    /// writes of its own connection, of which there are none.
+    pub fn wait_until_replicated(&self) {
+        let replication = || self.ask::<String>(&["INFO", "replication"]).expect("a master that answers");
+        let number = |text: &str| text.trim_end().parse::<u64>().expect("an offset");
+        let own = replication().lines().find_map(|line| line.strip_prefix("master_repl_offset:").map(number));
+        let own = own.expect("an offset");
+        until("what was written is replicated", || {
+            let info = replication();
+            let replicas = info.lines().filter(|line| line.starts_with("slave") && line.contains("offset="));
+            let offset = |line: &str| line.split([':', ',']).find_map(|part| part.strip_prefix("offset=").map(number));
+            let mut offsets = replicas.filter_map(offset).peekable();
+            offsets.peek().is_some() && offsets.all(|offset| offset >= own)
+        });
+    }
 }
 
 /// How many hash slots there are.

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// A server program to test against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Engine {
@@ -53,6 +55,8 @@ pub struct RedisServer {
     folder: tempfile::TempDir,
     /// A shell that kills the server when our end of its standard input closes, be it by drop or by our death.
     guard: Option<Child>,
+    /// The server's own process, as long as there is a guard.
+    process: Option<Pid>,
 }
 
 impl RedisServer {
@@ -77,7 +81,13 @@ impl RedisServer {
     /// a message, where there is no C compiler for the library that moves it, or where the server does not use it.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn with_movable_clock(engine: &Engine) -> Option<RedisServer> {
-        let mut server = Self::stopped(engine, None, &["--save", "", "--appendonly", "no"]);
+        Self::with_movable_clock_and(engine, &["--save", "", "--appendonly", "no"])
+    }
+
+    /// The same with these arguments.
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    pub fn with_movable_clock_and(engine: &Engine, extra: &[&str]) -> Option<RedisServer> {
+        let mut server = Self::stopped(engine, None, extra);
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/movable_clock.c");
         let library = server.folder.path().join("movable_clock.so");
         let built = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).output();
@@ -136,6 +146,7 @@ impl RedisServer {
             environment: Vec::new(),
             folder: tempfile::tempdir().expect("a temporary folder"),
             guard: None,
+            process: None,
         }
     }
 
@@ -160,8 +171,16 @@ impl RedisServer {
         self.folder.path()
     }
 
+    /// Stops the server's process where it is, or lets it go on.
+    #[allow(dead_code, reason = "not every test program pauses a server")]
+    pub fn pause(&self, paused: bool) {
+        let process = self.process.expect("a running server");
+        kill_process(process, if paused { Signal::STOP } else { Signal::CONT }).expect("a running server");
+    }
+
     /// Kills the server, as a crash would.
     pub fn kill(&mut self) {
+        self.process = None;
         if let Some(mut guard) = self.guard.take() {
             drop(guard.stdin.take());
             let _ = guard.wait();
@@ -211,6 +230,7 @@ impl RedisServer {
         let process = PathBuf::from(format!("/proc/{}", pid.trim()));
         let deadline = Instant::now() + Duration::from_secs(10);
         self.guard = Some(guard);
+        self.process = Pid::from_raw(pid.trim().parse().expect("the server's process id"));
         while Instant::now() < deadline {
             if self.answers() {
                 return true;

@@ -142,7 +142,7 @@ async fn a_killed_master_is_replaced_by_its_replica() {
         before.progress(200).await;
         let before = before.stop().await;
         // Replicated, hence not to be lost.
-        assert_eq!(blocking(|| cluster.nodes[0].ask::<u64>(&["WAIT", "1", "5000"])).unwrap(), 1);
+        blocking(|| cluster.nodes[0].wait_until_replicated());
 
         let during = Load::start(&stores, &board, "during");
         during.progress(200).await;

@@ -28,7 +28,7 @@ async fn a_killed_master_is_found_again_where_the_sentinels_say() {
         let before = Load::start(&stores, &board, "before");
         before.progress(200).await;
         let before = before.stop().await;
-        assert_eq!(blocking(|| sentinel.servers[0].ask::<u64>(&["WAIT", "1", "5000"])).unwrap(), 1);
+        blocking(|| sentinel.servers[0].wait_until_replicated());
 
         let during = Load::start(&stores, &board, "during");
         during.progress(200).await;

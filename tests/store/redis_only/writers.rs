@@ -1,0 +1,317 @@
+//! Writers that keep an account: every item has an id and is repeated until it is acknowledged, so at the end it is
+//! known to the unit what each subject must have.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use rolltop::board::{Kind, Tally, Value};
+
+use super::*;
+use crate::given::seen;
+
+/// How a load is made.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What all ids of this load begin with, and whatever else is drawn.
+    pub seed: u64,
+    /// How many writers each board has on each store.
+    pub writers: usize,
+    pub subjects: u64,
+    /// A call has so many items at most.
+    pub items: u64,
+    pub pause: Duration,
+    /// The boards go during the load: a writer that is told so ends.
+    pub boards_go: bool,
+}
+
+/// What a subject has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// What its items add up to; of COUNT_DISTINCT how many values it has.
+    pub sum: i64,
+    /// AVG: how many items. Otherwise 0.
+    pub count: i64,
+}
+
+/// A board by its place in the list, and a subject.
+type Who = (usize, String);
+
+/// What is acknowledged.
+#[derive(Debug, Default)]
+pub struct Account {
+    pub held: BTreeMap<Who, Held>,
+    /// How often a call was to be repeated in which the subject was.
+    pub put_off: BTreeMap<Who, u64>,
+    pub items: u64,
+    /// The latest items of each writer.
+    pub last: Vec<(usize, Increment)>,
+}
+
+/// What goes through one store to one board.
+#[derive(Debug, Default)]
+struct Stream {
+    acknowledged: AtomicU64,
+    put_off: AtomicU64,
+}
+
+pub struct Writers {
+    tasks: Vec<tokio::task::JoinHandle<Account>>,
+    stop: Arc<AtomicBool>,
+    streams: Vec<Arc<Stream>>,
+}
+
+/// How far all streams were at some time.
+pub struct Mark(Instant, Vec<u64>);
+
+impl AddAssign for Held {
+    fn add_assign(&mut self, other: Held) {
+        *self = Held { sum: self.sum + other.sum, count: self.count + other.count };
+    }
+}
+
+impl AddAssign for Account {
+    fn add_assign(&mut self, other: Account) {
+        for (who, held) in other.held {
+            *self.held.entry(who).or_default() += held;
+        }
+        for (who, times) in other.put_off {
+            *self.put_off.entry(who).or_default() += times;
+        }
+        self.items += other.items;
+        self.last.extend(other.last);
+    }
+}
+
+impl Account {
+    fn enter(&mut self, board: usize, kind: Kind, item: &Increment) {
+        let sum = match &item.change {
+            Change::Amount(amount) => amount.0,
+            _ => 1,
+        };
+        let who = (board, item.subject.as_str().to_owned());
+        *self.held.entry(who).or_default() += Held { sum, count: i64::from(kind == Kind::Mean) };
+        self.items += 1;
+    }
+}
+
+impl Writers {
+    pub fn start(stores: &[Arc<RedisStore>], boards: &[Arc<Board>], plan: &Plan) -> Writers {
+        let (stop, mut streams, mut tasks) = (Arc::<AtomicBool>::default(), Vec::new(), Vec::new());
+        for (nth, store) in stores.iter().enumerate() {
+            for (place, board) in boards.iter().enumerate() {
+                let stream = Arc::<Stream>::default();
+                streams.push(stream.clone());
+                for writer in 0..plan.writers {
+                    let writer = Writer {
+                        store: store.clone(),
+                        board: board.clone(),
+                        place,
+                        ids: format!("{:x}/{nth}/{place}/{writer}", plan.seed),
+                        random: StdRng::seed_from_u64(plan.seed ^ tasks.len() as u64),
+                        plan: plan.clone(),
+                        stop: stop.clone(),
+                        stream: stream.clone(),
+                        account: Account::default(),
+                    };
+                    tasks.push(tokio::spawn(writer.run()));
+                }
+            }
+        }
+        Writers { tasks, stop, streams }
+    }
+
+    /// How many calls were to be repeated.
+    pub fn put_off(&self) -> u64 {
+        self.streams.iter().map(|stream| stream.put_off.load(Ordering::SeqCst)).sum()
+    }
+
+    pub fn mark(&self) -> Mark {
+        let counts = self.streams.iter().map(|stream| stream.acknowledged.load(Ordering::SeqCst));
+        Mark(Instant::now(), counts.collect())
+    }
+
+    /// How long after the mark the first call was acknowledged, and how long until one was on each board through each
+    /// store.
+    pub async fn recovered(&self, Mark(since, before): &Mark) -> (Duration, Duration) {
+        let mut first = None;
+        loop {
+            assert!(self.tasks.iter().all(|task| !task.is_finished()), "a writer has ended");
+            let now = self.mark();
+            let moved = now.1.iter().zip(before).filter(|(now, before)| now > before).count();
+            let took = now.0 - *since;
+            if moved > 0 {
+                first.get_or_insert(took);
+            }
+            if let (Some(first), true) = (first, moved == before.len()) {
+                return (first, took);
+            }
+            assert!(took < Duration::from_secs(60), "{moved} of {} streams went on within {took:?}", before.len());
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Waits until each stream had so many more calls acknowledged.
+    pub async fn progress(&self, calls: u64) {
+        let Mark(since, counts) = self.mark();
+        self.recovered(&Mark(since, counts.iter().map(|count| count + calls - 1).collect())).await;
+    }
+
+    /// What is acknowledged when all writers have come to the end of their call.
+    pub async fn stop(self) -> Account {
+        self.stop.store(true, Ordering::SeqCst);
+        let mut account = Account::default();
+        for task in self.tasks {
+            account += task.await.unwrap();
+        }
+        account
+    }
+}
+
+struct Writer {
+    store: Arc<RedisStore>,
+    board: Arc<Board>,
+    place: usize,
+    ids: String,
+    random: StdRng,
+    plan: Plan,
+    stop: Arc<AtomicBool>,
+    stream: Arc<Stream>,
+    account: Account,
+}
+
+impl Writer {
+    async fn run(mut self) -> Account {
+        let mut latest = Vec::new();
+        for number in 0.. {
+            if self.stop.load(Ordering::SeqCst) {
+                break;
+            }
+            tokio::time::sleep(self.plan.pause).await;
+            let items = self.draw(number);
+            if !self.deliver(&items, false).await {
+                break;
+            }
+            for item in &items {
+                self.account.enter(self.place, self.board.kind(), item);
+            }
+            self.stream.acknowledged.fetch_add(1, Ordering::SeqCst);
+            // A client that did not see the answer sends it once more.
+            if self.random.random_ratio(1, 8) && !self.deliver(&items, true).await {
+                break;
+            }
+            latest = items;
+        }
+        self.account.last = latest.into_iter().map(|item| (self.place, item)).collect();
+        self.account
+    }
+
+    fn draw(&mut self, number: u64) -> Vec<Increment> {
+        let item = |nth: u64| {
+            let id = format!("{}/{number}/{nth}", self.ids);
+            let name = format!("s{}", self.random.random_range(0..self.plan.subjects));
+            let item = match self.board.kind() {
+                Kind::Distinct => seen(&name, &id),
+                _ => item(&name, self.random.random_range(1..=3)),
+            };
+            with_id(item, &id)
+        };
+        (0..number % self.plan.items + 1).map(item).collect()
+    }
+
+    /// Sends items until they are acknowledged; `false` if the board has gone.
+    async fn deliver(&mut self, items: &[Increment], again: bool) -> bool {
+        let mut is_first = true;
+        loop {
+            match self.store.add(&self.board, batch(items.iter().cloned())).await {
+                Ok(added) => {
+                    for outcome in &added.outcomes {
+                        match outcome {
+                            Outcome::Counted { .. } if !again => {}
+                            Outcome::Duplicate { .. } if again || !is_first => {}
+                            outcome => panic!("{outcome:?} of {items:?}, first {is_first}, again {again}"),
+                        }
+                    }
+                    return true;
+                }
+                Err(StoreError::BoardChanged) if self.plan.boards_go => return false,
+                Err(error) => {
+                    assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
+                    if self.plan.boards_go && self.stop.load(Ordering::SeqCst) {
+                        return false;
+                    }
+                    self.stream.put_off.fetch_add(1, Ordering::SeqCst);
+                    for item in items {
+                        let who = (self.place, item.subject.as_str().to_owned());
+                        *self.account.put_off.entry(who).or_default() += 1;
+                    }
+                }
+            }
+            is_first = false;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+/// Asks until the answer is one.
+pub async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl Fn() -> F) -> T {
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return answer,
+            Err(error) => assert!(error.is_transient() && begun.elapsed() < Duration::from_secs(60), "{error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// What the store has of a subject, by its slots; its score says the same.
+pub async fn held(store: &RedisStore, board: &Arc<Board>, name: &str) -> Held {
+    let name = subject(name);
+    let standing = patiently(|| store.standing(board, &name)).await;
+    let mut held = Held::default();
+    for (_, tally) in &standing.slots {
+        held += match tally {
+            Tally::Sum(amount) => Held { sum: amount.0, count: 0 },
+            Tally::Mean { sum, count } => Held { sum: sum.0, count: *count },
+            other => panic!("{other:?}"),
+        };
+    }
+    let score = match board.kind() {
+        Kind::Mean if held.count == 0 => None,
+        Kind::Mean => Value::mean(held.sum, held.count),
+        _ => exact(held.sum),
+    };
+    assert_eq!(standing.score, score, "of {name:?} on {}, by its slots {:?}", board.name(), standing.slots);
+    held
+}
+
+/// Whether every item that is acknowledged counts exactly once: each subject has what the account says, and nobody else
+/// is ranked; an audit finds no difference; the latest items are known to have counted.
+pub async fn assert_exact(store: &RedisStore, boards: &[Arc<Board>], account: &Account) {
+    let (mut lost, mut doubled, mut differences) = (0, 0, Vec::new());
+    for ((place, name), wanted) in &account.held {
+        let found = held(store, &boards[*place], name).await;
+        lost += (wanted.sum - found.sum).max(0) + (wanted.count - found.count).max(0);
+        doubled += (found.sum - wanted.sum).max(0) + (found.count - wanted.count).max(0);
+        if found != *wanted {
+            differences.push(format!("{name} on {}: {found:?} instead of {wanted:?}", boards[*place].name()));
+        }
+    }
+    assert!(differences.is_empty(), "{lost} lost, {doubled} doubled of {}:\n{}", account.items, differences.join("\n"));
+    for (place, board) in boards.iter().enumerate().filter(|(_, board)| board.is_ranked()) {
+        let page = patiently(|| store.page(board, 0, 1_000)).await;
+        let mut ranked: Vec<&str> = page.items.iter().map(|line| line.subject.as_str()).collect();
+        ranked.sort_unstable();
+        let of_board = account.held.keys().filter(|(of, _)| *of == place);
+        assert_eq!(ranked, of_board.map(|(_, name)| name.as_str()).collect::<Vec<_>>(), "on {}", board.name());
+        assert_eq!(audit(store, board, false).await.1, [], "on {}", board.name());
+    }
+    for (place, item) in &account.last {
+        let added = patiently(|| store.add(&boards[*place], batch([item.clone()]))).await;
+        assert!(matches!(added.outcomes[..], [Outcome::Duplicate { .. }]), "{item:?}: {added:?}");
+    }
+}
