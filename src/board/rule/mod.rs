@@ -83,7 +83,8 @@ impl Rule {
     /// NOT inverts it like any other. A number field and a number compare exactly, computed numbers as floats, texts by
     /// their bytes.
     ///
-    /// # Errors Returns an error if a field is missing or does not have the type that its place in the rule needs.
+    /// # Errors
+    /// Returns an error if a field is missing or does not have the type that its place in the rule needs.
     pub fn evaluate(&self, fields: &Fields, value_of: &dyn Fn(&Metric) -> Option<f64>) -> Result<Verdict, FieldFault> {
         evaluate::verdict(&self.0, fields, value_of)
     }
