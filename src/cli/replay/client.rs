@@ -12,7 +12,7 @@ use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
 
 /// The time for which one batch is tried before the replay fails.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The shortest wait between two attempts, whatever `Retry-After` says.
+/// The shortest wait between two attempts, whatever `Retry-After` says. [`LONGEST_PAUSE`] is the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

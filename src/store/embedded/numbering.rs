@@ -17,7 +17,7 @@ pub(super) struct Numbering {
     calendar: Calendar,
     /// The greatest number so far.
     newest: i64,
-    /// The start and the number of the newest slot.
+    /// The start and the number of the newest slot. `last` has the start asked about last, with its number.
     head: (i64, i64),
     last: Cell<(i64, i64)>,
 }

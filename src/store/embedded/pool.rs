@@ -84,7 +84,7 @@ struct Chunk<U> {
 struct Class {
     /// The chunks with room for a piece, except those that are being emptied.
     open: BTreeSet<u32>,
-    /// The number of pieces in the chunks.
+    /// The number of pieces in the chunks, of which `live` are in use.
     pieces: usize,
     live: usize,
 }

@@ -1,4 +1,5 @@
-//! Admission: the decision whether a write may begin. A write is refused only here, before memory changes.
+//! Admission: the decision whether a write may begin. A write that the disk cannot take is refused here, before memory
+//! changes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -39,8 +39,8 @@ impl Checkpointer {
             operations.clear();
             let more = {
                 let mut tables = self.lock(live)?;
-                // The board's time is written first: when the operations are read, it decides which of them are still
-                // in the window.
+                // The board's time is written first, so that the board has reached it when the other operations are
+                // read.
                 operations.advanced(tables.now.millis());
                 let more = tables.holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
                 // Threads that wait for the lock get it before the next portion.

@@ -88,7 +88,7 @@ pub(in super::super) struct Journal {
 #[derive(Debug)]
 #[must_use]
 pub(in super::super) enum Ticket {
-    /// The change needs no acknowledgement.
+    /// There is nothing to wait for.
     Done,
     Waiting(oneshot::Receiver<Outcome>, WakeWriter),
 }

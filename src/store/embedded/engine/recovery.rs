@@ -22,7 +22,7 @@ use super::progress::{Progress, Segment};
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{ClockMode, StoreError};
 
-/// The directory of checkpoints.
+/// The directory of checkpoints. [`IDS`] is that of ids.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 pub(super) const IDS: &str = "ids";
 /// A segment takes at most one part in this many of a small disk.

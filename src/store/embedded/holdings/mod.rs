@@ -65,7 +65,7 @@ pub(super) struct OutOfRange;
 /// The data that the removal of a subject deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
-    /// The number of slices of the window.
+    /// The number of slices of the window. `expired` counts those before it.
     pub live: u64,
     pub expired: u64,
     /// Whether there was any data.

@@ -106,7 +106,7 @@ async fn after_a_crash_at_any_operation_every_backup_is_whole_or_none_and_the_da
     let mut finished = 0;
     for image in crashed {
         let found = backups(&image);
-        // The first backup was finished before.
+        // The first backup was complete before this one began.
         assert!((1..=2).contains(&found.len()), "{found:?}");
         finished += found.len() - 1;
         for path in found.iter().map(PathBuf::as_path).chain([Path::new("/data")]) {
@@ -145,8 +145,8 @@ async fn a_fault_at_any_operation_leaves_a_backup_or_nothing_and_the_store_goes_
                 }
                 Err(other) => panic!("{other}"),
             }
-            // Not in every iteration: without a write in between, the log needs no further segment, and that case must
-            // be tested too.
+            // Not in every iteration: without a write in between, the log needs no further segment, whose creation
+            // takes a while.
             if nth % 5 == 0 {
                 assert_eq!(add(&store, count).await, Outcome::Counted { score: None });
                 count += 1;

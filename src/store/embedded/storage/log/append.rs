@@ -78,7 +78,7 @@ impl Spare {
     pub(crate) fn create(files: &dyn Files, number: u64, len: u64) -> io::Result<Spare> {
         let name = segment_name(number);
         let file = files.create_new(&name)?;
-        // The file is synced only for speed: without it, the first sync after a write would have to write the metadata
+        // The file is synced only for speed: without it, the first sync after a write would have to write this too,
         // while callers wait.
         let made = file.allocate(len).and_then(|()| file.sync_data()).and_then(|()| files.sync_dir(DIRECTORY));
         match made {

@@ -46,7 +46,7 @@ pub(crate) struct LogReader {
 pub(crate) struct Frame<'a> {
     pub seq: u64,
     pub payload: &'a [u8],
-    /// The segment that contains the frame.
+    /// The segment that contains the frame. `offset` is the frame's position in it.
     pub segment: u64,
     pub offset: u64,
 }
