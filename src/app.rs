@@ -1,4 +1,5 @@
-//! The application: configuration in, a running service out, and everything acknowledged safe at the end.
+//! The application: builds a running service from a configuration, and makes everything acknowledged durable at the
+//! end.
 
 use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
@@ -18,22 +19,24 @@ use crate::store::redis::{RedisOptions, RedisStore};
 use crate::store::{ClockMode, Limits, Store, StoreError};
 use crate::telemetry;
 
-/// How often finished histograms are folded, so that `/metrics` stays cheap and small.
+/// The interval at which finished histograms are folded, so that `/metrics` stays small and fast.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
-/// How long a client may take to send a request's head: a slow one must not hold a connection for ever.
+/// The time that a client may take to send a request's head. The limit keeps slow clients from holding connections
+/// forever.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a JSON body may take to arrive: as long as the largest takes at some 3 Mbit/s.
+/// The time that a JSON body may take to arrive: as long as the largest body takes at some 3 Mbit/s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a connection may rest between two requests. Longer than most load balancers rest theirs, so that it is they
-/// who close, and no request meets a connection that is just being closed.
+/// The time that a connection may be idle between two requests. It is longer than the idle timeout of most load
+/// balancers, so that they close idle connections first. Otherwise a request could arrive on a connection that is just
+/// being closed.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
-/// How long a client may take to close after us.
+/// The time that a client may take to close a connection after the server has closed it.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Connections that the system accepts for us before we do.
+/// The number of connections that the system accepts before the server does.
 const BACKLOG: u32 = 1_024;
 
-/// A service that listens but does not answer yet: [`run_until_stopped`](Self::run_until_stopped) runs it.
+/// A service that listens but does not respond yet. [`run_until_stopped`](Self::run_until_stopped) runs it.
 pub struct Application {
     address: SocketAddr,
     server: Server,
@@ -41,7 +44,7 @@ pub struct Application {
     scheduler: Scheduler,
 }
 
-/// Why the application did not start.
+/// The reason why the application did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
@@ -97,18 +100,18 @@ impl Application {
         Ok(Self { address, server, service, scheduler })
     }
 
-    /// Where it listens; the real port where the configuration said 0.
+    /// Returns the address on which it listens, with the actual port if the configuration says 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The service behind the API.
+    /// Returns the service behind the API.
     pub fn service(&self) -> &Arc<Service> {
         &self.service
     }
 
-    /// Answers requests until `stop` resolves; then accepts no more, finishes those in flight, and makes the
-    /// store durable.
+    /// Serves requests until `stop` resolves. Then it accepts no more requests, completes those in progress, and makes
+    /// the store durable.
     pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
         let Self { server, service, scheduler, .. } = self;
         let handle = server.handle();
@@ -140,7 +143,7 @@ impl Application {
     }
 }
 
-/// Why a running application ended badly.
+/// The reason why a running application ended with an error.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("the HTTP server failed: {0}")]
@@ -149,10 +152,11 @@ pub enum RunError {
     Close(#[from] ServiceError),
 }
 
-/// Listens with a backlog of our own: the standard library's is too short for many clients coming at once.
+/// Creates a listener with our own backlog: that of the standard library is too short when many clients connect at
+/// once.
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A restart must not wait for the connections of the process before it to be forgotten.
+    // Without this, a restart could fail until the system has dropped the connections of the previous process.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()

@@ -1,17 +1,18 @@
-//! File descriptors: how many this process may have open, and how many of them connections may take.
+//! File descriptors: the number that this process may have open, and the number that connections may use.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The most connections of all workers together; more wait in the backlog.
+/// The largest number of connections of all workers together. Further ones wait in the backlog.
 const MOST_CONNECTIONS: u64 = 20_000;
-/// The least, however low the limit is.
+/// The smallest such number, however low the limit is.
 const LEAST_CONNECTIONS: u64 = 4;
-/// Descriptors that connections leave to all else: the store's files, its sockets to Redis, what the workers wait on.
+/// The descriptors reserved for everything except connections: the store's files, its sockets to Redis, the workers'
+/// pollers.
 const RESERVE: u64 = 256;
-/// Fewer connections than this are worth a warning.
+/// The number of connections below which a warning is logged.
 const FEW_CONNECTIONS: u64 = 1_000;
 
-/// Raises the soft limit of open files to the hard limit. A system that refuses leaves it as it was.
+/// Raises the soft limit of open files to the hard limit. If the system refuses, the limit stays as it was.
 pub fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current == maximum {
@@ -30,7 +31,8 @@ pub fn raise_limit() {
     }
 }
 
-/// How many connections all workers together may have, by the limit of open files as it is now; logs it.
+/// Returns the number of connections that all workers together may have under the current limit of open files, and logs
+/// it.
 pub fn most_connections() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
     let most = limit.map_or(MOST_CONNECTIONS, connections_under);
@@ -43,7 +45,8 @@ pub fn most_connections() -> usize {
     usize::try_from(most).unwrap_or(usize::MAX)
 }
 
-/// How many connections leave the reserve free where so many files may be open: half of them where they are few.
+/// Returns the number of connections under this limit of open files. It leaves the reserve free, or half of the limit
+/// if that is less.
 fn connections_under(limit: u64) -> u64 {
     limit.saturating_sub(RESERVE.min(limit / 2)).clamp(LEAST_CONNECTIONS, MOST_CONNECTIONS)
 }

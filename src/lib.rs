@@ -1,22 +1,23 @@
-//! Rolltop answers "what is on top over the last N hours?", exactly, and what rules ask of single subjects.
+//! Rolltop answers "what is on top over the last N hours?" exactly, and evaluates rules about single subjects.
 //!
-//! The modules. Imports point downward only; a request passes through them from top to bottom:
+//! The modules are listed from top to bottom. Imports point downward only, and a request passes through them in this
+//! order:
 //!
 //! ```text
 //! cli        commands: serve, check, replay, bench, healthcheck, backup, check-data, openapi
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
-//! http       routes by resource: parse, call the service, answer
-//!   intake     one, many or a stream of items, each judged for itself
-//! service    boards, events, features and rules, rollover, audit, when the scheduler ticks: usable as a library
+//! http       routes by resource: parse, call the service, respond
+//!   intake     one item, a list or a stream of items, each accepted or rejected on its own
+//! service    boards, events, features and rules, rollover, audit, scheduled jobs: usable as a library
 //! store      the trait and its written contract; a batch, and how it takes effect
-//!   redis      hashes by slot and a result sorted set, or a key by subject, changed only through Lua
+//!   redis      hashes by slot and a sorted set of results, or a key per subject, changed only by Lua scripts
 //!   embedded   the whole state in memory; a log and checkpoints on disk
 //! board      pure: definitions, metrics, slots and windows, amounts (no I/O, no clock, no async)
-//!   language   how metrics, filters and rules are written
-//!   rule       what rules say of given fields and values
+//!   language   the syntax of metrics, filters and rules
+//!   rule       the evaluation of rules for given fields and values
 //! ```
 //!
-//! `config`, `descriptors` and `telemetry` stand beside it and are used by `app` and `cli`.
+//! `config`, `descriptors` and `telemetry` are outside this order and are used by `app` and `cli`.
 
 #![forbid(unsafe_code)]
 

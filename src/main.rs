@@ -1,10 +1,12 @@
-//! The `rolltop` program: parse, run, exit with 0 (well), 1 (failed) or 2 (wrong usage or configuration).
+//! The `rolltop` program: parses the command line, runs the command and exits with 0 (success), 1 (failure) or 2 (wrong
+//! usage or configuration).
 
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
-// A request makes a dozen small, short-lived allocations, some freed on another thread: what mimalloc is made for.
+// A request makes a dozen small, short-lived allocations, some of which are freed on a different thread. mimalloc is
+// optimized for this.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

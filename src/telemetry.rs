@@ -1,4 +1,4 @@
-//! Logs and metrics: set up once, at the edge of the process.
+//! Logs and metrics, set up once per process.
 
 use std::sync::OnceLock;
 
@@ -8,19 +8,19 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::LogFormat;
 
-/// Bounds of latency histograms, in seconds: from a read of the embedded store to a request that waited.
+/// The bounds of latency histograms, in seconds: from a read of the embedded store to a request that had to wait.
 const LATENCY_BOUNDS: [f64; 14] =
     [0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0];
 
-/// Bounds of histograms that count things: the increments that left in one flush, the writes that shared a group.
+/// The bounds of histograms of counts: the increments in one flush, the writes in one group.
 const SIZE_BOUNDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 1_000.0, 5_000.0];
 
-/// What is logged where `RUST_LOG` says nothing: what Rolltop has to tell, and the libraries' warnings.
+/// The log levels if `RUST_LOG` is not set: the messages of Rolltop, and the warnings of libraries.
 const USUAL_LEVELS: &str = "warn,rolltop=info";
 
-/// Sends log lines to standard error, at the levels `RUST_LOG` says. A line that cannot be written is dropped: logging
-/// must not end a service whose log is on a full disk. Later calls do nothing, so that several applications can live
-/// in one process.
+/// Sends log lines to standard error, at the levels that `RUST_LOG` sets. A line that cannot be written is dropped,
+/// because logging must not end a service whose log is on a full disk. Later calls do nothing, so that several
+/// applications can run in one process.
 pub fn start_logging(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(USUAL_LEVELS));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
@@ -28,18 +28,18 @@ pub fn start_logging(format: LogFormat) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(colours)
-        // It would report a line that cannot be written by `eprintln!`, which panics for the same reason.
+        // It would report a line that cannot be written with `eprintln!`, which panics for the same reason.
         .log_internal_errors(false);
     let started = match format {
         LogFormat::Text => builder.finish().try_init(),
         LogFormat::Json => builder.json().finish().try_init(),
     };
-    drop(started); // somebody else's subscriber is as good
+    drop(started); // a subscriber that was installed before is kept
 }
 
-/// Collects metrics in this process; one collector for all applications in it.
+/// Collects metrics in this process, with one collector for all its applications.
 ///
-/// `None` if another recorder was installed before: then metrics go there.
+/// Returns `None` if a different recorder was installed before. Then metrics go to that recorder.
 pub fn collect_metrics() -> Option<PrometheusHandle> {
     static COLLECTOR: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     COLLECTOR

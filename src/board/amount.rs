@@ -1,13 +1,13 @@
-//! Exact amounts: integers scaled by the board's decimals, parsed from the text and never through a float.
+//! Exact amounts: integers scaled by the board's decimals, parsed from text and never through a float.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// The largest magnitude a sorted-set score, a Lua number and a JSON reader all hold exactly: 2^53 − 1.
+/// The largest magnitude that a sorted-set score, a Lua number and a JSON reader all hold exactly: 2^53 − 1.
 pub const EXACT_MAX: i64 = (1 << 53) - 1;
 
-/// How many digits after the point a board keeps: 0 to 9.
+/// The number of digits after the decimal point that a board keeps: 0 to 9.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Decimals(u8);
 
@@ -15,57 +15,57 @@ pub struct Decimals(u8);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Amount(pub i64);
 
-/// A score to be shown: units and where the point goes. Serialises as an exact JSON number, an integer
-/// where the board has no decimals.
+/// A score to display: units and the number of decimals. Serializes as an exact JSON number, which is an integer where
+/// the board has no decimals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Score {
-    /// In the board's smallest unit.
+    /// The score in the board's smallest unit.
     pub units: i64,
     /// The board's decimals.
     pub decimals: Decimals,
 }
 
-/// Why a text is not an [`Amount`] of a board.
+/// The reason why a text is not an [`Amount`] of a board.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AmountError {
-    /// Not a JSON number.
+    /// The text is not a JSON number.
     #[error("'{text}' is not a number")]
     NotANumber { text: String },
-    /// Finer than the board keeps.
+    /// The number has more decimals than the board keeps.
     #[error("'{text}' has more decimals than the {decimals} this board keeps")]
     Precision { text: String, decimals: u8 },
-    /// Beyond ±(2^53 − 1) units.
+    /// The number is beyond ±(2^53 − 1) units.
     #[error("'{text}' is beyond what a board with {decimals} decimals holds exactly")]
     Range { text: String, decimals: u8 },
 }
 
 impl Decimals {
-    /// The most decimals a board can keep.
+    /// The largest number of decimals that a board can keep.
     pub const MOST: u8 = 9;
 
-    /// `None` above [`MOST`](Self::MOST).
+    /// Returns `None` above [`MOST`](Self::MOST).
     pub const fn new(digits: u8) -> Option<Self> {
         if digits <= Self::MOST { Some(Self(digits)) } else { None }
     }
 
-    /// Digits after the point.
+    /// Returns the number of digits after the decimal point.
     pub const fn digits(self) -> u8 {
         self.0
     }
 
-    /// Units in one whole.
+    /// Returns the number of units in one whole.
     const fn scale(self) -> u64 {
         10u64.pow(self.0 as u32)
     }
 }
 
 impl Amount {
-    /// One whole, the default amount of an increment.
+    /// Returns one whole, the default amount of an increment.
     pub const fn one(decimals: Decimals) -> Self {
         Self(decimals.scale() as i64)
     }
 
-    /// Reads a JSON number (`-12`, `166.6`, `1.5e3`) exactly.
+    /// Parses a JSON number (`-12`, `166.6`, `1.5e3`) exactly.
     pub fn parse(text: &str, decimals: Decimals) -> Result<Self, AmountError> {
         let shown = || text.chars().take(40).collect::<String>();
         let not_a_number = || AmountError::NotANumber { text: shown() };
@@ -90,7 +90,7 @@ impl Amount {
             return Err(not_a_number());
         }
 
-        // value = all_digits x 10^shift units; trailing zeros carry no precision, so they are dropped first.
+        // value = all_digits x 10^shift units. Trailing zeros carry no precision, so they are dropped first.
         let all = whole.bytes().chain(fraction.bytes());
         let significant = whole.len() + fraction.len()
             - fraction.bytes().rev().chain(whole.bytes().rev()).take_while(|b| *b == b'0').count();
@@ -115,7 +115,8 @@ impl Amount {
     }
 }
 
-/// Saturates far beyond any exponent that could matter, so that `1e99999999999` is out of range, not a panic.
+/// Parses an exponent. Saturates far beyond any exponent that matters, so that `1e99999999999` is reported as out of
+/// range and does not panic.
 fn parse_exponent(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -126,7 +127,7 @@ fn parse_exponent(text: &str) -> Option<i64> {
 }
 
 impl Score {
-    /// Whether [`Display`](fmt::Display) prints an integer.
+    /// Returns whether [`Display`](fmt::Display) prints an integer.
     pub fn is_integer(self) -> bool {
         self.units.unsigned_abs().is_multiple_of(self.decimals.scale())
     }
@@ -151,7 +152,7 @@ impl Serialize for Score {
         if self.decimals.0 == 0 {
             return serializer.serialize_i64(self.units);
         }
-        // A raw JSON number: a float on the way could print a neighbour of what we hold.
+        // A raw JSON number: a conversion to float could print a number next to the exact one.
         serde_json::value::RawValue::from_string(self.to_string())
             .map_err(serde::ser::Error::custom)?
             .serialize(serializer)

@@ -1,10 +1,11 @@
-//! Where slots begin and end.
+//! The starts and ends of slots.
 //!
-//! Slots under an hour divide an hour and align to the Unix epoch. Slots from an hour up to a day divide 24 h
-//! and align to local midnight; `1d`, `1w` (Monday) and `1mo` are calendar units; `Nd` counts from 1970-01-01
-//! local. A slot of local time begins at the *first* instant at which local clocks show its start or later.
-//! So the starts only ever grow, whatever a zone does: where clocks jump forward over a whole slot, that slot
-//! does not exist; where they fall back, the slot is longer.
+//! Slots under an hour divide an hour and align to the Unix epoch. Slots from an hour up to a day divide 24 h and align
+//! to local midnight. `1d`, `1w` (from Monday) and `1mo` are calendar units. `Nd` counts from 1970-01-01 local time.
+//!
+//! A slot of local time begins at the *first* instant at which local clocks show its start or later. So the starts
+//! always grow, whatever a time zone does: where clocks jump forward over a whole slot, that slot does not exist; where
+//! they fall back, the slot is longer.
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -12,10 +13,10 @@ use chrono_tz::Tz;
 use super::{Span, Timestamp, Unit};
 
 const DAY: i64 = 86_400;
-/// 1970-01-01 was a Thursday: weeks that start on Monday are three days ahead of the epoch.
+/// The distance in seconds from a Monday to the epoch: 1970-01-01 was a Thursday, three days after a Monday.
 const MONDAY_SHIFT: i64 = 3 * DAY;
 
-/// How one board divides time into slots.
+/// The division of time into slots for one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
     slot: Span,
@@ -25,7 +26,7 @@ pub struct Calendar {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Grid {
-    /// Boundaries at `k x length − shift` milliseconds of UTC: nothing to look up.
+    /// Boundaries at `k x length − shift` milliseconds of UTC. No time zone lookup is needed.
     Universal { length: i64, shift: i64 },
     /// Boundaries where the local clock shows `k x length − shift` seconds since 1970-01-01T00:00.
     Local { length: i64, shift: i64 },
@@ -33,7 +34,7 @@ enum Grid {
     Months,
 }
 
-/// Why a span cannot be a slot.
+/// The reason why a span cannot be a slot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SlotError {
     #[error("a slot under an hour must divide an hour (such as 1s, 30s, 1m, 5m, 15m, 30m); {0} does not")]
@@ -49,7 +50,7 @@ pub enum SlotError {
 }
 
 impl Calendar {
-    /// The calendar of slots as long as `slot`, in `zone`.
+    /// Creates the calendar of slots of length `slot` in `zone`.
     pub fn new(slot: Span, zone: Tz) -> Result<Self, SlotError> {
         let local = |length, shift| {
             if zone == Tz::UTC {
@@ -80,28 +81,30 @@ impl Calendar {
         Ok(Self { slot, zone, grid })
     }
 
-    /// The slot's length as written.
+    /// Returns the slot's length as written.
     pub fn slot(&self) -> Span {
         self.slot
     }
 
-    /// The zone whose midnights slots align to.
+    /// Returns the time zone whose midnights slots align to.
     pub fn zone(&self) -> Tz {
         self.zone
     }
 
-    /// How many slots make up `span`, which must be a whole number of them.
+    /// Returns the number of slots in `span`, which must be a whole number of slots.
     pub fn slots_exactly(&self, span: Span) -> Result<u64, SlotError> {
         let (units, slot) = self.comparable(span).ok_or(SlotError::NotWhole { window: span, slot: self.slot })?;
         if units % slot == 0 { Ok(units / slot) } else { Err(SlotError::NotWhole { window: span, slot: self.slot }) }
     }
 
-    /// How many slots cover `span`, rounded up; `None` where one is counted in months and the other is not.
+    /// Returns the number of slots that cover `span`, rounded up, or `None` if only one of the two is counted in
+    /// months.
     pub fn slots_covering(&self, span: Span) -> Option<u64> {
         self.comparable(span).map(|(units, slot)| units.div_ceil(slot))
     }
 
-    /// Both in months, or both in seconds.
+    /// Returns the lengths of `span` and of a slot in the same unit: both in months, or both in seconds. Returns `None`
+    /// if only one of them is in months.
     fn comparable(&self, span: Span) -> Option<(u64, u64)> {
         match (span.seconds(), self.slot.seconds()) {
             (Some(span), Some(slot)) => Some((span, slot)),
@@ -110,7 +113,7 @@ impl Calendar {
         }
     }
 
-    /// Start of the slot that contains `t`. O(1).
+    /// Returns the start of the slot that contains `t`. O(1).
     pub fn slot_of(&self, t: Timestamp) -> Timestamp {
         match self.grid {
             Grid::Universal { length, shift } => {
@@ -120,7 +123,7 @@ impl Calendar {
         }
     }
 
-    /// Start of the slot after the one that contains `t`. O(1).
+    /// Returns the start of the slot after the one that contains `t`. O(1).
     pub fn next(&self, t: Timestamp) -> Timestamp {
         let mut index = self.index(t) + 1;
         while self.start(index) <= t && self.start(index) < Timestamp::MAX {
@@ -129,28 +132,30 @@ impl Calendar {
         self.start(index)
     }
 
-    /// Start of the slot before the one that contains `t`; the epoch has none before it and answers itself. O(1).
+    /// Returns the start of the slot before the one that contains `t`. The first slot has none before it, so its own
+    /// start is returned. O(1).
     pub fn previous(&self, t: Timestamp) -> Timestamp {
         self.slot_of(self.slot_of(t).plus_millis(-1))
     }
 
-    /// How many slots lie between two starts: nominally, so an hour that a zone skipped is counted. O(1).
+    /// Returns the number of slots between two starts. The number is nominal: a slot that the time zone skips is
+    /// counted. O(1).
     pub fn slots_between(&self, from: Timestamp, to: Timestamp) -> u64 {
         u64::try_from(self.index(to) - self.index(from)).unwrap_or(0)
     }
 
-    /// The number of the slot that contains `t`. Later slots have greater numbers; those of slots that a zone skipped
-    /// are left out. O(1).
+    /// Returns the number of the slot that contains `t`. Later slots have greater numbers. Numbers of slots that the
+    /// time zone skips are never returned. O(1).
     pub fn number(&self, t: Timestamp) -> i64 {
         self.index(t)
     }
 
-    /// Start of the slot of this [`number`](Self::number). O(1).
+    /// Returns the start of the slot with this [`number`](Self::number). O(1).
     pub fn start_of(&self, number: i64) -> Timestamp {
         self.start(number)
     }
 
-    /// The largest index whose slot starts at or before `t`.
+    /// Returns the largest index whose slot starts at or before `t`.
     fn index(&self, t: Timestamp) -> i64 {
         if let Grid::Universal { length, shift } = self.grid {
             return (t.millis() + shift).div_euclid(length);
@@ -163,7 +168,7 @@ impl Calendar {
                 (local.and_utc().timestamp() + shift).div_euclid(length)
             }
         };
-        // Where clocks fell back over a boundary, local time names the slot before the one already begun.
+        // Where clocks fall back over a boundary, local time shows the previous slot although the next one has begun.
         while self.start(index + 1) <= t && self.start(index + 1) < Timestamp::MAX {
             index += 1;
         }
@@ -177,7 +182,8 @@ impl Calendar {
         match self.grid {
             Grid::Universal { length, shift } => Timestamp::from_millis(index * length - shift),
             Grid::Local { length, shift } => {
-                // A slot may be longer than all of time: beyond it every start is one of time's two ends.
+                // A slot may be longer than the whole range of timestamps. Beyond the range every start is clamped to
+                // one end.
                 let (first, last) = (-2 * DAY, Timestamp::MAX.millis() / 1_000 + 2 * DAY);
                 let shown = index.saturating_mul(length).saturating_sub(shift).clamp(first, last);
                 self.first_instant_showing(local(shown))
@@ -195,13 +201,13 @@ impl Calendar {
         }
     }
 
-    /// The first instant at which local clocks show `wanted` or later.
+    /// Returns the first instant at which local clocks show `wanted` or later.
     fn first_instant_showing(&self, wanted: NaiveDateTime) -> Timestamp {
         if let Some(found) = self.zone.from_local_datetime(&wanted).earliest() {
             return Timestamp::from_millis(found.timestamp_millis());
         }
-        // In a gap no clock ever shows `wanted`: the slot begins where the gap does. Zones differ from UTC by
-        // less than a day, and two changes never fall within two days, so the search holds one change only.
+        // In a gap no clock ever shows `wanted`: the slot begins where the gap begins. Zones differ from UTC by less
+        // than a day, and two changes never fall within two days, so the search range contains one change only.
         let shows_later = |second: i64| {
             let utc = local(second);
             utc + self.zone.offset_from_utc_datetime(&utc).fix() >= wanted
@@ -262,7 +268,7 @@ mod tests {
     fn short_slots_ignore_the_zone_and_long_ones_follow_it() {
         let at = t("2026-01-01T09:44:10Z");
         assert_eq!(calendar("15m", "Asia/Kathmandu").slot_of(at), t("2026-01-01T09:30:00Z"));
-        // Kathmandu is 5:45 ahead: its hours begin at :15 UTC.
+        // Kathmandu is 5:45 ahead of UTC: its hours begin at :15 UTC.
         assert_eq!(calendar("1h", "Asia/Kathmandu").slot_of(at), t("2026-01-01T09:15:00Z"));
         assert_eq!(calendar("1d", "America/New_York").slot_of(at), t("2026-01-01T05:00:00Z"));
     }
@@ -291,7 +297,7 @@ mod tests {
         assert_eq!(hours.previous(change), t("2026-03-29T00:00:00Z"));
         assert_eq!(days.slot_of(change), t("2026-03-28T23:00:00Z"));
         assert_eq!(days.next(change), t("2026-03-29T22:00:00Z"));
-        // Six-hour slots: the first of the day is five hours long.
+        // Of the six-hour slots, the first of the day is five hours long.
         assert_eq!(calendar("6h", "Europe/Berlin").next(change), t("2026-03-29T04:00:00Z"));
     }
 
@@ -309,20 +315,20 @@ mod tests {
 
     #[test]
     fn zones_that_change_at_midnight_by_half_hours_or_skip_a_day() {
-        // Havana falls back from 01:00 to 00:00: midnight is shown twice, the day begins at the first.
+        // Havana falls back from 01:00 to 00:00: midnight is shown twice, and the day begins at the first one.
         let havana = calendar("1d", "America/Havana");
         assert_eq!(havana.slot_of(t("2025-11-02T05:30:00Z")), t("2025-11-02T04:00:00Z"));
-        // Newfoundland once fell back at 00:01, over midnight: the new day had begun and stays begun.
+        // Newfoundland fell back at 00:01, over midnight: the new day had begun, and it does not begin again.
         let st_johns = calendar("1d", "America/St_Johns");
         let midnight = t("2006-10-29T02:30:00Z");
         for seconds in [0, 30, 60, 1_800, 3_700] {
             assert_eq!(st_johns.slot_of(midnight.plus_millis(seconds * 1_000)), midnight, "{seconds}");
         }
-        // Lord Howe moves by half an hour.
+        // Lord Howe Island changes its clocks by half an hour.
         let lord_howe = calendar("1h", "Australia/Lord_Howe");
         let start = lord_howe.slot_of(t("2026-04-04T14:45:00Z"));
         assert_eq!(lord_howe.next(start).millis() - start.millis(), 90 * 60_000);
-        // Samoa had no 30 December 2011.
+        // Samoa skipped 30 December 2011.
         let apia = calendar("1d", "Pacific/Apia");
         let last = t("2011-12-29T10:00:00Z");
         assert_eq!(apia.slot_of(t("2011-12-30T09:59:59Z")), last);

@@ -1,15 +1,15 @@
-//! What an increment does to one subject of a board.
+//! The effect of an increment on one subject of a board.
 
 use super::{Amount, Counted};
 
-/// What an increment does. Which of them a board takes, its metric decides: see [`Kind`](super::Kind).
+/// The effect of an increment. The board's metric decides which variants it accepts: see [`Kind`](super::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// COUNT and SUM: an amount to add, which may be negative. AVG, MIN and MAX: one measurement.
+    /// For COUNT and SUM: an amount to add, which may be negative. For AVG, MIN and MAX: one measurement.
     Amount(Amount),
-    /// COUNT_DISTINCT and APPROX_COUNT_DISTINCT: a value that was seen.
+    /// For COUNT_DISTINCT and APPROX_COUNT_DISTINCT: a value that was seen.
     Seen(Counted),
-    /// A sample: *sets* what the subject has in the slot, whatever it had. COUNT and SUM take the sum, MIN and MAX
-    /// the extreme (both as `sum`), AVG sum and count.
+    /// A sample: *replaces* what the subject has in the slot. For COUNT and SUM, `sum` is the slot's sum; for MIN and
+    /// MAX, `sum` is the slot's extreme; for AVG, `sum` and `count` are the slot's sum and number of measurements.
     Set { sum: Amount, count: i64 },
 }

@@ -1,9 +1,9 @@
-//! How two values are compared, in filters and in rules.
+//! Comparison operators, used in filters and in rules.
 
 use std::cmp::Ordering;
 use std::fmt;
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Comparison {
     Less,
@@ -15,7 +15,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// The comparison that is written so; `<>` is another way to write `!=`.
+    /// Returns the comparison written as `symbol`. `<>` is a second way to write `!=`.
     pub(super) fn of_symbol(symbol: &str) -> Option<Self> {
         Some(match symbol {
             "<" => Comparison::Less,
@@ -28,7 +28,7 @@ impl Comparison {
         })
     }
 
-    /// As it is written: `>=`.
+    /// Returns the symbol, such as `>=`.
     pub fn symbol(self) -> &'static str {
         match self {
             Comparison::Less => "<",
@@ -40,12 +40,12 @@ impl Comparison {
         }
     }
 
-    /// Whether it asks for more than equality, which truth values do not have.
+    /// Returns whether the comparison needs an order. Truth values have none: they can only be equal or not.
     pub(super) fn needs_order(self) -> bool {
         !matches!(self, Comparison::Equal | Comparison::NotEqual)
     }
 
-    /// Whether it holds of two values in this order.
+    /// Returns whether the comparison holds for two values that compare as `order`.
     pub(super) fn holds(self, order: Ordering) -> bool {
         match self {
             Comparison::Less => order.is_lt(),

@@ -1,21 +1,21 @@
-//! AND, OR and NOT over whatever can hold or not: the tests of a filter, the comparisons of a rule.
+//! AND, OR and NOT over parts that are true or false: the tests of a filter, the comparisons of a rule.
 
 use std::fmt;
 
-/// A condition. [`all`](Self::all) and [`any`](Self::any) keep it in its one normal form, in which two conditions
-/// that differ in parentheses only are equal.
+/// A condition. [`all`](Self::all) and [`any`](Self::any) keep it in normal form, in which two conditions that differ
+/// only in parentheses are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Condition<T> {
     One(T),
-    /// Two at least, none of which is itself `All`.
+    /// At least two conditions, none of which is itself `All`.
     All(Vec<Condition<T>>),
-    /// Two at least, none of which is itself `Any`.
+    /// At least two conditions, none of which is itself `Any`.
     Any(Vec<Condition<T>>),
     Not(Box<Condition<T>>),
 }
 
 impl<T> Condition<T> {
-    /// That all of these hold; there is one at least.
+    /// Returns the condition that holds if all of `conditions` hold. There must be at least one.
     pub fn all(conditions: Vec<Self>) -> Self {
         Self::joined(conditions, Self::All, |condition| match condition {
             Self::All(inner) => Ok(inner),
@@ -23,7 +23,7 @@ impl<T> Condition<T> {
         })
     }
 
-    /// That any of these holds; there is one at least.
+    /// Returns the condition that holds if any of `conditions` holds. There must be at least one.
     pub fn any(conditions: Vec<Self>) -> Self {
         Self::joined(conditions, Self::Any, |condition| match condition {
             Self::Any(inner) => Ok(inner),
@@ -63,7 +63,7 @@ impl<T> Condition<T> {
         }
     }
 
-    /// Whether it holds, asking parts from left to right only as far as needed.
+    /// Returns whether the condition holds. Evaluates parts from left to right and only as far as needed.
     pub fn holds<E>(&self, part: &mut impl FnMut(&T) -> Result<bool, E>) -> Result<bool, E> {
         match self {
             Self::One(one) => part(one),
@@ -84,7 +84,8 @@ impl<T> Condition<T> {
 }
 
 impl<T: fmt::Display> Condition<T> {
-    /// How tightly it holds together: what binds less than its surroundings needs parentheses.
+    /// Returns the binding strength. A condition that binds less tightly than its context requires is printed in
+    /// parentheses.
     fn strength(&self) -> u8 {
         match self {
             Self::Any(_) => 0,
@@ -128,7 +129,7 @@ pub(super) mod strategy {
 
     use super::Condition;
 
-    /// Conditions in normal form over such parts, three levels deep.
+    /// Generates conditions in normal form over such parts, three levels deep.
     pub fn of<T: Clone + std::fmt::Debug + 'static>(
         part: impl Strategy<Value = T> + 'static,
     ) -> impl Strategy<Value = Condition<T>> {

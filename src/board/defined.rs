@@ -1,4 +1,4 @@
-//! A defined board, ready to do arithmetic with.
+//! A board: a validated definition with the arithmetic of its windows.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::{
     Placement, Stamp, Tally, Timestamp, Value, Window,
 };
 
-/// The longest dedupe horizon unless the window is shorter: a day, in milliseconds.
+/// The longest dedupe horizon: a day, in milliseconds. It is shorter where the window is shorter.
 const LONGEST_DEDUPE_HORIZON: i64 = 86_400_000;
 
-/// By so many slots a window is moved on; if it moved farther, its slots are looked up again.
+/// The most slots by which a cached window is moved forward. If it has to move further, its slots are computed again.
 const MOST_STEPS: u32 = 64;
 
-/// Sets a board apart from a deleted one of the same name: drawn at random when it is defined.
+/// A number that tells a board from a deleted one of the same name. Drawn at random when the board is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Generation(pub u64);
 
@@ -26,7 +26,7 @@ impl fmt::Display for Generation {
     }
 }
 
-/// A defined board, ready to do arithmetic with.
+/// A board: a validated definition with its name, its generation and the arithmetic of its windows.
 #[derive(Debug)]
 pub struct Board {
     name: BoardName,
@@ -37,12 +37,13 @@ pub struct Board {
     kind: Kind,
     kept: u32,
     parts: Option<Box<str>>,
-    /// The last window asked for with its starts: a std-size lock held for a copy, never across an await.
+    /// The last window asked for, with the starts of its slots. The lock is held only for a copy, never across an
+    /// await.
     latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
 }
 
 impl Board {
-    /// Validates a definition.
+    /// Creates a board from a definition, which is validated here.
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
         let Layout { calendar, slots, kept } = definition.layout()?;
         let kind = definition.kind();
@@ -50,13 +51,14 @@ impl Board {
         Ok(Self { name, generation, definition, calendar, slots, kind, kept, parts, latest })
     }
 
-    /// The same board with how its store has divided it, in the store's own words.
+    /// Returns the same board with the store's description of how it is divided into parts. Only the store interprets
+    /// the text.
     #[must_use]
     pub fn with_parts(self, parts: Option<Box<str>>) -> Self {
         Self { parts, ..self }
     }
 
-    /// How its store has divided it, in the store's own words; `None` if it has not.
+    /// Returns the store's description of how the board is divided into parts, or `None` if it is not divided.
     pub fn parts(&self) -> Option<&str> {
         self.parts.as_deref()
     }
@@ -85,27 +87,28 @@ impl Board {
         self.definition.decimals
     }
 
-    /// How many slots the window has.
+    /// Returns the number of slots in the window.
     pub fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// How many slots it keeps: those of the window and, unranked, one more or as many as it was told to.
+    /// Returns the number of slots that the board keeps. A ranked board keeps the slots of its window. An unranked
+    /// board keeps one slot more, or as many as `keep` asks for.
     pub fn kept(&self) -> u32 {
         self.kept
     }
 
-    /// How its slots combine.
+    /// Returns how the board's slots combine.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether it has a ranking.
+    /// Returns whether the board has a ranking.
     pub fn is_ranked(&self) -> bool {
         self.definition.ranked
     }
 
-    /// Whether its metric takes such a change.
+    /// Returns whether the board's metric accepts this change.
     pub fn takes(&self, change: &Change) -> bool {
         match change {
             Change::Amount(_) => !matches!(self.kind, Kind::Distinct | Kind::Sketch),
@@ -116,39 +119,42 @@ impl Board {
         }
     }
 
-    /// Whether a retraction can be undone: an extreme or a sketch does not tell what else there was.
+    /// Returns whether a retraction can be subtracted. It cannot for extremes and sketches, which do not store the
+    /// values that they were computed from.
     pub fn takes_retractions(&self) -> bool {
         matches!(self.kind, Kind::Sum | Kind::Mean | Kind::Distinct)
     }
 
-    /// AVG: how often a subject must have been measured to be ranked.
+    /// Returns, for AVG, the number of measurements that a subject needs to be ranked.
     pub fn min_samples(&self) -> i64 {
         i64::from(self.definition.min_samples)
     }
 
-    /// What slots say together: a subject's score, or the value of a window. See [`Kind::value`].
+    /// Returns the combined value of the tallies: a subject's score, or the value of a window. See [`Kind::value`].
     pub fn value<'a>(&self, tallies: impl IntoIterator<Item = &'a Tally>) -> Option<Value> {
         self.kind.value(tallies, self.min_samples())
     }
 
-    /// The largest magnitude one (slot, subject) may hold, in units: (2^53 − 1) / (2 x slots). With it, no sum
-    /// of live and retiring slots passes 2^53 − 1, in whatever order they are added and subtracted.
+    /// Returns the largest magnitude that one subject may hold in one slot, in units: (2^53 − 1) / (2 x slots). With
+    /// this bound no sum of live and retiring slots exceeds 2^53 − 1, in whatever order they are added and subtracted.
     pub fn slot_bound(&self) -> Amount {
         Amount(EXACT_MAX / (2 * i64::from(self.slots)))
     }
 
-    /// How long an event's id is remembered from its arrival, in milliseconds: the window, a day at most.
+    /// Returns how long the id of an event is remembered after its arrival, in milliseconds: the length of the window,
+    /// at most a day.
     pub fn dedupe_horizon(&self) -> i64 {
         self.definition.metric.window.approximate_millis().min(LONGEST_DEDUPE_HORIZON)
     }
 
-    /// The window at `now`. O(1) while the head stays, a copy when it moves, O(slots) of calendar arithmetic when it
-    /// moves far.
+    /// Returns the window at `now`. O(1) while the head stays the same. A move of the head copies the starts; a move of
+    /// more than 64 slots computes all of them again, O(slots).
     pub fn window_at(&self, now: Timestamp) -> Window {
         self.window_and_starts(now).0
     }
 
-    /// The window at `now` and the start of each of its slots, oldest first. Same cost.
+    /// Returns the window at `now` and the start of each of its slots, oldest first. Costs the same as
+    /// [`window_at`](Self::window_at).
     pub fn window_and_starts(&self, now: Timestamp) -> (Window, Arc<[Timestamp]>) {
         let mut latest = self.latest.lock();
         if let Some((window, starts)) = latest.as_ref()
@@ -167,7 +173,7 @@ impl Board {
             let oldest = starts[starts.len() - 1];
             let before = self.calendar.previous(oldest);
             if before == oldest {
-                break; // the epoch: there is nothing before it
+                break; // there is no slot before the epoch
             }
             starts.push(before);
         }
@@ -178,7 +184,8 @@ impl Board {
         (window, starts)
     }
 
-    /// The window and its starts once the head has moved a little on to `head`; `None` if it moved far.
+    /// Returns the window and its starts after the head has moved to `head`, or `None` if it moved by more than
+    /// [`MOST_STEPS`] slots.
     fn moved(&self, window: &Window, starts: &[Timestamp], head: Timestamp) -> Option<(Window, Arc<[Timestamp]>)> {
         let mut starts = starts.to_vec();
         let mut next = window.end;
@@ -197,8 +204,8 @@ impl Board {
         Some((Window { floor: starts[0], head, end: next }, starts))
     }
 
-    /// Where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
-    /// Without `at`, or up to `max_skew` milliseconds ahead, it belongs to the head.
+    /// Returns where an increment for `at` belongs when the store's clock reads `now` and the window is `window`.
+    /// Without `at`, or with `at` up to `max_skew` milliseconds ahead, it belongs to the head.
     pub fn place(&self, at: Option<Timestamp>, now: Timestamp, window: &Window, max_skew: i64) -> Placement {
         if self.definition.mode == Mode::FromFirst {
             return self.place_in_life(at.unwrap_or(now), now, max_skew);
@@ -217,21 +224,23 @@ impl Board {
         }
     }
 
-    /// On a `from_first` board there are no slots: any time within the last window belongs, to itself.
+    /// Returns where an increment belongs on a `from_first` board. Such a board has no slots: any time within the last
+    /// window length is accepted and is its own slot.
     fn place_in_life(&self, at: Timestamp, now: Timestamp, max_skew: i64) -> Placement {
         let life = self.definition.metric.window.approximate_millis();
         if at > now.plus_millis(max_skew) {
             Placement::TooEarly
         } else if at.millis() <= now.millis().saturating_sub(life) {
-            // Not by `plus_millis`, which ends at the epoch.
+            // Not computed with `plus_millis`, which stops at the epoch.
             Placement::TooLate
         } else {
             Placement::Slot(at.min(now))
         }
     }
 
-    /// Where a sample stamped `at` belongs: to its own slot, never a later one than the head, for a sample *sets* its
-    /// slot and must not set another.
+    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. Unlike an increment it is
+    /// not moved back to the head, because a sample *replaces* the content of its slot and must not replace another
+    /// slot's.
     pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
         let at = match self.definition.stamp {
             Stamp::Start => at,
@@ -300,7 +309,7 @@ mod tests {
         assert_eq!(place("2026-01-02T07:00:00Z"), Placement::Slot(t("2026-01-02T07:00:00Z")));
         assert_eq!(place("2026-01-02T06:59:59.999Z"), Placement::TooLate);
         assert_eq!(place("2026-01-02T08:59:59.999Z"), Placement::Slot(t("2026-01-02T08:00:00Z")));
-        // Ahead, even over the boundary: counts as now. There are no future slots.
+        // A time ahead of the clock counts in the head, even over the slot's boundary. There are no future slots.
         assert_eq!(place("2026-01-02T10:00:03Z"), Placement::Slot(window.head));
         assert_eq!(place("2026-01-02T10:00:03.001Z"), Placement::TooEarly);
     }

@@ -1,70 +1,70 @@
-//! What a board is declared with: its metric, its slots, and everything else its stored data depends on.
+//! The definition of a board: its metric, its slots, and everything else that its stored data depends on.
 
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
 
 use super::{Calendar, Decimals, Kind, Metric, SlotError, Span};
 
-/// The most slots a window may have.
+/// The largest number of slots that a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
 
-/// The most shards a board may have.
+/// The largest number of shards that a board may have.
 pub const MAX_SHARDS: u32 = 64;
 
-/// Which end of the scores is the top.
+/// The order of a ranking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
-    /// The highest score is first; ties by subject, the greatest bytes first.
+    /// The highest score is first. Ties are ordered by subject, the greatest bytes first.
     #[default]
     Desc,
-    /// The lowest score is first (lap times); ties by subject, the smallest bytes first.
+    /// The lowest score is first (lap times). Ties are ordered by subject, the smallest bytes first.
     Asc,
 }
 
-/// How much time the window's slots are sure to cover.
+/// The amount of time that the window's slots cover at least.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cover {
-    /// `window / slot` slots, the one containing now included: between N−1 and N slots of time.
+    /// `window / slot` slots, including the one that contains now. They cover between N−1 and N slots of time.
     #[default]
     Current,
-    /// One slot more, so that the window is never shorter than it says.
+    /// One slot more, so that the slots never cover less time than the window.
     Full,
 }
 
-/// When a subject's window begins.
+/// The beginning of a subject's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// It slides: the last so many slots, for every subject the same.
+    /// The window slides: it consists of the last slots, the same for every subject.
     #[default]
     Sliding,
-    /// It begins with the subject's first event and ends a fixed time later; the next event begins another.
-    /// COUNT and SUM on unranked boards only.
+    /// The window begins with the subject's first event and ends a fixed time later. The next event after that begins a
+    /// new window. For COUNT and SUM on unranked boards only.
     FromFirst,
 }
 
 impl Mode {
-    /// The slot of a definition that says this, or nothing, of it; `None` where one must be said. A window that begins
-    /// with a subject's first event has no slots: what stands there is of no effect.
+    /// Returns the slot length for a definition with this `slot` key, or `None` if the key is missing and required. A
+    /// `from_first` window has no slots, so the key is optional there and has no effect.
     pub(crate) fn slot(self, said: Option<Span>) -> Option<Span> {
         said.or((self == Mode::FromFirst).then_some(Span::DAY))
     }
 }
 
-/// Which end of its slot a sample is stamped with.
+/// The end of its slot that a sample is stamped with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stamp {
-    /// 06:02 belongs to 06:02–06:03.
+    /// The start: a sample stamped 06:02 belongs to 06:02–06:03.
     #[default]
     Start,
-    /// 06:02 belongs to 06:01–06:02.
+    /// The end: a sample stamped 06:02 belongs to 06:01–06:02.
     End,
 }
 
-/// What a board is declared with. None of it can change while the board holds data.
+/// The definition of a board. No key can change while the board holds data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     pub metric: Metric,
@@ -73,32 +73,35 @@ pub struct Definition {
     pub timezone: Tz,
     pub order: Order,
     pub cover: Cover,
-    /// Whether there is a ranking. Without one a subject's slots are read by themselves, and nothing rolls over.
+    /// Whether the board has a ranking. Without a ranking, each subject's slots are read on their own and there is no
+    /// rollover.
     pub ranked: bool,
-    /// Unranked boards: how long slots are kept for looking back (`as_of`); the window and one slot if absent.
+    /// For unranked boards: how long slots are kept for reads of the past (`as_of`). If absent, the window and one
+    /// slot.
     pub keep: Option<Span>,
     pub mode: Mode,
-    /// AVG: subjects measured less often than this are not ranked; 1 at least.
+    /// For AVG: the number of measurements, at least 1, that a subject needs to be ranked.
     pub min_samples: u32,
-    /// COUNT_DISTINCT: the most values remembered per subject; past it the one seen longest ago goes.
+    /// For COUNT_DISTINCT: the largest number of values remembered per subject. Beyond it, the value that was seen
+    /// longest ago is dropped.
     pub max_values: Option<u32>,
     pub stamp: Stamp,
-    /// Redis: how many parts the board is spread over, so that several nodes of a cluster share it; not spread if
-    /// absent. The embedded store ignores it. It does not change what the board answers.
+    /// For Redis: the number of parts that the board is spread over, so that several nodes of a cluster share it. If
+    /// absent, the board is not spread. The embedded store ignores it. It does not change any result.
     pub shards: Option<u32>,
 }
 
-/// What a definition makes of time.
+/// The slots that a definition leads to.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub calendar: Calendar,
-    /// How many slots the window has.
+    /// The number of slots in the window.
     pub slots: u32,
-    /// How many slots the board keeps: those of the window at least.
+    /// The number of slots that the board keeps, at least those of the window.
     pub kept: u32,
 }
 
-/// Why a definition cannot be a board; [`field`](Self::field) names the culprit.
+/// The reason why a definition is not valid. [`field`](Self::field) names the key at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     #[error(transparent)]
@@ -107,7 +110,7 @@ pub enum DefinitionError {
     TooManySlots { window: Span, slot: Span, slots: u64 },
     #[error("keeping {keep} in slots of {slot} would be {slots} slots; at most {} are allowed", 2 * MAX_SLOTS)]
     TooManyKept { keep: Span, slot: Span, slots: u64 },
-    /// A key that does not go with the rest.
+    /// The key is not allowed together with the others.
     #[error("'{key}' {why}")]
     Misplaced { key: &'static str, why: &'static str },
     #[error("{shards} shards are not within 1 to {MAX_SHARDS}")]
@@ -115,7 +118,7 @@ pub enum DefinitionError {
 }
 
 impl DefinitionError {
-    /// The key of the definition that is wrong.
+    /// Returns the key of the definition that is wrong.
     pub fn field(&self) -> &'static str {
         match self {
             DefinitionError::Slot(SlotError::NotWhole { .. }) | DefinitionError::TooManySlots { .. } => "metric",
@@ -128,7 +131,7 @@ impl DefinitionError {
 }
 
 impl Definition {
-    /// A definition with every default: no decimals, UTC, highest first, the current cover.
+    /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.
     pub fn new(metric: Metric, slot: Span) -> Self {
         Self {
             metric,
@@ -147,12 +150,12 @@ impl Definition {
         }
     }
 
-    /// How the board's slots combine.
+    /// Returns how the board's slots combine.
     pub fn kind(&self) -> Kind {
         self.metric.aggregate.kind()
     }
 
-    /// Whether its keys go together.
+    /// Checks that the keys are allowed together.
     fn check(&self) -> Result<(), DefinitionError> {
         let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
         let kind = self.kind();
@@ -195,7 +198,7 @@ impl Definition {
         }
     }
 
-    /// The calendar, how many slots the window has and how many the board keeps.
+    /// Returns the calendar, the number of slots in the window and the number of slots that the board keeps.
     pub fn layout(&self) -> Result<Layout, DefinitionError> {
         self.check()?;
         let calendar = Calendar::new(self.slot, self.timezone)?;
@@ -215,7 +218,7 @@ impl Definition {
         }
     }
 
-    /// How many slots an unranked board keeps; a ranked one those of its window.
+    /// Returns the number of slots that the board keeps: on a ranked board those of its window.
     fn kept(&self, calendar: &Calendar, slots: u32) -> Result<u32, DefinitionError> {
         if self.ranked || self.kind() == Kind::Distinct || self.mode == Mode::FromFirst {
             return Ok(slots);
@@ -232,7 +235,8 @@ impl Definition {
         u32::try_from(kept).ok().filter(|kept| u64::from(*kept) <= 2 * MAX_SLOTS).ok_or_else(|| too_many(kept))
     }
 
-    /// The keys in which two definitions differ, for a message to whoever tried to change a board in place.
+    /// Returns the keys in which two definitions differ, for the error message of an attempt to change a board in
+    /// place.
     pub fn differences(&self, other: &Definition) -> Vec<&'static str> {
         let mut keys = Vec::new();
         let mut differs = |key, different: bool| {

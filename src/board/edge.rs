@@ -1,35 +1,35 @@
-//! The oldest edge of a window: by whole slots, or weighted as sliding-window rate limiters do.
+//! The weight of the oldest slot of a window: whole, or a share of it, as sliding-window rate limiters use.
 //!
-//! A window of N slots ends within its newest slot, so N slots cover between N−1 and N slots of time. With one slot
-//! more at the old end, weighted by the share of it that the window still reaches, the value is that of *exactly* so
-//! much time, if what happened in that slot was spread evenly over it.
+//! A window of N slots ends within its newest slot, so N slots cover between N−1 and N slots of time. If one older slot
+//! is added and weighted by the share of it that the window still reaches, the value is that of *exactly* N slots of
+//! time, provided that the events in that oldest slot were spread evenly over it.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Kind, Tally, Timestamp, Value, Window};
 
-/// How the oldest slot of a window counts.
+/// The weight of the oldest slot of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Edge {
-    /// Like every other: whole.
+    /// The oldest slot counts in full, like every other.
     #[default]
     Slots,
-    /// By the share of it that the window still reaches.
+    /// The oldest slot counts by the share of it that the window still reaches.
     Weighted,
 }
 
-/// How much of the oldest slot a window that ends at `now` still reaches, when it is as long as all slots but that
-/// one: 1 as the head begins, towards 0 as it ends.
+/// Returns the share of the oldest slot that a window ending at `now` still reaches, if the window is as long as all of
+/// its slots except the oldest: 1 at the start of the head, falling to 0 at its end.
 pub fn remaining_share(window: &Window, now: Timestamp) -> f64 {
     let length = window.end.millis() - window.head.millis();
     let passed = (now.millis() - window.head.millis()).clamp(0, length);
-    // A slot has a length, but a division by zero must not depend on it.
+    // No slot has length 0, but this guard avoids a division by zero in any case.
     1.0 - passed as f64 / length.max(1) as f64
 }
 
-/// How much of what has passed of the slot from `start` to `end` lies at or after `from`: what a window that begins then
-/// reaches of its oldest slot. The newest slot has passed until `now` only.
+/// Returns the share of the elapsed part of the slot from `start` to `end` that lies at or after `from`. This is the
+/// share of its oldest slot that a window beginning at `from` reaches. The newest slot has elapsed only until `now`.
 pub fn share_after(start: Timestamp, end: Timestamp, now: Timestamp, from: Timestamp) -> f64 {
     let end = end.min(now).max(start);
     let passed = end.millis() - start.millis();
@@ -37,9 +37,9 @@ pub fn share_after(start: Timestamp, end: Timestamp, now: Timestamp, from: Times
     if passed == 0 { 1.0 } else { reached as f64 / passed as f64 }
 }
 
-/// What the tallies say together when the slot that starts at `oldest` counts by `share` only (0 to 1). `None` where
-/// there is nothing to say, of a mean also where fewer than `min_samples` were measured, and for the kinds that have no
-/// parts: extremes and sketches.
+/// Returns the combined value of the tallies when the slot that starts at `oldest` counts by `share` only (0 to 1).
+/// Returns `None` where there is no value, for a mean of fewer than `min_samples` measurements, and for the kinds that
+/// cannot be weighted: extremes and sketches.
 pub fn weighted_value(
     kind: Kind,
     tallies: &[(Timestamp, Tally)],
@@ -47,7 +47,7 @@ pub fn weighted_value(
     share: f64,
     min_samples: i64,
 ) -> Option<Value> {
-    // Amounts stay within ±(2^53 − 1), so sums of integers are exact here and only the oldest slot's part is rounded.
+    // Amounts stay within ±(2^53 − 1), so sums of integers are exact here. Only the oldest slot's share is rounded.
     let (mut sum, mut count, mut samples) = (0.0, 0.0, 0i64);
     let (mut edge_sum, mut edge_count) = (0.0, 0.0);
     for (start, tally) in tallies {
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(value(1.0), Some(Value::Real(12.0)));
         assert_eq!(value(0.25), Some(Value::Real(6.0)));
         assert_eq!(value(0.0), Some(Value::Real(4.0)));
-        // Nothing in the oldest slot: nothing to weight.
+        // There is nothing in the oldest slot, so there is nothing to weight.
         assert_eq!(weighted_value(Kind::Distinct, &tallies[1..], hour(10), 0.25, 1), Some(Value::Real(4.0)));
         assert_eq!(weighted_value(Kind::Sum, &[], hour(10), 0.5, 1), Some(Value::Real(0.0)));
     }

@@ -1,32 +1,32 @@
-//! An event as it happened, and what it adds to a board whose metric names its type.
+//! An event, and the fields that metrics read from it.
 
 use super::{EventId, Timestamp};
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Boards whose metric names this type take it.
+    /// The event's type. Boards whose metric names this type count the event.
     pub kind: Box<str>,
     pub fields: Fields,
-    /// When it happened; the store's now if absent.
+    /// The time when the event happened. If absent, the store's time on arrival.
     pub at: Option<Timestamp>,
-    /// Counts once per (board, subject, id) within the dedupe horizon.
+    /// The event's id: the event counts once per (board, subject, id) within the dedupe horizon.
     pub id: Option<EventId>,
-    /// Undoes its twin, which happened at `at`.
+    /// Whether this event reverses an earlier event, which happened at `at`.
     pub retract: bool,
 }
 
-/// A field's value as it was sent.
+/// The value of a field, as sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Field {
     Text(Box<str>),
-    /// The number's own text: a float on the way would lose what an amount promises to keep.
+    /// The number's original text: a conversion to float would lose the exactness that amounts promise.
     Number(Box<str>),
     Bool(bool),
 }
 
 impl Field {
-    /// What it is, for a message.
+    /// Returns a description of the type, for a message.
     pub(super) fn described(&self) -> &'static str {
         match self {
             Field::Text(_) => "a text",
@@ -36,12 +36,12 @@ impl Field {
     }
 }
 
-/// Fields by name.
+/// The fields of an event, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fields(Vec<(Box<str>, Field)>);
 
 impl Fields {
-    /// Sets a field; of two with the same name the later one holds.
+    /// Sets a field. A later value replaces an earlier one of the same name.
     pub fn set(&mut self, name: impl Into<Box<str>>, value: Field) {
         let name = name.into();
         match self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -50,38 +50,38 @@ impl Fields {
         }
     }
 
-    /// A field's value. O(fields): events have few.
+    /// Returns a field's value. O(fields), which is fast because events have few.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.0.iter().find(|(known, _)| **known == *name).map(|(_, value)| value)
     }
 
-    /// A field's value, which there must be. O(fields).
+    /// Returns the value of a required field. O(fields).
     pub(super) fn require(&self, name: &str) -> Result<&Field, FieldFault> {
         self.get(name).ok_or_else(|| FieldFault::Missing { field: name.into() })
     }
 
-    /// All fields, in the order sent.
+    /// Returns all fields, in the order sent.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Field)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }
 }
 
-/// Why an event cannot be counted on a board, naming the field.
+/// The reason why an event cannot be counted on a board, with the field at fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldFault {
-    /// The metric needs a field that the event has not.
+    /// The event lacks a field that the metric needs.
     #[error("the field '{field}' is missing")]
     Missing { field: Box<str> },
-    /// The field is there, but not of the kind that the metric needs, or not a value it takes.
+    /// The field has a type that the metric cannot use, or a value that it does not accept.
     #[error("the field '{field}': {detail}")]
     Invalid { field: Box<str>, detail: String },
-    /// As [`Invalid`](Self::Invalid), of an amount: the board says why.
+    /// The field is not a valid amount of the board, for the reason in `source`.
     #[error("the field '{field}': {source}")]
     Amount { field: Box<str>, source: super::AmountError },
 }
 
 impl FieldFault {
-    /// The field at fault.
+    /// Returns the field at fault.
     pub fn field(&self) -> &str {
         match self {
             FieldFault::Missing { field } | FieldFault::Invalid { field, .. } | FieldFault::Amount { field, .. } => {

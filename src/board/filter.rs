@@ -1,4 +1,4 @@
-//! Which events of its type a metric counts: `WHERE channel = 'app' AND amount >= 100`.
+//! Filters: the condition that selects events of a metric's type, such as `WHERE channel = 'app' AND amount >= 100`.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,11 +6,11 @@ use std::fmt;
 use super::condition::Condition;
 use super::{Comparison, Field, FieldFault, Fields, number};
 
-/// A condition on an event's fields, as it is written after WHERE. Prints its canonical form.
+/// A condition on an event's fields, as written after WHERE. Prints its canonical form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter(Condition<Test>);
 
-/// What is asked of one field.
+/// A test of one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Test {
     pub field: Box<str>,
@@ -23,18 +23,18 @@ pub(super) enum Ask {
         comparison: Comparison,
         with: Literal,
     },
-    /// IN, or NOT IN, one at least.
+    /// IN or NOT IN, with at least one literal.
     Among {
         negated: bool,
         literals: Vec<Literal>,
     },
 }
 
-/// A value written in a filter.
+/// A literal in a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Literal {
     Text(Box<str>),
-    /// Canonical: see [`number::canonical`].
+    /// The canonical text: see [`number::canonical`].
     Number(Box<str>),
     Bool(bool),
 }
@@ -44,12 +44,12 @@ impl Filter {
         Self(condition)
     }
 
-    /// Whether the filter lets an event with these fields through.
+    /// Returns whether the filter accepts an event with these fields.
     ///
-    /// A field that is missing makes its test false, `!=` and NOT IN included. One of another type than the literal
-    /// is a fault, for the event would otherwise be dropped in silence. Tests are made from left to right and only as
-    /// far as needed, so that `kind = 'card' AND amount >= 100` asks nothing of the amount of another kind. Numbers
-    /// compare exactly, texts by their bytes. O(tests x fields).
+    /// A test of a missing field is false, `!=` and NOT IN included. A field of another type than the literal is a
+    /// fault; otherwise the event would be ignored without a message. Tests run from left to right and only as far as
+    /// needed, so that `kind = 'card' AND amount >= 100` does not read the amount of another kind. Numbers compare
+    /// exactly, texts by their bytes. O(tests x fields).
     pub fn admits(&self, fields: &Fields) -> Result<bool, FieldFault> {
         self.0.holds(&mut |test: &Test| test.holds(fields))
     }
@@ -85,7 +85,7 @@ impl Test {
 }
 
 impl Literal {
-    /// How a field's value compares with the literal; `None` if it is of another type.
+    /// Compares a field's value with the literal. Returns `None` if they have different types.
     fn order(&self, value: &Field) -> Option<Ordering> {
         match (value, self) {
             (Field::Text(value), Literal::Text(text)) => Some(value.cmp(text)),
@@ -128,7 +128,7 @@ impl fmt::Display for Literal {
     }
 }
 
-/// A text as it is written in the language.
+/// Writes a text as a literal of the language.
 pub(super) fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     write!(f, "'{}'", text.replace('\'', "''"))
 }
@@ -265,7 +265,7 @@ mod tests {
         ] {
             assert_eq!(admits(filter, &[("x", value)]), Err(fault.to_owned()), "{filter}");
         }
-        // Guarded: the amount of other kinds is not looked at.
+        // The first test fails, so the amount of other kinds is not read.
         let other = [("kind", text("note")), ("amount", text("much"))];
         assert_eq!(admits("kind = 'card' AND amount >= 100", &other), Ok(false));
     }

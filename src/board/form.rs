@@ -1,4 +1,4 @@
-//! The wire and disk form of a definition: a flat object of texts, numbers and truth values.
+//! The serialized form of a definition, in requests and on disk: a flat object of texts, numbers and truth values.
 
 use std::fmt;
 
@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Cover, Decimals, Definition, MAX_SHARDS, Metric, Mode, Order, Span, Stamp};
 
-/// Each key is read on its own, so that an error stands at the line and column of the value that is wrong.
+/// The serialized keys. Each key is parsed on its own, so that an error carries the line and column of the value at
+/// fault.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
 struct Plain {
@@ -24,7 +25,8 @@ struct Plain {
     order: Order,
     #[serde(default)]
     cover: Cover,
-    // What follows is written only where it is not the default, so that what was stored before it existed reads on.
+    // The keys below are written only where they differ from the default. So definitions stored before these keys
+    // existed still serialize to the same bytes.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     ranked: bool,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "keep")]

@@ -1,4 +1,4 @@
-//! Which fields of an event name a subject, or the value that is counted.
+//! Keys: the fields of an event that name a subject or a counted value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,26 +6,28 @@ use std::net::IpAddr;
 
 use super::{Field, FieldFault, Fields, NameError};
 
-/// What names a subject: a field, something derived from one, or several together.
+/// The part of an event that names a subject: a field, a value derived from a field, or several of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// The field's own text.
     Field(Box<str>),
-    /// `prefix(ip, 24)`: the network of so many bits that an IP address is in, such as `203.0.113.0/24`. The same
-    /// number of bits holds for IPv6 addresses; an IPv4 address has 32, so a longer prefix leaves it whole.
+    /// `prefix(ip, 24)`: the network of this many bits that contains an IP address, such as `203.0.113.0/24`. The same
+    /// number of bits applies to IPv6 addresses. An IPv4 address has 32 bits, so a longer prefix keeps it whole.
     Prefix { field: Box<str>, bits: u8 },
     /// `(ip, device_id)`: a compact JSON array of the parts, such as `["203.0.113.9","d-1"]`. Never nested.
     Tuple(Vec<Key>),
 }
 
 impl Key {
-    /// The text that the fields give: of a text field the text, of a number the number as sent, of a truth value
-    /// `true` or `false`; of several a compact JSON array, in which numbers and truth values stay what they are.
+    /// Returns the text of the key for these fields. A text field gives its text, a number the number as sent, a truth
+    /// value `true` or `false`. Several parts give a compact JSON array, in which numbers and truth values keep their
+    /// types.
     pub fn text(&self, fields: &Fields) -> Result<String, FieldFault> {
         self.read(fields).map(Cow::into_owned)
     }
 
-    /// The text as a subject or a counted value; a fault of its own names the key.
+    /// Returns the text, parsed as a subject or a counted value. An error of `parse` names the whole key, not one
+    /// field.
     pub(super) fn name<T>(&self, fields: &Fields, parse: fn(&str) -> Result<T, NameError>) -> Result<T, FieldFault> {
         let text = self.read(fields)?;
         parse(&text).map_err(|error| FieldFault::Invalid { field: self.to_string().into(), detail: error.to_string() })
@@ -58,7 +60,8 @@ impl Key {
     }
 }
 
-/// The network of `bits` bits that the address in `field` is in. An IPv4 address in IPv6 clothes is the IPv4 address.
+/// Returns the network of `bits` bits that contains the address in `field`. An IPv4-mapped IPv6 address is treated as
+/// the IPv4 address.
 fn network(fields: &Fields, field: &str, bits: u8) -> Result<String, FieldFault> {
     let invalid = |detail| FieldFault::Invalid { field: field.into(), detail };
     let address = match fields.require(field)? {

@@ -1,30 +1,30 @@
-//! A metric: what is counted, over which window, for which subject.
+//! A metric: an aggregate of events over a window, per subject.
 
 use std::fmt;
 
 use super::{Amount, Change, Counted, Decimals, Event, Field, FieldFault, Fields, Filter, Key, Kind, Span, Subject};
 
-/// What is done with the events of one subject.
+/// The aggregate function over the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregate {
-    /// How many events.
+    /// The number of events.
     Count,
     /// The sum of a numeric field.
     Sum { value: Box<str> },
     /// The mean of a numeric field.
     Avg { value: Box<str> },
-    /// The least value of a numeric field.
+    /// The smallest value of a numeric field.
     Min { value: Box<str> },
     /// The greatest value of a numeric field.
     Max { value: Box<str> },
-    /// How many different values, exactly.
+    /// The number of different values, exactly.
     CountDistinct { counted: Key },
-    /// How many different values, about: see [`Sketch`](super::Sketch).
+    /// The approximate number of different values: see [`Sketch`](super::Sketch).
     ApproxCountDistinct { counted: Key },
 }
 
 impl Aggregate {
-    /// How the slots of such a metric combine.
+    /// Returns how the slots of the metric combine.
     pub fn kind(&self) -> Kind {
         match self {
             Aggregate::Count | Aggregate::Sum { .. } => Kind::Sum,
@@ -36,7 +36,7 @@ impl Aggregate {
         }
     }
 
-    /// The function's name, as the canonical form has it.
+    /// Returns the function's name in canonical form.
     pub fn name(&self) -> &'static str {
         match self {
             Aggregate::Count => "COUNT",
@@ -50,25 +50,25 @@ impl Aggregate {
     }
 }
 
-/// A metric: an aggregate over a window, of the events of one type, per subject. Reads and prints as
-/// [the language](super::language) has it: `COUNT(24h, like, post_id)`.
+/// A metric: an aggregate over a window, of the events of one type, per subject. Parses and prints as text of [the
+/// language](super::language), such as `COUNT(24h, like, post_id)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
     pub aggregate: Aggregate,
-    /// How far the window reaches back.
+    /// The length of the window.
     pub window: Span,
     /// The type of the events that count.
     pub event: Box<str>,
-    /// What of an event names the subject.
+    /// The key that names the subject of an event.
     pub subject: Key,
-    /// Which events of the type count; all if absent.
+    /// The filter on the events of the type. If absent, all of them count.
     pub filter: Option<Filter>,
 }
 
 impl Metric {
-    /// What an event does to a board of this metric: to whom, and what. `None` if it is not for this board (another
-    /// type, or filtered out); of such an event no other field is looked at. O(fields of the metric x fields of the
-    /// event).
+    /// Returns the effect of an event on a board of this metric: the subject and the change. Returns `None` if the
+    /// event does not count on this board because it has another type or the filter rejects it; then no other field is
+    /// read. O(fields of the metric x fields of the event).
     pub fn contribution(&self, event: &Event, decimals: Decimals) -> Result<Option<(Subject, Change)>, FieldFault> {
         if event.kind != self.event {
             return Ok(None);
@@ -93,13 +93,13 @@ impl Metric {
         Ok(Some((subject, change)))
     }
 
-    /// Whom the metric is about, given an event's fields. Its filter is not looked at: it says which events count, not
-    /// about whom can be asked.
+    /// Returns the subject that an event's fields name. The filter is not applied: it selects the events that count,
+    /// not the subjects that can be read.
     pub fn subject_of(&self, fields: &Fields) -> Result<Subject, FieldFault> {
         self.subject.name(fields, Subject::parse)
     }
 
-    /// Whether the two differ in their windows at most, so that one board may serve both.
+    /// Returns whether the two metrics differ at most in their windows, so that one board can serve both.
     pub fn same_but_window(&self, other: &Metric) -> bool {
         let Metric { aggregate, window: _, event, subject, filter } = self;
         *aggregate == other.aggregate && *event == other.event && *subject == other.subject && *filter == other.filter
@@ -148,7 +148,7 @@ pub(super) mod strategy {
     use super::*;
     use crate::board::{filter, key};
 
-    /// Every metric there can be, its names short and its filters small.
+    /// Generates metrics of every form, with short names and small filters.
     pub fn metric() -> impl Strategy<Value = Metric> {
         let name = || "[A-Za-z_][A-Za-z0-9_.-]{0,8}".prop_map(String::into_boxed_str);
         let aggregate = prop_oneof![
@@ -171,7 +171,7 @@ pub(super) mod strategy {
 mod tests {
     use super::*;
 
-    /// Fields such as `ip='203.0.113.9' amount=12.5 ok=true`.
+    /// Parses fields such as `ip='203.0.113.9' amount=12.5 ok=true`.
     fn event(kind: &str, fields: &str) -> Event {
         let mut all = Fields::default();
         for (name, value) in fields.split_whitespace().filter_map(|field| field.split_once('=')) {

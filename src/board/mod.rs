@@ -1,16 +1,17 @@
-//! The ground floor: what a board *is*. Pure values and arithmetic, without I/O, clock or async.
+//! The bottom layer: the definition of boards. Pure values and arithmetic, without I/O, clock or async.
 //!
 //! - [`Timestamp`]: an instant in milliseconds; [`Span`]: a duration as users write it (`24h`).
-//! - [`Calendar`]: where slots begin and end; [`Window`]: the slots that count at one instant.
+//! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
-//! - [`BoardName`], [`Subject`], [`EventId`]: names, parsed once at the edge.
-//! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: all that stored data depends on;
-//!   [`Board`]: a definition, validated and given its generation.
-//! - [`Event`] and [`Fields`]: what happened; [`Key`] and [`Filter`]: what a metric reads of it; [`Change`]: what it
-//!   does to a subject.
-//! - [`language`]: how metrics, filters and rules are written; [`Rule`]: a condition on what metrics say.
-//! - [`Edge`]: how the oldest slot of a window counts.
-//! - [`Tally`]: what a subject has in a slot; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: about how many.
+//! - [`BoardName`], [`Subject`], [`EventId`]: names, validated when they are parsed.
+//! - [`Metric`]: `COUNT(24h, like, post_id)`; [`Definition`]: everything that stored data depends on; [`Board`]: a
+//!   validated definition with its generation.
+//! - [`Event`] and [`Fields`]: an event; [`Key`] and [`Filter`]: the parts of an event that a metric reads; [`Change`]:
+//!   the effect on a subject.
+//! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
+//! - [`Edge`]: the weight of the oldest slot of a window.
+//! - [`Tally`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: an
+//!   approximate distinct count.
 
 mod amount;
 mod calendar;

@@ -1,4 +1,4 @@
-//! Names, parsed once at the edge and then trusted: of boards, of subjects, of events.
+//! Names of boards, subjects and events, validated when they are parsed.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a text is not a name of its kind. The message says what is allowed.
+/// The reason why a text is not a valid name. The message says what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
-    /// Not `[a-z0-9][a-z0-9._-]{0,62}`.
+    /// The text does not match `[a-z0-9][a-z0-9._-]{0,62}`.
     #[error("a board's name is 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit")]
     Board,
-    /// Empty.
+    /// The text is empty.
     #[error("{what} must not be empty")]
     Empty { what: &'static str },
-    /// Longer than allowed.
+    /// The text is longer than allowed.
     #[error("{what} has {bytes} bytes of UTF-8; at most {most} are allowed")]
     TooLong { what: &'static str, bytes: usize, most: usize },
-    /// Has a control character.
+    /// The text contains a control character.
     #[error("{what} contains the control character U+{character:04X}; control characters are not allowed")]
     Control { what: &'static str, character: u32 },
 }
@@ -41,7 +41,7 @@ fn check(what: &'static str, text: &str, most: usize) -> Result<(), NameError> {
 pub struct BoardName(Arc<str>);
 
 impl BoardName {
-    /// Parses a board's name.
+    /// Parses a board name.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         let inner = |b: &u8| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-');
         let sound = (1..=63).contains(&text.len())
@@ -50,13 +50,13 @@ impl BoardName {
         if sound { Ok(Self(text.into())) } else { Err(NameError::Board) }
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What is ranked or counted: a post, a user, a URL. 1 to 512 bytes of UTF-8 without control characters.
+/// A subject, which is ranked or counted: a post, a user, a URL. 1 to 512 bytes of UTF-8 without control characters.
 ///
 /// Ordered by bytes, which is how both stores break ties.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,19 +72,19 @@ impl Subject {
         Ok(Self(text.into()))
     }
 
-    /// A subject read back from a store, which holds only what was parsed before.
+    /// Creates a subject from a store's data without validation: the text was validated before it was stored.
     pub(crate) fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The subject as text.
+    /// Returns the subject as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The identity of an event, chosen by the client: counted once per board and subject within the dedupe
-/// horizon. 1 to 128 bytes of UTF-8 without control characters.
+/// The id of an event, chosen by the client. The event counts once per board and subject within the dedupe horizon. 1
+/// to 128 bytes of UTF-8 without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(Box<str>);
 
@@ -98,7 +98,7 @@ impl EventId {
         Ok(Self(text.into()))
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -106,7 +106,7 @@ impl EventId {
 
 /// A value that distinct metrics count: a user who logged in, an account. As long as a [`Subject`] may be.
 ///
-/// Ordered by bytes, which decides between two last seen at the same time.
+/// Ordered by bytes, which breaks the tie between two values last seen at the same time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Counted(Box<str>);
 
@@ -120,12 +120,12 @@ impl Counted {
         Ok(Self(text.into()))
     }
 
-    /// A value read back from a store, which holds only what was parsed before.
+    /// Creates a value from a store's data without validation: the text was validated before it was stored.
     pub(crate) fn from_stored(text: impl Into<Box<str>>) -> Self {
         Self(text.into())
     }
 
-    /// The value as text.
+    /// Returns the value as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

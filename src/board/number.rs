@@ -1,11 +1,12 @@
-//! Decimal texts compared exactly: a float on the way would call 9007199254740993 and 9007199254740992 the same.
+//! Exact comparison of decimal texts. Through floats, 9007199254740993 and 9007199254740992 would be equal.
 
 use std::cmp::Ordering;
 
 /// The longest number that is printed without an exponent, in characters.
 const MOST_PLAIN: i64 = 40;
 
-/// A number as its text says: 0.d₁d₂d₃… x 10^`point`, the first and the last digit not 0. No digits: zero.
+/// The exact value of a decimal text: 0.d₁d₂d₃… x 10^`point`, where the first and the last digit are not 0. Without
+/// digits it is zero.
 struct Decimal<'a> {
     negative: bool,
     whole: &'a [u8],
@@ -65,7 +66,7 @@ impl<'a> Decimal<'a> {
     }
 }
 
-/// Saturates at ±10^18, beyond which no two numbers of bearable length differ in anything else.
+/// Parses an exponent. Saturates at ±10^18: no number of practical length needs a larger exponent.
 fn exponent(text: &str) -> Option<i64> {
     const MOST: i64 = 1_000_000_000_000_000_000;
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
@@ -76,7 +77,7 @@ fn exponent(text: &str) -> Option<i64> {
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
-/// How two decimal texts compare; `None` if one of them is no number. O(length), no allocation.
+/// Compares two decimal texts. Returns `None` if one of them is not a number. O(length), no allocation.
 pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
     let (a, b) = (Decimal::parse(a)?, Decimal::parse(b)?);
     let magnitudes = || a.point.cmp(&b.point).then_with(|| a.digits().cmp(b.digits()));
@@ -88,8 +89,8 @@ pub(super) fn compare(a: &str, b: &str) -> Option<Ordering> {
     })
 }
 
-/// The one text of a number, whatever it was written as: `1.50` and `15e-1` are both `1.5`. `None` if it is no
-/// number, or one too large or too small for a float to stand for it.
+/// Returns the canonical text of a number, however it was written: `1.50` and `15e-1` are both `1.5`. Returns `None` if
+/// the text is not a number, or if the number is too large or too small for a float.
 pub(super) fn canonical(text: &str) -> Option<Box<str>> {
     let number = Decimal::parse(text)?;
     if number.is_zero() {
@@ -114,7 +115,7 @@ pub(super) fn canonical(text: &str) -> Option<Box<str>> {
     Some(text.into())
 }
 
-/// Short enough: the callers bound it by [`MOST_PLAIN`].
+/// Returns `count` zeros. The callers limit `count` to [`MOST_PLAIN`].
 fn zeros(count: i64) -> String {
     "0".repeat(usize::try_from(count).unwrap_or_default())
 }

@@ -1,39 +1,40 @@
-//! HyperLogLog: about how many distinct values there were, in bounded space.
+//! HyperLogLog: the approximate number of distinct values, in bounded space.
 //!
-//! Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation
-//! algorithm" (2007); the estimate is Ertl's improved one, "New cardinality estimation algorithms for HyperLogLog
-//! sketches" (2017), algorithm 6, which needs no tables of bias. It uses nothing but +, −, x, / and square roots,
-//! which every IEEE machine rounds alike, so that stores computing it in Rust and in Lua agree to the last unit.
+//! Flajolet, Fusy, Gandouet and Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm"
+//! (2007). The estimate is the improved one of Ertl, "New cardinality estimation algorithms for HyperLogLog sketches"
+//! (2017), algorithm 6, which needs no bias tables. It uses only +, −, x, / and square roots, which every IEEE machine
+//! rounds in the same way, so stores that compute it in Rust and in Lua agree to the last unit.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Registers of a sketch: 2^11.
+/// The number of registers of a sketch: 2^11.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
 
 const INDEX_BITS: u32 = 11;
-/// Bits of a hash that are not the index: the most leading zeros counted.
+/// The bits of a hash that are not the index: the largest number of leading zeros that is counted.
 const REST_BITS: u32 = 64 - INDEX_BITS;
-/// Bytes of an entry of a sparse sketch: the index, high byte first, and the register.
+/// The bytes of an entry of a sparse sketch: two for the index, high byte first, and one for the register.
 const ENTRY: usize = 3;
 /// 1 / (2 ln 2).
 const ALPHA: f64 = 0.721_347_520_444_481_7;
 
-/// A sketch in the form stores keep it: while short, entries of 3 bytes by index; from 683 registers on, all 2,048
-/// registers of a byte each. So the length tells the forms apart, and 2,048 bytes are the most.
+/// A sketch in its stored form. While it is small, it is a list of 3-byte entries ordered by index. From 683 registers
+/// on, it is all 2,048 registers of one byte each. So the length tells the two forms apart, and a sketch has at most
+/// 2,048 bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch(Vec<u8>);
 
-/// What a value does to a sketch: raises one register, if it is lower.
+/// The effect of a value on a sketch: it raises one register to `rank`, if the register is lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// 0 to 2,047.
+    /// The index of the register: 0 to 2,047.
     pub register: u16,
-    /// 1 to 54.
+    /// The new rank of the register: 1 to 54.
     pub rank: u8,
 }
 
 impl Mark {
-    /// The mark of a value. The hash (XXH3, 64 bits) is part of the stored form and must never change.
+    /// Returns the mark of a value. The hash (XXH3, 64 bits) is part of the stored form and must never change.
     pub fn of(value: &str) -> Self {
         let hash = xxh3_64(value.as_bytes());
         let rest = hash << INDEX_BITS;
@@ -46,10 +47,10 @@ impl Sketch {
     /// The relative standard error of an estimate: 1.04 / √2048.
     pub const STANDARD_ERROR: f64 = 0.023;
 
-    /// The most bytes a sketch has.
+    /// The largest size of a sketch, in bytes.
     pub const MOST_BYTES: usize = REGISTERS;
 
-    /// Reads the stored form; `None` if it is not one.
+    /// Reads the stored form. Returns `None` if it is not valid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let highest = REST_BITS as u8 + 1;
         let sound = if bytes.len() == REGISTERS {
@@ -64,12 +65,12 @@ impl Sketch {
         sound.then(|| Self(bytes.to_vec()))
     }
 
-    /// The stored form.
+    /// Returns the stored form.
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// Whether nothing was ever marked.
+    /// Returns whether the sketch has no marks.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -78,7 +79,8 @@ impl Sketch {
         self.0.len() == REGISTERS
     }
 
-    /// Raises a register; answers whether it was lower. O(log registers), and a shift while the sketch is sparse.
+    /// Raises a register and returns whether it was lower. O(log registers), plus a shift of entries while the sketch
+    /// is sparse.
     pub fn mark(&mut self, mark: Mark) -> bool {
         let register = usize::from(mark.register);
         if self.is_dense() {
@@ -114,7 +116,7 @@ impl Sketch {
         self.0 = registers;
     }
 
-    /// Makes this the sketch of both. O(registers).
+    /// Merges `other` into this sketch. O(registers).
     pub fn merge(&mut self, other: &Sketch) {
         if other.is_dense() {
             if !self.is_dense() {
@@ -130,7 +132,7 @@ impl Sketch {
         }
     }
 
-    /// About how many distinct values were marked, to the nearest whole number. O(registers).
+    /// Returns the approximate number of distinct values marked, rounded to a whole number. O(registers).
     pub fn estimate(&self) -> i64 {
         const HIGHEST: usize = REST_BITS as usize + 1;
         let mut counts = [0u32; HIGHEST + 1];
@@ -159,7 +161,7 @@ fn index(entry: &[u8]) -> usize {
     usize::from(u16::from_be_bytes([entry[0], entry[1]]))
 }
 
-/// Ertl 2017, algorithm 6: corrects for registers that are still 0.
+/// Corrects for registers that are still 0. Ertl 2017, algorithm 6.
 fn sigma(x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;
@@ -176,7 +178,7 @@ fn sigma(x: f64) -> f64 {
     }
 }
 
-/// Ertl 2017, algorithm 6: corrects for registers that can rise no further.
+/// Corrects for registers that have the highest rank. Ertl 2017, algorithm 6.
 fn tau(x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;
@@ -205,8 +207,9 @@ mod tests {
         sketch
     }
 
-    /// At every size: each within three standard errors (of few values, off by two at most: two that share a register
-    /// are a fifth of ten), all together within one, and their mean close to none.
+    /// Checks, at every size, that each estimate is within three standard errors, the root mean square within one, and
+    /// the mean error close to zero. With few values an estimate may be off by two at most: of ten values, two that
+    /// share a register make an error of a fifth.
     #[test]
     fn estimates_stay_within_their_standard_error() {
         let sizes = [(10u32, 200), (100, 200), (1_000, 100), (5_000, 50), (10_000, 30), (100_000, 5), (1_000_000, 2)];
@@ -250,7 +253,7 @@ mod tests {
         }
     }
 
-    /// Stored sketches depend on it.
+    /// Checks that the hash stays the same: stored sketches depend on it.
     #[test]
     fn the_hash_stays_what_it_is() {
         assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);

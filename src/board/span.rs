@@ -18,15 +18,15 @@ pub enum Unit {
     Month,
 }
 
-/// A duration: a positive number of one [`Unit`]. The unit is kept, because `7d` and `1w` divide time at
-/// different places although both are nominally 604,800 seconds long.
+/// A duration: a positive number of one [`Unit`]. The unit is kept, because `7d` and `1w` divide time at different
+/// points although both are nominally 604,800 seconds long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     count: u32,
     unit: Unit,
 }
 
-/// Why a text is not a [`Span`].
+/// The reason why a text is not a [`Span`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{text}' is not a duration: write a whole number from 1 and a unit, s, m, h, d, w or mo, such as 90s, 15m, 24h or 7d"
@@ -47,7 +47,7 @@ impl Unit {
         }
     }
 
-    /// Nominal seconds; `None` for months, whose length varies by more than a time zone's hour.
+    /// Returns the nominal length in seconds, or `None` for months, whose lengths differ by days.
     fn seconds(self) -> Option<u64> {
         match self {
             Unit::Second => Some(1),
@@ -64,27 +64,28 @@ impl Span {
     /// One calendar day.
     pub const DAY: Span = Span { count: 1, unit: Unit::Day };
 
-    /// `count` units; `count` must not be zero.
+    /// Creates a duration of `count` units. Returns `None` if `count` is zero.
     pub const fn new(count: u32, unit: Unit) -> Option<Self> {
         if count == 0 { None } else { Some(Self { count, unit }) }
     }
 
-    /// How many of the unit.
+    /// Returns the number of units.
     pub const fn count(self) -> u32 {
         self.count
     }
 
-    /// The unit as written.
+    /// Returns the unit as written.
     pub const fn unit(self) -> Unit {
         self.unit
     }
 
-    /// Nominal length in seconds (a day is 86,400); `None` for months.
+    /// Returns the nominal length in seconds (a day has 86,400), or `None` for months.
     pub fn seconds(self) -> Option<u64> {
         self.unit.seconds().map(|unit| unit * u64::from(self.count))
     }
 
-    /// Whether two spans are as long, however they are written: `60m` and `1h`. Months are as long as as many months.
+    /// Returns whether two spans have the same length, however they are written: `60m` and `1h`. A span in months has
+    /// the same length only as a span of the same number of months.
     pub fn is_as_long_as(self, other: Span) -> bool {
         match (self.seconds(), other.seconds()) {
             (Some(a), Some(b)) => a == b,
@@ -93,9 +94,11 @@ impl Span {
         }
     }
 
-    /// Nominal length in milliseconds, a month taken as 31 days: for horizons and time-outs, never for slots.
+    /// Returns the nominal length in milliseconds. A month counts as 31 days, so use this for horizons and timeouts,
+    /// never for slots.
     ///
-    /// At most the whole range of [`Timestamp`], some 8,000 years, so that adding it to an instant cannot overflow.
+    /// The result is at most the whole range of [`Timestamp`], some 8,000 years, so that adding it to an instant cannot
+    /// overflow.
     pub fn approximate_millis(self) -> i64 {
         let seconds = self.seconds().unwrap_or(u64::from(self.count) * 31 * 86_400);
         i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000).min(Timestamp::MAX.millis())

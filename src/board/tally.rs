@@ -1,40 +1,40 @@
-//! What one subject has in one slot, and how slots combine into a value.
+//! Tallies: the content of one slot for one subject, and how slots combine into a value.
 
 use super::{Amount, Sketch, Value};
 
-/// What one subject has in one slot.
+/// The content of one slot for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tally {
-    /// COUNT, SUM and COUNT_DISTINCT: a part of the sum.
+    /// For COUNT, SUM and COUNT_DISTINCT: a part of the sum.
     Sum(Amount),
-    /// AVG: what was measured, added up, and how often.
+    /// For AVG: the sum and the number of measurements.
     Mean { sum: Amount, count: i64 },
-    /// MIN and MAX: the slot's own extreme.
+    /// For MIN and MAX: the extreme within the slot.
     Extreme(Amount),
-    /// APPROX_COUNT_DISTINCT.
+    /// For APPROX_COUNT_DISTINCT: the sketch of the values seen.
     Sketch(Sketch),
 }
 
-/// How slots combine: what stores need to know of a metric.
+/// The way in which slots combine. This is all that stores need to know about a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// COUNT and SUM: the score is the sum of the slots; 0 is absence.
+    /// COUNT and SUM: the score is the sum of the slots. A sum of 0 is the same as no data.
     Sum,
-    /// COUNT_DISTINCT: as [`Sum`](Self::Sum), of slots that the last-seen scheme fills.
+    /// COUNT_DISTINCT: as [`Sum`](Self::Sum); each value counts in the slot in which it was last seen.
     Distinct,
-    /// AVG: the sums divided by the counts; absent while nothing was measured.
+    /// AVG: the sum of sums divided by the sum of counts. There is no value without measurements.
     Mean,
-    /// MIN: the least of the slots; absent while there is none.
+    /// MIN: the smallest of the slots' extremes. There is no value without measurements.
     Min,
-    /// MAX: the greatest of the slots; absent while there is none.
+    /// MAX: the greatest of the slots' extremes. There is no value without measurements.
     Max,
-    /// APPROX_COUNT_DISTINCT: the estimate of all slots' sketches merged; 0 is absence.
+    /// APPROX_COUNT_DISTINCT: the estimate of all slots' sketches merged. An estimate of 0 is the same as no data.
     Sketch,
 }
 
 impl Kind {
-    /// What the tallies say together. `None` where a metric says nothing of a subject without data; 0 where that
-    /// is what it says. A mean of fewer than `min_samples` is `None` too.
+    /// Returns the combined value of the tallies. Without data, it is 0 for the additive kinds and for sketches, and
+    /// `None` for the others. A mean of fewer than `min_samples` measurements is `None` too.
     pub fn value<'a>(self, tallies: impl IntoIterator<Item = &'a Tally>, min_samples: i64) -> Option<Value> {
         let (mut sum, mut count) = (0i64, 0i64);
         let mut extreme: Option<i64> = None;
@@ -63,12 +63,12 @@ impl Kind {
         }
     }
 
-    /// The better of two extremes: the greater for [`Max`](Self::Max), else the lesser.
+    /// Returns the better of two extremes: the greater for [`Max`](Self::Max), otherwise the smaller.
     pub fn better(self, a: i64, b: i64) -> i64 {
         if self == Kind::Max { a.max(b) } else { a.min(b) }
     }
 
-    /// What the metric says of a subject nobody has counted, and so what a subject outside the ranking scores.
+    /// Returns the value of a subject without data. This is also the score of a subject outside the ranking.
     pub fn absent(self) -> Option<Value> {
         match self {
             Kind::Sum | Kind::Distinct | Kind::Sketch => Some(Value::ZERO),
@@ -76,19 +76,19 @@ impl Kind {
         }
     }
 
-    /// The relative standard error of what it says, where that is an estimate.
+    /// Returns the relative standard error of the value, if it is an estimate.
     pub fn standard_error(self) -> Option<f64> {
         (self == Kind::Sketch).then_some(Sketch::STANDARD_ERROR)
     }
 
-    /// Whether a value puts a subject into the ranking.
+    /// Returns whether a subject with this value is in the ranking.
     pub fn ranks(self, value: Option<Value>) -> bool {
         value.is_some() && value != self.absent()
     }
 }
 
 impl Tally {
-    /// Whether it is as good as none: what stores do not keep.
+    /// Returns whether the tally is the same as no data. Stores do not keep such tallies.
     pub fn is_empty(&self) -> bool {
         match self {
             Tally::Sum(amount) => amount.0 == 0,

@@ -1,4 +1,4 @@
-//! An instant, in whole milliseconds since the Unix epoch.
+//! Timestamps: instants in whole milliseconds since the Unix epoch.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// An instant in milliseconds since 1970-01-01T00:00:00Z, between the years 1970 and 9999.
 ///
-/// Read and written as RFC 3339 in UTC, with milliseconds only where they are not zero.
+/// Parsed and written as RFC 3339 in UTC, with milliseconds only where they are not zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// Why a text is not a [`Timestamp`].
+/// The reason why a text is not a [`Timestamp`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a time as RFC 3339 writes it, such as 2026-01-31T09:30:00Z, between the years 1970 and 9999")]
 pub struct TimestampError {
@@ -21,10 +21,11 @@ pub struct TimestampError {
 impl Timestamp {
     /// 1970-01-01T00:00:00Z.
     pub const EPOCH: Timestamp = Timestamp(0);
-    /// 9999-12-31T23:59:59.999Z, the last instant RFC 3339 can write.
+    /// 9999-12-31T23:59:59.999Z, the last instant that RFC 3339 can write.
     pub const MAX: Timestamp = Timestamp(253_402_300_799_999);
 
-    /// The instant so many milliseconds after the epoch, held within [`EPOCH`](Self::EPOCH) and [`MAX`](Self::MAX).
+    /// Creates the instant this many milliseconds after the epoch, clamped to [`EPOCH`](Self::EPOCH) and
+    /// [`MAX`](Self::MAX).
     pub const fn from_millis(millis: i64) -> Self {
         if millis < Self::EPOCH.0 {
             Self::EPOCH
@@ -35,34 +36,35 @@ impl Timestamp {
         }
     }
 
-    /// Milliseconds since the epoch.
+    /// Returns the milliseconds since the epoch.
     pub const fn millis(self) -> i64 {
         self.0
     }
 
-    /// Parses RFC 3339 with any offset; finer than milliseconds is cut off.
+    /// Parses RFC 3339 with any offset. Fractions finer than milliseconds are cut off.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
         let error = || TimestampError { text: text.chars().take(64).collect() };
         let millis = DateTime::parse_from_rfc3339(text).map_err(|_| error())?.timestamp_millis();
         if (Self::EPOCH.0..=Self::MAX.0).contains(&millis) { Ok(Self(millis)) } else { Err(error()) }
     }
 
-    /// This instant, so many milliseconds later (earlier if negative).
+    /// Returns the instant this many milliseconds later (earlier if negative), clamped to the valid range.
     pub const fn plus_millis(self, millis: i64) -> Self {
         Self::from_millis(self.0.saturating_add(millis))
     }
 
-    /// The same instant for calendar arithmetic.
+    /// Returns the same instant as a `DateTime`, for calendar arithmetic.
     pub fn to_utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or(DateTime::UNIX_EPOCH)
     }
 }
 
-/// The longest form: `2026-01-31T09:30:00.250Z`.
+/// The length of the longest form: `2026-01-31T09:30:00.250Z`.
 const LONGEST: usize = 24;
 
 impl Timestamp {
-    /// Writes the digits into `buffer`; every answer has several times to write, so this spares the formatter.
+    /// Writes the text into `buffer`. Every response contains several timestamps, and this is faster than the
+    /// formatter.
     fn write_into(self, buffer: &mut [u8; LONGEST]) -> &str {
         let utc = self.to_utc();
         let mut at = 0;

@@ -1,4 +1,4 @@
-//! What a metric says about one subject: an exact number, or a mean.
+//! The value of a metric for one subject: an exact number or a mean.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,24 +11,25 @@ use super::{Amount, Decimals, Score};
 /// A subject's score, or the value of a window.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
-    /// In the board's smallest unit: every metric but `AVG`.
+    /// A whole number of the board's smallest unit: every metric except `AVG`.
     Exact(Amount),
-    /// In the board's smallest unit, but not whole: a mean (the correctly rounded quotient of two integers, so that
-    /// every store has the same), or a count whose oldest slot is weighted. Finite, and never −0.
+    /// A number of the board's smallest unit that need not be whole: a mean, or a value whose oldest slot is weighted.
+    /// A mean is the correctly rounded quotient of two integers, so that every store computes the same. Finite, and
+    /// never −0.
     Real(f64),
 }
 
 impl Value {
-    /// What additive metrics say of a subject nobody has counted.
+    /// The value of an additive metric for a subject without data.
     pub const ZERO: Self = Value::Exact(Amount(0));
 
-    /// The mean of so many amounts; `None` of none.
+    /// Returns the mean of `count` amounts with this sum, or `None` if `count` is not positive.
     pub fn mean(sum: i64, count: i64) -> Option<Self> {
         // Adding 0.0 turns −0 into 0.
         (count > 0).then(|| Value::Real(sum as f64 / count as f64 + 0.0))
     }
 
-    /// The value as a float: exact, for amounts stay within ±(2^53 − 1).
+    /// Returns the value as a float. The conversion is exact, because amounts stay within ±(2^53 − 1).
     pub fn as_f64(self) -> f64 {
         match self {
             Value::Exact(amount) => amount.0 as f64,
@@ -36,7 +37,7 @@ impl Value {
         }
     }
 
-    /// The value with its point set, as answers show it.
+    /// Returns the value with the board's decimals, as responses show it.
     pub fn shown(self, decimals: Decimals) -> Shown {
         Shown { value: self, decimals }
     }
@@ -57,7 +58,7 @@ impl PartialEq for Value {
 impl Eq for Value {}
 
 impl Hash for Value {
-    /// What is equal has the same float.
+    /// Hashes the value as a float: equal values have the same float.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_f64().to_bits().hash(state);
     }
@@ -78,7 +79,8 @@ impl Ord for Value {
     }
 }
 
-/// A value to be shown. Serialises as a JSON number: exact where the value is, else the shortest that reads back.
+/// A value to display. Serializes as a JSON number: exact where the value is exact, otherwise the shortest text that
+/// parses to the same float.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
     value: Value,
@@ -105,7 +107,8 @@ impl Serialize for Shown {
     }
 }
 
-/// The shortest decimal text of `units`, divided by 10^`digits` by moving its point: a division would round again.
+/// Returns the shortest decimal text of `units` divided by 10^`digits`. The decimal point is moved in the text, because
+/// a division would round a second time.
 fn with_point_moved(units: f64, digits: usize) -> String {
     let text = units.abs().to_string();
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));

@@ -1,45 +1,45 @@
-//! The slots that count at one instant, and where an event's time falls among them.
+//! The window at one instant, and the slot that an event's time belongs to.
 
 use super::Timestamp;
 
-/// The window at one instant: the slots from `floor` to `head`, the one containing now included.
+/// The window at one instant: the slots from `floor` to `head`, including the one that contains now.
 ///
 /// Half-open like every slot: it covers `floor <= t < end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Start of the oldest slot that counts.
+    /// The start of the oldest slot that counts.
     pub floor: Timestamp,
-    /// Start of the newest slot.
+    /// The start of the newest slot.
     pub head: Timestamp,
-    /// End of the newest slot: the window holds until the clock reaches it.
+    /// The end of the newest slot. The window stays the same until the clock reaches it.
     pub end: Timestamp,
 }
 
 impl Window {
-    /// Whether the window of `now` is this one.
+    /// Returns whether this is the window at `now`.
     pub fn holds_at(&self, now: Timestamp) -> bool {
         self.head <= now && now < self.end
     }
 }
 
-/// Where an increment belongs.
+/// The slot that an increment belongs to, or the reason why there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// In the slot that starts here.
+    /// The slot that starts at this time.
     Slot(Timestamp),
-    /// Below the floor: its slot is sealed.
+    /// The time is below the floor: its slot no longer counts.
     TooLate,
-    /// Further ahead of the store's clock than the allowed skew.
+    /// The time is ahead of the store's clock by more than the allowed skew.
     TooEarly,
 }
 
-/// What an answer is about: every read carries one.
+/// The window and the time that a result refers to. Every read returns one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// The slots that count.
     pub window: Window,
-    /// The store's time when it answered.
+    /// The store's time when it computed the result.
     pub as_of: Timestamp,
-    /// Expired slots not yet fully subtracted from the ranking.
+    /// The number of expired slots that are not yet fully subtracted from the ranking.
     pub retiring: u64,
 }

@@ -1,22 +1,22 @@
-//! `rolltop backup`: asks a running server to make a backup.
+//! `rolltop backup`: requests a backup from a running server.
 
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use serde_json::Value;
 
-/// How long to wait for a connection. The backup itself takes as long as it takes: files may have to be copied.
+/// The time to wait for a connection. The backup itself has no time limit, because files may have to be copied.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Ask a running server to make a backup and print its directory: exit code 0 if it was made, 1 if not.
+/// Request a backup from a running server and print its directory: exit code 0 if it was made, 1 if not.
 #[derive(Clone, Debug, clap::Args)]
 pub(super) struct BackupArgs {
-    /// Where the server listens.
+    /// The URL of the server.
     #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
     url: String,
 }
 
-/// Asks once, and waits until the backup is made. Prints the directory, which is on the server.
+/// Sends one request, and waits until the backup is made. Prints the directory, which is on the server.
 pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
     println!("{}", ask(&args.url).await?);
     Ok(())
@@ -24,7 +24,7 @@ pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
 
 /// Returns the backup's directory.
 async fn ask(url: &str) -> anyhow::Result<String> {
-    // An error means that one is installed already, which is as good.
+    // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/v1/backup", url.trim_end_matches('/'));
     let client = reqwest::Client::builder().connect_timeout(CONNECT).build()?;

@@ -1,4 +1,4 @@
-//! `rolltop check`: is this configuration sound, and what does it say?
+//! `rolltop check`: validates a configuration and prints it.
 
 use std::path::PathBuf;
 
@@ -6,10 +6,10 @@ use crate::config::{Config, Settings};
 
 use super::Failure;
 
-/// Which configuration to check.
+/// The configuration to check.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckArgs {
-    /// The configuration file [default: config/rolltop.toml if there is one, else the same built in]
+    /// The configuration file [default: config/rolltop.toml if it exists, otherwise the built-in copy]
     #[arg(long, env = "ROLLTOP_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

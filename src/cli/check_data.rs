@@ -1,4 +1,4 @@
-//! `rolltop check-data`: is a data directory, or a backup, undamaged?
+//! `rolltop check-data`: checks a data directory, or a backup, for damage.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,8 @@ use crate::store::embedded::{DataReport, check_data};
 
 use super::Failure;
 
-/// Read every file of a data directory that is not in use, or of a backup, and print what is damaged: exit code 0 if
-/// nothing is, 1 if something is, 2 if the directory is in use or is no data directory.
+/// Read every file of a data directory that is not in use, or of a backup, and print the damage: exit code 0 if there
+/// is none, 1 if there is some, 2 if the directory is in use or is not a data directory.
 #[derive(Debug, clap::Args)]
 pub(super) struct CheckDataArgs {
     /// The data directory, or a backup.

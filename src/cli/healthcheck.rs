@@ -1,24 +1,24 @@
-//! `rolltop healthcheck`: asks a server whether it lives, for container images that have no curl.
+//! `rolltop healthcheck`: checks that a server is up, for container images that have no curl.
 
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 
-/// Ask a server whether it is alive: exit code 0 if it is, 1 if not.
+/// Check that a server is up: exit code 0 if it is, 1 if not.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HealthcheckArgs {
-    /// Where the server listens.
+    /// The URL of the server.
     #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
     url: String,
 
-    /// Ask whether it is ready to serve: its store reachable, no rollover overdue.
+    /// Check that the server is ready: its store can be reached, and no rollover is overdue.
     #[arg(long)]
     ready: bool,
 }
 
-/// Asks once, for 2 seconds at most.
+/// Sends one request, and waits at most 2 seconds.
 pub async fn run(args: HealthcheckArgs) -> anyhow::Result<()> {
-    // An error means that one is installed already, which is as good.
+    // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/{}", args.url.trim_end_matches('/'), if args.ready { "readyz" } else { "healthz" });
     let client = reqwest::Client::builder().timeout(Duration::from_secs(2)).build()?;

@@ -1,4 +1,4 @@
-//! The command line. Without a command it serves.
+//! The command line. Without a command, `serve` is run.
 
 mod backup;
 pub mod bench;
@@ -31,27 +31,27 @@ struct Cli {
 enum Command {
     /// Serve the API (the default)
     Serve(serve::ServeArgs),
-    /// Check a configuration file, and say what is wrong with it by line and key
+    /// Check a configuration file, and print its mistakes by line and key
     Check(check::CheckArgs),
     /// Post a web server's access log, NDJSON or CSV to a running server
     Replay(replay::ReplayArgs),
-    /// Measure this machine: rates and latencies, each beside a baseline in the same run
+    /// Measure this machine: rates and latencies, each next to a baseline from the same run
     Bench(bench::BenchArgs),
-    /// Ask a running server whether it lives (or with --ready whether it can serve), for container health checks
+    /// Check that a running server is up (or with --ready that it is ready to serve), for container health checks
     Healthcheck(healthcheck::HealthcheckArgs),
-    /// Ask a running server to make a backup of its data directory, and print where it is
+    /// Request a backup of a running server's data directory, and print where it is
     Backup(backup::BackupArgs),
-    /// Read a data directory that is not in use, or a backup, and print what is damaged by file and offset
+    /// Read a data directory that is not in use, or a backup, and print the damage by file and offset
     CheckData(check_data::CheckDataArgs),
     /// Print the OpenAPI document
     Openapi,
 }
 
-/// What went wrong, by whose fault, which decides the exit code.
+/// An error with its cause, which determines the exit code.
 enum Failure {
-    /// Exit code 1.
+    /// The command failed. Exit code 1.
     Failed(anyhow::Error),
-    /// Exit code 2.
+    /// The usage or the configuration is wrong. Exit code 2.
     WrongConfig(anyhow::Error),
 }
 
@@ -61,7 +61,7 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// Runs the program with these arguments, the program's name first.
+/// Runs the program with these arguments, of which the first is the program's name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let Cli { command } = Cli::parse_from(with_default_command(args.into_iter().collect()));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -88,18 +88,18 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(Failure::Failed(error)) => (error, 1),
         Err(Failure::WrongConfig(error)) => (error, 2),
     };
-    // `{:#}` would repeat what our errors already say of their sources.
+    // `{:#}` would repeat causes that our error messages already contain.
     complain(&error);
     ExitCode::from(code)
 }
 
-/// Writes to standard error why the program ends. Where that cannot be written, the exit code still says it: `eprintln!`
-/// would panic instead.
+/// Writes the reason for the exit to standard error. If that cannot be written, the exit code still reports the
+/// failure, while `eprintln!` would panic.
 fn complain(why: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "rolltop: {why}");
 }
 
-/// `rolltop --listen …` means `rolltop serve --listen …`.
+/// Inserts the default command: `rolltop --listen …` means `rolltop serve --listen …`.
 fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
     let first = args.get(1).map(|arg| arg.to_string_lossy().into_owned());
     let serves = match first.as_deref() {

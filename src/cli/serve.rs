@@ -1,4 +1,4 @@
-//! `rolltop serve`: the service, until it is told to stop.
+//! `rolltop serve`: runs the service until it is stopped.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use crate::{descriptors, telemetry};
 
 use super::Failure;
 
-/// Where to read the configuration, and what to set besides.
+/// The configuration to serve with.
 #[derive(Debug, clap::Args)]
 pub(super) struct ServeArgs {
-    /// The configuration file [default: config/rolltop.toml if there is one, else the same built in]
+    /// The configuration file [default: config/rolltop.toml if it exists, otherwise the built-in copy]
     #[arg(long, env = "ROLLTOP_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -49,11 +49,11 @@ fn greet(config: &Config, application: &Application) {
         boards = config.boards.len(),
         source = config.source,
     );
-    // Standard output may be closed, or a file on a full disk: the service runs all the same.
+    // Standard output may be closed, or a file on a full disk. The service must run in any case.
     let _ = std::io::stdout().write_all(greeting.as_bytes());
 }
 
-/// Resolves at SIGTERM or SIGINT.
+/// Returns a future that resolves at SIGTERM or SIGINT.
 fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);

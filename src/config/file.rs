@@ -1,4 +1,4 @@
-//! The file: read, and every mistake in it found with its line and key.
+//! The configuration file: parses it and reports every mistake with its line and key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,26 +11,26 @@ use super::Settings;
 use crate::board::{BoardName, Definition, Rule};
 use crate::service::RuleName;
 
-/// Why there is no configuration.
+/// The reason why there is no valid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("cannot read the configuration file {path}: {source}")]
     Unreadable { path: String, source: std::io::Error },
-    /// The store named by a flag or the environment is none.
+    /// The store named by a flag or the environment is not valid.
     #[error("--store (ROLLTOP_STORE): {0}")]
     Store(String),
-    /// The file says something that cannot be.
+    /// The file has mistakes.
     #[error("{file} is not a sound configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },
 }
 
-/// One mistake.
+/// A mistake in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// What is wrong, with the key, and what is allowed.
+    /// The mistake, with its key, and what is allowed.
     pub message: String,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What a file holds.
+/// The content of a file.
 pub(super) struct Parsed {
     pub(super) settings: Settings,
     pub(super) boards: Vec<(BoardName, Definition)>,
@@ -62,7 +62,7 @@ struct RuleTable {
     when: Rule,
 }
 
-/// The error stands at the line of the rule, and names the column within it.
+/// Parses the text of a rule. The error carries the line of the rule, and names the column within it.
 fn when<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Rule, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map_err(|error| serde::de::Error::custom(format!("when: {error}")))
@@ -128,7 +128,8 @@ fn line_at(text: &str, position: usize) -> usize {
     text.as_bytes()[..position.min(text.len())].iter().filter(|b| **b == b'\n').count() + 1
 }
 
-/// The line in that part of the text on which the key is set; the part's first line if it is not set there.
+/// Returns the line on which the key is set in that part of the text, or the part's first line if the key is not set
+/// there.
 fn line_of_key(text: &str, part: std::ops::Range<usize>, key: &str) -> usize {
     let mut start = part.start;
     for line in text[part.clone()].split_inclusive('\n') {

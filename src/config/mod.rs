@@ -1,6 +1,7 @@
-//! Configuration: flags over environment over file over defaults, checked as a whole before anything starts.
+//! Configuration: flags take precedence over the environment, the environment over the file, and the file over
+//! defaults. It is validated as a whole before anything starts.
 //!
-//! The default file, `config/rolltop.toml`, is part of the binary: without a file the same boards are there.
+//! The default file, `config/rolltop.toml`, is part of the binary: without a file the same boards are defined.
 
 mod file;
 mod settings;
@@ -17,52 +18,52 @@ use crate::service::RuleName;
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 
-/// The commented default file, as it stands in the repository.
+/// The default file with its comments, as in the repository.
 pub const DEFAULT_FILE: &str = include_str!("../../config/rolltop.toml");
 
-/// Where a file is looked for when none is named.
+/// The path where a file is looked for if none is named.
 const USUAL_PLACE: &str = "config/rolltop.toml";
 
-/// Everything the service needs to know to start.
+/// The complete configuration of the service.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
     pub store: StoreChoice,
     pub data_dir: PathBuf,
     pub durability: Durability,
-    /// Where backups of the embedded store go; `None`: there are none.
+    /// The directory of backups of the embedded store. If `None`, backups cannot be made.
     pub backup_dir: Option<PathBuf>,
     /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
-    /// Certificates to trust when Redis is reached over TLS; `None`: the well-known authorities.
+    /// The certificates to trust when Redis is reached over TLS. If `None`, the well-known authorities.
     pub redis_ca: Option<PathBuf>,
     pub redis_prefix: String,
     pub redis_rewrite_aof: bool,
-    /// The most increments waiting for Redis.
+    /// The largest number of increments that may wait for Redis.
     pub queue: usize,
     pub clock: ClockMode,
-    /// In milliseconds.
+    /// The allowed skew of events, in milliseconds.
     pub max_skew: i64,
-    /// In bytes.
+    /// The largest JSON body, in bytes.
     pub max_body: usize,
-    /// In bytes.
+    /// The longest NDJSON line, in bytes.
     pub max_line: usize,
     pub cors_origins: Vec<String>,
-    /// Threads that serve HTTP.
+    /// The number of threads that serve HTTP.
     pub workers: usize,
     pub shutdown_timeout: Duration,
     pub log_format: LogFormat,
     /// The boards declared in the file.
     pub boards: Vec<(BoardName, Definition)>,
-    /// The rules that the file names.
+    /// The named rules of the file.
     pub rules: Vec<(RuleName, Rule)>,
-    /// Where the file came from, for messages.
+    /// The origin of the configuration, for messages.
     pub source: String,
 }
 
 impl Config {
-    /// Reads the file (the named one, else `config/rolltop.toml` if there is one, else the built-in default) and
-    /// lays the flags and environment in `given` over it.
+    /// Reads the file (the named one, otherwise `config/rolltop.toml` if it exists, otherwise the built-in default) and
+    /// applies the flags and environment variables in `given` on top.
     pub fn load(file: Option<&Path>, given: Settings) -> Result<Self, ConfigError> {
         let (source, text) = match file {
             Some(path) => (path.display().to_string(), file::read(path)?),
@@ -72,7 +73,7 @@ impl Config {
         Self::from_text(&source, &text, given)
     }
 
-    /// The same for a file already read; `source` names it in messages.
+    /// Does the same for the text of a file. `source` names the file in messages.
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
         let file::Parsed { settings, boards, rules } = file::parse(source, text)?;
         given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
@@ -114,7 +115,7 @@ mod tests {
         Config::from_text("test.toml", text, Settings::default())
     }
 
-    /// With every commented-out line switched on that sets a key or begins a table.
+    /// Returns the text with every commented-out line enabled that sets a key or begins a table.
     fn switched_on(text: &str) -> String {
         let is_key = |key: &str| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         let sets = |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| is_key(key));
@@ -126,13 +127,13 @@ mod tests {
     fn the_built_in_file_is_sound_and_shows_the_defaults() {
         let config = load(DEFAULT_FILE).unwrap();
         assert_eq!((config.boards.len(), config.rules.len()), (5, 0));
-        // Every commented-out setting, switched on, is the default it claims to be.
+        // Every commented-out setting, enabled, must be the default that it documents.
         let (settings, boards) = DEFAULT_FILE.split_once("# --- Boards").unwrap();
         let settings = switched_on(settings);
         assert!(settings.contains("\nmax_skew = \"5s\"\n"));
         let same = load(&format!("{settings}# --- Boards{boards}")).unwrap();
         assert_eq!(format!("{same:?}"), format!("{config:?}"));
-        // And every commented-out board and rule is one.
+        // Every commented-out board and rule must be valid.
         let examples = load(&switched_on(&format!("# {boards}"))).unwrap();
         assert_eq!((examples.boards.len(), examples.rules.len()), (11, 1));
     }
@@ -164,7 +165,7 @@ mod tests {
         assert_eq!((config.backup_dir, config.trust_clock), (None, false));
         let config = load("backup_dir = \"/var/backups\"\ntrust_clock = true\n").unwrap();
         assert_eq!((config.backup_dir, config.trust_clock), (Some("/var/backups".into()), true));
-        // A flag takes back what the file says.
+        // A flag overrides the file.
         let given = Settings { backup_dir: Some("".into()), trust_clock: Some(false), ..Settings::default() };
         let config = Config::from_text("f", "backup_dir = \"b\"\ntrust_clock = true\n", given).unwrap();
         assert_eq!((config.backup_dir, config.trust_clock), (None, false));

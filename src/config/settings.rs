@@ -1,4 +1,4 @@
-//! The settings: one list of them, which is at once the flags, the environment and the file.
+//! The settings, in one list from which the flags, the environment variables and the keys of the file are derived.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -13,15 +13,15 @@ use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 use crate::store::redis::Address;
 
-/// What was given, on the command line, in the environment or in the file.
+/// The settings given on the command line, in the environment or in the file.
 #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
 #[command(next_help_heading = "Settings (each also in the environment and the file)")]
 pub struct Settings {
-    /// Where the HTTP API listens; port 0 takes a free one and prints it [default: 127.0.0.1:8080]
+    /// The address on which the HTTP API listens; port 0 takes a free port and prints it [default: 127.0.0.1:8080]
     #[arg(long, env = "ROLLTOP_LISTEN", value_name = "ADDRESS:PORT")]
     #[serde(default, deserialize_with = "text")]
     pub listen: Option<SocketAddr>,
-    /// `embedded`, or a Redis or Valkey: redis://host:6379, redis+sentinel://host,host/master or
+    /// `embedded`, or the address of a Redis or Valkey: redis://host:6379, redis+sentinel://host,host/master or
     /// redis+cluster://host,host; rediss for TLS [default: embedded]
     #[arg(long, env = "ROLLTOP_STORE", value_name = "STORE", hide_env_values = true)]
     #[serde(default, deserialize_with = "store")]
@@ -29,33 +29,35 @@ pub struct Settings {
     /// The embedded store's data directory [default: data]
     #[arg(long, env = "ROLLTOP_DATA_DIR", value_name = "PATH")]
     pub data_dir: Option<PathBuf>,
-    /// What an acknowledged increment survives in the embedded store: always, everysec or off [default: everysec]
+    /// The failures that an acknowledged increment survives in the embedded store: always, everysec or off [default:
+    /// everysec]
     #[arg(long, env = "ROLLTOP_DURABILITY", value_name = "WHEN")]
     #[serde(default, deserialize_with = "text")]
     pub durability: Option<Durability>,
-    /// Where POST /v1/backup puts backups of the embedded store [default: none, there are no backups]
+    /// The directory in which POST /v1/backup makes backups of the embedded store [default: none, backups cannot be
+    /// made]
     #[arg(long, env = "ROLLTOP_BACKUP_DIR", value_name = "PATH")]
     pub backup_dir: Option<PathBuf>,
     /// Believe the system clock at the start, even if it is far ahead of the last recorded time [default: false]
     #[arg(long, env = "ROLLTOP_TRUST_CLOCK", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub trust_clock: Option<bool>,
-    /// Certificates to trust (PEM) when Redis is reached through rediss:// [default: the well-known authorities]
+    /// The certificates to trust (PEM) when Redis is reached through rediss:// [default: the well-known authorities]
     #[arg(long, env = "ROLLTOP_REDIS_CA", value_name = "PATH")]
     pub redis_ca: Option<PathBuf>,
-    /// What every key in Redis starts with [default: rolltop]
+    /// The prefix of every key in Redis [default: rolltop]
     #[arg(long, env = "ROLLTOP_REDIS_PREFIX", value_name = "TEXT")]
     pub redis_prefix: Option<String>,
     /// Ask a Redis that keeps an append-only file to rewrite it once after each of its starts [default: true]
     #[arg(long, env = "ROLLTOP_REDIS_REWRITE_AOF", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub redis_rewrite_aof: Option<bool>,
-    /// The most increments waiting for Redis; past it a write is answered 503 [default: 100000]
+    /// The largest number of increments that may wait for Redis; beyond it a write gets status 503 [default: 100000]
     #[arg(long, env = "ROLLTOP_QUEUE", value_name = "N")]
     pub queue: Option<usize>,
     /// `system`, or `simulated=<RFC 3339 time>` for tests and replays [default: system]
     #[arg(long, env = "ROLLTOP_CLOCK", value_name = "CLOCK")]
     #[serde(default, deserialize_with = "text")]
     pub clock: Option<ClockMode>,
-    /// How far ahead an event's time may be and still count as now [default: 5s]
+    /// The time by which an event may be ahead of the store's clock and still count as now [default: 5s]
     #[arg(long, env = "ROLLTOP_MAX_SKEW", value_name = "DURATION")]
     pub max_skew: Option<Span>,
     /// The largest JSON body, in bytes [default: 8388608]
@@ -64,13 +66,13 @@ pub struct Settings {
     /// The longest NDJSON line, in bytes [default: 65536]
     #[arg(long, env = "ROLLTOP_MAX_LINE", value_name = "BYTES")]
     pub max_line: Option<usize>,
-    /// Origins whose pages may call the API from a browser; `*` for any [default: none]
+    /// The origins whose pages may call the API from a browser; `*` for any [default: none]
     #[arg(long, env = "ROLLTOP_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub cors_origins: Option<Vec<String>>,
-    /// Threads that serve HTTP; 0: one for each processor [default: 0]
+    /// The number of threads that serve HTTP; 0 means one per processor [default: 0]
     #[arg(long, env = "ROLLTOP_WORKERS", value_name = "N")]
     pub workers: Option<usize>,
-    /// How long to wait at SIGTERM for requests in flight [default: 20s]
+    /// The time to wait at SIGTERM for requests in progress [default: 20s]
     #[arg(long, env = "ROLLTOP_SHUTDOWN_TIMEOUT", value_name = "DURATION")]
     pub shutdown_timeout: Option<Span>,
     /// `text` or `json` [default: text]
@@ -102,7 +104,7 @@ impl Settings {
         "log_format",
     ];
 
-    /// Each of these settings, else the other's.
+    /// Returns these settings, with those of `other` where they are not set.
     pub(super) fn or(self, other: Settings) -> Settings {
         Settings {
             listen: self.listen.or(other.listen),
@@ -127,38 +129,39 @@ impl Settings {
     }
 }
 
-/// Reads a value that is written as text, so that the flag and the file have one parser and one message.
+/// Deserializes a value written as text, so that the flag and the file share one parser and one message.
 fn text<'de, D: Deserializer<'de>, T: FromStr<Err: fmt::Display>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let text = String::deserialize(deserializer)?;
     text.parse().map(Some).map_err(|error| serde::de::Error::custom(format!("'{text}': {error}")))
 }
 
-/// The same for a store, of which nothing is quoted: it may hold a password.
+/// Deserializes a store. Errors quote nothing of the text, because it may contain a password.
 fn store<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<StoreChoice>, D::Error> {
     let Ok(store) = StoreChoice::from_str(&String::deserialize(deserializer)?);
     store.check().map_err(serde::de::Error::custom)?;
     Ok(Some(store))
 }
 
-/// Which store to use.
+/// The store to use.
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreChoice {
     Embedded,
-    /// The URL as given, password included: never shown.
+    /// The URL as given. It may contain a password, so it is never shown.
     Redis(String),
 }
 
 impl FromStr for StoreChoice {
     type Err = Infallible;
 
-    /// Takes any text for an address, for a refusal here would be shown with the text; see [`check`](Self::check).
+    /// Accepts any text other than `embedded` as an address. An error here would be shown together with the text, which
+    /// may contain a password; [`check`](Self::check) reports errors without it.
     fn from_str(text: &str) -> Result<Self, Infallible> {
         Ok(if text == "embedded" { StoreChoice::Embedded } else { StoreChoice::Redis(text.to_owned()) })
     }
 }
 
 impl StoreChoice {
-    /// Says what is wrong with an address, without quoting it.
+    /// Checks an address. Returns a description of the error that does not quote the address.
     pub fn check(&self) -> Result<(), String> {
         match self {
             StoreChoice::Embedded => Ok(()),
@@ -191,7 +194,7 @@ impl FromStr for ClockMode {
     }
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     Text,

@@ -1,9 +1,9 @@
-//! What a write is made of, and how it takes effect.
+//! The input and the result of a write, and the order in which its items take effect.
 //!
-//! Amounts of the same subject and slot whose items carry no id are added up first and applied as one; so
-//! a thousand likes of one post cost one update. If a sum is refused (out of range), its items are tried singly
-//! in their order. A sum is exact however long the batch is: only what it comes to is in range or not, whatever it was
-//! on the way. [`Plan`] is that rule, shared by every store so that all give the same answers.
+//! Amounts of the same subject and slot whose items carry no id are added up first and applied as one update; so a
+//! thousand likes of one post cost one update. If a sum is refused because it is out of range, its items are tried one
+//! by one in their order. A sum is exact however long the batch is: only the final sum is checked against the range,
+//! not the intermediate ones. [`Plan`] implements this rule. All stores share it, so that all return the same results.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,21 +15,22 @@ use crate::board::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Increment {
     pub subject: Subject,
-    /// One that the board's metric takes: see [`Board::takes`].
+    /// A change that the board's metric accepts: see [`Board::takes`].
     pub change: Change,
-    /// Undoes its twin, the change of the same subject and time. Refused by MIN, MAX and the approximate metric,
-    /// which cannot: callers see to that.
+    /// Whether this reverses an earlier increment, the one with the same change, subject and time. MIN, MAX and the
+    /// approximate metric cannot reverse increments; callers reject such retractions before.
     pub retract: bool,
-    /// When it happened; the store's now if absent. A retraction and a sample have one.
+    /// The time when the event happened. If absent, the store's time on arrival. Required for a retraction and for a
+    /// sample.
     pub at: Option<Timestamp>,
-    /// Counts once per (board, subject, id) within the dedupe horizon.
+    /// The event's id: the increment counts once per (board, subject, id) within the dedupe horizon.
     pub id: Option<EventId>,
 }
 
 impl Increment {
-    /// An amount of COUNT and SUM as it changes the sum: a retraction subtracts it.
+    /// Returns the signed effect of an amount of COUNT or SUM: a retraction subtracts it.
     pub fn signed(&self, amount: Amount) -> Amount {
-        // Only the least `i64` has no opposite; what it becomes is as far out of range.
+        // Only the smallest `i64` has no opposite. The saturated value is out of range just the same.
         Amount(if self.retract { amount.0.saturating_neg() } else { amount.0 })
     }
 }
@@ -38,78 +39,80 @@ impl Increment {
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     pub increments: Vec<Increment>,
-    /// Answer each subject's new score, from the same atomic step.
+    /// Whether to return each subject's new score, read in the same atomic step.
     pub return_scores: bool,
 }
 
-/// Why one item was not counted.
+/// The reason why one item was not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// Its slot has left the window.
+    /// The item's slot has left the window.
     TooLate,
-    /// It is further ahead of the store's clock than the allowed skew.
+    /// The item's time is ahead of the store's clock by more than the allowed skew.
     TooEarly,
-    /// The (slot, subject) would pass [`Board::slot_bound`].
+    /// The subject would exceed [`Board::slot_bound`] in this slot.
     OutOfRange,
 }
 
-/// What became of one item.
+/// The outcome of one item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Counted; with the subject's score after the step that counted it, if asked for.
+    /// Counted. If asked for, with the subject's score after the step that counted the item.
     ///
-    /// A score that was asked for is `None` still where the metric says nothing of the subject: see
-    /// [`Kind::absent`].
+    /// A score that was asked for is still `None` where a subject without data has no value: see [`Kind::absent`].
     Counted {
         score: Option<Value>,
     },
-    /// The id was counted before; with the score now, if asked for.
+    /// The id was counted before. If asked for, with the current score.
     Duplicate {
         score: Option<Value>,
     },
     Rejected(Rejection),
 }
 
-/// The answer to a [`Batch`].
+/// The result of a [`Batch`].
 #[derive(Clone, Debug)]
 pub struct Added {
-    /// The frame of the step that took the last item.
+    /// The frame of the step that applied the last item.
     pub frame: Frame,
-    /// One per item, in the order given.
+    /// The outcome of each item, in the order given.
     pub outcomes: Vec<Outcome>,
 }
 
-/// One update to make: a change of a (slot, subject), on behalf of one or more items.
+/// One update to apply: a change of one subject in one slot, for one or more items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     pub slot: Timestamp,
-    /// When it happened, never later than the store's now: what the last-seen scheme remembers.
+    /// The time when the event happened, at most the store's now. COUNT_DISTINCT stores it as the time a value was last
+    /// seen.
     pub at: Timestamp,
     pub subject: &'a Subject,
-    /// COUNT and SUM: the sum of its items, retractions subtracted. It is exact up to ±[`EXACT_MAX`]; beyond, it stands
-    /// for "refused, try them singly". 0 where [`sent`](Self::sent) says what to do.
+    /// For COUNT and SUM: the sum of the items, with retractions subtracted. Exact up to ±[`EXACT_MAX`]. A greater
+    /// magnitude means that the update is refused and that its items must be tried one by one. 0 if
+    /// [`sent`](Self::sent) holds the change.
     pub amount: Amount,
-    /// The item itself where it is not an amount to be added up: samples, and all that other metrics take.
+    /// The item itself, for changes that are not added up: samples, and all changes of other metrics.
     pub sent: Option<&'a Increment>,
-    /// Present where the entry is a single item with an id.
+    /// The item's id. Present if the entry is a single item with an id.
     pub id: Option<&'a EventId>,
-    /// The items it stands for, by their index.
+    /// The indexes of the items that the entry stands for.
     pub items: Vec<usize>,
 }
 
 /// Increments, placed in their slots and added up.
 #[derive(Debug, Default)]
 pub struct Plan<'a> {
-    /// Updates in the order of each one's first item. Apply them in this order.
+    /// The updates, ordered by the first item of each. They must be applied in this order.
     pub entries: Vec<Entry<'a>>,
-    /// Items that no slot takes, by index.
+    /// The indexes of items that belong to no slot of the window, with the reasons.
     pub rejected: Vec<(usize, Rejection)>,
-    /// Retractions whose twin has left the window, by index: counted, and nothing is left to do.
+    /// The indexes of retractions of events that have left the window. They count as accepted, and there is nothing to
+    /// do.
     pub moot: Vec<usize>,
 }
 
 impl<'a> Plan<'a> {
-    /// Places the increments by the clock `now` and adds up what may be added. O(items).
+    /// Places the increments by the clock `now` and adds up amounts where possible. O(items).
     pub fn new(
         board: &Board,
         window: &Window,
@@ -119,10 +122,10 @@ impl<'a> Plan<'a> {
     ) -> Self {
         let mut plan = Plan::default();
         let increments = increments.into_iter();
-        // A single increment, the most frequent request of all, has nothing to be added up with.
+        // A single increment, the most frequent request, has nothing to be added up with.
         let is_alone = increments.size_hint().1 == Some(1);
         let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
-        // Sums that have passed what an `Amount` holds, by entry: later items may bring them back.
+        // Sums, by entry, that have exceeded the range of an `Amount`. Later items may bring them back into the range.
         let mut wide: BTreeMap<usize, i128> = BTreeMap::new();
         for (index, increment) in increments {
             let placement = match increment.change {
@@ -166,7 +169,7 @@ impl<'a> Plan<'a> {
                     }
                 }
             } else if sent.is_some() {
-                // What comes after a sample adds to it.
+                // Amounts after a sample must be added after it, so they need a new entry.
                 open.remove(&(slot, increment.subject.as_str()));
             }
             plan.entries.push(Entry {
@@ -187,7 +190,7 @@ impl<'a> Plan<'a> {
 }
 
 impl Entry<'_> {
-    /// Whether the sum itself is beyond what any store holds, so that only its items can be tried.
+    /// Returns whether the sum is beyond the exact range of every store, so that its items must be tried one by one.
     pub fn is_beyond_exact(&self) -> bool {
         self.amount.0.unsigned_abs() > EXACT_MAX as u64
     }

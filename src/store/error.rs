@@ -1,4 +1,4 @@
-//! What can go wrong in a store, and whether trying again may help.
+//! The errors of a store, and whether a retry may help.
 
 use std::time::Duration;
 
@@ -6,73 +6,73 @@ use crate::board::Timestamp;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// A failure of a store. The message names the thing and the way out.
+/// An error of a store. The message names the cause and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The board of that generation is gone: look it up again.
+    /// The board of that generation no longer exists. The caller must look it up again.
     #[error("the board was removed or defined anew meanwhile")]
     BoardChanged,
-    /// A shorter window was asked for that reaches back before the board's.
+    /// The requested window reaches back before the board's window.
     #[error("the board's window starts at {floor}")]
     BeyondWindow { floor: Timestamp },
-    /// A simulated clock moves forward only.
+    /// The requested time is earlier than the simulated clock, which only moves forward.
     #[error("the clock reads {now}; it moves forward only")]
     ClockBackward { now: Timestamp },
-    /// The store runs on the system clock.
+    /// The clock cannot be set because the store runs on the system clock.
     #[error("the store runs on the system clock; start with --clock simulated=<time> on a new store to set it")]
     ClockNotSimulated,
-    /// The store was made with the other clock mode.
+    /// The store was created with the other clock mode.
     #[error(
         "the store was made with a {stored} clock and cannot be opened with a {wanted} one; use another store (--data-dir, --redis-prefix), or the same --clock"
     )]
     ClockModeMismatch { stored: &'static str, wanted: &'static str },
-    /// Too much is waiting already; nothing of this call was done.
+    /// Too many writes are waiting already. Nothing of this call was done.
     #[error("too many writes are waiting for the store; try again shortly")]
     Overloaded { retry_after: Duration },
-    /// No connection; nothing of this call was done.
+    /// There is no connection. Nothing of this call was done.
     #[error("cannot reach the store at {at}: {source}")]
     Unreachable { at: String, source: Source },
-    /// The store did not answer in time. A write may or may not have been done.
+    /// The store did not respond in time. It is unknown whether a write was done.
     #[error(
         "the store at {at} did not answer in time; whether a write was done is unknown: repeat it with the same id to be safe"
     )]
     TimedOut { at: String },
-    /// The store refuses writes: memory or disk full, or read-only after a failed write.
+    /// The store refuses writes: memory or disk is full, or the store is read-only after a failed write.
     #[error("the store takes no writes: {reason}")]
     ReadOnly { reason: String },
-    /// The system clock, read after a start, is further ahead of the last recorded time than a window; nothing of this
-    /// call was done.
+    /// The first readings of the system clock after a start are ahead of the last recorded time by more than a window.
+    /// Nothing of this call was done.
     #[error(
         "the system clock reads {reading}, but {recorded} was the last time recorded; writes are taken once the clock has agreed with itself for a minute, or after a start with --trust-clock"
     )]
     ClockDoubted { reading: Timestamp, recorded: Timestamp, retry_after: Duration },
-    /// The store cannot do this at all; another tool can.
+    /// This store does not support the operation. The message names a tool that does.
     #[error("{detail}")]
     Unsupported { detail: String },
-    /// A backup was not made; the store goes on as before.
+    /// The backup failed. The store continues as before.
     #[error("the backup was not made: {detail}")]
     BackupFailed { detail: String },
-    /// The definition of this one board cannot be read; nothing of this call was done.
+    /// The definition of this board cannot be read. Nothing of this call was done.
     #[error(
         "the definition of board '{name}' cannot be read: {reason}; if a newer version of the service wrote it, upgrade this instance; if it is damaged, restore the definition in the store or remove the board's keys"
     )]
     Unreadable { name: String, reason: String },
-    /// The store was emptied behind the service's back.
+    /// The store's data was deleted from outside the service.
     #[error("the store at {at} was emptied: the boards of the configuration are being defined again")]
     Emptied { at: String },
-    /// What the store holds is not what this version wrote.
+    /// The store's data is not what this version wrote.
     #[error("the store's data is damaged: {detail}")]
     Corrupt { detail: String },
-    /// Wrong set-up, found when opening.
+    /// The configuration is wrong. Found when the store is opened.
     #[error("{detail}")]
     Setup { detail: String },
-    /// Anything else the backend said.
+    /// Any other error of the backend.
     #[error("the store failed: {source}")]
     Backend { source: Source },
 }
 
 impl StoreError {
-    /// Whether the same call may succeed later without anything else changing.
+    /// Returns whether the same call may succeed later without any other change.
     pub fn is_transient(&self) -> bool {
         matches!(
             self,
@@ -85,7 +85,7 @@ impl StoreError {
         )
     }
 
-    /// When a client should try again, for a transient failure.
+    /// Returns how long a client should wait before it retries, for a transient error.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             StoreError::Overloaded { retry_after } | StoreError::ClockDoubted { retry_after, .. } => Some(*retry_after),

@@ -1,4 +1,4 @@
-//! The lines of a page, shared by all who are answered the same.
+//! The lines of a page, shared by all responses that contain the same page.
 
 use std::any::Any;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Ranked;
 
-/// Lines of a ranking, best first. A copy shares them.
+/// Lines of a ranking, best first. Clones share the lines.
 #[derive(Clone, Default)]
 pub struct Lines(Arc<Shared>);
 
@@ -18,13 +18,13 @@ struct Shared {
 }
 
 impl Lines {
-    /// Whether others hold these lines too, a cache among them.
+    /// Returns whether other clones of these lines exist, for example in a cache.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// What `make` makes of these lines: made once and kept as long as any copy of them is. `None` if something of
-    /// another type was made of them before.
+    /// Returns the value that `make` computes from these lines. It is computed once and kept as long as any clone of
+    /// the lines. Returns `None` if a value of another type was computed before.
     pub fn made<T: Any + Send + Sync>(&self, make: impl FnOnce(&[Ranked]) -> T) -> Option<&T> {
         self.0.made.get_or_init(|| Box::new(make(&self.0.items))).downcast_ref()
     }

@@ -1,45 +1,47 @@
-//! The store: one trait of domain verbs, and the contract every implementation keeps.
+//! The store: one trait with the operations of the domain, and the contract of every implementation.
 //!
-//! One call is one atomic operation (a [`retire_step`](Store::retire_step) or [`audit_step`](Store::audit_step)
-//! is one *step*). Connections, keys and files never show in a signature. Each sentence below has a test in the
+//! One call is one atomic operation (for [`retire_step`](Store::retire_step) and [`audit_step`](Store::audit_step), one
+//! *step* is). Connections, keys and files never appear in a signature. Each sentence below has a test in the
 //! conformance suite, which runs against every store.
 //!
 //! # The contract
-//! - **Clock.** A store has one clock. It never runs backward as seen through answers of one board: head and
-//!   floor only move forward, and `as_of` is never before the head.
-//! - **Advance.** Every call about a board first advances head and floor to the store's now. Nothing is written
-//!   below the floor, and a read just after a boundary is about the new window.
-//! - **Exact.** A subject's score is what its [`Kind`](crate::board::Kind) says of all its slots, live ones and what is
-//!   not yet subtracted of the retiring ones: of COUNT, SUM and COUNT_DISTINCT their sum, of AVG the quotient of two
-//!   sums (ranked from [`Board::min_samples`] on), of MIN and MAX the best extreme, of the approximate metric the
-//!   estimate of the merged sketches. Where that is [`Kind::absent`](crate::board::Kind::absent) the subject is absent from the ranking. When
-//!   every slot has expired at once the ranking is empty at once.
-//! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` one.
+//! - **Clock.** A store has one clock. In the results about one board it never runs backward: head and floor only move
+//!   forward, and `as_of` is never before the head.
+//! - **Advance.** Every call about a board first advances head and floor to the store's now. Nothing is written below
+//!   the floor, and a read just after a slot boundary returns the new window.
+//! - **Exact.** A subject's score is the value that its [`Kind`](crate::board::Kind) computes from all its slots: the
+//!   live ones, and what is not yet subtracted of the retiring ones. For COUNT, SUM and COUNT_DISTINCT it is their sum,
+//!   for AVG the quotient of two sums (ranked from [`Board::min_samples`] on), for MIN and MAX the best extreme, for
+//!   the approximate metric the estimate of the merged sketches. Where the value is
+//!   [`Kind::absent`](crate::board::Kind::absent), the subject is not in the ranking. When every slot has expired at
+//!   once, the ranking is empty at once.
+//! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` board.
 //!   Ranks are competition ranks (1, 2, 2, 4).
-//! - **Last seen.** COUNT_DISTINCT remembers of each value when it was last seen, and counts it in that slot only; so
-//!   the slots of any window ending now add up to its distinct values. A sighting not newer than what is remembered
-//!   changes nothing; a retraction wins ties and leaves a tombstone until its slot expires. Past
-//!   [`Definition::max_values`] the value seen longest ago goes (of several the smallest bytes), and answers over its
-//!   slot are `capped` for as long as that slot is in them.
-//! - **Samples** *set* what a (subject, slot) has, whatever it had; sending one again changes nothing.
-//! - **Retraction.** It takes its twin's amount out of the twin's own slot. Of a twin below the floor nothing is left
-//!   to take: that is counted, and changes nothing.
-//! - **Unranked boards** keep a subject's slots and no ranking: nothing is retired, no slot of the window is missing
-//!   from an answer, and the newest [`Board::kept`] slots can be looked back at. With `mode = from_first` a subject has
-//!   one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window) later.
-//! - **Absence.** An unknown subject has the score that [`Kind::absent`](crate::board::Kind::absent) says and no rank; that is an answer, not an
-//!   error.
-//! - **Once.** A (slot, subject) is subtracted exactly once, whoever steps, crashes or repeats. An increment's
-//!   id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
-//! - **Batches.** Each item of a batch takes effect as a whole, and the items in the order of their [`Plan`]. A large
-//!   batch is applied in portions: others may read and write between them.
-//! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) says that the store has it, as durably as it
-//!   was configured to.
-//! - **List.** [`boards_version`](Store::boards_version) is another whenever the list of boards is another: it changes
-//!   after a board has come or gone and before the call that did it answers, through whichever instance. So a list
-//!   that was read after the version it is kept with misses no board for as long as the version stays that.
-//! - **Identity.** Every call carries the [`Board`] it means. If that generation is gone the call changes nothing
-//!   and answers [`StoreError::BoardChanged`]: look the board up again.
+//! - **Last seen.** For each value, COUNT_DISTINCT stores the time when it was last seen, and counts the value in the
+//!   slot of that time only. So the slots of any window that ends now add up to its distinct values. An event that is
+//!   not newer than the stored time changes nothing. A retraction wins against an event of the same time, and leaves a
+//!   tombstone until its slot expires. Beyond [`Definition::max_values`] the value seen longest ago is dropped (of
+//!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
+//! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
+//! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
+//!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing.
+//! - **Unranked boards** keep each subject's slots and no ranking. Nothing is retired, results include every slot of
+//!   the window, and the newest [`Board::kept`] slots can be read for past times. With `mode = from_first` a subject
+//!   has one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window)
+//!   later.
+//! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
+//!   result, not an error.
+//! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
+//!   increment's id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
+//! - **Batches.** Each item of a batch takes effect as a whole, and the items take effect in the order of their
+//!   [`Plan`]. A large batch is applied in portions: other calls may read and write between them.
+//! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
+//!   as it is configured to.
+//! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
+//!   change to the list and before the call that made it returns, through any instance. So a list that was read after
+//!   its version is complete for as long as the version stays the same.
+//! - **Identity.** Every call names a [`Board`] with its generation. If that generation no longer exists, the call
+//!   changes nothing and returns [`StoreError::BoardChanged`]. The caller then looks the board up again.
 
 mod batch;
 pub mod embedded;
@@ -61,22 +63,24 @@ pub use trust::ClockTrust;
 
 use crate::board::{Board, BoardName, Counted, Definition, Frame, Subject, Tally, Timestamp, Value};
 
-/// What a call answers.
+/// The result of a call to a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 
-/// Where a store's time comes from; remembered in the store, so that two modes never mix.
+/// The source of a store's time. Recorded in the store, so that the two modes are never mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockMode {
-    /// The store's own clock: Redis' `TIME`, or this process's.
+    /// The store's own clock: Redis `TIME`, or the clock of this process.
     System,
-    /// Set from outside, forward only. A new store starts at this time; one that has a later time keeps it.
+    /// A clock that is set from outside and only moves forward. A new store starts at this time. A store that has
+    /// reached a later time keeps it.
     Simulated(Timestamp),
 }
 
-/// Limits that both stores apply to what arrives.
+/// Limits that both stores apply to increments.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How far ahead of the store's clock an `at` may be and still count as now, in milliseconds.
+    /// The largest time, in milliseconds, by which the `at` of an increment may be ahead of the store's clock. Within
+    /// this limit it counts as now.
     pub max_skew: i64,
 }
 
@@ -86,41 +90,41 @@ impl Default for Limits {
     }
 }
 
-/// What [`Store::define`] found.
+/// The result of [`Store::define`].
 #[derive(Clone, Debug)]
 pub enum Defined {
-    /// The board is new.
+    /// The board was created.
     Created(Arc<Board>),
-    /// It existed with just this definition.
+    /// The board existed with the same definition.
     Unchanged(Arc<Board>),
-    /// It exists with another definition, which is left as it was.
+    /// The board exists with a different definition, which was not changed.
     Conflict(Arc<Board>),
 }
 
 /// All boards of a store.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Those that can be read, by name.
+    /// The boards whose definitions can be read, by name.
     pub boards: Vec<Arc<Board>>,
-    /// Those that are defined, but whose definition this version cannot read.
+    /// The boards whose definitions this version cannot read.
     pub unreadable: Vec<Unreadable>,
 }
 
-/// A board that is defined, but whose definition this version cannot read: a newer version wrote it, or it is damaged.
+/// A board whose definition this version cannot read, because a newer version wrote it or because it is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// The name as it is stored; it need not be one that a board can have.
+    /// The name as stored. It need not be a valid board name.
     pub name: String,
-    /// The generation as it is stored.
+    /// The generation as stored.
     pub generation: String,
-    /// What is wrong, and where.
+    /// The error, and where it is.
     pub reason: String,
 }
 
 /// One line of a ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// Competition rank, from 1.
+    /// The competition rank, from 1.
     pub rank: u64,
     pub subject: Subject,
     pub score: Value,
@@ -130,73 +134,73 @@ pub struct Ranked {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page {
     pub frame: Frame,
-    /// How many subjects are ranked in all.
+    /// The number of ranked subjects.
     pub total: u64,
     pub items: Lines,
 }
 
-/// Where one subject stands.
+/// The position of one subject in the ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
     pub frame: Frame,
     pub total: u64,
-    /// Its score in the ranking; what [`Kind::absent`](crate::board::Kind::absent) says if it is not ranked. On an
-    /// unranked board the value of its window.
+    /// The score in the ranking, or [`Kind::absent`](crate::board::Kind::absent) if the subject is not ranked. On an
+    /// unranked board, the value of the window.
     pub score: Option<Value>,
-    /// `None` if it is not ranked.
+    /// The rank, or `None` if the subject is not ranked.
     pub rank: Option<u64>,
-    /// How many ranked subjects have a strictly better score: percentile = 100 x (total − better) / total.
+    /// The number of ranked subjects with a strictly better score: percentile = 100 x (total − better) / total.
     pub better: u64,
-    /// Its live slots that hold anything, oldest first, each by its start.
+    /// The live slots in which the subject has data, oldest first, each with its start.
     pub slots: Vec<(Timestamp, Tally)>,
-    /// COUNT_DISTINCT: values of this window were dropped because there were more than the board remembers.
+    /// For COUNT_DISTINCT: whether values of this window were dropped because the board remembers a limited number.
     pub capped: bool,
 }
 
-/// The ranking among given subjects only.
+/// The scores of given subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
     pub frame: Frame,
     pub total: u64,
-    /// The score of each subject asked for, in the order asked; `None` if it is not ranked.
+    /// The score of each requested subject, in the order of the request; `None` if it is not ranked.
     pub scores: Vec<Option<Value>>,
 }
 
-/// Which of the newest slots to count.
+/// The part of the window to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reach {
-    /// The newest so many slots, the head included; at most the window's.
+    /// This many of the newest slots, including the head; at most the window's.
     Slots(u32),
-    /// From the slot that contains this time.
+    /// All slots from the one that contains this time.
     From(Timestamp),
 }
 
-/// A question about one subject's slots.
+/// A request to read one subject's slots.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub board: Arc<Board>,
     pub subject: Subject,
     pub reach: Reach,
-    /// Unranked boards but exact distinct and `from_first` ones: the window ending at this time instead of now.
+    /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
     pub as_of: Option<Timestamp>,
 }
 
-/// What one subject has in the slots asked for.
+/// The content of the requested slots for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
-    /// The frame's window is what was read: its floor is the oldest slot, and its end that of the newest.
+    /// The frame, whose window is the part that was read: from the oldest slot read to the end of the newest.
     pub frame: Frame,
-    /// How many slots were read.
+    /// The number of slots read.
     pub slots: u32,
-    /// Those that hold anything, oldest first, each by its start. Of COUNT_DISTINCT these are the values last seen in
-    /// each. On a `from_first` board one, by the time at which it began.
+    /// The slots with data, oldest first, each with its start. For COUNT_DISTINCT, the number of values last seen in
+    /// each slot. On a `from_first` board, at most one counter, with the time at which it began.
     pub tallies: Vec<(Timestamp, Tally)>,
-    /// COUNT_DISTINCT: values of these slots were dropped because there were more than the board remembers.
+    /// For COUNT_DISTINCT: whether values of these slots were dropped because the board remembers a limited number.
     pub capped: bool,
 }
 
 impl Reading {
-    /// What the slots say together.
+    /// Returns the combined value of the slots.
     pub fn value(&self, board: &Board) -> Option<Value> {
         board.value(self.tallies.iter().map(|(_, tally)| tally))
     }
@@ -206,211 +210,216 @@ impl Reading {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
     pub frame: Frame,
-    /// How many the window has in all.
+    /// The number of values in the window.
     pub total: u64,
-    /// By the time each was last seen, newest first; of the same time the greatest bytes first.
+    /// The values and the time when each was last seen, newest first. Values of the same time are ordered by bytes, the
+    /// greatest first.
     pub items: Vec<(Counted, Timestamp)>,
     pub capped: bool,
 }
 
-/// What went when a subject was removed.
+/// The data that the removal of a subject deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
     pub frame: Frame,
-    /// The score it had, as [`Standing::score`].
+    /// The score that the subject had, as [`Standing::score`].
     pub score: Option<Value>,
-    /// Live slots that held an amount.
+    /// The number of live slots in which the subject had data.
     pub live_slots: u64,
-    /// Retiring slots that still held an amount.
+    /// The number of retiring slots in which the subject still had data.
     pub retiring_slots: u64,
 }
 
-/// A board as a whole.
+/// The state of a board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     pub frame: Frame,
-    /// How many subjects are ranked.
+    /// The number of ranked subjects.
     pub total: u64,
-    /// Starts of the live slots that exist (somebody wrote to them), oldest first, each with its subjects.
+    /// The starts of the live slots that have data, oldest first, each with its number of subjects.
     pub slots: Vec<(Timestamp, u64)>,
-    /// Retiring slots, oldest first, each with the subjects not yet subtracted.
+    /// The retiring slots, oldest first, each with the number of subjects not yet subtracted.
     pub retiring: Vec<(Timestamp, u64)>,
 }
 
-/// What one bounded step of retiring did.
+/// The result of one bounded step of retiring.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetireStep {
     pub frame: Frame,
-    /// How many slots the head moved forward in this step.
+    /// The number of slots by which the head moved forward in this step.
     pub slots_advanced: u64,
-    /// Slots whose last amount this step subtracted (or that it dropped whole). Of a board of several parts each part's
-    /// own slots.
+    /// The number of slots that this step finished: it subtracted their last amount, or dropped them as a whole. A
+    /// board of several parts counts the slots of each part.
     pub slots_retired: u64,
-    /// Subjects this step subtracted from.
+    /// The number of subjects from which this step subtracted.
     pub subjects_touched: u64,
-    /// Subjects this step took out of the ranking because their score became 0.
+    /// The number of subjects that this step removed from the ranking because no score was left.
     pub subjects_removed: u64,
-    /// Nothing below the floor remains, and nothing else of the board that is not needed any more.
+    /// Whether nothing below the floor is left, nor any other data of the board that is no longer needed.
     pub done: bool,
-    /// Another instance has just stepped this board, so this call did nothing: come back shortly.
+    /// Whether this call did nothing because another instance has just made a step for this board. Call again shortly.
     pub skipped: bool,
-    /// How long the store itself worked on it: without the way to the server and back.
+    /// The time that the store itself spent on the step, without network latency.
     pub worked: Duration,
 }
 
-/// Where an audit continues. Opaque: only what a step answered may be passed to the next.
+/// The position at which an audit continues. Opaque: pass only a cursor that the previous step returned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditCursor(pub(crate) String);
 
-/// A subject whose score is not the sum of its slots.
+/// A subject whose score differs from the value of its slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     pub subject: Subject,
-    /// What the ranking says.
+    /// The score in the ranking.
     pub score: Option<Value>,
-    /// What its live and unsubtracted retiring slots say together.
+    /// The value of the live slots and of what is not yet subtracted of the retiring ones.
     pub slots: Option<Value>,
 }
 
-/// What one bounded step of an audit found.
+/// The result of one bounded step of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditStep {
     pub frame: Frame,
-    /// Subjects compared; one may be compared twice if the store moved it meanwhile.
+    /// The number of subjects compared. A subject may be compared twice if the store moved it in the meantime.
     pub checked: u64,
     pub differences: Vec<Difference>,
-    /// How many of them this step set right.
+    /// The number of differences that this step repaired.
     pub repaired: u64,
-    /// Slots that should exist and do not: a part of the data is lost.
+    /// The number of slots that should exist but do not: a part of the data is lost.
     pub missing_slots: u64,
-    /// `None` when the audit is complete.
+    /// The cursor of the next step, or `None` when the audit is complete.
     pub next: Option<AuditCursor>,
 }
 
-/// A copy of the store's data.
+/// A backup of the store's data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackedUp {
-    /// The directory of the copy, which can be opened as a data directory.
+    /// The directory of the backup, which can be opened as a data directory.
     pub path: std::path::PathBuf,
-    /// How many files it has.
+    /// The number of files.
     pub files: u64,
-    /// How many bytes they have together.
+    /// The total size in bytes.
     pub bytes: u64,
 }
 
-/// Boards, their slots and their rankings, kept exactly. See the [module](self) for the contract.
+/// Boards with their slots and rankings, kept exactly. See the [module](self) for the contract.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
-    /// A short name for logs and metrics: `embedded` or `redis`.
+    /// Returns a short name for logs and metrics: `embedded` or `redis`.
     fn kind(&self) -> &'static str;
 
-    /// The store's time now. Redis: one round trip.
+    /// Returns the store's time. Redis: one round trip.
     async fn now(&self) -> Result<Timestamp>;
 
-    /// Moves a simulated clock forward and answers the new time; the same time again is fine.
+    /// Moves a simulated clock forward and returns the new time. Setting the current time again is allowed.
     ///
-    /// [`StoreError::ClockBackward`] if `to` is earlier, [`StoreError::ClockNotSimulated`] on a system clock.
+    /// Returns [`StoreError::ClockBackward`] if `to` is earlier, and [`StoreError::ClockNotSimulated`] on a system
+    /// clock.
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp>;
 
-    /// Defines a board. When it answers, every instance of the store has it.
+    /// Defines a board. When the call returns, every instance of the store sees the board.
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined>;
 
-    /// Looks a board up. [`StoreError::Unreadable`] if its definition cannot be read. Redis: one round trip.
+    /// Looks a board up. Returns [`StoreError::Unreadable`] if its definition cannot be read. Redis: one round trip.
     async fn board(&self, name: &BoardName) -> Result<Option<Arc<Board>>>;
 
-    /// All boards, by name. One that cannot be read does not keep the others from being listed.
+    /// Returns all boards, by name. A board that cannot be read does not prevent the others from being listed.
     async fn boards(&self) -> Result<Listing>;
 
-    /// A number that is another after each board that was defined or removed. Numbers have no order: only whether two
-    /// are equal means anything. Redis: one round trip, which calls made at the same time share.
+    /// Returns a number that changes whenever a board is created or removed. The numbers have no order: they can only
+    /// be compared for equality. Redis: one round trip, which concurrent calls share.
     async fn boards_version(&self) -> Result<u64>;
 
-    /// Removes a board with everything it holds; answers whether it was there.
+    /// Removes a board with all its data. Returns whether it existed.
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;
 
-    /// Adds the increments of one request to one board. Per item: counted, a duplicate, or rejected; a rejection
-    /// changes nothing and the rest counts. See [`Plan`] for the order in which items take effect.
+    /// Adds the increments of one request to one board. Each item is counted, a duplicate, or rejected. A rejected item
+    /// changes nothing, and the others count. See [`Plan`] for the order in which items take effect.
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added>;
 
-    /// As [`add`](Self::add), to several boards: each for itself, in one round trip where the store allows.
+    /// Adds increments to several boards, each independently as with [`add`](Self::add), in one round trip where the
+    /// store allows.
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>>;
 
-    /// The ranking from place `offset` (from 0), `limit` lines at most. O(log n + limit).
+    /// Returns the ranking from position `offset` (from 0), at most `limit` lines. O(log n + limit).
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page>;
 
-    /// Up to `radius` lines on each side of the subject, itself in the middle; no lines if it is not ranked.
+    /// Returns up to `radius` lines on each side of the subject, and the subject's own line in the middle. Returns no
+    /// lines if the subject is not ranked.
     async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page>;
 
-    /// The scores of the given subjects, all of one instant.
+    /// Returns the scores of the given subjects, all of one instant.
     async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup>;
 
-    /// Score, rank and slots of one subject, all of one instant. O(log n + slots).
+    /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing>;
 
-    /// What subjects have in some of their slots, each of one instant; all in one round trip where the store allows.
-    /// Per question O(slots asked for). [`StoreError::BeyondWindow`] if it starts below what the board keeps, has
-    /// more slots than the window, or looks back from a time that has not come.
+    /// Returns what subjects have in some of their slots. Each result is of one instant; all are read in one round trip
+    /// where the store allows. O(requested slots) each. Returns [`StoreError::BeyondWindow`] if the requested slots
+    /// start below what the board keeps or are more than the window has, or if `as_of` is in the future.
     async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>>;
 
-    /// The values a subject was seen with in the window, on a COUNT_DISTINCT board. O(log values + limit).
+    /// Returns the values that a subject was seen with in the window, on a COUNT_DISTINCT board. O(log values + limit).
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values>;
 
-    /// What one subject has in its newest slots: a [`read`](Self::read) of one question.
+    /// Returns what one subject has in its newest slots: [`read`](Self::read) with one request.
     async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<Reading> {
         let ask = Ask { board: board.clone(), subject: subject.clone(), reach, as_of: None };
         let mut readings = self.read(vec![ask]).await;
         readings.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a question was not answered".to_owned() }))
     }
 
-    /// Takes a subject out of the ranking and of every slot, retiring ones included.
+    /// Removes a subject from the ranking and from every slot, including retiring ones.
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal>;
 
-    /// Head, floor, slots and totals. O(slots).
+    /// Returns head, floor, slots and totals. O(slots).
     async fn status(&self, board: &Arc<Board>) -> Result<Status>;
 
-    /// Advances, then subtracts a bounded part of the oldest slot below the floor, and removes a bounded part of what
-    /// else of the board is not needed any more (Redis: ids beyond the horizon, what single subjects hold of expired
-    /// slots): aims at 2 ms or less for each of the two. To be called until it is done, when a slot has ended and now
-    /// and then between; a call that finds nothing to do is one look.
+    /// Advances head and floor, then does a bounded amount of two kinds of work. First it subtracts a part of the
+    /// oldest slot below the floor. Then it deletes a part of the board's other data that is no longer needed (Redis:
+    /// ids beyond the horizon, and the per-subject data of expired slots). It aims for 2 ms or less for each of the
+    /// two. Call it repeatedly until it is done, whenever a slot has ended and from time to time in between. A call
+    /// that finds nothing to do costs one check.
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep>;
 
-    /// A bounded part of what belongs to no board: to be called every few seconds. Answers whether nothing is left to do.
-    /// Redis: records the time for instances that start later, and deletes what removed boards left.
+    /// Does a bounded amount of work that belongs to no board. Call it every few seconds. Returns whether nothing is
+    /// left to do. Redis: records the time for instances that start later, and deletes the data of removed boards.
     async fn tidy_step(&self) -> Result<bool> {
         Ok(true)
     }
 
-    /// Compares (and with `repair` sets right) a bounded part of the subjects, each atomically. Start with
-    /// [`AuditCursor::default`]. Every subject that has a score or an amount throughout is compared.
+    /// Compares, and with `repair` corrects, a bounded part of the subjects, each atomically. Start with
+    /// [`AuditCursor::default`]. Every subject that has a score or an amount during the whole audit is compared.
     async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep>;
 
-    /// Whether the store can be reached and written to, and still is the one that was opened.
+    /// Checks that the store can be reached and written to, and is still the one that was opened.
     ///
-    /// [`StoreError::Emptied`] if all that it held went behind the service's back: [`reopen`](Self::reopen) it and
-    /// define its boards again.
+    /// Returns [`StoreError::Emptied`] if all its data was deleted from outside the service. Then call
+    /// [`reopen`](Self::reopen) and define its boards again.
     async fn check(&self) -> Result<()>;
 
-    /// Makes a store that was emptied usable again: it has a clock, and no boards.
+    /// Makes a store that was emptied usable again: with a clock and without boards.
     async fn reopen(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Looks after what others than the store's callers change. To be called about once a second, not while a call is
-    /// under way; a call may take minutes. Redis: notices that the server was restarted, and audits each board then.
+    /// Handles changes made from outside the service. Call it about once a second, one call at a time; a call may take
+    /// minutes. Redis: detects that the server was restarted, and then audits each board.
     async fn tend(&self) -> Result<()> {
         Ok(())
     }
 
-    /// What a person has to look at although the store works. No round trip.
+    /// Returns the conditions that an operator has to look at although the store works. No round trip.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Copies the data as it is at one instant, while reads and writes go on.
+    /// Copies the data as it is at one instant, while reads and writes continue.
     ///
-    /// [`StoreError::Unsupported`] if the store cannot, or is not configured to.
+    /// Returns [`StoreError::Unsupported`] if the store cannot make backups or is not configured to.
     async fn backup(&self) -> Result<BackedUp>;
 
-    /// Makes everything acknowledged as durable as it can be. Called once, when nothing else is under way.
+    /// Makes everything acknowledged as durable as possible. Called once, when no other call is running.
     async fn close(&self) -> Result<()>;
 }

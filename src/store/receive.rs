@@ -1,13 +1,14 @@
-//! Waiting for an answer that another thread gives.
+//! Waiting for a result that another thread sends.
 
 use tokio::sync::oneshot::Receiver;
 use tokio::sync::oneshot::error::{RecvError, TryRecvError};
 
-/// How often to look for the answer before asking to be woken.
+/// The number of times to poll for the result before the task registers to be woken.
 const LOOKS: usize = 4;
 
-/// Waits for the answer. Under load it is there by the time this thread has served others and looks again; waking
-/// this thread from the other one, a system call for each answer, is then spared at the price of a few polls.
+/// Waits for the result. Under load the result is usually there when this thread polls again after it has run other
+/// tasks. Then the other thread does not have to wake this one, which would cost a system call per result; the price is
+/// a few polls.
 pub(super) async fn receive<T>(mut answer: Receiver<T>) -> Result<T, RecvError> {
     for _ in 0..LOOKS {
         match answer.try_recv() {

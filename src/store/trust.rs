@@ -1,45 +1,47 @@
-//! Which readings of a wall clock to believe.
+//! The decision whether to believe a reading of a wall clock.
 
 use std::time::Duration;
 
 use crate::board::Timestamp;
 
-/// A leap up to this is believed whatever the window: in milliseconds.
+/// The largest jump forward, in milliseconds, that is believed whatever the window.
 const ALWAYS_BELIEVED: i64 = 5_000;
-/// How long a leap must be confirmed by further readings.
+/// The time for which further readings must confirm a larger jump.
 const CONFIRMATION: Duration = Duration::from_secs(60);
 
 /// Judges readings of a wall clock.
 ///
-/// One wrong reading far in the future would expire everything a board holds, at once and for good. So a reading that
-/// runs too far ahead of what is expected is not believed until the readings have agreed with it for a minute.
+/// One wrong reading far in the future would expire everything that a board holds, at once and permanently. So a
+/// reading that is too far ahead of the expected time is not believed until the readings have agreed with it for a
+/// minute.
 ///
-/// - While the process runs, a monotonic clock says what to expect. A reading that runs ahead of it by more than half a
-///   window (and 5 s) is doubted, and time goes on as the monotonic clock says.
-/// - After a start, the last recorded reading says what to expect, together with the time since, where that is known
-///   (the machine was not restarted meanwhile): then it is as if the process had run on.
-/// - Where the time since is not known, a reading beyond the recorded one by more than a window (and 5 s) is doubted.
-///   Time then stands still at the recorded reading, and [`is_standing`](Self::is_standing): nothing must be written.
+/// - While the process runs, a monotonic clock gives the expected time. A reading ahead of it by more than half a
+///   window (and 5 s) is doubted, and time continues by the monotonic clock.
+/// - After a start, the expected time is the last recorded reading plus the time since, if that is known (because the
+///   machine was not restarted in the meantime). Then the rule is the same as while the process runs.
+/// - If the time since is not known, a reading beyond the recorded one by more than a window (and 5 s) is doubted. Time
+///   then stands still at the recorded reading, [`is_standing`](Self::is_standing) returns `Some`, and nothing may be
+///   written.
 ///
-/// A clock set back is followed without moving what is answered back: time stands still until it has caught up.
+/// If the clock is set back, the returned time does not move back: it stands still until the clock has caught up.
 #[derive(Clone, Debug)]
 pub struct ClockTrust {
     expectation: Expectation,
-    /// The latest time answered.
+    /// The latest time returned.
     answered: Timestamp,
     doubt: Option<Doubt>,
 }
 
-/// What a reading is compared with.
+/// The time that a reading is compared with.
 #[derive(Clone, Copy, Debug)]
 enum Expectation {
-    /// The last believed reading, and when it was taken.
+    /// The last believed reading, and the monotonic time when it was taken.
     Since(Timestamp, Duration),
     /// A reading taken an unknown time ago.
     After(Timestamp),
 }
 
-/// A reading that is not believed yet.
+/// A reading that is not yet believed.
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     first: Timestamp,
@@ -47,17 +49,17 @@ struct Doubt {
 }
 
 impl ClockTrust {
-    /// Starts with a reading that is believed, taken when the monotonic clock showed `monotonic`.
+    /// Creates an instance with a believed reading, taken when the monotonic clock showed `monotonic`.
     pub fn new(reading: Timestamp, monotonic: Duration) -> Self {
         Self { expectation: Expectation::Since(reading, monotonic), answered: reading, doubt: None }
     }
 
-    /// Starts with a reading that was recorded an unknown time ago.
+    /// Creates an instance with a reading that was recorded an unknown time ago.
     pub fn resumed(recorded: Timestamp) -> Self {
         Self { expectation: Expectation::After(recorded), answered: recorded, doubt: None }
     }
 
-    /// Returns the time to go by, given a reading of the wall clock. It never runs backward.
+    /// Returns the time to use, given a reading of the wall clock. It never runs backward.
     pub fn believe(&mut self, reading: Timestamp, monotonic: Duration, window_millis: i64) -> Timestamp {
         let (expected, tolerance) = match self.expectation {
             Expectation::Since(time, at) => (after(time, monotonic.saturating_sub(at)), window_millis / 2),
@@ -75,12 +77,13 @@ impl ClockTrust {
         self.answered
     }
 
-    /// Returns the first of the readings that are doubted, for a warning to name.
+    /// Returns the first of the doubted readings, for a warning.
     pub fn doubted(&self) -> Option<Timestamp> {
         self.doubt.map(|doubt| doubt.first)
     }
 
-    /// Returns how long time will stand still at most, if it does: no reading was believed since the start.
+    /// Returns how long time stands still at most, or `None` if it does not. It stands still while no reading has been
+    /// believed since the start.
     pub fn is_standing(&self, monotonic: Duration) -> Option<Duration> {
         match (self.expectation, self.doubt) {
             (Expectation::After(_), Some(doubt)) => {
@@ -90,7 +93,7 @@ impl ClockTrust {
         }
     }
 
-    /// Whether the readings have agreed with the doubted one for long enough.
+    /// Returns whether the readings have agreed with the doubted one for long enough.
     fn confirmed(&mut self, reading: Timestamp, monotonic: Duration) -> bool {
         let doubt = *self.doubt.get_or_insert(Doubt { first: reading, since: monotonic });
         let elapsed = monotonic.saturating_sub(doubt.since);

@@ -1,13 +1,13 @@
-//! AND, OR, NOT: the same in filters and in rules.
+//! The parser of AND, OR and NOT, shared by filters and rules.
 
 use super::SyntaxError;
 use super::words::Words;
 use crate::board::condition::Condition;
 
-/// Reads what stands between AND, OR and NOT.
+/// A function that parses one operand of AND, OR and NOT.
 pub(super) type Primary<T> = fn(&mut Words<'_>) -> Result<Condition<T>, SyntaxError>;
 
-/// Conditions, of which any must hold. `first` is the first of them where the caller had to read it already.
+/// Parses conditions joined by OR. `first` is the first operand, if the caller has parsed it already.
 pub(super) fn any<T>(
     words: &mut Words<'_>,
     primary: Primary<T>,

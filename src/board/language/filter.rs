@@ -1,4 +1,4 @@
-//! What stands after WHERE.
+//! The parser of filters: the text after WHERE.
 
 use super::SyntaxError;
 use super::condition;
@@ -9,7 +9,7 @@ use crate::board::{Comparison, Filter, number};
 
 const COMPARISONS: &str = "=, !=, <, <=, >, >=, IN or NOT IN";
 
-/// A filter, WHERE already taken.
+/// Parses a filter, after WHERE has been taken.
 pub(super) fn filter(words: &mut Words<'_>) -> Result<Filter, SyntaxError> {
     condition::any(words, primary, None).map(Filter::new)
 }
@@ -42,7 +42,7 @@ fn primary(words: &mut Words<'_>) -> Result<Condition<Test>, SyntaxError> {
     Ok(Condition::One(Test { field, ask }))
 }
 
-/// The comparison that a word is.
+/// Returns the comparison that a word stands for.
 pub(super) fn comparison(word: &Word<'_>) -> Option<Comparison> {
     if word.shape == Shape::Symbol { Comparison::of_symbol(word.text) } else { None }
 }
@@ -70,18 +70,18 @@ fn literal(words: &mut Words<'_>) -> Result<Literal, SyntaxError> {
     literal.ok_or_else(|| words.wrong(&word, expected))
 }
 
-/// The number that a word is, canonical.
+/// Returns the number that a word stands for, in canonical form.
 pub(super) fn number(word: &Word<'_>, negative: bool) -> Option<Box<str>> {
     if negative { number::canonical(&format!("-{}", word.text)) } else { number::canonical(word.text) }
 }
 
-/// What stands between the quotes.
+/// Returns the text between the quotes.
 pub(super) fn text(word: &Word<'_>) -> Box<str> {
     let inner = word.text.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(word.text);
     inner.replace("''", "'").into()
 }
 
-/// The truth value that a word is.
+/// Returns the truth value that a word stands for.
 pub(super) fn truth(word: &Word<'_>) -> Option<bool> {
     match word {
         _ if word.is("TRUE") => Some(true),

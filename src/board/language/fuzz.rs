@@ -1,7 +1,8 @@
-//! Mutated metrics and rules: none panics, and what still reads prints to what reads as the same.
+//! Fuzz tests of the parser. Mutated metrics and rules must not panic, and a text that parses must print to a text that
+//! parses to the same value.
 //!
-//! `ROLLTOP_FUZZ_CASES` sets how many of each, `ROLLTOP_FUZZ_SEED` where they start. The same checks run under
-//! coverage guidance in `fuzz/`.
+//! `ROLLTOP_FUZZ_CASES` sets the number of cases of each test, `ROLLTOP_FUZZ_SEED` the first seed. The same checks run
+//! with coverage guidance in `fuzz/`.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
@@ -33,7 +34,8 @@ const RULES: [&str; 6] = [
     "'a' < name AND NOT NOT 1e-3 < x-y - 2-1",
 ];
 
-/// What a mutation may put in: every word and sign that means something, and some that do not.
+/// The texts that a mutation may insert: every keyword and symbol of the language, and some texts that are not part of
+/// it.
 const PIECES: [&str; 40] = [
     "(", ")", ",", "'", "''", "=", "!=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", " ", "", "AND", "or", "NOT ",
     "IN", "WHERE", "true", "COUNT", "SUM", "avg(", "prefix(", "24h", "1mo", "0", "1e9", "-1.5e-7", ".", "e", "é", "\n",

@@ -1,13 +1,13 @@
-//! What names a subject: a field, `prefix(ip, 24)`, or several of them in parentheses.
+//! The parser of keys: a field, `prefix(ip, 24)`, or several of them in parentheses.
 
 use super::SyntaxError;
 use super::words::Words;
 use crate::board::Key;
 
-/// The most parts of a composite: more would hardly fit into a subject.
+/// The largest number of parts of a key. A longer composite would hardly fit into a subject.
 const MOST_PARTS: usize = 8;
 
-/// A key; `what` says of what.
+/// Parses a key. `what` describes it in errors.
 pub(super) fn key(words: &mut Words<'_>, what: &str) -> Result<Key, SyntaxError> {
     if !words.take("(") {
         return part(words, what);

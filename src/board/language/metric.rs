@@ -1,4 +1,4 @@
-//! `COUNT(24h, like, post_id WHERE channel = 'app')`.
+//! The parser of metrics, such as `COUNT(24h, like, post_id WHERE channel = 'app')`.
 
 use std::str::FromStr;
 
@@ -6,17 +6,16 @@ use super::words::Words;
 use super::{SyntaxError, filter, key};
 use crate::board::{Aggregate, Metric};
 
-/// The functions by their canonical names.
+/// The canonical names of the functions.
 const FUNCTIONS: [&str; 7] = ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"];
 
-/// The functions, for an error.
+/// The list of functions, for an error message.
 pub(super) const A_FUNCTION: &str = "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
 
 impl FromStr for Metric {
     type Err = SyntaxError;
 
-    /// Reads a metric that stands alone: its filter may follow the parentheses. O(length); see
-    /// [the grammar](super) for what is read.
+    /// Parses a metric on its own, whose filter may follow the parentheses. O(length). See [the grammar](super).
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
         super::read(text, |words| {
             let mut metric = metric(words)?;
@@ -33,7 +32,7 @@ impl FromStr for Metric {
     }
 }
 
-/// A metric up to its closing parenthesis.
+/// Parses a metric up to its closing parenthesis.
 pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let word = words.next();
     let function = FUNCTIONS.into_iter().find(|name| word.is(name)).ok_or_else(|| words.wrong(&word, A_FUNCTION))?;
@@ -111,7 +110,7 @@ mod tests {
                 "COUNT(1h,e,s) WHERE (a=1 OR b='it''s') AND NOT(c>=1e3 AND d not  in (1))",
                 "COUNT(1h, e, s WHERE (a = 1 OR b = 'it''s') AND NOT (c >= 1000 AND d NOT IN (1)))",
             ),
-            // Keywords are names where only names can stand.
+            // Keywords are names where only names are allowed.
             ("COUNT(1h, where, in)", "COUNT(1h, where, in)"),
             ("SUM(1h, and, prefix, not) WHERE count = 1", "SUM(1h, and, prefix, not WHERE count = 1)"),
         ] {
@@ -190,7 +189,7 @@ mod tests {
         assert!(listed(1_000).parse::<Metric>().is_ok());
         let error = listed(3_000).parse::<Metric>().unwrap_err().to_string();
         assert_eq!(error, "expected at most 4096 bytes, found 6030 at column 4097");
-        // Written out it would be too long to be read back.
+        // The canonical form would be too long to be parsed again.
         let error = listed(2_000).parse::<Metric>().unwrap_err().to_string();
         assert_eq!(error, "expected at most 4096 bytes, found 6030 at column 1");
     }

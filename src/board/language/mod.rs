@@ -1,4 +1,4 @@
-//! The metric language: what is counted, over which window, for which subject; and rules about what was.
+//! The language of metrics (an aggregate of events over a window, per subject) and of rules about their values.
 //!
 //! ```text
 //! metric     = alone [ "WHERE" filter ] ;                 (* the filter after it only where it has none inside *)
@@ -29,13 +29,13 @@
 //! text       = "'" { any character, a quote as "''" } "'" ;
 //! ```
 //!
-//! Keywords and functions in any case; spaces anywhere. Inside conditions the keywords `AND`, `OR`, `NOT`, `IN`,
-//! `WHERE`, `TRUE` and `FALSE` name no field. A name may contain `-`, so a minus after one needs a space before it.
-//! A text has 4,096 bytes and 32 levels of nesting at most.
+//! Keywords and functions may be in upper or lower case. Spaces are allowed anywhere. Inside conditions the keywords
+//! `AND`, `OR`, `NOT`, `IN`, `WHERE`, `TRUE` and `FALSE` cannot name fields. A name may contain `-`, so a minus sign
+//! after a name needs a space before it. A text has at most 4,096 bytes and 32 levels of nesting.
 //!
-//! What is read prints its canonical form: keywords in capitals, the filter inside the parentheses, one space where
-//! any may stand, no parentheses that change nothing, `!=` for `<>`, the shortest form of a number. It reads back as
-//! the same.
+//! A parsed metric or rule prints in canonical form: keywords in capitals, the filter inside the parentheses, one space
+//! where spaces are allowed, no redundant parentheses, `!=` for `<>`, the shortest form of a number. The canonical form
+//! parses to the same value.
 
 mod condition;
 mod filter;
@@ -53,7 +53,7 @@ use self::words::Words;
 /// The longest text, in bytes.
 const MOST_BYTES: usize = 4_096;
 
-/// What was expected, what stood there instead, and at which column (characters, from 1).
+/// A syntax error: what was expected, what was found instead, and at which column (in characters, from 1).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, found {found} at column {column}")]
 pub struct SyntaxError {
@@ -62,10 +62,10 @@ pub struct SyntaxError {
     pub column: usize,
 }
 
-/// Why a text is not a metric.
+/// The reason why a text is not a metric.
 pub type MetricError = SyntaxError;
 
-/// Reads a whole text. The canonical form is as bounded as what was sent, so that it reads back.
+/// Parses a whole text. The canonical form has the same limit in bytes as the text, so that it can be parsed again.
 fn read<T: fmt::Display>(
     text: &str,
     parse: impl FnOnce(&mut Words<'_>) -> Result<T, SyntaxError>,

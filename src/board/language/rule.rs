@@ -1,4 +1,4 @@
-//! `COUNT(30m, login, device_id) > 3 AND amount >= 100`.
+//! The parser of rules, such as `COUNT(30m, login, device_id) > 3 AND amount >= 100`.
 
 use std::str::FromStr;
 
@@ -14,7 +14,8 @@ const A_COMPARISON: &str = "a comparison (=, !=, <, <=, > or >=)";
 const A_SIDE: &str = "a metric, a field, a number, a 'text', true or false";
 const AN_OPERAND: &str = "a metric, a field or a number";
 
-/// What parentheses turned out to hold: `(a + b) > 3` and `(a > 3 AND b > 3)` begin alike.
+/// The content of parentheses. `(a + b) > 3` and `(a > 3 AND b > 3)` begin in the same way, so it is known only after
+/// parsing.
 enum Either {
     Condition(Condition<Compare>),
     Value(Expression),
@@ -23,7 +24,7 @@ enum Either {
 impl FromStr for Rule {
     type Err = SyntaxError;
 
-    /// Reads a rule. O(length); see [the grammar](super) for what is read.
+    /// Parses a rule. O(length). See [the grammar](super).
     fn from_str(text: &str) -> Result<Self, SyntaxError> {
         super::read(text, |words| {
             let rule = condition::any(words, primary, None)?;
@@ -33,7 +34,7 @@ impl FromStr for Rule {
     }
 }
 
-/// A comparison, or a rule in parentheses.
+/// Parses a comparison, or a rule in parentheses.
 fn primary(words: &mut Words<'_>) -> Result<Condition<Compare>, SyntaxError> {
     let place = words.peek();
     match opening(words)? {
@@ -45,7 +46,7 @@ fn primary(words: &mut Words<'_>) -> Result<Condition<Compare>, SyntaxError> {
     }
 }
 
-/// What a comparison or a rule can begin with: a factor, or parentheses around either.
+/// Parses the beginning of a comparison or of a rule: a factor, or parentheses around a side or a rule.
 fn opening(words: &mut Words<'_>) -> Result<Either, SyntaxError> {
     if !words.peek().is("(") {
         return factor(words).map(Either::Value);
@@ -57,7 +58,7 @@ fn opening(words: &mut Words<'_>) -> Result<Either, SyntaxError> {
     Ok(inner)
 }
 
-/// What parentheses hold, up to the closing one: a side if that follows at once.
+/// Parses the content of parentheses: a side if the closing parenthesis follows directly, otherwise a rule.
 fn inside(words: &mut Words<'_>) -> Result<Either, SyntaxError> {
     let place = words.peek();
     let first = match () {
@@ -76,7 +77,7 @@ fn inside(words: &mut Words<'_>) -> Result<Either, SyntaxError> {
     condition::any(words, primary, first).map(Either::Condition)
 }
 
-/// The rest of a comparison, whose left side stands at `place`.
+/// Parses the rest of a comparison whose left side begins at `place`.
 fn compare(words: &mut Words<'_>, left: Expression, place: &Word<'_>) -> Result<Condition<Compare>, SyntaxError> {
     let word = words.next();
     let comparison = comparison(&word).ok_or_else(|| words.wrong(&word, A_COMPARISON))?;
@@ -95,14 +96,14 @@ fn compare(words: &mut Words<'_>, left: Expression, place: &Word<'_>) -> Result<
     Ok(Condition::One(Compare { left, comparison, right }))
 }
 
-/// A side.
+/// Parses a side.
 fn value(words: &mut Words<'_>) -> Result<Expression, SyntaxError> {
     let place = words.peek();
     let first = factor(words)?;
     sum(words, first, &place)
 }
 
-/// The rest of a side whose first factor stood at `place`.
+/// Parses the rest of a side whose first factor begins at `place`.
 fn sum(words: &mut Words<'_>, first: Expression, place: &Word<'_>) -> Result<Expression, SyntaxError> {
     let first = product(words, first, place)?;
     let mut rest = Vec::new();
@@ -115,7 +116,7 @@ fn sum(words: &mut Words<'_>, first: Expression, place: &Word<'_>) -> Result<Exp
     joined(words, first, place, rest)
 }
 
-/// The rest of a product whose first factor stood at `place`.
+/// Parses the rest of a product whose first factor begins at `place`.
 fn product(words: &mut Words<'_>, first: Expression, place: &Word<'_>) -> Result<Expression, SyntaxError> {
     let mut rest = Vec::new();
     while let Some(operator) = operator(words, 2) {
@@ -135,7 +136,7 @@ fn joined(
     if rest.is_empty() { Ok(first) } else { Ok(Expression::chain(numeric(words, first, place)?, rest)) }
 }
 
-/// Takes an operator of this rank.
+/// Takes the next word if it is an operator of this rank.
 fn operator(words: &mut Words<'_>, rank: u8) -> Option<Arithmetic> {
     let operator = match words.peek().text {
         "+" => Arithmetic::Plus,
@@ -150,7 +151,7 @@ fn operator(words: &mut Words<'_>, rank: u8) -> Option<Arithmetic> {
     })
 }
 
-/// Lets into arithmetic what can be a number.
+/// Returns the operand if it can be a number, which arithmetic requires.
 fn numeric(words: &Words<'_>, operand: Expression, place: &Word<'_>) -> Result<Expression, SyntaxError> {
     match operand.known_type() {
         None | Some(Type::Number) => Ok(operand),

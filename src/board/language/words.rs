@@ -1,55 +1,55 @@
-//! A text of the metric language, cut into words.
+//! The tokenizer of the metric language.
 
 use super::SyntaxError;
 
 /// The longest event type or field name, in bytes.
 const MOST_NAME_BYTES: usize = 64;
 
-/// How deep parentheses, NOT and signs may stand inside one another: deeper ones would eat the stack.
+/// The deepest nesting of parentheses, NOT and signs. Without a limit, a text could overflow the stack.
 const MOST_NESTING: u32 = 32;
 
-/// Words that mean something inside conditions, and so name no field there.
+/// The keywords of conditions, which cannot name fields there.
 const RESERVED: [&str; 7] = ["AND", "OR", "NOT", "IN", "WHERE", "TRUE", "FALSE"];
 
-/// What a word begins like.
+/// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A letter or `_`, then letters, digits, `_`, `-`, `.`.
     Name,
-    /// A digit: a number or a duration, if it is either.
+    /// A word that begins with a digit: a number, a duration, or neither.
     Number,
-    /// `'text'`, its quotes included.
+    /// `'text'`, including its quotes.
     Text,
     /// A text whose closing quote is missing.
     Unclosed,
-    /// Anything else: a character, or a comparison of two.
+    /// Anything else: a single character, or a comparison of two characters.
     Symbol,
-    /// There is no more.
+    /// The end of the text.
     End,
 }
 
-/// One word and where it stands.
+/// One word and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Word<'a> {
     pub text: &'a str,
     pub shape: Shape,
-    /// The byte it starts at.
+    /// The position of its first byte.
     start: usize,
 }
 
 impl Word<'_> {
-    /// Whether it is this symbol or, in any case, this keyword.
+    /// Returns whether the word is this symbol or, in upper or lower case, this keyword.
     pub fn is(&self, text: &str) -> bool {
         matches!(self.shape, Shape::Name | Shape::Symbol) && self.text.eq_ignore_ascii_case(text)
     }
 
-    /// Whether it is a keyword, which names no field inside conditions.
+    /// Returns whether the word is a keyword, which cannot name a field inside conditions.
     pub fn is_reserved(&self) -> bool {
         RESERVED.iter().any(|keyword| self.is(keyword))
     }
 }
 
-/// Reads words one after the other.
+/// A cursor over the words of a text.
 pub(super) struct Words<'a> {
     text: &'a str,
     at: usize,
@@ -61,7 +61,7 @@ impl<'a> Words<'a> {
         Self { text, at: 0, nesting: 0 }
     }
 
-    /// The next word, without taking it.
+    /// Returns the next word without taking it.
     pub fn peek(&self) -> Word<'a> {
         let rest = &self.text[self.at..];
         let rest = rest.trim_start();
@@ -77,14 +77,14 @@ impl<'a> Words<'a> {
         word
     }
 
-    /// Whether a parenthesis opens right behind the next word.
+    /// Returns whether a parenthesis opens directly after the next word.
     pub fn is_call(&self) -> bool {
         let word = self.peek();
         let behind = &self.text[word.start + word.text.len()..];
         behind.trim_start().starts_with('(')
     }
 
-    /// Takes the next word if it is this symbol or keyword.
+    /// Takes the next word if it is this symbol or keyword, and returns whether it was.
     pub fn take(&mut self, text: &str) -> bool {
         let found = self.peek().is(text);
         if found {
@@ -93,19 +93,19 @@ impl<'a> Words<'a> {
         found
     }
 
-    /// Takes a symbol or keyword that must stand here; the error says that `expected` could have.
+    /// Takes the next word, which must be this symbol or keyword. The error names `expected` as what was allowed.
     pub fn require(&mut self, text: &str, expected: &str) -> Result<(), SyntaxError> {
         let word = self.next();
         if word.is(text) { Ok(()) } else { Err(self.wrong(&word, expected)) }
     }
 
-    /// Takes a symbol where nothing else could stand.
+    /// Takes the next word, which must be this symbol.
     pub fn symbol(&mut self, symbol: char) -> Result<(), SyntaxError> {
         let mut buffer = [0; 4];
         self.require(symbol.encode_utf8(&mut buffer), &format!("'{symbol}'"))
     }
 
-    /// Takes a name; `what` says of what.
+    /// Takes a name. `what` describes it in errors.
     pub fn name(&mut self, what: &str) -> Result<Box<str>, SyntaxError> {
         let word = self.next();
         match word.shape {
@@ -118,19 +118,19 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// Takes a field's name inside a condition, where keywords are none.
+    /// Takes a field's name inside a condition, where keywords are not names.
     pub fn field(&mut self, what: &str) -> Result<Box<str>, SyntaxError> {
         let word = self.peek();
         if word.is_reserved() { Err(self.wrong(&word, what)) } else { self.name(what) }
     }
 
-    /// The end of the text, where `expected` could have stood.
+    /// Checks that the text ends here. The error names `expected` as what was allowed.
     pub fn end(&mut self, expected: &str) -> Result<(), SyntaxError> {
         let word = self.next();
         if word.shape == Shape::End { Ok(()) } else { Err(self.wrong(&word, expected)) }
     }
 
-    /// Takes `word`, which opens a level of nesting; [`leave`](Self::leave) closes it.
+    /// Takes the next word, which opens a level of nesting. [`leave`](Self::leave) closes the level.
     pub fn enter(&mut self) -> Result<(), SyntaxError> {
         let word = self.next();
         if self.nesting == MOST_NESTING {
@@ -145,7 +145,7 @@ impl<'a> Words<'a> {
         self.nesting -= 1;
     }
 
-    /// That `expected` should stand where `word` does.
+    /// Returns the error that `expected` was expected instead of `word`.
     pub fn wrong(&self, word: &Word<'_>, expected: &str) -> SyntaxError {
         let cut = || word.text.chars().take(40).collect::<String>();
         let (start, expected, found) = match word.shape {
@@ -159,7 +159,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The shape and length in bytes of the word that `rest` begins with.
+/// Returns the kind and the length in bytes of the word that `rest` begins with.
 fn cut(rest: &str) -> (Shape, usize) {
     let Some(first) = rest.chars().next() else { return (Shape::End, 0) };
     match first {
@@ -177,7 +177,8 @@ fn cut(rest: &str) -> (Shape, usize) {
     }
 }
 
-/// A sign belongs to a number only in its exponent: `3-1` is a subtraction, `1e-5` is not.
+/// Returns the length of a word that begins with a digit. A sign belongs to it only in an exponent: `3-1` is a
+/// subtraction, `1e-5` is one number.
 fn number_length(rest: &[u8]) -> usize {
     let mut length = 0;
     while let Some(byte) = rest.get(length) {
@@ -198,7 +199,7 @@ fn number_length(rest: &[u8]) -> usize {
     length
 }
 
-/// Up to the quote that closes a text, which is one that no other follows.
+/// Returns the length of a text up to its closing quote. A doubled quote is part of the text.
 fn text_length(rest: &str) -> Option<usize> {
     let mut at = 1;
     loop {

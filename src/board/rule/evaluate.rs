@@ -1,4 +1,4 @@
-//! What a rule comes to.
+//! Evaluation of rules.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use super::{Arithmetic, Compare, Compared, Expression, Operand, Type, Verdict};
 use crate::board::condition::Condition;
 use crate::board::{Field, FieldFault, Fields, Metric, number};
 
-/// Makes every comparison, then asks which of them decide.
+/// Evaluates every comparison and combines the results into the verdict.
 pub(super) fn verdict(
     rule: &Condition<Compare>,
     fields: &Fields,
@@ -18,14 +18,15 @@ pub(super) fn verdict(
     Ok(Verdict { hit, comparisons })
 }
 
-/// What a rule is evaluated with.
+/// The input of an evaluation.
 struct Given<'a> {
     fields: &'a Fields,
     value_of: &'a dyn Fn(&Metric) -> Option<f64>,
 }
 
 impl Given<'_> {
-    /// Unlike [`Condition::holds`] this leaves nothing out.
+    /// Evaluates a condition. Unlike [`Condition::holds`], this evaluates every comparison, also where the result is
+    /// already known.
     fn hit(&self, rule: &Condition<Compare>, made: &mut Vec<Compared>) -> Result<bool, FieldFault> {
         match rule {
             Condition::One(compare) => {
@@ -47,11 +48,12 @@ impl Given<'_> {
     fn compared(&self, compare: &Compare) -> Result<Compared, FieldFault> {
         let Compare { left, comparison, right } = compare;
         let (left_value, right_value) = (self.value(left)?, self.value(right)?);
-        // What is wrong must not depend on what metrics say: whoever checks a rule before counting an event asks without.
+        // The type check must not depend on the metrics' values: a rule is also checked without them, before its event
+        // is counted.
         let types = (type_of(left, left_value.as_ref()), type_of(right, right_value.as_ref()));
         if let (Some(expected), Some(found)) = types {
             if expected != found {
-                // The field is what does not fit; where both sides are fields, the right one.
+                // The error names the field. If both sides are fields, it names the right one.
                 return Err(match right.field() {
                     Some(_) => fault(right, left, mismatch(expected, found)),
                     None => fault(left, right, mismatch(found, expected)),
@@ -80,7 +82,7 @@ impl Given<'_> {
         })
     }
 
-    /// How two sides compare that are numbers as they were written: without a float in between.
+    /// Compares two sides that are written numbers, without a conversion to float. Returns `None` for other sides.
     fn exactly(&self, left: &Expression, right: &Expression) -> Option<Ordering> {
         number::compare(self.written(left)?, self.written(right)?)
     }
@@ -111,7 +113,7 @@ impl Given<'_> {
         })
     }
 
-    /// The value of what must be a number; `None` where there is none, or none that is finite.
+    /// Returns the value of a side that must be a number, or `None` if it has none or the number is not finite.
     fn number(&self, side: &Expression) -> Result<Option<f64>, FieldFault> {
         let number = match side {
             Expression::Metric(metric) => (self.value_of)(metric),
@@ -120,7 +122,7 @@ impl Given<'_> {
             Expression::Chain { first, rest } => {
                 let mut total = self.number(first)?;
                 for (operator, operand) in rest {
-                    // Asked for even where there is no total any more: a missing field is a fault all the same.
+                    // Evaluated even where the total is already `None`, because a missing field is a fault in any case.
                     let operand = self.number(operand)?;
                     total = total.zip(operand).map(|(a, b)| match operator {
                         Arithmetic::Plus => a + b,
@@ -138,7 +140,7 @@ impl Given<'_> {
                     return Err(FieldFault::Invalid { field: name.clone(), detail });
                 }
             },
-            // The language lets neither into arithmetic.
+            // The parser does not accept these in arithmetic.
             Expression::Text(_) | Expression::Bool(_) => None,
         };
         // Adding 0.0 turns −0 into 0.
@@ -146,7 +148,7 @@ impl Given<'_> {
     }
 }
 
-/// A field's number as a float.
+/// Returns a field's number as a float.
 fn float(field: &str, number: &str) -> Result<f64, FieldFault> {
     match number.parse::<f64>() {
         Ok(float) if float.is_finite() => Ok(float),
@@ -160,7 +162,7 @@ fn float(field: &str, number: &str) -> Result<f64, FieldFault> {
     }
 }
 
-/// The type of a side: its value's or, where it has none, the one that its writing gives away.
+/// Returns the type of a side: the type of its value or, without a value, the type known from its syntax.
 fn type_of(side: &Expression, value: Option<&Operand>) -> Option<Type> {
     match value {
         Some(Operand::Number(_)) => Some(Type::Number),
@@ -179,7 +181,8 @@ fn mismatch(expected: Type, found: Type) -> String {
     format!("expected {}, found {}", described(expected), described(found))
 }
 
-/// A fault of the first side that is a field. One is: the language compares no others of different types.
+/// Returns a fault of the first side that is a field. At least one is: the parser rejects all other comparisons of
+/// different types.
 fn fault(side: &Expression, other: &Expression, detail: String) -> FieldFault {
     let field = side.field().or(other.field()).unwrap_or_default();
     FieldFault::Invalid { field: field.into(), detail }
@@ -200,7 +203,7 @@ mod tests {
         fields
     }
 
-    /// COUNT says 4, SUM 10.5, and everything else nothing.
+    /// Returns 4 for COUNT, 10.5 for SUM, and no value for everything else.
     fn value_of(metric: &Metric) -> Option<f64> {
         match metric.aggregate.name() {
             "COUNT" => Some(4.0),

@@ -5,19 +5,19 @@ use std::fmt;
 use crate::board::Metric;
 use crate::board::filter::quoted;
 
-/// A side. [`negated`](Self::negated) and [`chain`](Self::chain) keep it in its one normal form.
+/// A side of a comparison. [`negated`](Self::negated) and [`chain`](Self::chain) keep it in normal form.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::board) enum Expression {
     Metric(Box<Metric>),
     Field(Box<str>),
-    /// Canonical: see [`number::canonical`](crate::board::number::canonical).
+    /// The canonical text: see [`number::canonical`](crate::board::number::canonical).
     Number(Box<str>),
     Text(Box<str>),
     Bool(bool),
-    /// Of anything but a number, which takes the sign itself.
+    /// The negation of anything except a number, whose text contains the sign.
     Negated(Box<Expression>),
-    /// Two at least, joined by operators of one [`rank`](Arithmetic::rank), from left to right: flat, so that a long
-    /// sum does not nest. The first is no chain of the same rank.
+    /// At least two operands, joined from left to right by operators of one [`rank`](Arithmetic::rank). The list is
+    /// flat, so that a long sum does not nest. The first operand is not a chain of the same rank.
     Chain {
         first: Box<Expression>,
         rest: Vec<(Arithmetic, Expression)>,
@@ -32,7 +32,7 @@ pub(in crate::board) enum Arithmetic {
     Over,
 }
 
-/// The type of a side whose writing gives it away: of a field only the event does.
+/// The type of a side, where the syntax determines it. The type of a field is known only from the event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::board) enum Type {
     Number,
@@ -41,7 +41,7 @@ pub(in crate::board) enum Type {
 }
 
 impl Arithmetic {
-    /// How tightly it binds: `*` and `/` more than `+` and `-`.
+    /// Returns the precedence: `*` and `/` bind more tightly than `+` and `-`.
     pub fn rank(self) -> u8 {
         match self {
             Arithmetic::Plus | Arithmetic::Minus => 1,
@@ -60,7 +60,7 @@ impl Arithmetic {
 }
 
 impl Expression {
-    /// The expression with its sign turned.
+    /// Returns the expression with its sign inverted.
     pub fn negated(self) -> Self {
         match self {
             Self::Number(number) => Self::Number(match number.strip_prefix('-') {
@@ -72,7 +72,7 @@ impl Expression {
         }
     }
 
-    /// `first` and what follows it, joined by operators of one rank.
+    /// Returns the chain of `first` and `rest`, joined by operators of one rank.
     pub fn chain(first: Self, rest: Vec<(Arithmetic, Self)>) -> Self {
         let Some(rank) = rest.first().map(|(operator, _)| operator.rank()) else { return first };
         match first {
@@ -97,7 +97,7 @@ impl Expression {
         }
     }
 
-    /// The field that it is, if it is one.
+    /// Returns the field's name, if the expression is a field.
     pub fn field(&self) -> Option<&str> {
         match self {
             Self::Field(field) => Some(field),
@@ -105,7 +105,7 @@ impl Expression {
         }
     }
 
-    /// The type, where the writing gives it away.
+    /// Returns the type, where the syntax determines it.
     pub fn known_type(&self) -> Option<Type> {
         match self {
             Self::Field(_) => None,
@@ -123,7 +123,7 @@ impl Expression {
         }
     }
 
-    /// In parentheses if it binds less than `surroundings` ask.
+    /// Writes the expression, in parentheses if it binds less tightly than `surroundings`.
     fn write(&self, f: &mut fmt::Formatter<'_>, surroundings: u8) -> fmt::Result {
         if self.rank() < surroundings {
             return write!(f, "({self})");
@@ -173,7 +173,7 @@ pub(super) mod strategy {
     use super::*;
     use crate::board::{filter, metric};
 
-    /// Sides in normal form.
+    /// Generates sides in normal form.
     pub fn expression() -> impl Strategy<Value = Expression> {
         let name = "f_[A-Za-z0-9_.-]{0,6}".prop_map(|name| Expression::Field(name.into()));
         let numeric = prop_oneof![

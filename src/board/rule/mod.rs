@@ -1,7 +1,7 @@
 //! Rules: `COUNT(30m, login, device_id) > 3 AND COUNT_DISTINCT(1h, login, device_id, user_id) >= 2`.
 //!
-//! A rule compares sides: metrics, fields, numbers, texts, and arithmetic on them. How it is written is
-//! [the language's](super::language); what it says of given fields and values is here.
+//! A rule compares sides: metrics, fields, numbers, texts, and arithmetic on them. [The language](super::language)
+//! defines the syntax. This module evaluates a rule for given fields and values.
 
 mod evaluate;
 mod expression;
@@ -15,7 +15,7 @@ use super::{Comparison, FieldFault, Fields, Metric};
 
 pub(super) use self::expression::{Arithmetic, Expression, Type};
 
-/// A condition on what metrics and fields say. Reads and prints as [the language](super::language) has it.
+/// A condition on the values of metrics and fields. Parses and prints as text of [the language](super::language).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule(Condition<Compare>);
 
@@ -27,39 +27,39 @@ pub(super) struct Compare {
     pub right: Expression,
 }
 
-/// What a side of a comparison came to.
+/// The value of a side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
-    /// Finite.
+    /// A finite number.
     Number(f64),
     Text(Box<str>),
     Bool(bool),
 }
 
-/// What a rule says of given fields and values.
+/// The result of a rule for given fields and values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Whether the whole rule holds.
     pub hit: bool,
-    /// Every comparison of the rule, as written from left to right, also those that the verdict did not depend on.
+    /// Every comparison of the rule, from left to right as written, including those that the result does not depend on.
     pub comparisons: Vec<Compared>,
 }
 
-/// What one comparison of a rule came to.
+/// The result of one comparison of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// The left side's canonical text.
     pub left: String,
-    /// `None` where there is none to say: a mean of nothing, a quotient of zero.
+    /// The left side's value. `None` where there is none: a mean without measurements, a division by zero.
     pub left_value: Option<Operand>,
     pub comparison: Comparison,
     /// The right side's canonical text.
     pub right: String,
-    /// As `left_value`.
+    /// The right side's value, or `None` as for `left_value`.
     pub right_value: Option<Operand>,
     /// The different metrics of both sides, in order of appearance.
     pub metrics: Vec<Metric>,
-    /// Whether it holds; false if a side has no value.
+    /// Whether the comparison holds. False if a side has no value.
     pub hit: bool,
 }
 
@@ -68,37 +68,37 @@ impl Rule {
         Self(condition)
     }
 
-    /// The different metrics that the rule names, in order of appearance: what [`evaluate`](Self::evaluate) will ask
-    /// for.
+    /// Returns the different metrics that the rule names, in order of appearance. These are the ones that
+    /// [`evaluate`](Self::evaluate) asks for.
     pub fn metrics(&self) -> Vec<&Metric> {
         let mut metrics = Vec::new();
         self.0.each(&mut |compare| compare.add_metrics(&mut metrics));
         metrics
     }
 
-    /// What the rule says of these fields, given the metrics' values in whole units (`None`: the metric says nothing
-    /// of the subject). A metric that appears twice is asked for twice.
+    /// Evaluates the rule for these fields. `value_of` returns a metric's value in whole units, or `None` if the
+    /// subject has no value. For a metric that appears twice it is called twice.
     ///
-    /// All comparisons are made, so that all can be shown. One with a side without value is false, which NOT turns
-    /// round as it does any other. A number field and a number compare exactly, everything computed as floats do,
-    /// texts by their bytes.
+    /// All comparisons are evaluated, so that all can be shown. A comparison with a side without value is false, and
+    /// NOT inverts it like any other. A number field and a number compare exactly, computed numbers as floats, texts by
+    /// their bytes.
     ///
     /// # Errors
-    /// A field that is missing, or not of the type that its place in the rule needs.
+    /// Returns an error if a field is missing or does not have the type that its place in the rule needs.
     pub fn evaluate(&self, fields: &Fields, value_of: &dyn Fn(&Metric) -> Option<f64>) -> Result<Verdict, FieldFault> {
         evaluate::verdict(&self.0, fields, value_of)
     }
 }
 
 impl Compare {
-    /// The different metrics of both sides, in order of appearance.
+    /// Returns the different metrics of both sides, in order of appearance.
     fn metrics(&self) -> Vec<Metric> {
         let mut metrics = Vec::new();
         self.add_metrics(&mut metrics);
         metrics.into_iter().cloned().collect()
     }
 
-    /// Adds the metrics that are not there yet.
+    /// Adds the metrics that `metrics` does not contain yet.
     fn add_metrics<'a>(&'a self, metrics: &mut Vec<&'a Metric>) {
         let mut visit = |metric| {
             if !metrics.contains(&metric) {
@@ -123,7 +123,7 @@ impl fmt::Display for Compare {
 }
 
 impl Serialize for Operand {
-    /// As the JSON value it is; a whole number without a point.
+    /// Serializes as the JSON value. A whole number has no decimal point.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Operand::Number(number) if number.fract() == 0.0 && number.abs() <= super::EXACT_MAX as f64 => {
@@ -143,7 +143,7 @@ pub(super) mod strategy {
     use super::*;
     use crate::board::{condition, filter};
 
-    /// Rules in normal form, whose sides are of the types that they may have.
+    /// Generates rules in normal form whose sides have types that can be compared.
     pub fn rule() -> impl Strategy<Value = Rule> {
         let side = || expression::strategy::expression();
         let compare = (side(), filter::strategy::comparison(), side()).prop_map(|(left, comparison, right)| {

@@ -4,7 +4,7 @@
 //! 203.0.113.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 2326 "http://referrer/" "agent"
 //! ```
 //!
-//! What a client sent is escaped by the server (`\"`, `\\`, `\x16`) and is unescaped here.
+//! The server escapes what clients send (`\"`, `\\`, `\x16`). It is unescaped here.
 
 use std::borrow::Cow;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use std::str::FromStr;
 use super::moment;
 use super::record::{Record, Skip};
 
-/// What of a line can name the subject.
+/// A field of a line that can name the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     Path,
@@ -20,14 +20,14 @@ pub enum Field {
     Method,
     Status,
     User,
-    /// Combined format only.
+    /// The user agent. Combined format only.
     Agent,
-    /// Combined format only.
+    /// The referrer. Combined format only.
     Referrer,
 }
 
 impl Field {
-    /// Whether only the combined format has it.
+    /// Returns whether only the combined format has the field.
     pub fn is_combined_only(self) -> bool {
         matches!(self, Field::Agent | Field::Referrer)
     }
@@ -54,17 +54,17 @@ impl FromStr for Field {
     }
 }
 
-/// What to take from each line.
+/// The parts of each line to use.
 #[derive(Clone, Copy, Debug)]
 pub struct Selection {
     pub subject: Field,
-    /// Take the response's size in bytes as the amount (`-` is 0).
+    /// Whether to use the response's size in bytes as the amount (`-` is 0).
     pub amount_is_bytes: bool,
-    /// Cut paths at `?`.
+    /// Whether to cut paths at `?`.
     pub strip_query: bool,
 }
 
-/// Reads one line.
+/// Parses one line.
 pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
     if line.trim_ascii().is_empty() {
         return Err(Skip::Blank);
@@ -99,7 +99,8 @@ pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
     Ok(Record { subject, amount, at: Some(at), id: None })
 }
 
-/// Whether a line has the combined format's two fields more than the common one; `None` if it is neither.
+/// Returns whether a line has the combined format, which has two fields more than the common one. Returns `None` if the
+/// line has neither format.
 pub fn is_combined(line: &[u8]) -> Option<bool> {
     Raw::split(line).map(|raw| raw.agent.is_some())
 }
@@ -108,7 +109,7 @@ fn without_query(path: &str) -> &str {
     path.split('?').next().unwrap_or(path)
 }
 
-/// A line's fields, still escaped.
+/// The fields of a line, still escaped.
 struct Raw<'l> {
     ip: &'l [u8],
     user: &'l [u8],
@@ -124,7 +125,7 @@ impl<'l> Raw<'l> {
     fn split(line: &'l [u8]) -> Option<Self> {
         let (ip, rest) = cut(line, b" ")?;
         let (_ident, rest) = cut(rest, b" ")?;
-        // A user's name is not escaped and may hold spaces: it ends where the time begins.
+        // A user name is not escaped and may contain spaces: it ends where the time begins.
         let (user, rest) = cut(rest, b" [")?;
         let (time, rest) = cut(rest, b"] ")?;
         let (request, rest) = quoted(rest)?;
@@ -142,7 +143,8 @@ impl<'l> Raw<'l> {
         (!method.is_empty() && method.iter().all(|b| b.is_ascii_alphabetic() || *b == b'-')).then_some(method)
     }
 
-    /// `GET /a b HTTP/1.1` happens: the protocol is what follows the last space, if it is one.
+    /// Returns the target of the request. The target may contain spaces, as in `GET /a b HTTP/1.1`: the protocol
+    /// follows the last space, if there is a protocol.
     fn target(&self) -> Option<&'l [u8]> {
         self.method()?;
         let (_, rest) = cut(self.request, b" ")?;
@@ -159,7 +161,7 @@ fn cut<'l>(text: &'l [u8], separator: &[u8]) -> Option<(&'l [u8], &'l [u8])> {
     Some((&text[..at], &text[at + separator.len()..]))
 }
 
-/// What stands between quotes, and what follows.
+/// Returns the text between quotes, and the rest after it.
 fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = text.strip_prefix(b"\"")?;
     let mut escaped = false;

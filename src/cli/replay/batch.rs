@@ -1,4 +1,4 @@
-//! Increments gathered into the NDJSON bodies of requests.
+//! Batches: increments gathered into the NDJSON bodies of requests.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -6,28 +6,27 @@ use serde_json::value::RawValue;
 use super::record::Record;
 use crate::board::{Calendar, Timestamp};
 
-/// The most lines in one request.
+/// The largest number of lines in one request.
 pub const MOST_LINES: usize = 5_000;
 
-/// The most bytes in one request; one line more may still be added.
+/// The largest size of one request, in bytes. One further line may still be added.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The body of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// NDJSON.
+    /// The NDJSON text.
     pub body: Vec<u8>,
-    /// The log's line number of each increment, in order.
+    /// The line number in the log of each increment, in order.
     pub lines: Vec<u64>,
-    /// What to set the clock to before this is posted, where the log drives it.
+    /// The time to which to set the clock before this is posted, if the log drives the clock.
     pub clock: Option<Timestamp>,
 }
 
 /// Gathers increments into batches.
 ///
-/// Where the log drives the clock, a batch never reaches over the start of a slot: everything in it is posted at
-/// the newest time seen up to its end, so each line meets the window it would have met had the clock been set line
-/// by line.
+/// If the log drives the clock, a batch never extends over the start of a slot. Everything in a batch is posted at the
+/// newest time up to its end, so each line meets the same window as if the clock had been set line by line.
 pub struct Batcher {
     batch: Batch,
     clock: Option<LogClock>,
@@ -36,7 +35,7 @@ pub struct Batcher {
 struct LogClock {
     calendar: Calendar,
     newest: Timestamp,
-    /// Where the slot of `newest` ends.
+    /// The end of the slot that contains `newest`.
     end: Timestamp,
 }
 
@@ -52,13 +51,13 @@ struct Line<'r> {
 }
 
 impl Batcher {
-    /// With a calendar, the log drives the clock of a board with such slots.
+    /// Creates a batcher. With a calendar, the log drives the clock of a board with these slots.
     pub fn new(calendar: Option<Calendar>) -> Self {
         let clock = calendar.map(|calendar| LogClock { calendar, newest: Timestamp::EPOCH, end: Timestamp::EPOCH });
         Self { batch: Batch::default(), clock }
     }
 
-    /// Adds an increment; answers the batch that was full before it, if it was.
+    /// Adds an increment. If the batch was full before, returns that batch.
     pub fn push(&mut self, line: u64, record: &Record<'_>) -> serde_json::Result<Option<Batch>> {
         let is_full = self.batch.lines.len() >= MOST_LINES || self.batch.body.len() >= MOST_BYTES;
         let crosses = match (&self.clock, record.at) {
@@ -82,7 +81,7 @@ impl Batcher {
         Ok(full)
     }
 
-    /// What has been gathered since the last batch; `None` if nothing.
+    /// Takes the increments gathered since the last batch. Returns `None` if there are none.
     pub fn take(&mut self) -> Option<Batch> {
         if self.batch.lines.is_empty() {
             return None;

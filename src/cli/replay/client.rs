@@ -1,4 +1,4 @@
-//! The server's API as a replay uses it, with retries where a repetition cannot count twice.
+//! A client of the server's API for replays. It retries requests whose repetition cannot count twice.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::batch::Batch;
 use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
 
-/// How long one batch is tried before the replay gives up.
+/// The time for which one batch is tried before the replay fails.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The shortest and the longest wait between two tries, whatever `Retry-After` says.
+/// The shortest wait between two attempts, whatever `Retry-After` says. [`LONGEST_PAUSE`] is the longest.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// The longest answer that is read, in bytes.
+/// The longest response that is read, in bytes.
 const LONGEST_ANSWER: usize = 16 << 20;
 
 /// A server and one of its boards.
@@ -25,11 +25,11 @@ pub struct Client {
     http: reqwest::Client,
     base: String,
     board: BoardName,
-    /// Every increment has an id, so that a batch may be posted twice.
+    /// Whether every increment has an id, so that a batch may be posted twice.
     has_ids: bool,
 }
 
-/// What a board is defined with, as far as a replay needs to say it.
+/// The definition of a board, as far as a replay needs it.
 #[derive(Clone, Debug, Serialize)]
 pub struct NewBoard {
     #[serde(serialize_with = "as_text")]
@@ -45,7 +45,7 @@ fn as_text<S: serde::Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok
     serializer.collect_str(metric)
 }
 
-/// The part of a board's description that says where its slots begin.
+/// The part of a board's description that determines the starts of its slots.
 #[derive(Deserialize)]
 struct Slots {
     slot: Span,
@@ -53,14 +53,14 @@ struct Slots {
     timezone: chrono_tz::Tz,
 }
 
-/// What the server did with a batch.
+/// The server's response to a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Answer {
     pub accepted: u64,
     pub duplicates: u64,
-    /// The first of them.
+    /// The first rejected increments.
     pub rejected: Vec<Rejected>,
-    /// All of them, by code.
+    /// The number of all rejected increments, by code.
     #[serde(default)]
     pub rejected_counts: BTreeMap<String, u64>,
 }
@@ -68,7 +68,7 @@ pub struct Answer {
 /// An increment that was not counted.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Rejected {
-    /// Its place in the request, from 1.
+    /// The line in the request, from 1.
     pub line: u64,
     pub code: String,
     pub detail: String,
@@ -79,7 +79,7 @@ struct Clock {
     now: Timestamp,
 }
 
-/// The part of a rollover's report that is summed up.
+/// The part of a rollover's report that the summary uses.
 #[derive(Deserialize)]
 struct Rollover {
     slots_retired: u64,
@@ -92,12 +92,12 @@ struct Problem {
     code: String,
     title: String,
     detail: String,
-    /// Lines counted before it failed.
+    /// The number of lines counted before the request failed.
     accepted: u64,
     duplicates: u64,
 }
 
-/// What a request carries.
+/// The content of a request.
 #[derive(Clone)]
 struct Content {
     body: bytes::Bytes,
@@ -110,7 +110,7 @@ impl Content {
     }
 }
 
-/// A status and a body that came back whole.
+/// A complete response.
 struct Reply {
     status: StatusCode,
     retry_after: Option<Duration>,
@@ -118,9 +118,9 @@ struct Reply {
 }
 
 impl Client {
-    /// A client of the server at `url`, such as `http://127.0.0.1:8080`.
+    /// Creates a client of the server at `url`, such as `http://127.0.0.1:8080`.
     pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
-        // An error means that one is installed already, which is as good.
+        // An error means that a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let parsed = reqwest::Url::parse(url).context("the server's URL cannot be read")?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
@@ -137,7 +137,7 @@ impl Client {
         Ok(Self { http, base: url.trim_end_matches('/').to_owned(), board, has_ids })
     }
 
-    /// Where the board's slots begin and end.
+    /// Returns the calendar of the board.
     pub async fn calendar(&self) -> anyhow::Result<Calendar> {
         let url = self.board_url("");
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
@@ -153,7 +153,7 @@ impl Client {
         Ok(Calendar::new(slots.slot, slots.timezone)?)
     }
 
-    /// Defines the board; fine if it is there with the same definition.
+    /// Defines the board. Succeeds if it exists with the same definition.
     pub async fn define(&self, board: &NewBoard) -> anyhow::Result<()> {
         let url = self.board_url("");
         let reply =
@@ -161,7 +161,7 @@ impl Client {
         reply.success(&url).map(drop)
     }
 
-    /// The time of the server's simulated clock.
+    /// Returns the time of the server's simulated clock.
     pub async fn clock(&self) -> anyhow::Result<Timestamp> {
         let url = format!("{}/v1/clock", self.base);
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
@@ -174,10 +174,10 @@ impl Client {
         reply.json::<Clock>(&url).map(|clock| clock.now)
     }
 
-    /// Sets the clock and rolls the board over if the batch asks for it, and posts the batch.
+    /// Sets the clock and rolls the board over, if the batch requires it, and posts the batch.
     ///
-    /// Time passes faster in a replay than the server's schedule expects, so without rolling over here expired slots
-    /// would pile up in the ranking.
+    /// Time passes faster in a replay than the server's schedule expects. Without the rollover here, expired slots
+    /// would accumulate in the ranking.
     pub async fn deliver(&self, batch: Batch) -> anyhow::Result<Posted> {
         let Batch { body, lines, clock } = batch;
         let span = || format!("lines {} to {}", lines.first().unwrap_or(&0), lines.last().unwrap_or(&0));
@@ -191,10 +191,10 @@ impl Client {
         Ok(Posted { lines, answer, slots_retired, clock_ahead_of })
     }
 
-    /// Moves the simulated clock forward; answers whether it did. `false`: it is later already.
+    /// Moves the simulated clock forward. Returns `false` if it is later already.
     async fn set_clock(&self, now: Timestamp) -> anyhow::Result<bool> {
         let url = format!("{}/v1/clock", self.base);
-        // The same time again is fine, so this may always be repeated.
+        // Setting the same time again is allowed, so this may always be repeated.
         let reply = self.persist(Method::PUT, &url, Content::json(&Clock { now })?, true).await?;
         if reply.status == StatusCode::CONFLICT {
             return Ok(false);
@@ -202,10 +202,10 @@ impl Client {
         reply.success(&url).map(|_| true)
     }
 
-    /// Retires what has expired; answers how many slots that were.
+    /// Retires everything that has expired. Returns the number of slots retired.
     async fn roll_over(&self) -> anyhow::Result<u64> {
         let url = self.board_url("/rollover");
-        // Rolling over once more does nothing.
+        // A second rollover does nothing.
         let reply = self.persist(Method::POST, &url, Content::json(&serde_json::json!({}))?, true).await?;
         reply.json::<Rollover>(&url).map(|rollover| rollover.slots_retired)
     }
@@ -218,10 +218,10 @@ impl Client {
         reply.json(&url)
     }
 
-    /// Sends until an answer comes that is not "try again", for [`PATIENCE`].
+    /// Sends a request until the response is not "try again", for up to [`PATIENCE`].
     ///
-    /// Unless the request may be repeated, only those failures are retried after which it has surely done nothing: no
-    /// connection, and the server's word that it was too busy or had lost its store before it counted a line.
+    /// Unless the request may be repeated, only failures are retried after which it certainly had no effect: there was
+    /// no connection, or the server reports that it was too busy or had lost its store before it counted a line.
     async fn persist(&self, method: Method, url: &str, content: Content, repeatable: bool) -> anyhow::Result<Reply> {
         let begun = Instant::now();
         let mut pause = SHORTEST_PAUSE;
@@ -280,20 +280,20 @@ impl Client {
 }
 
 impl Problem {
-    /// Whether the server says that nothing of the request was counted. A stream is counted in portions, so the
-    /// code alone, which is about the portion that failed, does not tell.
+    /// Returns whether the server reports that nothing of the request was counted. A stream is counted in portions, and
+    /// the code is only about the portion that failed, so the counts must be 0 as well.
     fn did_nothing(&self) -> bool {
         matches!(&*self.code, "overloaded" | "store_unreachable") && self.accepted == 0 && self.duplicates == 0
     }
 }
 
-/// A request without an answer.
+/// A request without a response.
 #[derive(Debug, thiserror::Error)]
 enum Broken {
-    /// It was never sent.
+    /// The request was never sent.
     #[error("{0:#}")]
     Connect(anyhow::Error),
-    /// It may have been.
+    /// The request may have been sent.
     #[error("{0:#}")]
     Midway(anyhow::Error),
 }
@@ -331,7 +331,7 @@ impl Reply {
 }
 
 impl Answer {
-    /// How many were rejected, per code.
+    /// Returns the number of rejected increments, by code.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         if !self.rejected_counts.is_empty() {
             return self.rejected_counts.clone();
@@ -344,12 +344,12 @@ impl Answer {
     }
 }
 
-/// What came of a batch, with the lines it stood for.
+/// The result of a batch, with the lines that it contained.
 pub struct Posted {
     pub lines: Vec<u64>,
     pub answer: Answer,
-    /// Slots that the rollover before it retired, where the log drives the clock.
+    /// The number of slots retired by the rollover before it, if the log drives the clock.
     pub slots_retired: Option<u64>,
-    /// The clock the log asked for, if the server's was later already.
+    /// The time to which the clock should have been set, if the server's clock was later already.
     pub clock_ahead_of: Option<Timestamp>,
 }

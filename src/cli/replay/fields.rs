@@ -1,22 +1,22 @@
-//! Logs whose lines have named fields: NDJSON and CSV. Which field is what, and how one is read.
+//! Logs whose lines have named fields (NDJSON and CSV), and how their fields are read.
 
 use std::borrow::Cow;
 
 use super::moment;
 use super::record::{self, Record, Skip};
 
-/// Which fields make an increment.
+/// The names of the fields that make up an increment.
 #[derive(Clone, Debug)]
 pub struct FieldNames {
     pub subject: String,
-    /// Without it every line counts as one.
+    /// The field of the amount. If absent, every line counts as one.
     pub amount: Option<String>,
-    /// Without it every line counts when it arrives.
+    /// The field of the time. If absent, every line counts when it arrives.
     pub time: Option<String>,
     pub id: Option<String>,
 }
 
-/// The same fields, as found in one line; the inner `None` is a field that is absent or empty.
+/// The texts of these fields in one line. The inner `None` stands for a field that is absent or empty.
 #[derive(Clone, Debug, Default)]
 pub struct FieldTexts<'l> {
     pub subject: Option<Cow<'l, str>>,
@@ -26,7 +26,7 @@ pub struct FieldTexts<'l> {
 }
 
 impl<'l> FieldTexts<'l> {
-    /// Reads the line's increment.
+    /// Returns the line's increment.
     pub fn record(self) -> Result<Record<'l>, Skip> {
         let subject = self.subject.ok_or(Skip::NoSubject)?;
         let at = match self.time {

@@ -1,4 +1,4 @@
-//! The formats of logs, told apart by their first lines.
+//! The formats of logs, recognized by their first lines.
 
 use std::io::BufRead;
 
@@ -10,21 +10,21 @@ use super::input::{Lines, TooLong};
 use super::record::{Record, Skip};
 use super::{ndjson, table};
 
-/// How a log is written.
+/// The format of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// An access log with referrer and agent, as Apache and nginx write by default.
     Combined,
     /// An access log without them.
     Common,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
     /// Comma-separated, with a header line.
     Csv,
 }
 
 impl Format {
-    /// Guesses from the first lines; `None` if nothing fits.
+    /// Guesses the format from the first lines. Returns `None` if no format fits.
     pub fn guess<L: AsRef<[u8]>>(lines: &[L]) -> Option<Self> {
         let lines = || lines.iter().map(|line| line.as_ref().trim_ascii()).filter(|line| !line.is_empty());
         lines()
@@ -38,7 +38,7 @@ impl Format {
     }
 }
 
-/// What to read from each line.
+/// A parser of lines, with the fields to read.
 #[derive(Clone, Debug)]
 pub enum Parser {
     AccessLog(Selection),
@@ -46,7 +46,7 @@ pub enum Parser {
     Csv(FieldNames),
 }
 
-/// What the command line asked for, before it is known what the log can give.
+/// The fields that the command line asks for, before the log's format is known.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
     pub subject: Option<String>,
@@ -57,7 +57,7 @@ pub struct Wanted {
 }
 
 impl Parser {
-    /// A parser of `format`, or why that format cannot give what is wanted.
+    /// Creates a parser of `format`. Fails if the format does not have the wanted fields.
     pub fn new(format: Format, wanted: Wanted) -> anyhow::Result<Self> {
         match format {
             Format::Combined | Format::Common => {
@@ -93,7 +93,7 @@ impl Parser {
         }
     }
 
-    /// Whether every increment will carry the time it happened.
+    /// Returns whether every increment will have the time when it happened.
     pub fn has_times(&self) -> bool {
         match self {
             Parser::AccessLog(_) => true,
@@ -101,7 +101,8 @@ impl Parser {
         }
     }
 
-    /// Reads the log to its end. `each` gets the line's number, its bytes, and what it comes to.
+    /// Reads the log to its end. Calls `each` with a line's number, its bytes, and its increment or the reason for
+    /// skipping it.
     pub fn read(
         &self,
         reader: impl BufRead,

@@ -1,4 +1,4 @@
-//! Where a log comes from: a file or standard input, plain or gzip, read as a stream in constant memory.
+//! The source of a log: a file or standard input, plain or gzip, read as a stream in constant memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 
-/// The longest line that is read, in bytes; a longer one is skipped, so that memory stays bounded.
+/// The longest line that is read, in bytes. Longer lines are skipped, so that memory stays bounded.
 pub const LONGEST_LINE: usize = 1 << 20;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -17,14 +17,14 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 pub struct Input {
     /// The log's text, decompressed.
     pub reader: Box<dyn BufRead + Send>,
-    /// The size as stored, in bytes; `None` where it cannot be known (standard input).
+    /// The size as stored, in bytes. `None` where it is unknown (standard input).
     pub size: Option<u64>,
-    /// Bytes as stored that were read so far, for a progress bar.
+    /// The number of stored bytes read so far, for a progress bar.
     pub position: Arc<AtomicU64>,
 }
 
 impl Input {
-    /// Opens a file, or standard input for `-`. Gzip is known by its first bytes, not by the name.
+    /// Opens a file, or standard input for `-`. Gzip is recognized by its first bytes, not by the name.
     pub fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             return Self::new(io::stdin(), None);
@@ -52,7 +52,7 @@ impl Input {
         Ok(Self { reader, size, position })
     }
 
-    /// The first lines, up to `count`, which stay in front of the reader.
+    /// Returns up to `count` of the first lines without consuming them.
     pub fn peek_lines(&mut self, count: usize) -> io::Result<Vec<Vec<u8>>> {
         let mut head = Vec::new();
         for _ in 0..count {
@@ -67,7 +67,7 @@ impl Input {
     }
 }
 
-/// Counts what is read.
+/// A reader that counts the bytes read.
 struct Counted<R> {
     source: R,
     position: Arc<AtomicU64>,
@@ -88,20 +88,20 @@ pub struct Lines<R> {
     number: u64,
 }
 
-/// A line longer than [`LONGEST_LINE`]; what follows it can still be read.
+/// The error that a line is longer than [`LONGEST_LINE`]. The lines after it can still be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
-/// A line's number and its bytes.
+/// The number of a line and its bytes.
 pub type Line<'l> = (u64, Result<&'l [u8], TooLong>);
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `reader`.
+    /// Creates an iterator over the lines of `reader`.
     pub fn new(reader: R) -> Self {
         Self { reader, line: Vec::new(), number: 0 }
     }
 
-    /// The next line and its number; `None` at the end.
+    /// Returns the next line and its number, or `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
         if self.reader.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut self.line)? == 0 {

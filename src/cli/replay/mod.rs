@@ -1,8 +1,8 @@
-//! `rolltop replay`: posts a log to a running server, each line with the time it happened.
+//! `rolltop replay`: posts a log to a running server, each line with the time when it happened.
 //!
-//! A thread reads and parses (`input`, `format`) and gathers batches (`batch`); this task posts them
-//! (`client`) and counts what became of every line (`summary`). Few batches exist at a time, so memory stays
-//! constant however long the log is.
+//! A thread reads and parses the log (`input`, `format`) and gathers batches (`batch`). The main task posts them
+//! (`client`) and counts the outcome of every line (`summary`). Few batches exist at a time, so memory stays constant
+//! however long the log is.
 
 mod access_log;
 mod batch;
@@ -37,12 +37,13 @@ use summary::{Read, Sent, Summary};
 
 use crate::board::{BoardName, Calendar, Metric, Span};
 
-/// Lines looked at to guess the format.
+/// The number of lines that are read to guess the format.
 const LINES_TO_GUESS: usize = 10;
-/// Requests under way at once, unless the log drives the clock and each must wait for the one before.
+/// The number of concurrent requests. If the log drives the clock there is only one, because each request must wait for
+/// the previous one.
 const REQUESTS_IN_FLIGHT: usize = 2;
 
-/// Post a log to a running server, each line with the time it happened.
+/// Post a log to a running server, each line with the time when it happened.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReplayArgs {
     /// The log, plain or gzip; `-` reads standard input.
@@ -52,34 +53,34 @@ pub struct ReplayArgs {
     #[arg(long)]
     board: String,
 
-    /// Where the server listens.
+    /// The URL of the server.
     #[arg(long, default_value = "http://127.0.0.1:8080", env = "ROLLTOP_URL")]
     url: String,
 
-    /// How the log is written; guessed from its first lines if not given.
+    /// The format of the log; guessed from its first lines if not given.
     #[arg(long, value_enum)]
     format: Option<Format>,
 
-    /// What is counted. Access logs: path, ip, method, status, user, agent or referrer (path if not given); NDJSON
+    /// The field to count. Access logs: path, ip, method, status, user, agent or referrer (path if not given); NDJSON
     /// and CSV: the name of a field.
     #[arg(long, value_name = "FIELD")]
     subject: Option<String>,
 
-    /// What is added up; one per line if not given. Access logs: bytes; NDJSON and CSV: the name of a field.
+    /// The field to add up; one per line if not given. Access logs: bytes; NDJSON and CSV: the name of a field.
     #[arg(long, value_name = "FIELD")]
     amount: Option<String>,
 
-    /// The NDJSON or CSV field that says when it happened: RFC 3339, `2015-09-12 00:46:58` (read as UTC), Unix seconds
+    /// The NDJSON or CSV field with the time of the event: RFC 3339, `2015-09-12 00:46:58` (read as UTC), Unix seconds
     /// or milliseconds. If not given, every line counts when it arrives.
     #[arg(long, value_name = "FIELD")]
     time: Option<String>,
 
-    /// The NDJSON or CSV field that identifies an event, so that a repeated replay counts nothing twice.
+    /// The NDJSON or CSV field with the id of the event, so that a repeated replay counts nothing twice.
     #[arg(long, value_name = "FIELD")]
     id: Option<String>,
 
-    /// Give each line an id made of its number and content, so that a failed or repeated replay counts nothing twice.
-    /// The server remembers an id for up to a day, at about 80 to 130 bytes each; so this is not the default.
+    /// Give each line an id derived from its number and content, so that a failed or repeated replay counts nothing
+    /// twice. The server remembers an id for up to a day, at about 80 to 130 bytes each; so this is not the default.
     #[arg(long, conflicts_with = "id")]
     resume_safe: bool,
 
@@ -87,12 +88,12 @@ pub struct ReplayArgs {
     #[arg(long)]
     strip_query: bool,
 
-    /// Whose clock says what "now" is. `log`: the newest time read so far is set as the server's simulated clock and
-    /// the board rolled over at every slot, as it would have been then.
+    /// The clock that determines "now". `log`: the newest time read so far is set as the server's simulated clock, and
+    /// the board is rolled over at every slot.
     #[arg(long, value_enum, default_value = "server")]
     clock: Clock,
 
-    /// Define the board first, such as 'COUNT(24h, hit, path)'; fine if it is there with the same definition.
+    /// Define the board first, such as 'COUNT(24h, hit, path)'; succeeds if it exists with the same definition.
     #[arg(long, value_name = "METRIC", requires = "slot")]
     define: Option<Metric>,
 
@@ -109,16 +110,16 @@ pub struct ReplayArgs {
     timezone: Option<chrono_tz::Tz>,
 }
 
-/// Whose clock says what "now" is.
+/// The clock that determines "now".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Clock {
-    /// The server's, whatever the log says.
+    /// The server's clock, whatever the log says.
     Server,
-    /// The log's.
+    /// The times in the log.
     Log,
 }
 
-/// Replays, and prints what became of the lines.
+/// Replays a log, and prints the outcome of its lines.
 ///
 /// Fails if the log cannot be read to its end, if the server cannot be reached or fails, and if nothing was posted.
 pub async fn run(args: ReplayArgs) -> anyhow::Result<()> {
@@ -195,12 +196,12 @@ impl ReplayArgs {
     }
 }
 
-/// The poster has stopped; why is its own to say.
+/// The error that the posting task has stopped. The task reports the reason itself.
 #[derive(Debug, thiserror::Error)]
 #[error("no more batches are taken")]
 struct PosterStopped;
 
-/// Reads the log to its end, or until nobody takes its batches.
+/// Reads the log to its end, or until the posting task no longer takes batches.
 fn gather(
     input: Input,
     parser: &Parser,
@@ -228,7 +229,7 @@ fn gather(
             }
         }
     });
-    // What was read before a failure is good.
+    // The lines read before a failure are still posted.
     let last = send(batcher.take());
     match outcome.and(last) {
         Err(error) if error.is::<PosterStopped>() => (read, Ok(())),
@@ -236,12 +237,14 @@ fn gather(
     }
 }
 
-/// The same for the same line of the same log, also when the log has grown; another for a repeated line further down.
+/// Returns the id of a line. It is the same for the same line of the same log, also if the log has grown, and different
+/// for the same text in a later line.
 fn line_id(line: u64, raw: &[u8]) -> String {
     format!("{line}-{:016x}", rapidhash_v3_seeded(raw, &RapidSecrets::seed(line)))
 }
 
-/// Posts until the log ends or a batch fails for good; then what is under way is still waited for and counted.
+/// Posts batches until the log ends or a batch finally fails. Then it waits for the requests in progress and counts
+/// them.
 async fn post_all(
     client: &Client,
     received: mpsc::Receiver<Batch>,

@@ -1,15 +1,16 @@
-//! Times as logs write them.
+//! The time formats of logs.
 
 use chrono::{DateTime, NaiveDateTime};
 
 use crate::board::Timestamp;
 
-/// Unix times from here on are milliseconds: as seconds this would be the year 5138, as milliseconds 1973.
+/// The first Unix time that is read as milliseconds. As seconds it would be in the year 5138, as milliseconds it is in
+/// 1973.
 const FIRST_MILLIS: i64 = 100_000_000_000;
 
-/// Reads RFC 3339, `2015-09-12 00:46:58` (as UTC; seconds and their fraction may be missing), the access log's
-/// `17/May/2015:10:05:03 +0000`, or Unix seconds or milliseconds. `None` if it is none of these or not between the
-/// years 1970 and 9999.
+/// Parses RFC 3339, `2015-09-12 00:46:58` (as UTC; seconds and their fraction may be missing), the access log's
+/// `17/May/2015:10:05:03 +0000`, or Unix seconds or milliseconds. Returns `None` if the text has none of these formats
+/// or the time is not between the years 1970 and 9999.
 pub fn parse(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if text.bytes().next()?.is_ascii_digit() && text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
@@ -21,7 +22,7 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     Timestamp::parse(text).ok().or_else(|| universal(text))
 }
 
-/// Reads `17/May/2015:10:05:03 +0000`.
+/// Parses `17/May/2015:10:05:03 +0000`.
 pub fn access_log(text: &str) -> Option<Timestamp> {
     in_range(DateTime::parse_from_str(text, "%d/%b/%Y:%H:%M:%S %z").ok()?.timestamp_millis())
 }

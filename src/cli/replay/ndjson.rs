@@ -1,4 +1,4 @@
-//! NDJSON: one JSON object a line.
+//! NDJSON: one JSON object per line.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use super::record::{Record, Skip};
 
 type Object<'l> = HashMap<Cow<'l, str>, &'l RawValue, rapidhash::fast::RandomState>;
 
-/// Reads one line. Texts stand as they are, numbers and truth values as they are written.
+/// Parses one line. Texts are taken without their quotes, numbers and truth values as they are written.
 pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip> {
     let line = line.trim_ascii();
     if line.is_empty() {
@@ -28,12 +28,12 @@ pub fn parse<'l>(line: &'l [u8], names: &FieldNames) -> Result<Record<'l>, Skip>
     .record()
 }
 
-/// `None` for null, for an empty text, and for what has parts of its own.
+/// Returns the text of a value. Returns `None` for null, an empty text, an object and an array.
 fn plain_text(value: &RawValue) -> Option<Cow<'_, str>> {
     let raw = value.get();
     match raw.as_bytes().first()? {
         b'"' => {
-            // A text without escapes is borrowed, any other is rebuilt.
+            // A text without escapes is borrowed. Any other is copied.
             let text = match serde_json::from_str::<&str>(raw) {
                 Ok(text) => Cow::Borrowed(text),
                 Err(_) => Cow::Owned(serde_json::from_str::<String>(raw).ok()?),

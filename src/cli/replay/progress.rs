@@ -1,4 +1,4 @@
-//! A progress bar on standard error, where that is a terminal.
+//! A progress bar on standard error, if that is a terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,25 +8,25 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::input::Input;
 use super::summary::Sent;
 
-/// How far the log has been read, and what has been posted.
+/// A progress bar with the part of the log that was read and the number of lines posted.
 pub struct Progress {
     bar: ProgressBar,
     position: Arc<AtomicU64>,
 }
 
 impl Progress {
-    /// Shows the bar; without a known size, a count.
+    /// Shows the bar, or a byte count if the size is unknown.
     pub fn start(input: &Input) -> Self {
         let (bar, template) = match input.size {
             Some(size) => (ProgressBar::new(size), "{bar:30} {percent:>3}% {bytes}/{total_bytes} {eta}  {msg}"),
             None => (ProgressBar::no_length(), "{spinner} {bytes} {elapsed}  {msg}"),
         };
-        // The default style is a fallback for a template that does not parse.
+        // The default style is used if the template cannot be parsed.
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         Self { bar: bar.with_style(style), position: Arc::clone(&input.position) }
     }
 
-    /// Brings the bar up to date.
+    /// Updates the bar.
     pub fn show(&self, sent: &Sent) {
         self.bar.set_position(self.position.load(Ordering::Relaxed));
         let seconds = self.bar.elapsed().as_secs_f64().max(0.001);
@@ -38,7 +38,7 @@ impl Progress {
         ));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }

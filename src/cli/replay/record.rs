@@ -1,22 +1,22 @@
-//! What a line of a log comes to: an increment, or a reason why it is skipped.
+//! The result of parsing a line of a log: an increment, or a reason for skipping the line.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use crate::board::{Amount, AmountError, Decimals, Timestamp};
 
-/// An increment as a log tells it. Checks of range and precision are the server's.
+/// An increment from a log. The server checks its range and precision.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record<'l> {
     pub subject: Cow<'l, str>,
-    /// A JSON number as written, never turned into a float; one if absent.
+    /// A JSON number as written, never converted to a float. If absent, one.
     pub amount: Option<Cow<'l, str>>,
-    /// When it happened; on arrival if absent.
+    /// The time when it happened. If absent, the time of its arrival.
     pub at: Option<Timestamp>,
     pub id: Option<Cow<'l, str>>,
 }
 
-/// Why a line is not posted. Ordered as in the summary.
+/// The reason why a line is not posted. Ordered as in the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skip {
     Blank,
@@ -54,11 +54,11 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Lets through what JSON calls a number.
+/// Returns the text if it is a JSON number.
 pub fn amount(text: Cow<'_, str>) -> Result<Cow<'_, str>, Skip> {
     match Amount::parse(&text, Decimals::default()) {
         Err(AmountError::NotANumber { .. }) => Err(Skip::BadAmount),
-        // Finer or larger than this: whether it fits is for the board to say.
+        // Whether a more precise or larger number fits is decided by the board.
         Ok(_) | Err(_) => Ok(text),
     }
 }

@@ -1,4 +1,4 @@
-//! What became of every line.
+//! The summary of a replay: the outcomes of all lines.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,15 +8,15 @@ use super::client::Posted;
 use super::record::Skip;
 use crate::board::Timestamp;
 
-/// How many, and where the first of them stands.
+/// A number of lines, and the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tally {
     pub count: u64,
-    /// Its line number in the log, and what was said about it.
+    /// The line number in the log, and the message about the line.
     pub example: Option<(u64, String)>,
 }
 
-/// What reading the log came to.
+/// The result of reading the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Read {
     pub lines: u64,
@@ -31,21 +31,21 @@ impl Read {
     }
 }
 
-/// What posting it came to.
+/// The result of posting the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sent {
     pub posted: u64,
     pub counted: u64,
     pub duplicates: u64,
     pub rejected: BTreeMap<String, Tally>,
-    /// Slots retired on the way, where the log drives the clock.
+    /// The number of slots retired, if the log drives the clock.
     pub slots_retired: Option<u64>,
-    /// The first time the log asked for that the server's clock had passed already.
+    /// The first time that should have been set when the server's clock was already later.
     pub clock_ahead_of: Option<Timestamp>,
 }
 
 impl Sent {
-    /// Counts what the server said about a batch.
+    /// Adds the server's response to a batch.
     pub fn add(&mut self, posted: &Posted) {
         let Posted { lines, answer, slots_retired, clock_ahead_of } = posted;
         self.posted += lines.len() as u64;
@@ -68,13 +68,13 @@ impl Sent {
         }
     }
 
-    /// How many the server refused.
+    /// Returns the number of increments that the server rejected.
     pub fn rejections(&self) -> u64 {
         self.rejected.values().map(|tally| tally.count).sum()
     }
 }
 
-/// The whole, as it is printed.
+/// The whole summary, in printed form.
 pub struct Summary<'s> {
     pub read: &'s Read,
     pub sent: &'s Sent,

@@ -1,4 +1,4 @@
-//! CSV with a header line. Quoted fields may hold commas, quotes and line ends.
+//! CSV with a header line. Quoted fields may contain commas, quotes and line ends.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -11,10 +11,10 @@ use super::fields::{FieldNames, FieldTexts};
 use super::input::LONGEST_LINE;
 use super::record::{Record, Skip};
 
-/// Hands every record after the header to `each`, with the number of its first line and its raw fields.
+/// Calls `each` for every record after the header, with the number of its first line and its raw fields.
 ///
-/// Fails where the header lacks a named column, and where a record grows past [`LONGEST_LINE`]: a quote that is
-/// never closed would otherwise swallow the rest of the file.
+/// Fails if the header lacks a named column, or if a record is longer than [`LONGEST_LINE`]: a quote that is never
+/// closed would otherwise include the rest of the file.
 pub fn read(
     reader: impl BufRead,
     names: &FieldNames,
@@ -22,7 +22,7 @@ pub fn read(
 ) -> anyhow::Result<()> {
     let allowance = Rc::new(Cell::new(LONGEST_LINE));
     let bounded = Bounded { source: reader, allowance: Rc::clone(&allowance) };
-    // The crate's own CRLF mode ends a record at the CR and so counts lines one short.
+    // The CRLF mode of the csv crate ends a record at the CR, so its line numbers are one too low.
     let mut csv = csv::ReaderBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_reader(bounded);
     let columns = Columns::find(csv.byte_headers().context("reading the header")?, names)?;
     let mut row = csv::ByteRecord::new();
@@ -48,7 +48,7 @@ pub fn read(
     }
 }
 
-/// Where the named fields stand in a row.
+/// The columns of the named fields.
 struct Columns {
     subject: usize,
     amount: Option<usize>,
@@ -94,7 +94,7 @@ impl Columns {
     }
 }
 
-/// Fails when more is read than allowed since the allowance was last renewed.
+/// A reader that fails when more bytes are read than allowed since the allowance was last renewed.
 struct Bounded<R> {
     source: R,
     allowance: Rc<Cell<usize>>,

@@ -1,26 +1,26 @@
-//! The texts of subjects, each named by 32 bits.
+//! The texts of subjects, each identified by a 32-bit reference.
 //!
-//! A text takes a length of one byte (two from 254 bytes on) and its bytes, rounded up to 8: 14 bytes take 16.
-//! References count units of 8 bytes, so they reach 32 GiB.
+//! A text takes a length of one byte (two bytes from 254 bytes on) and its bytes, rounded up to a multiple of 8: a text
+//! of 14 bytes takes 16. References count units of 8 bytes, so they address 32 GiB.
 
 use super::pool::Pool;
 
-/// Lengths below this take one byte.
+/// Lengths below this are stored in one byte.
 const SHORT: usize = 254;
 
-/// Texts of at most 765 bytes by their references.
+/// Texts of at most 765 bytes, by reference.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     pool: Pool<[u8; 8]>,
 }
 
 impl Arena {
-    /// Whether there are references left.
+    /// Returns whether references are left.
     pub(super) fn has_room(&self) -> bool {
         self.pool.has_room()
     }
 
-    /// Stores a text; answers its reference, or `None` when no references are left or the text is too long.
+    /// Stores a text and returns its reference, or `None` if no references are left or the text is too long.
     pub(super) fn store(&mut self, text: &str) -> Option<u32> {
         let prefix = Prefix::of(text.len())?;
         let units = units(text.len());
@@ -32,7 +32,7 @@ impl Arena {
         Some(reference)
     }
 
-    /// The bytes of a text.
+    /// Returns the bytes of a text.
     pub(super) fn bytes(&self, reference: u32) -> &[u8] {
         let bytes = self.pool.from(reference).as_flattened();
         let (from, len) = match *bytes {
@@ -43,28 +43,29 @@ impl Arena {
         bytes.get(from..from + len).unwrap_or_default()
     }
 
-    /// A text.
+    /// Returns a text.
     pub(super) fn get(&self, reference: u32) -> &str {
         std::str::from_utf8(self.bytes(reference)).unwrap_or_default()
     }
 
-    /// Gives back the place of a text.
+    /// Frees the space of a text.
     pub(super) fn free(&mut self, reference: u32) {
         let units = units(self.bytes(reference).len());
         self.pool.free(reference, units);
     }
 
-    /// Whether a compaction would free something worth it.
+    /// Returns whether a compaction would free enough memory to be worth its cost.
     pub(super) fn is_sparse(&self) -> bool {
         self.pool.is_sparse()
     }
 
-    /// Begins to empty sparse chunks: every reference is then to be offered to [`moved`](Self::moved).
+    /// Starts a compaction, which empties sparse chunks. After this call, the caller must pass every reference to
+    /// [`moved`](Self::moved).
     pub(super) fn begin_compaction(&mut self) {
         self.pool.begin_compaction();
     }
 
-    /// The new reference of a text, if it had to move.
+    /// Returns the new reference of a text if the compaction moved it.
     pub(super) fn moved(&mut self, reference: u32) -> Option<u32> {
         let units = units(self.bytes(reference).len());
         self.pool.moved(reference, units)
@@ -75,12 +76,12 @@ impl Arena {
     }
 }
 
-/// The units of 8 bytes that a text of so many bytes takes.
+/// Returns the number of 8-byte units that a text of this length takes.
 fn units(len: usize) -> usize {
     (len + if len < SHORT { 1 } else { 2 }).div_ceil(8)
 }
 
-/// What stands before a text.
+/// The encoded length that is stored before a text.
 struct Prefix {
     bytes: [u8; 2],
     len: usize,

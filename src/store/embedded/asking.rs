@@ -1,4 +1,4 @@
-//! What one subject has in some of its slots, and the values it was seen with. Each function sees one instant, as its
+//! Reads of one subject's slots and of the values it was seen with. Each function sees a single instant, because its
 //! caller holds the board's lock.
 
 use super::reading;
@@ -6,7 +6,7 @@ use super::tables::Tables;
 use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::{Ask, Reach, Reading, Result, StoreError, Values};
 
-/// What a subject has in the slots asked for. O(slots found), and O(slots of the window) to look back.
+/// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
 pub(super) fn read(board: &Board, tables: &Tables, ask: &Ask) -> Result<Reading> {
     if tables.holdings.rule.life.is_some() {
         return Ok(counter(tables, &ask.subject));
@@ -22,14 +22,14 @@ pub(super) fn read(board: &Board, tables: &Tables, ask: &Ask) -> Result<Reading>
     Ok(Reading { frame, slots, tallies, capped })
 }
 
-/// The part of the window that is reached, and its slots.
+/// Returns the requested part of the current window and its number of slots.
 fn newest(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)> {
     let window = tables.window;
     let (_, starts) = board.window_and_starts(tables.now);
     let beyond = || StoreError::BeyondWindow { floor: window.floor };
     let floor = match reach {
         Reach::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
-        // At the epoch a window has fewer slots than it should.
+        // Near the epoch a window has fewer slots than usual.
         Reach::Slots(count) => starts[starts.len().saturating_sub(count as usize)],
         Reach::From(time) if time < window.floor => return Err(beyond()),
         Reach::From(time) => board.calendar().slot_of(time).min(window.head),
@@ -39,7 +39,8 @@ fn newest(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)>
     Ok((Window { floor, ..window }, slots as u32))
 }
 
-/// The slots that end with the one of `time`, which must all be kept still, and no more than a window has.
+/// Returns the window that ends with the slot of `time`, and its number of slots. All its slots must still be kept, and
+/// there may be no more of them than a window has.
 fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -> Result<(Window, u32)> {
     let calendar = board.calendar();
     let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
@@ -59,7 +60,7 @@ fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -
     while from.map_or(slots < most, |from| floor > from) {
         let before = calendar.previous(floor);
         if before == floor {
-            break; // the epoch: there is nothing before it
+            break; // there is no slot before the epoch
         }
         (floor, slots) = (before, slots + 1);
         if floor < oldest || slots > most {
@@ -69,7 +70,7 @@ fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -
     Ok((Window { floor, head, end: calendar.next(head) }, slots))
 }
 
-/// What a `from_first` board says of a subject: the counter that lives now, or none.
+/// Returns the current counter of a subject of a `from_first` board, or an empty reading if there is none.
 fn counter(tables: &Tables, subject: &Subject) -> Reading {
     let life = tables.holdings.rule.life.unwrap_or_default();
     let tallies = reading::live_tallies(tables, subject);
@@ -79,7 +80,7 @@ fn counter(tables: &Tables, subject: &Subject) -> Reading {
     Reading { frame, slots: 1, tallies, capped: false }
 }
 
-/// A page of the values that a subject was seen with in the window. O(values / 128 + limit).
+/// Returns a page of the values that a subject was seen with in the window. O(values / 128 + limit).
 pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32) -> Values {
     let floor = tables.window.floor.millis();
     let frame = tables.frame();

@@ -1,7 +1,7 @@
-//! The audit: what the ranking says against what the slices add up to, both ways.
+//! The audit: compares the ranking with the slots, in both directions.
 //!
-//! First every record is looked up in the ranking, then every entry of the ranking in the records: an entry whose
-//! subject is gone, or has another score, would show in no record.
+//! First every record is looked up in the ranking, then every entry of the ranking in the records. The second pass is
+//! needed because no record shows an entry whose subject does not exist or has another score.
 
 use super::holdings::Holdings;
 use super::ranking::{Entry, Texts};
@@ -9,21 +9,21 @@ use super::tables::Tables;
 use crate::board::{Kind, Subject};
 use crate::store::{AuditCursor, AuditStep, Difference};
 
-/// The work of one step, in subjects with some slices each: well below a millisecond. A sketch counts as one.
+/// The work of one step, in subjects with a few slices each: well below a millisecond. A sketch counts as one subject.
 const STEP: usize = 400;
 
-/// Where an audit goes on.
+/// The position at which an audit continues.
 enum Position {
-    /// With the record of this id.
+    /// The record of this id.
     Record(u32),
-    /// With the entries after this score and subject.
+    /// The entries after this score and subject.
     Entry(i64, String),
-    /// With the first entry.
+    /// The first entry.
     FirstEntry,
 }
 
 impl Position {
-    /// An unknown cursor starts from the beginning, which only costs time.
+    /// Parses a cursor. An unknown cursor starts from the beginning, which is correct and only takes longer.
     fn read(cursor: &AuditCursor) -> Self {
         let text = cursor.0.as_str();
         if text == "entries" {
@@ -38,7 +38,7 @@ impl Position {
     }
 }
 
-/// Compares a bounded part of a board whose lock the caller holds.
+/// Compares a bounded part of a board. The caller holds the board's lock.
 pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> AuditStep {
     let frame = tables.frame();
     let holdings = &mut tables.holdings;
@@ -51,7 +51,7 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
         Position::Record(from) => Some(records(holdings, from, repair, &mut step)),
         Position::FirstEntry => entries(holdings, 0, repair, &mut step),
         Position::Entry(score, subject) => {
-            // No id: it only has to sort right after the entry of this score and subject.
+            // There is no id: the position only has to sort directly after the entry with this score and subject.
             let place = holdings.ranking.place_after(score, &subject, &holdings.subjects);
             entries(holdings, place, repair, &mut step)
         }

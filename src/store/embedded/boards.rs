@@ -1,4 +1,4 @@
-//! The boards of a store, each with its tables behind a lock of its own.
+//! The boards of a store, each with its tables behind its own lock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use parking_lot::{Mutex, RwLock};
 use super::tables::Tables;
 use crate::board::{Board, BoardName};
 
-/// A board and what memory holds of it.
+/// A board and its data in memory.
 #[derive(Debug)]
 pub(super) struct LiveBoard {
     pub board: Arc<Board>,
-    /// Held for one call, one portion of a batch, one step or one portion of a checkpoint; never across an await.
+    /// The board's data. The lock is held for one call, one portion of a batch, one step or one portion of a
+    /// checkpoint; never across an await.
     pub tables: Mutex<Tables>,
-    /// Grows only while `tables` is locked.
+    /// The board's share of the log. Grows only while `tables` is locked.
     pub logged: Logged,
 }
 
@@ -25,16 +26,16 @@ impl LiveBoard {
     }
 }
 
-/// What the log holds of a board since its last checkpoint began.
+/// The operations of a board that the log has received since the board's last checkpoint began.
 #[derive(Debug, Default)]
 pub(super) struct Logged {
-    /// The sequence of the first frame; 0 if there is none.
+    /// The sequence of the first frame, or 0 if there is none.
     first: AtomicU64,
     bytes: AtomicU64,
 }
 
 impl Logged {
-    /// Some bytes were appended, which got this sequence.
+    /// Records that this many bytes were appended to the frame with this sequence.
     pub(super) fn add(&self, sequence: u64, bytes: usize) {
         if self.first.load(Ordering::Relaxed) == 0 {
             self.first.store(sequence, Ordering::Relaxed);
@@ -42,7 +43,7 @@ impl Logged {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The sequence of the first frame that holds anything of the board.
+    /// Returns the sequence of the first frame that has operations of the board.
     pub(super) fn first(&self) -> Option<u64> {
         Some(self.first.load(Ordering::Relaxed)).filter(|first| *first > 0)
     }
@@ -51,12 +52,13 @@ impl Logged {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// A checkpoint begins; returns what there was, to be [put back](Self::put_back) if it fails.
+    /// Starts a checkpoint: resets the record and returns the previous values, to be [put back](Self::put_back) if the
+    /// checkpoint fails.
     pub(super) fn take(&self) -> (u64, u64) {
         (self.first.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
     }
 
-    /// A checkpoint failed.
+    /// Restores the values that [`take`](Self::take) returned, after a checkpoint failed.
     pub(super) fn put_back(&self, (first, bytes): (u64, u64)) {
         if first > 0 {
             self.first.store(first, Ordering::Relaxed);
@@ -65,5 +67,5 @@ impl Logged {
     }
 }
 
-/// All boards by name. Locked for a look-up, or to add or remove one.
+/// All boards by name. Locked for a lookup, or to add or remove a board.
 pub(super) type Boards = RwLock<BTreeMap<BoardName, Arc<LiveBoard>>>;

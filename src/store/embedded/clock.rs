@@ -1,4 +1,4 @@
-//! The store's clock: this process's system clock, or a simulated one that is set from outside.
+//! The store's clock: the system clock of this process, or a simulated one that is set from outside.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -9,19 +9,19 @@ use super::storage::manifest::ClockRecord as StoredRecord;
 use crate::board::Timestamp;
 use crate::store::ClockTrust;
 
-/// A believed reading of the system clock, with what tells later how much time has passed since.
+/// A believed reading of the system clock, with the data from which a later start computes the time passed since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClockRecord {
-    /// The system clock, in milliseconds.
+    /// The reading of the system clock, in milliseconds.
     pub wall: i64,
-    /// Milliseconds since the machine started, sleep included.
+    /// The time since the machine was booted, in milliseconds, including time in suspend.
     pub uptime: i64,
-    /// Identifies the start of the machine; 0 where it is not known.
+    /// The id of the boot of the machine; 0 if it is not known.
     pub boot: u128,
 }
 
 impl ClockRecord {
-    /// Returns the time that has passed since this record, if the machine was not restarted meanwhile.
+    /// Returns the time that has passed since this record, if the machine was not restarted in the meantime.
     fn elapsed(self, now: Machine) -> Option<Duration> {
         let since = now.uptime.checked_sub(self.uptime).and_then(|millis| u64::try_from(millis).ok())?;
         (self.boot == now.boot && now.boot != 0).then(|| Duration::from_millis(since))
@@ -42,7 +42,7 @@ impl From<&StoredRecord> for ClockRecord {
     }
 }
 
-/// Which start of the machine this is, and how long ago it was.
+/// The current boot of the machine, and the time since.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
     boot: u128,
@@ -50,7 +50,8 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Reads it from the system. Without a boot id (only Linux has one) no time is ever known to have passed.
+    /// Reads the boot id and the uptime from the system. Only Linux has a boot id; without one the time passed since a
+    /// record is never known.
     pub(super) fn read() -> Self {
         Self { boot: boot_id(), uptime: uptime() }
     }
@@ -66,51 +67,54 @@ fn uptime() -> i64 {
     time.tv_sec.saturating_mul(1_000).saturating_add(time.tv_nsec / 1_000_000)
 }
 
-/// How long a machine may have been off without its clock being doubted by the store itself, in milliseconds.
+/// The longest time, in milliseconds, for which a machine may have been off without the store itself doubting its
+/// clock.
 const LONG_REST: i64 = 7 * 86_400_000;
-/// How long after a restart of the machine no reading is recorded.
+/// The time after a restart of the machine during which no reading is recorded.
 const SETTLING: Duration = Duration::from_secs(60);
 
 /// The store's clock.
 #[derive(Debug)]
 pub(super) enum Clock {
     System(SystemClock),
-    /// Held for a copy or a comparison, and while the change is handed to the journal; never across an await.
+    /// A simulated clock. The lock is held for a copy or a comparison, and while a change is passed to the journal;
+    /// never across an await.
     Simulated(Mutex<Timestamp>),
 }
 
-/// The system clock, and what it is judged by.
+/// The system clock, with the data to judge its readings.
 #[derive(Debug)]
 pub(super) struct SystemClock {
     opened: Instant,
     machine: Machine,
     start: Start,
-    /// Judges readings for the store itself: what is recorded, and when a new board begins.
+    /// Judges readings for the store itself: for the time that is recorded and for the start of new boards.
     trust: Mutex<ClockTrust>,
 }
 
-/// What is known about time when a store is opened.
+/// What is known about the time when a store is opened.
 #[derive(Clone, Copy, Debug)]
 enum Start {
-    /// Nothing to compare with, or the configuration says to believe the clock.
+    /// There is no earlier record, or the configuration says that the clock is to be believed.
     Believed,
-    /// The machine has run on since the last record, which says what the clock should have read at opening.
+    /// The machine has been running since the last record. The field is the expected time at opening.
     Expected(Timestamp),
-    /// The last record is of an unknown time ago.
+    /// The machine may have been restarted: the field is the time of the last record, which is of unknown age.
     Recorded(Timestamp),
 }
 
-/// One look at the clock.
+/// A reading of the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Reading {
-    /// The system clock and, to judge it by, the time since the store was opened.
+    /// The system clock and, to judge it, the time since the store was opened.
     System { wall: Timestamp, monotonic: Duration },
-    /// Always believed.
+    /// A simulated clock, which is always believed.
     Simulated(Timestamp),
 }
 
 impl Clock {
-    /// The system clock of a store whose last record is `record`. With `trusted` its first reading is believed.
+    /// Creates the system clock of a store whose last record is `record`. With `trusted`, its first reading is
+    /// believed.
     pub(super) fn system(record: Option<ClockRecord>, trusted: bool, machine: Machine) -> Self {
         let start = match record.filter(|_| !trusted) {
             None => Start::Believed,
@@ -125,7 +129,7 @@ impl Clock {
         let trust = match start {
             Start::Believed => ClockTrust::new(wall_clock(), Duration::ZERO),
             Start::Expected(time) => ClockTrust::new(time, Duration::ZERO),
-            // The store's own time expires nothing, so it is judged less strictly than that of boards.
+            // The store's own time expires nothing, so it is judged less strictly than the time of boards.
             Start::Recorded(time) if wall_clock() <= time.plus_millis(LONG_REST) => {
                 ClockTrust::new(wall_clock(), Duration::ZERO)
             }
@@ -134,13 +138,13 @@ impl Clock {
         Clock::System(SystemClock { opened: Instant::now(), machine, start, trust: Mutex::new(trust) })
     }
 
-    /// Whether boards may be doubting the clock since the start.
+    /// Returns whether boards may still be doubting the clock since the start.
     pub(super) fn may_be_doubted(&self) -> bool {
-        // Doubt ends after a minute of agreement, or when the readings are as expected.
+        // The doubt of a board ends after a minute of agreement, or when readings are as expected.
         matches!(self, Clock::System(clock) if matches!(clock.start, Start::Recorded(_)))
     }
 
-    /// Whether the store itself doubts the system clock now.
+    /// Returns whether the store itself doubts the system clock now.
     pub(super) fn is_doubted(&self) -> bool {
         let Clock::System(clock) = self else { return false };
         let mut trust = clock.trust.lock();
@@ -155,7 +159,7 @@ impl Clock {
         }
     }
 
-    /// Returns the store's time: the reading, or what is believed instead.
+    /// Returns the store's time: the reading, or the believed time if the reading is doubted.
     pub(super) fn now(&self) -> Timestamp {
         match self {
             Clock::System(clock) => clock.trust.lock().believe(wall_clock(), clock.opened.elapsed(), 0),
@@ -163,13 +167,13 @@ impl Clock {
         }
     }
 
-    /// Returns the judge of a board that is defined now.
+    /// Returns the clock trust of a board that is defined now.
     pub(super) fn trust_of_new_board(&self) -> Option<ClockTrust> {
         let Clock::System(clock) = self else { return None };
         Some(clock.trust.lock().clone())
     }
 
-    /// Returns the judge of a board that was read from the disk and has reached `reached`; `None`:
+    /// Returns the clock trust of a board that was read from disk and has reached the time `reached`. `None` means that
     /// its first reading is believed.
     pub(super) fn trust_of_board(&self, reached: Timestamp) -> Option<ClockTrust> {
         let Clock::System(clock) = self else { return None };
@@ -180,7 +184,7 @@ impl Clock {
         }
     }
 
-    /// Returns what a simulated clock reads.
+    /// Returns the time of a simulated clock.
     pub(super) fn simulated(&self) -> Option<Timestamp> {
         match self {
             Clock::System(_) => None,
@@ -188,12 +192,13 @@ impl Clock {
         }
     }
 
-    /// Returns a record of the store's time, unless its readings are doubted at present. `None` on a simulated clock.
+    /// Returns a record of the store's time, unless its readings are doubted at present. Returns `None` on a simulated
+    /// clock.
     pub(super) fn record(&self) -> Option<ClockRecord> {
         let Clock::System(clock) = self else { return None };
         let now = self.now();
         let doubted = clock.trust.lock().doubted().is_some();
-        // After a restart of the machine nothing says whether the first readings are right.
+        // After a restart of the machine nothing confirms the first readings.
         let settling = matches!(clock.start, Start::Recorded(_)) && clock.opened.elapsed() < SETTLING;
         let uptime = uptime();
         (!doubted && !settling).then(|| ClockRecord { wall: now.millis(), uptime, boot: clock.machine.boot })
@@ -201,7 +206,7 @@ impl Clock {
 }
 
 fn wall_clock() -> Timestamp {
-    // Only a broken clock reads a time before 1970; the epoch then stands for "long ago".
+    // Only a broken clock returns a time before 1970. The epoch then stands for a time long ago.
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }
@@ -233,11 +238,11 @@ mod tests {
             let believed = trust.believe(now, Duration::ZERO, 3_600_000);
             Some((believed == now, trust.is_standing(Duration::ZERO).is_some()))
         };
-        // Two hours are known to have passed, so a reading two hours later is no surprise.
+        // Two hours are known to have passed, so a reading two hours later is as expected.
         assert_eq!(judged(ahead(2), 7, 7_200_000, false), Some((true, false)));
-        // Nothing has passed, so it is: time goes on from the record.
+        // No time has passed, so the reading is doubted, and time continues from the record.
         assert_eq!(judged(ahead(2), 7, 0, false), Some((false, false)));
-        // After a restart of the machine two hours are more than the window of one.
+        // After a restart of the machine, two hours are more than the window of one hour.
         assert_eq!(judged(ahead(2), 8, 0, false), Some((false, true)));
         assert_eq!(judged(ahead(1), 8, 0, false), Some((true, false)));
         assert_eq!(judged(ahead(2), 8, 0, true), None);

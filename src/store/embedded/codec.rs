@@ -1,13 +1,13 @@
-//! Reads the fields of encoded operations.
+//! Decoding of the fields of operations.
 
 use crate::board::{Mark, REGISTERS};
 
-/// What was read is not what was written.
+/// The error that bytes are not a valid encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an operation cannot be decoded")]
 pub(super) struct Damaged;
 
-/// Takes fields off the front of some bytes.
+/// A cursor that takes fields from the front of a byte slice.
 pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// A varint: seven bits a byte, the lowest first.
+    /// Reads a varint: seven bits per byte, the lowest first.
     pub(super) fn unsigned(&mut self) -> Result<u64, Damaged> {
         let mut number = 0u64;
         for shift in (0..64).step_by(7) {
@@ -42,13 +42,13 @@ impl<'a> Reader<'a> {
         Err(Damaged)
     }
 
-    /// A signed varint.
+    /// Reads a signed varint (zigzag encoding).
     pub(super) fn signed(&mut self) -> Result<i64, Damaged> {
         let number = self.unsigned()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// A length as a varint, and as many bytes.
+    /// Reads a length as a varint, and this many bytes.
     pub(super) fn bytes(&mut self) -> Result<&'a [u8], Damaged> {
         let len = usize::try_from(self.unsigned()?).map_err(|_| Damaged)?;
         let (bytes, rest) = self.0.split_at_checked(len).ok_or(Damaged)?;
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
 
     pub(super) fn mark(&mut self) -> Result<Mark, Damaged> {
         let mark = Mark { register: u16::from_le_bytes(self.array()?), rank: self.array::<1>()?[0] };
-        // A sketch has no further registers, and none can be higher.
+        // A sketch has no further registers, and a rank cannot be greater.
         let possible = usize::from(mark.register) < REGISTERS && (1..=54).contains(&mark.rank);
         if possible { Ok(mark) } else { Err(Damaged) }
     }

@@ -1,6 +1,7 @@
-//! What some metrics keep of a subject beside one number per slot.
+//! The state that some metrics keep of a subject in addition to one number per slot.
 //!
-//! Sums and extremes are one number per slot, which slices hold; boards of them have none of this.
+//! Sums and extremes need only one number per slot, which slices hold. Boards of these metrics have no additional
+//! state.
 
 use super::merging::Sketches;
 use super::pool::{NONE, Pool, Unit, class_of};
@@ -9,10 +10,10 @@ use super::sightings::Sightings;
 use super::slab::Column;
 use crate::board::Kind;
 
-/// What a board's metric keeps beside slices, by the ids of subjects.
+/// The additional state of a board's subjects, by subject id.
 #[derive(Debug)]
 pub(super) enum Extras {
-    /// COUNT, SUM, MIN and MAX.
+    /// For COUNT, SUM, MIN and MAX.
     Nothing,
     Means(Means),
     Sketches {
@@ -22,38 +23,40 @@ pub(super) enum Extras {
     Sightings(Column<Box<Sightings>>),
 }
 
-/// What is left of a subject that was released or emptied, if dropping it takes a while: to be dropped elsewhere.
+/// The state of a subject that was released or emptied, kept so that it can be dropped without the board's lock:
+/// dropping it may take long.
 #[derive(Debug)]
 pub(super) enum Garbage {
     Sketches(Box<Sketches>),
     Sightings(Box<Sightings>),
 }
 
-/// AVG: how often was measured, slice by slice and in all. 24 bytes a subject, and 8 for each slice if there are several.
+/// For AVG: the number of measurements, per slice and in total. Takes 24 bytes per subject, and 8 bytes for each slice
+/// if there are several.
 #[derive(Debug, Default)]
 pub(super) struct Means {
     totals: Column<Mean>,
-    /// Counts of subjects that have several slices, in the order of the slices.
+    /// The counts of subjects with several slices, in the order of the slices.
     counts: Pool<i64>,
 }
 
-/// What all slices of a subject add up to, so that no write looks at them all.
+/// The total of all slices of a subject, kept so that no write has to add them up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mean {
     pub sum: i64,
-    /// Of a subject with one slice that slice's count.
+    /// The total count. For a subject with one slice, it is also that slice's count.
     pub count: i64,
-    /// The counts, if there are several slices.
+    /// The reference of the counts, if there are several slices.
     more: u32,
 }
 
 impl Means {
-    /// What all slices add up to, as of the last [`settle`](Self::settle) and what was told since.
+    /// Returns the total of all slices, as of the last [`settle`](Self::settle) and the changes since.
     pub(super) fn total(&self, id: u32) -> Option<&Mean> {
         self.totals.get(id)
     }
 
-    /// The count of a slice, one of `len`.
+    /// Returns the count of the slice at index `at`, of `len` slices.
     pub(super) fn count(&self, id: u32, at: usize, len: usize) -> i64 {
         match self.totals.get(id) {
             Some(mean) if len > 1 => self.counts.get(mean.more, len).get(at).copied().unwrap_or_default(),
@@ -62,7 +65,7 @@ impl Means {
         }
     }
 
-    /// Sets the count of a slice, one of `len`, of which the sum has changed by so much.
+    /// Sets the count of the slice at index `at`, of `len` slices, and adds `sum_change` to the total sum.
     pub(super) fn set(&mut self, id: u32, at: usize, len: usize, count: i64, sum_change: i64) {
         let Some(mean) = self.totals.get_mut(id) else { return };
         mean.sum += sum_change;
@@ -75,7 +78,7 @@ impl Means {
         }
     }
 
-    /// A slice was made at this index, of now `len`.
+    /// Adds a slice at this index. There are now `len` slices.
     fn opened(&mut self, id: u32, at: usize, len: usize) {
         if len == 1 {
             return self.totals.set(id, Mean { sum: 0, count: 0, more: NONE });
@@ -94,7 +97,7 @@ impl Means {
         counts[at] = 0;
     }
 
-    /// The slice at this index, which held `amount`, is gone; `len` are left.
+    /// Removes the slice at this index, which had the sum `amount`. There are `len` slices left.
     fn closed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         if len == 0 {
             self.totals.take(id);
@@ -114,7 +117,7 @@ impl Means {
         }
     }
 
-    /// Adds up all slices' counts, of `len`, and takes their sum. O(slices).
+    /// Computes the total: the sum of all `len` slices' counts, and the given sum. O(slices).
     fn settle(&mut self, id: u32, len: usize, sum: i64) {
         let Some(mean) = self.totals.get_mut(id) else { return };
         mean.sum = sum;
@@ -138,17 +141,18 @@ impl Means {
     }
 }
 
-/// Gives a piece of so many units another number of them, moving it if that is of another size class.
+/// Changes the number of units of a piece, and moves the piece if the new number belongs to a different size class.
+/// Returns the reference.
 pub(super) fn resized<U: Unit>(pool: &mut Pool<U>, piece: u32, old: usize, new: usize) -> u32 {
     if class_of(old) == class_of(new) {
         return piece;
     }
-    // Room was made sure of before anything changed.
+    // Callers check for room before they change anything, so this allocation succeeds.
     pool.replace(piece, old, new).unwrap_or(piece)
 }
 
 impl Garbage {
-    /// Whether dropping it takes so long that it is to be done elsewhere.
+    /// Returns whether dropping it takes so long that a different thread should do it.
     pub(super) fn is_large(&self) -> bool {
         match self {
             Garbage::Sketches(sketches) => sketches.is_large(),
@@ -167,7 +171,7 @@ impl Extras {
         }
     }
 
-    /// Whether there is room for a piece of any size, where pieces are needed.
+    /// Returns whether there is room for a piece of any size. Always `true` where no pieces are used.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Extras::Means(means) => means.counts.has_room(),
@@ -175,7 +179,7 @@ impl Extras {
         }
     }
 
-    /// A subject is there, and has no slice.
+    /// Adds a subject without slices.
     pub(super) fn began(&mut self, id: u32) {
         match self {
             Extras::Nothing | Extras::Means(_) => {}
@@ -212,7 +216,7 @@ impl Extras {
         if let Extras::Sightings(column) = self { column.get_mut(id).map(|sightings| &mut **sightings) } else { None }
     }
 
-    /// A slice was made at this index, of now `len`.
+    /// Adds a slice at this index. There are now `len` slices.
     pub(super) fn opened(&mut self, id: u32, at: usize, len: usize) {
         match self {
             Extras::Means(means) => means.opened(id, at, len),
@@ -225,8 +229,8 @@ impl Extras {
         }
     }
 
-    /// The slice at this index, which held `amount`, is gone; `len` are left. What is cached of all sketches waits for
-    /// [`settle`](Self::settle).
+    /// Removes the slice at this index, which had the number `amount`. There are `len` slices left. The cached merge of
+    /// all sketches is not updated until [`settle`](Self::settle).
     pub(super) fn closed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         match self {
             Extras::Means(means) => means.closed(id, at, len, amount),
@@ -239,7 +243,7 @@ impl Extras {
         }
     }
 
-    /// Computes what is cached of all slices, of which there are `len` with this sum. O(slices), and of sketches
+    /// Computes the cached total of all slices, of which there are `len` with this sum. O(slices), and for sketches
     /// O(slices x registers).
     pub(super) fn settle(&mut self, id: u32, len: usize, sum: i64) {
         match self {
@@ -253,12 +257,12 @@ impl Extras {
         }
     }
 
-    /// Whether a subject has nothing beside slices.
+    /// Returns whether a subject has no state besides slices.
     pub(super) fn is_empty(&self, id: u32) -> bool {
         self.sightings(id).is_none_or(Sightings::is_empty)
     }
 
-    /// Takes away all that a subject has, which had `len` slices.
+    /// Removes all state of a subject, which had `len` slices.
     pub(super) fn release(&mut self, id: u32, len: usize) -> Option<Garbage> {
         match self {
             Extras::Nothing => None,
@@ -271,7 +275,7 @@ impl Extras {
         }
     }
 
-    /// The chunk of this id holds no subject any more.
+    /// Frees the chunk of this id, which holds no subject any more.
     pub(super) fn free_chunk(&mut self, id: u32) {
         match self {
             Extras::Nothing => {}
@@ -281,7 +285,7 @@ impl Extras {
         }
     }
 
-    /// What one id had another now has.
+    /// Moves the state of one id to another.
     pub(super) fn rename(&mut self, from: u32, to: u32) {
         fn rename<T>(column: &mut Column<T>, from: u32, to: u32) {
             if let Some(held) = column.take(from) {
@@ -306,14 +310,14 @@ impl Extras {
         }
     }
 
-    /// Moves what a subject with `len` slices has, where its memory is to be given back.
+    /// Moves the state of a subject with `len` slices if its memory is to be freed by the compaction.
     pub(super) fn compact(&mut self, id: u32, len: usize) {
         if let Extras::Means(means) = self {
             means.compact(id, len);
         }
     }
 
-    /// The bytes taken, without what sketches and sightings own.
+    /// Returns the bytes used, without the memory that sketches and last-seen values own.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Extras::Nothing => 0,

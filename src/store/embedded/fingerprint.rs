@@ -1,4 +1,4 @@
-//! Fingerprints: sixteen bytes that stand for a subject and an id.
+//! Fingerprints: 16-byte keyed hashes of a subject and an event id.
 
 use std::hash::Hasher;
 
@@ -6,24 +6,24 @@ use siphasher::sip128::{Hasher128, SipHasher24};
 
 use crate::board::{EventId, Subject};
 
-/// The key of a store's fingerprints, chosen at random when the store is created and written to its manifest.
+/// The key of a store's fingerprints, chosen at random when the store is created, and written to its manifest.
 ///
-/// Without it nobody can construct two ids with the same fingerprint.
+/// Without the key it is not possible to construct two ids with the same fingerprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FingerprintKey(pub u64, pub u64);
 
-/// Stands for a subject and an id. That two of a billion have the same is less likely than one in 10^20.
+/// A fingerprint of a subject and an id. The probability that any two of a billion are equal is less than 10^-20.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Fingerprint(pub u128);
 
 impl FingerprintKey {
-    /// A random key.
+    /// Creates a random key.
     pub(super) fn random() -> Self {
         Self(rand::random(), rand::random())
     }
 
-    /// The fingerprint of a subject and an id: their SipHash-2-4-128, with a newline between them, which neither may
-    /// contain.
+    /// Returns the fingerprint of a subject and an id: the SipHash-2-4-128 of both with a newline between them. Neither
+    /// can contain a newline.
     pub(super) fn of(self, subject: &Subject, id: &EventId) -> Fingerprint {
         self.of_parts(&[subject.as_str().as_bytes(), b"\n", id.as_str().as_bytes()])
     }
@@ -39,7 +39,8 @@ impl FingerprintKey {
 mod tests {
     use super::*;
 
-    /// The vectors of the reference implementation: the key is the bytes 0 to 15, the text the bytes from 0 on.
+    /// Compares with the vectors of the reference implementation: the key is the bytes 0 to 15, the text the bytes from
+    /// 0 on.
     #[test]
     fn fingerprints_are_those_of_the_reference() {
         let key = FingerprintKey(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908);

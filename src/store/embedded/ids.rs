@@ -1,13 +1,13 @@
-//! The ids counted lately, so that a repeated one counts once.
+//! The ids counted recently, which make a repeated increment count once.
 //!
-//! An id is a [`Fingerprint`] and its arrival. Bucket `n` holds those that arrived from `n` halves of the horizon on
-//! up to `n + 1` halves, whatever else it holds: what a bucket contains follows from the arrivals alone. Once the
-//! board's time has passed its end, a bucket does not change any more, and once its newest possible id is past the
-//! horizon it goes as a whole, so forgetting costs nothing per id.
+//! An id is stored as a [`Fingerprint`] and its arrival. Bucket `n` holds the ids that arrived from `n` halves of the
+//! horizon up to `n + 1` halves, so the arrivals alone determine what a bucket contains. Once the board's time has
+//! passed the end of a bucket, the bucket does not change any more. Once its newest possible id is past the horizon,
+//! the bucket is removed as a whole, so removal costs nothing per id.
 //!
-//! An id is remembered for between the horizon and one and a half times as long, but answers "seen" only within the
-//! horizon. It takes 20 bytes in a table that is 0.72 to 0.9 full; the process grew by 26 to 37 bytes an id (1, 3 and 10
-//! million).
+//! An id is stored for between the horizon and one and a half times as long, but it counts as seen only within the
+//! horizon. It takes 20 bytes in a table that is 0.72 to 0.9 full; the process grew by 26 to 37 bytes per id (with 1, 3
+//! and 10 million ids).
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use super::table::{self, Extendible};
 /// A board's ids.
 #[derive(Debug)]
 pub(super) struct Ids {
-    /// How long an id counts as seen, from its arrival, in milliseconds; at least one.
+    /// The time for which an id counts as seen after its arrival, in milliseconds; at least one.
     horizon: i64,
     buckets: BTreeMap<i64, Bucket>,
 }
@@ -31,15 +31,15 @@ pub(super) struct Bucket {
     ids: Extendible<Id>,
 }
 
-/// What a bucket is about.
+/// A description of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketInfo {
     pub number: i64,
     /// The newest arrival, in milliseconds.
     pub newest: i64,
-    /// How many ids it holds.
+    /// The number of ids.
     pub len: usize,
-    /// The board's time has passed its end: nothing will be added.
+    /// Whether the board's time has passed the bucket's end, so that no id will be added.
     pub sealed: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct BucketInfo {
 struct Id([u32; 5]);
 
 impl table::Entry for Id {
-    /// Arrivals lie within half a horizon, which is shorter than so many milliseconds.
+    /// Arrivals lie within half a horizon, which is shorter than `u32::MAX` milliseconds.
     const VACANT: Self = Id([0, 0, 0, 0, u32::MAX]);
 
     fn is_vacant(&self) -> bool {
@@ -83,35 +83,35 @@ impl Bucket {
     }
 }
 
-/// The bits of a fingerprint by which a table places it.
+/// Returns the bits of a fingerprint by which a table places it.
 fn hash(Fingerprint(bits): Fingerprint) -> u32 {
     (bits >> 96) as u32
 }
 
 impl Ids {
-    /// No ids yet, each of which will count as seen for `horizon` milliseconds: at least one, at most 90 days.
+    /// Creates an empty set whose ids will count as seen for `horizon` milliseconds: at least one, at most 90 days.
     pub(super) fn new(horizon: i64) -> Self {
         Self { horizon: horizon.clamp(1, 90 * 86_400_000), buckets: BTreeMap::new() }
     }
 
-    /// Whether an id arrived less than a horizon ago. O(1).
+    /// Returns whether an id arrived less than a horizon ago. O(1).
     pub(super) fn seen(&self, fingerprint: Fingerprint, now: i64) -> bool {
-        // What arrived less than a horizon ago lies in three buckets at most. The newest first: an id that came again
-        // after its horizon stands in two.
+        // The ids that arrived less than a horizon ago are in at most three buckets. The newest bucket is searched
+        // first, because an id that arrived again after its horizon is in two.
         let recent = self.buckets.range(self.number(now).saturating_sub(2)..).rev();
         let arrival = recent.map(|(_, bucket)| bucket).find_map(|bucket| bucket.find(fingerprint));
         arrival.is_some_and(|arrival| now < arrival.saturating_add(self.horizon))
     }
 
-    /// Remembers an id that arrived. It may be known, and ids may come in any order: the newest arrival counts. O(1),
-    /// and now and then O(entries of a table's shard).
+    /// Stores an id that arrived. It may be stored already, and ids may be added in any order: the newest arrival
+    /// counts. O(1), and occasionally O(entries of a table's shard).
     pub(super) fn remember(&mut self, fingerprint: Fingerprint, arrival: i64) {
         let number = self.number(arrival);
         let start = self.start(number);
         let fresh = || Bucket { start, newest: arrival, ids: Extendible::default() };
         let bucket = self.buckets.entry(number).or_insert_with(fresh);
         bucket.newest = bucket.newest.max(arrival);
-        // Less than half a horizon.
+        // The difference is less than half a horizon.
         let since = (arrival - start) as u32;
         match bucket.ids.find_mut(hash(fingerprint), |id| id.fingerprint() == fingerprint) {
             Some(known) => known.0[4] = known.0[4].max(since),
@@ -119,21 +119,21 @@ impl Ids {
         }
     }
 
-    /// Takes the oldest bucket out if all its ids are past the horizon. To be freed outside the lock, as that takes a
-    /// while. O(1).
+    /// Removes and returns the oldest bucket if all its ids are past the horizon. The caller should drop it without the
+    /// lock, because that takes long. O(1).
     pub(super) fn forget(&mut self, now: i64) -> Option<Bucket> {
         let (&oldest, _) = self.buckets.first_key_value()?;
         let expired = self.start(oldest + 1).saturating_add(self.horizon) <= now;
         if expired { self.buckets.remove(&oldest) } else { None }
     }
 
-    /// How many entries of the tables were moved so far.
+    /// Returns the number of table entries moved so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.buckets.values().map(|bucket| bucket.ids.moved()).sum()
     }
 
-    /// The buckets, oldest first.
+    /// Returns the buckets, oldest first.
     pub(super) fn buckets(&self, now: i64) -> impl Iterator<Item = BucketInfo> {
         self.buckets.iter().map(move |(&number, bucket)| BucketInfo {
             number,
@@ -143,9 +143,9 @@ impl Ids {
         })
     }
 
-    /// Adds some ids of a bucket, about `most`, and their arrivals to `found`; answers whether there are more.
+    /// Adds about `most` ids of a bucket, with their arrivals, to `found`. Returns whether there are more.
     ///
-    /// `cursor` is 0 to begin with, and then what the call before left there. A walk meets every id that is there
+    /// `cursor` must be 0 for the first call and unchanged between calls. A walk returns every id that is present
     /// during all of it exactly once. O(entries of a table's shard).
     pub(super) fn portion(
         &self,
@@ -159,7 +159,7 @@ impl Ids {
         let (mut taken, mut last) = (0, None);
         for id in ids {
             let hash = table::Entry::hash(id);
-            // Where the walk goes on is a hash, so all of the same hash go together.
+            // A walk continues at a hash, so all ids with the same hash must be in one portion.
             if taken >= most && last != Some(hash) {
                 *cursor = u64::from(hash);
                 return true;
@@ -171,19 +171,19 @@ impl Ids {
         next.is_some()
     }
 
-    /// Ids that arrived at or before this instant are past the horizon.
+    /// Returns the time such that ids which arrived at or before it are past the horizon.
     pub(super) fn expired_through(&self, now: i64) -> i64 {
         now.saturating_sub(self.horizon)
     }
 
-    /// The bucket of an arrival: how many halves of the horizon lie before it.
+    /// Returns the bucket of an arrival: the number of halves of the horizon before it.
     fn number(&self, arrival: i64) -> i64 {
         let halves = (i128::from(arrival) * 2).div_euclid(i128::from(self.horizon));
-        // Beyond what 64 bits hold lies no time.
+        // No time lies beyond 64 bits.
         i64::try_from(halves).unwrap_or(i64::MAX)
     }
 
-    /// The first millisecond of a bucket's time.
+    /// Returns the first millisecond of a bucket's time.
     fn start(&self, number: i64) -> i64 {
         let doubled = i128::from(number) * i128::from(self.horizon);
         i64::try_from((doubled + 1).div_euclid(2)).unwrap_or(i64::MAX)
@@ -198,7 +198,7 @@ mod tests {
 
     use super::*;
 
-    /// A fingerprint whose bits are mixed like those of a hash.
+    /// Returns a fingerprint whose bits are mixed like those of a hash.
     fn fingerprint(id: u64) -> Fingerprint {
         let mixed = u128::from(id + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
         Fingerprint(mixed ^ mixed >> 67)
@@ -255,7 +255,7 @@ mod tests {
     }
 
     proptest! {
-        /// Counted in the order of time, with buckets forgotten as early as possible, then restored in any order.
+        /// Adds ids in the order of time, with buckets removed as early as possible, then restores them in any order.
         #[test]
         fn equals_a_map_of_arrivals(
             horizon in 1i64..60,

@@ -1,18 +1,18 @@
-//! The subjects that have a slice in one slot, so that retiring the slot knows which to visit.
+//! The subjects that have a slice in one slot. Retiring the slot visits them.
 
-/// The places of a chunk: 16 KiB.
+/// The number of places in a chunk of 16 KiB.
 const CHUNK: usize = 4_096;
-/// Set on a place that holds no subject; the rest of it is the next such place.
+/// The bit that marks a place without a subject. The other bits are the next such place.
 const VACANT: u32 = 1 << 31;
-/// No further vacant place.
+/// The value for no further vacant place.
 const END: u32 = VACANT - 1;
 
-/// Ids of subjects, each at a place of its own. Joining and leaving move nothing.
+/// The ids of subjects, each at its own place. Adding and removing a subject moves no others.
 #[derive(Debug)]
 pub(super) struct List {
-    /// When the slot starts, in milliseconds.
+    /// The start of the slot, in milliseconds.
     pub start: i64,
-    /// All but the last are full.
+    /// The chunks. All except the last are full.
     chunks: Vec<Vec<u32>>,
     /// The first vacant place.
     vacant: u32,
@@ -24,12 +24,12 @@ impl List {
         Self { start, chunks: Vec::new(), vacant: END, len: 0 }
     }
 
-    /// How many subjects there are.
+    /// Returns the number of subjects.
     pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Adds a subject; answers its place. Ids are below 2^31. O(1), and O(CHUNK) while a chunk grows.
+    /// Adds a subject and returns its place. Ids are below 2^31. O(1), and O(CHUNK) while a chunk grows.
     pub(super) fn push(&mut self, id: u32) -> u32 {
         self.len += 1;
         if self.vacant != END {
@@ -47,7 +47,7 @@ impl List {
         self.places() - 1
     }
 
-    /// Takes the subject out that stands at a place. O(1).
+    /// Removes the subject at a place. O(1).
     pub(super) fn leave(&mut self, place: u32) {
         let vacant = VACANT | self.vacant;
         let Some(held) = self.place_mut(place).filter(|held| **held & VACANT == 0) else { return };
@@ -56,17 +56,17 @@ impl List {
         self.len -= 1;
     }
 
-    /// Has another id stand at a place.
+    /// Replaces the id at a place.
     pub(super) fn rename(&mut self, place: u32, id: u32) {
         if let Some(held) = self.place_mut(place) {
             *held = id;
         }
     }
 
-    /// One of the subjects. Places that were left are given up, from the end on: a list is emptied by this and
+    /// Returns one of the subjects, and drops vacant places from the end. A list is emptied with this function and
     /// [`leave`](Self::leave). Amortized O(1).
     pub(super) fn last(&mut self) -> Option<u32> {
-        // What is given up may be vacant places, and nothing may be put there.
+        // The dropped places may be in the list of vacant places, so no place of that list may be used again.
         self.vacant = END;
         while let Some(last) = self.chunks.last_mut() {
             match last.last() {
@@ -82,12 +82,12 @@ impl List {
         None
     }
 
-    /// The bytes that the list takes, without what the allocator adds.
+    /// Returns the bytes that the list uses, without the allocator's overhead.
     pub(super) fn memory_bytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.capacity() * 4 + size_of::<Vec<u32>>()).sum::<usize>() + size_of::<Self>()
     }
 
-    /// The subject that stands at a place.
+    /// Returns the subject at a place.
     #[cfg(test)]
     pub(super) fn at(&self, place: u32) -> Option<u32> {
         let id = *self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)?;

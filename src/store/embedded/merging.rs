@@ -1,35 +1,36 @@
-//! A subject's sketches, a slot's each, and the one of all, without merging all of them for every slot that leaves.
+//! The sketches of a subject, one per slot, and their merge, which is kept up to date without merging all of them for
+//! every expired slot.
 //!
-//! Beside more than [`WHOLE`] sketches stand those of *runs* of neighbours, so that a change at one place costs the
-//! merging of one run and of the runs: at 2,000 slots some 100 sketches instead of 2,000.
+//! If there are more than [`WHOLE`] sketches, the merges of *runs* of adjacent sketches are kept too. So a change of
+//! one sketch costs merging one run and then the runs: at 2,000 slots some 100 sketches instead of 2,000.
 
 use crate::board::{Mark, Sketch};
 
-/// So many sketches are merged without runs.
+/// The largest number of sketches that are merged without runs.
 const WHOLE: usize = 64;
-/// The most sketches of a run; one that would have more is halved.
+/// The largest number of sketches in a run. A run that exceeds it is split in half.
 const RUN: usize = 64;
 
-/// APPROX_COUNT_DISTINCT: a sketch for each slice, which holds no number of its own.
+/// For APPROX_COUNT_DISTINCT: a sketch for each slice. The slice's own number is not used.
 #[derive(Debug, Default)]
 pub(super) struct Sketches {
     by_slice: Vec<Sketch>,
-    /// How many sketches a run has, and what they are together. Of an unranked board there are none.
+    /// The number of sketches in each run, and their merge. Empty on an unranked board.
     runs: Vec<(usize, Sketch)>,
-    /// All of them merged, on a ranked board: whether a mark changes the score is a look at one register.
+    /// All sketches merged, on a ranked board. With it, a single register shows whether a mark changes the score.
     pub merged: Sketch,
 }
 
 impl Sketches {
-    /// The sketches of the slices, oldest first.
+    /// Returns the sketches of the slices, oldest first.
     pub(super) fn by_slice(&self) -> &[Sketch] {
         &self.by_slice
     }
 
-    /// Makes an empty sketch at this index.
+    /// Inserts an empty sketch at this index.
     pub(super) fn insert(&mut self, at: usize, ranked: bool) {
         if self.by_slice.capacity() == 0 {
-            // Most subjects have one slice; the usual four would be mostly vacant.
+            // Most subjects have one slice, so the default capacity of four would be mostly unused.
             self.by_slice.reserve_exact(1);
         }
         self.by_slice.insert(at, Sketch::default());
@@ -50,7 +51,7 @@ impl Sketches {
         }
     }
 
-    /// Takes the sketch at this index away. The one of all waits for [`merge_all`](Self::merge_all).
+    /// Removes the sketch at this index. `merged` is not updated until [`merge_all`](Self::merge_all).
     pub(super) fn remove(&mut self, at: usize) {
         self.by_slice.remove(at);
         if self.runs.is_empty() {
@@ -69,7 +70,7 @@ impl Sketches {
         }
     }
 
-    /// Raises a register of the sketch at this index; answers whether it was lower.
+    /// Raises a register of the sketch at this index. Returns whether the register was lower.
     pub(super) fn mark(&mut self, at: usize, mark: Mark) -> bool {
         let raised = self.by_slice.get_mut(at).is_some_and(|sketch| sketch.mark(mark));
         if raised && !self.runs.is_empty() {
@@ -79,20 +80,20 @@ impl Sketches {
         raised
     }
 
-    /// Sets the sketch at this index. What is merged waits for [`settle`](Self::settle).
+    /// Sets the sketch at this index. The merges are not updated until [`settle`](Self::settle).
     pub(super) fn set(&mut self, at: usize, sketch: Sketch) {
         if let Some(held) = self.by_slice.get_mut(at) {
             *held = sketch;
         }
     }
 
-    /// Merges the one of all again. O((slices / RUN + WHOLE) x registers).
+    /// Computes `merged` again. O((slices / RUN + WHOLE) x registers).
     pub(super) fn merge_all(&mut self) {
         self.merged =
             if self.runs.is_empty() { merged(&self.by_slice) } else { all(self.runs.iter().map(|(_, sketch)| sketch)) };
     }
 
-    /// Merges everything again. O(slices x registers).
+    /// Computes all merges again. O(slices x registers).
     pub(super) fn settle(&mut self) {
         if !self.runs.is_empty() {
             self.make_runs();
@@ -100,7 +101,7 @@ impl Sketches {
         self.merge_all();
     }
 
-    /// Whether dropping them takes a while.
+    /// Returns whether dropping the sketches takes long.
     pub(super) fn is_large(&self) -> bool {
         self.by_slice.len() > WHOLE
     }
@@ -109,7 +110,8 @@ impl Sketches {
         self.runs = self.by_slice.chunks(RUN / 2).map(|run| (run.len(), merged(run))).collect();
     }
 
-    /// The run of the sketch at this index, and the index of the run's first; past the end the last run.
+    /// Returns the run that contains the sketch at this index, and the index of the run's first sketch. Past the end,
+    /// returns the last run.
     fn run_of(&self, at: usize) -> (usize, usize) {
         let mut from = 0;
         for (nth, (len, _)) in self.runs.iter().enumerate() {
@@ -122,7 +124,7 @@ impl Sketches {
     }
 }
 
-/// The sketch of all these.
+/// Returns the merge of all these sketches.
 pub(super) fn merged(sketches: &[Sketch]) -> Sketch {
     all(sketches.iter())
 }

@@ -1,4 +1,4 @@
-//! What is measured about the log, checkpoints and the disk.
+//! The metrics of the log, checkpoints and the disk.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const CHECKPOINT: &str = "rolltop_checkpoint_seconds";
 const CHECKPOINT_BYTES: &str = "rolltop_checkpoint_bytes_total";
 const CLOCK_DOUBTED: &str = "rolltop_clock_doubted";
 
-/// Handles of the metrics, looked up once by each thread that uses them.
+/// The handles of the metrics, looked up once by each thread that uses them.
 pub(super) struct Meters {
     committed: Counter,
     failed: Counter,
@@ -64,13 +64,13 @@ impl Meters {
         }
     }
 
-    /// A frame was appended, or could not be.
+    /// Counts a frame that was appended, or that failed.
     pub(super) fn appended(&self, well: bool) {
         let counter = if well { &self.committed } else { &self.failed };
         counter.increment(1);
     }
 
-    /// A group of so many writes and bytes of operations was taken.
+    /// Records that a group of this many writes and bytes of operations was taken.
     pub(super) fn taken(&self, writes: usize, bytes: usize) {
         if writes > 0 {
             self.group.record(writes as f64);
@@ -94,7 +94,8 @@ impl Meters {
     }
 }
 
-/// Whether the system clock is doubted at present. Looks the metric up: not for every call.
+/// Sets the metric that shows whether the system clock is doubted at present. This looks the metric up, so do not call
+/// it for every operation.
 pub(super) fn clock_doubted(doubted: bool) {
     describe_gauge!(CLOCK_DOUBTED, "1 while the system clock is further ahead than expected and not believed yet");
     gauge!(CLOCK_DOUBTED).set(if doubted { 1.0 } else { 0.0 });

@@ -1,23 +1,29 @@
-//! The embedded store: the whole state in memory, made durable by a log and checkpoints. One process, no set-up.
+//! The embedded store: keeps the whole state in memory and makes it durable with a log and checkpoints. It runs in one
+//! process and needs no set-up.
 //!
-//! # What is where
-//! - **Memory** (`tables`) holds every live record; all boards must fit. Per board, behind one lock: the subjects with
-//!   what they have in each slot, each slot's subjects, the ranking (`holdings`), and the ids counted lately.
-//! - **The log** (`engine::log_writer`) holds what became of each write as absolute results (`operations`), one frame
-//!   for each group of writes that came together.
-//! - **Checkpoints** (`engine::checkpointer`) hold what memory held, board by board, so that the log before them can be
-//!   deleted. Nothing else is ever read from the disk, and only at a start (`engine::recovery`).
-//! - **Storage** (`storage`) is the bytes and files of log, checkpoints and manifest, on a real or a simulated disk.
+//! # Structure
+//! - **Memory** (`tables`) holds every live record; all boards must fit into it. For each board, behind one lock, it
+//!   holds the subjects with their slots, each slot's subjects and the ranking (`holdings`), and the ids counted
+//!   recently.
+//! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`operations`), one frame for
+//!   each group of writes that arrived together.
+//! - **Checkpoints** (`engine::checkpointer`) hold the state of memory, board by board, so that the log before them can
+//!   be deleted. Log and checkpoints are read from the disk only at a start (`engine::recovery`).
+//! - **Storage** (`storage`) handles the bytes and files of log, checkpoints and manifest, on a real or a simulated
+//!   disk.
 //!
-//! # The life of a write
-//! Ask whether the disk takes writes (`engine::admission`); lock the board; read the clock, move head and floor; apply
-//! the batch, or a portion of it, to memory; append its operations to the journal; unlock; wait for the
-//! acknowledgement. What is refused is refused before memory changes. Once memory has changed, the outcome is done or
-//! unknown.
+//! # The steps of a write
+//! 1. Check whether the disk accepts writes (`engine::admission`).
+//! 2. Lock the board, read the clock, move head and floor.
+//! 3. Apply the batch, or a portion of it, to memory.
+//! 4. Append its operations to the journal and unlock.
+//! 5. Wait for the acknowledgement.
+//!
+//! A write that is refused is refused before memory changes. Once memory has changed, the outcome is done or unknown.
 //!
 //! # Threads
-//! One writes the log, one syncs it, one makes checkpoints and everything else that touches files, one looks after
-//! waiting callers and memory and never touches a file, and one frees what may take long to free.
+//! One thread writes the log, one syncs it, and one makes checkpoints and handles all other files. One ends waits that
+//! take too long and frees expired memory, and never accesses a file. One drops data that takes long to drop.
 
 mod arena;
 mod asking;
@@ -78,17 +84,18 @@ use crate::board::{Board, Timestamp, Window};
 #[derive(Debug)]
 pub struct Embedded {
     boards: Arc<Boards>,
-    /// Counts the boards that came and went since opening; grows only while [`boards`](Self::boards) is locked.
+    /// The number of boards created and removed since the store was opened. Grows only while [`boards`](Self::boards)
+    /// is locked.
     boards_version: AtomicU64,
     clock: Arc<Clock>,
     engine: Engine,
     limits: Limits,
     key: FingerprintKey,
-    /// Where what may take long to free goes: whole boards, whole slots of time.
+    /// The channel to the thread that drops data which takes long to drop: whole boards, whole slots.
     discarded: mpsc::Sender<Box<dyn Any + Send>>,
 }
 
-/// Whether somebody waits for the acknowledgement of a change.
+/// Whether a caller waits for the acknowledgement of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaited {
     Yes,
@@ -96,16 +103,16 @@ enum Awaited {
 }
 
 impl Embedded {
-    /// Opens the data directory, creating it if there is none, and reads it into memory: some seconds for 10 million
-    /// subjects.
+    /// Opens the data directory, creating it if it does not exist, and reads it into memory. This takes some seconds
+    /// for 10 million subjects.
     ///
-    /// [`StoreError::Setup`] if the directory is in use or cannot be created, [`StoreError::ClockModeMismatch`] if it
-    /// was created with the other clock mode, [`StoreError::Corrupt`] if something is damaged or missing.
+    /// Returns [`StoreError::Setup`] if the directory is in use or cannot be created, [`StoreError::ClockModeMismatch`]
+    /// if it was created with the other clock mode, and [`StoreError::Corrupt`] if something is damaged or missing.
     pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
         Self::open_at_pace(options, Pace::default()).await
     }
 
-    /// Opens as [`open`](Self::open) does, with another pace of checkpoints.
+    /// Opens as [`open`](Self::open) does, with a different pace of checkpoints.
     pub async fn open_at_pace(options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
         let open = move || {
             let files: Arc<dyn Files> = Arc::new(SystemFiles::new(&options.path));
@@ -114,12 +121,12 @@ impl Embedded {
         tokio::task::spawn_blocking(open).await.map_err(|error| StoreError::Backend { source: Box::new(error) })?
     }
 
-    /// Opens on any kind of files.
+    /// Opens a store on any kind of files.
     fn open_on(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Arc<Embedded>> {
         let limits = options.limits;
         let opened = engine::open(files, options, pace)?;
         let (discarded, receiver) = mpsc::channel();
-        // Ends with the store, which holds the only sender.
+        // The thread ends with the store, which holds the only sender.
         engine::spawn("rolltop-discard", move || receiver.into_iter().for_each(drop::<Box<dyn Any + Send>>))?;
         Ok(Arc::new(Embedded {
             boards: opened.boards,
@@ -144,13 +151,13 @@ impl Embedded {
         }
     }
 
-    /// Applies a batch to memory and appends it to the journal, whose ticket acknowledges it.
+    /// Applies a batch to memory and appends it to the journal. Returns a ticket that acknowledges it.
     async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
         let permit = self.journal().admit(writing::most_bytes(batch))?;
         let plan = |window: &Window, now| Application::new(board, batch, (window, now), self.limits.max_skew, self.key);
         let mut application = None;
         if batch.increments.len() > writing::SMALL {
-            // What takes a while is planned without the lock.
+            // Planning a large batch takes long, so it is done without the lock.
             let (window, now) = self.look(board, |_, tables, _| (tables.window, tables.now))?;
             application = Some(plan(&window, now));
         }
@@ -158,7 +165,7 @@ impl Embedded {
             let ((done, frame), ticket) = self.change(board, |tables, operations| {
                 let application = application.get_or_insert_with(|| plan(&tables.window, tables.now));
                 let done = application.portion(tables, operations);
-                // The last portion's ticket acknowledges those before.
+                // The last portion's ticket acknowledges the earlier ones too.
                 ((done, tables.frame()), if done { Awaited::Yes } else { Awaited::No })
             })?;
             if done && let Some(application) = application {
@@ -167,7 +174,8 @@ impl Embedded {
                 let ticket = self.vouch(&added, ticket);
                 return Ok((added, ticket));
             }
-            // Others come in between; and what is counted already must not wait for ever.
+            // Other calls run between portions. The wait has a limit, because the portions counted already must be
+            // acknowledged or reported as unknown.
             tokio::task::yield_now().await;
             if !self.journal().has_room().await {
                 return Err(self.journal().unknown());
@@ -175,21 +183,21 @@ impl Embedded {
         }
     }
 
-    /// Returns a ticket that acknowledges whatever the answer says has been counted, by this call or before.
+    /// Returns a ticket that acknowledges everything that the result reports as counted, by this call or before.
     fn vouch(&self, added: &Added, ticket: Ticket) -> Ticket {
         let vouches = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
         match ticket {
-            // A duplicate, or a measurement that is no new extreme: what counted it first, or is better, may still be
-            // on its way to the disk.
+            // This write changed nothing: it is a duplicate, or a measurement that is not a new extreme. The earlier
+            // write that it depends on may still be on its way to the disk.
             Ticket::Done if vouches() => self.journal().catch_up(),
             ticket => ticket,
         }
     }
 
-    /// Does `work` on a board's tables, advanced to now, and appends what it says to the journal before the lock is
-    /// released: the order of the log is the order of the locks.
+    /// Does `work` on a board's tables, advanced to now, and appends its operations to the journal before the lock is
+    /// released. So the order of the log is the order in which the lock was held.
     ///
-    /// [`StoreError::ClockDoubted`] if nothing must be written at present.
+    /// Returns [`StoreError::ClockDoubted`] if nothing may be written at present.
     fn change<T>(
         &self,
         board: &Board,
@@ -202,7 +210,7 @@ impl Embedded {
         if let Some(doubted) = self.doubt(&tables) {
             return Err(doubted);
         }
-        // A restart must not put the board's time back behind what it has counted.
+        // A restart must not set the board's time back to before what it has counted.
         operations.advanced(tables.now.millis());
         let nothing = operations.len();
         let (answer, awaited) = work(&mut tables, &mut operations);
@@ -229,17 +237,17 @@ impl Embedded {
         Ok(answer)
     }
 
-    /// Unlocks a board, and passes on what is to be freed.
+    /// Unlocks a board, and passes on the data to drop.
     fn leave(&self, mut tables: MutexGuard<Tables>) {
         let garbage = tables.holdings.take_garbage();
-        // Those who wait for the lock get it before this thread does again.
+        // Threads that wait for the lock get it before this thread can take it again.
         MutexGuard::unlock_fair(tables);
         if !garbage.is_empty() {
             self.discard(garbage);
         }
     }
 
-    /// Moves a board to the clock's now, and passes on what that set free.
+    /// Advances a board to the clock's now, and passes on the data to drop.
     fn enter(&self, live: &LiveBoard, tables: &mut Tables) -> Result<Advance> {
         if tables.gone {
             return Err(StoreError::BoardChanged);
@@ -255,7 +263,7 @@ impl Embedded {
         Ok(advance)
     }
 
-    /// Returns why a board must not be written to, if the clock is doubted since the start.
+    /// Returns the reason why a board must not be written to, if the clock is doubted since the start.
     fn doubt(&self, tables: &Tables) -> Option<StoreError> {
         let trust = tables.trust.as_ref()?;
         let reading = trust.doubted()?;
@@ -264,7 +272,7 @@ impl Embedded {
         Some(StoreError::ClockDoubted { reading, recorded: tables.now, retry_after })
     }
 
-    /// Returns why some board must not be written to.
+    /// Returns the reason why some board must not be written to, if there is one.
     fn standing_clock(&self) -> Option<StoreError> {
         if !self.clock.may_be_doubted() {
             return None;
@@ -277,14 +285,14 @@ impl Embedded {
         })
     }
 
-    /// Has something freed by another thread; by this one if that is gone.
+    /// Passes data to the thread that drops it. If that thread has ended, the data is dropped here.
     fn discard(&self, what: impl Any + Send) {
         drop(self.discarded.send(Box::new(what)));
     }
 }
 
 impl Tables {
-    /// Returns the time to go by for this board.
+    /// Returns the believed time for this board.
     fn believe(&mut self, board: &Board, reading: Reading) -> Timestamp {
         let (wall, monotonic) = match reading {
             Reading::Simulated(now) => return now,

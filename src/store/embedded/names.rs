@@ -3,11 +3,11 @@
 use std::hash::BuildHasher;
 use std::sync::LazyLock;
 
-/// The hash of a subject, by which its record is found: of this process only.
+/// The hash of a subject, by which its record is found. Valid within this process only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SubjectHash(pub u32);
 
-/// A subject's name, hashed once: no lock is needed for that.
+/// A subject's name with its hash, which is computed once and without a lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Name<'a> {
     pub text: &'a str,
@@ -15,9 +15,9 @@ pub(super) struct Name<'a> {
 }
 
 impl SubjectHash {
-    /// The hash of a subject.
+    /// Returns the hash of a subject.
     pub(super) fn of(text: &str) -> Self {
-        /// Random for each process, so that nobody can choose names that collide.
+        /// Random for each process, so that clients cannot choose names that collide.
         static STATE: LazyLock<rapidhash::fast::RandomState> = LazyLock::new(rapidhash::fast::RandomState::new);
         Self((STATE.hash_one(text.as_bytes()) >> 32) as u32)
     }

@@ -1,35 +1,35 @@
-//! The numbers of slots, and how 16 bits of them are enough.
+//! The numbers of slots, and their 16-bit form.
 //!
-//! A calendar numbers its slots; a later slot has a greater number. Memory holds the number modulo 65,536, the
-//! *ordinal*, and reads it back by the newest slot there is. That is right for slots of which fewer than 65,536 lie up
-//! to the newest. Whoever moves the newest slot on sees to it that nothing older than [`OLDEST`] slots stays.
+//! A calendar numbers its slots, and a later slot has a greater number. Memory holds the number modulo 65,536, the
+//! *ordinal*, and restores the full number with the help of the newest slot. This is correct for the newest 65,536
+//! slots. So the code that advances the newest slot must make sure that no slice older than [`OLDEST`] slots remains.
 
 use std::cell::Cell;
 
 use crate::board::{Calendar, Timestamp};
 
-/// No slice is in a slot that is so many slots before the newest, or more.
+/// No slice is in a slot that is this many slots before the newest, or more.
 pub(super) const OLDEST: i64 = 32_768;
 
-/// Numbers, ordinals and starts of a board's slots.
+/// Converts between numbers, ordinals and starts of a board's slots.
 #[derive(Clone, Debug)]
 pub(super) struct Numbering {
     calendar: Calendar,
     /// The greatest number so far.
     newest: i64,
-    /// Start and number of the newest slot, and a time asked about last.
+    /// The start and the number of the newest slot. `last` has the start asked about last, with its number.
     head: (i64, i64),
     last: Cell<(i64, i64)>,
 }
 
 impl Numbering {
-    /// `head`: the start of the newest slot, in milliseconds.
+    /// Creates the numbering of a board. `head` is the start of the newest slot, in milliseconds.
     pub(super) fn new(calendar: &Calendar, head: i64) -> Self {
         let number = calendar.number(Timestamp::from_millis(head));
         Self { calendar: calendar.clone(), newest: number, head: (head, number), last: Cell::new((head, number)) }
     }
 
-    /// Makes the slot that starts here the newest, and answers its number. Time does not run backward.
+    /// Makes the slot that starts at `head` the newest, and returns its number. Time does not run backward.
     pub(super) fn move_to(&mut self, head: i64) -> i64 {
         if head != self.head.0 {
             self.head = (head, self.calendar.number(Timestamp::from_millis(head)));
@@ -38,17 +38,17 @@ impl Numbering {
         self.newest
     }
 
-    /// The greatest number so far.
+    /// Returns the greatest number so far.
     pub(super) fn newest(&self) -> i64 {
         self.newest
     }
 
-    /// Notes that there is a slot of this number.
+    /// Records that there is a slot of this number.
     pub(super) fn reach(&mut self, number: i64) {
         self.newest = self.newest.max(number);
     }
 
-    /// The number of the slot that contains this time, in milliseconds.
+    /// Returns the number of the slot that contains this time, in milliseconds.
     pub(super) fn number(&self, time: i64) -> i64 {
         let known = [self.head, self.last.get()].into_iter().find(|(start, _)| *start == time);
         known.map_or_else(
@@ -61,17 +61,17 @@ impl Numbering {
         )
     }
 
-    /// When the slot of a number starts, in milliseconds.
+    /// Returns the start of the slot of a number, in milliseconds.
     pub(super) fn start(&self, number: i64) -> i64 {
         if number == self.head.1 { self.head.0 } else { self.calendar.start_of(number).millis() }
     }
 
-    /// When the slot of a number ends, in milliseconds.
+    /// Returns the end of the slot of a number, in milliseconds.
     pub(super) fn end(&self, number: i64) -> i64 {
         self.calendar.start_of(number + 1).millis()
     }
 
-    /// The number of the slot of an ordinal, of the last 65,536.
+    /// Returns the number of the slot with this ordinal among the last 65,536.
     pub(super) fn of_ordinal(&self, ordinal: u16) -> i64 {
         self.newest - i64::from((self.newest as u16).wrapping_sub(ordinal))
     }

@@ -1,12 +1,12 @@
-//! Operations: the state that a change led to, as bytes. The log consists of them, and so do checkpoints.
+//! Operations: the encoded state after a change. The log and checkpoints consist of operations.
 //!
-//! Each operation is absolute: it says what a subject has afterwards, not what was added. Applying a sequence of
-//! operations again, from any earlier point, therefore ends in the same state.
+//! Each operation is absolute: it contains what a subject has afterwards, not what was added. So applying a sequence of
+//! operations again, from any earlier point, ends in the same state.
 //!
-//! Operations are small because they refer to what came before: [`Operation::Board`] names the board of all that
-//! follow, a slot is written only when it differs from the one before, and a subject that is the same as the one
-//! before is written as an empty text. Every [`Operations`] buffer begins with a board, which resets all of it, so
-//! buffers can be joined in any order.
+//! Operations are small because they refer to earlier ones: [`Operation::Board`] names the board of all that follow, a
+//! slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
+//! written as an empty text. Every [`Operations`] buffer begins with a board, which resets all of these, so buffers can
+//! be joined in any order.
 //!
 //! ```text
 //! code      then
@@ -57,22 +57,23 @@ const SIMULATED: u8 = 17;
 /// The length of the [`Operation::Board`] at the start of a buffer.
 const HEADER: usize = 9;
 
-/// Encodes operations of one board.
+/// A buffer of encoded operations of one board.
 #[derive(Debug)]
 pub(super) struct Operations {
     bytes: Vec<u8>,
     /// The slot that was written last.
     slot: Option<i64>,
-    /// Where the subject that was written last stands in `bytes`.
+    /// The range in `bytes` of the subject that was written last.
     subject: std::ops::Range<usize>,
 }
 
-/// One operation, decoded.
+/// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operation<'a> {
     /// The operations that follow are about this board.
     Board(Generation),
-    /// The subject has this amount, or extreme, in this slot; on a `from_first` board, a counter that began then.
+    /// The subject has this amount, or extreme, in this slot. On a `from_first` board, it has a counter that began at
+    /// this time.
     Amount { slot: i64, amount: i64, subject: &'a str },
     /// The subject has this sum and count in this slot.
     Samples { slot: i64, sum: i64, count: i64, subject: &'a str },
@@ -80,15 +81,15 @@ pub(super) enum Operation<'a> {
     Marked { slot: i64, mark: Mark, subject: &'a str },
     /// The subject's sketch in this slot.
     Sketch { slot: i64, sketch: &'a [u8], subject: &'a str },
-    /// When a value of the subject was last seen or taken back; `None`: nothing is known of it.
+    /// A value of the subject was last seen or retracted at this time. `None` means that nothing is stored about it.
     Sighted { sighting: Option<Sighting>, subject: &'a str, value: &'a str },
     /// The newest value of the subject that was dropped had this time.
     Capped { at: i64, subject: &'a str },
     /// An id was counted.
     Id { arrival: i64, fingerprint: Fingerprint },
-    /// The subject has nothing.
+    /// The subject has no data.
     Removed { subject: &'a str },
-    /// The board's time has reached this.
+    /// The board's time has reached `now`.
     Advanced { now: i64 },
     /// A board was defined.
     Defined { generation: Generation, name: &'a str, definition: &'a str },
@@ -96,12 +97,12 @@ pub(super) enum Operation<'a> {
     Undefined { generation: Generation },
     /// A reading of the system clock.
     Clock(ClockRecord),
-    /// The simulated clock reads this.
+    /// The time of the simulated clock.
     Simulated { now: i64 },
 }
 
 impl Operations {
-    /// An empty buffer for operations of a board.
+    /// Creates an empty buffer for operations of a board.
     pub(super) fn of(generation: Generation) -> Self {
         let mut bytes = Vec::with_capacity(64);
         bytes.push(BOARD);
@@ -109,12 +110,12 @@ impl Operations {
         Self { bytes, slot: None, subject: 0..0 }
     }
 
-    /// An empty buffer for operations that are about no board.
+    /// Creates an empty buffer for operations that belong to no board.
     pub(super) fn of_store() -> Self {
         Self::of(Generation(0))
     }
 
-    /// The number of bytes, the board included.
+    /// Returns the number of bytes, including the board.
     pub(super) fn len(&self) -> usize {
         self.bytes.len()
     }
@@ -123,13 +124,13 @@ impl Operations {
         &self.bytes
     }
 
-    /// Appends another buffer, with its board.
+    /// Appends another buffer, including its board.
     pub(super) fn join(&mut self, other: &Operations) {
         self.bytes.extend_from_slice(&other.bytes);
         (self.slot, self.subject) = (None, 0..0);
     }
 
-    /// Empties the buffer but for the board.
+    /// Clears the buffer except for the board.
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(HEADER);
         (self.slot, self.subject) = (None, 0..0);
@@ -243,7 +244,7 @@ impl Operations {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Seven bits a byte, the lowest first; the top bit says that more follow.
+    /// Appends a varint: seven bits per byte, the lowest first. The top bit is set if more bytes follow.
     fn unsigned(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);
@@ -252,13 +253,13 @@ impl Operations {
         self.bytes.push(number as u8);
     }
 
-    /// Small numbers of either sign become small unsigned ones.
+    /// Appends a signed varint: small numbers of either sign become small unsigned numbers (zigzag encoding).
     fn signed(&mut self, number: i64) {
         self.unsigned(((number << 1) ^ (number >> 63)) as u64);
     }
 }
 
-/// Decodes operations; ends after the first error.
+/// Decodes operations. Ends after the first error.
 pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<Operation<'_>, Damaged>> {
     let mut decoder = Decoder { reader: Reader(bytes), slot: None, subject: None };
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! How an embedded store is opened.
+//! The options of an embedded store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{ClockMode, Limits};
 
-/// How an [`Embedded`](super::Embedded) store is opened.
+/// The options for opening an [`Embedded`](super::Embedded) store.
 #[derive(Clone, Debug)]
 pub struct EmbeddedOptions {
-    /// The data directory; made if it does not exist. One process at a time may have it.
+    /// The data directory, created if it does not exist. Only one process at a time can have it open.
     pub path: PathBuf,
     pub clock: ClockMode,
     pub durability: Durability,
     pub limits: Limits,
-    /// Where backups go; `None`: there are none.
+    /// The directory of backups. If `None`, backups cannot be made.
     pub backup_dir: Option<PathBuf>,
     /// Whether to believe the system clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
 }
 
 impl EmbeddedOptions {
-    /// Options for a data directory, with defaults for everything else.
+    /// Creates options for a data directory, with defaults for everything else.
     pub fn new(path: impl Into<PathBuf>, clock: ClockMode) -> Self {
         Self {
             path: path.into(),
@@ -36,21 +36,22 @@ impl EmbeddedOptions {
     }
 }
 
-/// What an acknowledged write survives.
+/// The failures that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// A power loss: each write is synced to the disk before it is acknowledged, many together.
+    /// Power loss: each write is synced to the disk before it is acknowledged, many writes together.
     Always,
-    /// A crash of the process at any time; a power loss except for the last second and the duration of a sync.
+    /// A crash of the process at any time. After a power loss, the writes of the last second and of the duration of a
+    /// sync may be lost.
     #[default]
     #[serde(rename = "everysec")]
     EverySecond,
-    /// Nothing for sure: a write is acknowledged before it leaves the process. For data that can be replayed.
+    /// Nothing for certain: a write is acknowledged before it leaves the process. For data that can be sent again.
     Off,
 }
 
-/// A text that names no [`Durability`].
+/// The error that a text names no [`Durability`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a durability: write always, everysec or off")]
 pub struct DurabilityError(String);

@@ -1,30 +1,30 @@
-//! Pieces of memory of many sizes, named by 32 bits, in chunks that are never reallocated.
+//! An allocator of pieces of memory of many sizes, with 32-bit references, in chunks that are never reallocated.
 //!
-//! Every piece belongs to a size class: 1 to 16 units exactly, above that 8 classes for each doubling. A chunk has
-//! pieces of one class; those given back are used again before others. A chunk that holds nothing is freed.
+//! Every piece belongs to a size class: exact sizes from 1 to 16 units, above that 8 classes per doubling. A chunk has
+//! pieces of one class. Freed pieces are used again before new ones. An empty chunk is freed.
 //!
-//! A reference counts units from the first chunk on, each chunk taken as [`Unit::PER_CHUNK`] units however large it is.
-//! Pieces larger than that have a chunk of their own.
+//! A reference counts units from the first chunk on, where each chunk counts as [`Unit::PER_CHUNK`] units however large
+//! it is. Pieces larger than that have a chunk of their own.
 //!
-//! Where less than half of a class is in use, [`begin_compaction`](Pool::begin_compaction) chooses chunks to be
-//! emptied. The caller then offers every reference it holds to [`moved`](Pool::moved), in portions as it likes.
+//! If less than half of a class is in use, [`begin_compaction`](Pool::begin_compaction) selects chunks to empty. The
+//! caller then passes every reference that it holds to [`moved`](Pool::moved), in portions of any size.
 
 use std::collections::BTreeSet;
 
-/// No reference.
+/// The value for no reference.
 pub(super) const NONE: u32 = u32::MAX;
-/// No piece of a chunk.
+/// The value for no piece of a chunk.
 const NO_PIECE: u16 = u16::MAX;
-/// The units of the first chunk of a class; later ones are larger.
+/// The units of the first chunk of a class. Later chunks are larger.
 const FIRST_CHUNK: usize = 64;
 
-/// What pieces are made of.
+/// The element type of pieces.
 pub(super) trait Unit: Copy {
     const ZERO: Self;
     /// The units of a chunk: about 64 KiB, and at most 32,768.
     const PER_CHUNK: usize;
 
-    /// A unit that holds a number while its piece is not in use.
+    /// Creates a unit that holds a piece number, for pieces that are not in use.
     fn link(to: u16) -> Self;
 
     fn linked(self) -> u16;
@@ -56,11 +56,11 @@ impl Unit for i64 {
     }
 }
 
-/// Pieces of `U`; see the module.
+/// An allocator of pieces of `U`. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Pool<U> {
     chunks: Vec<Option<Chunk<U>>>,
-    /// Indices of `chunks` that hold none.
+    /// The indexes of `chunks` that are `None`.
     free: Vec<u32>,
     classes: Vec<Class>,
 }
@@ -69,21 +69,22 @@ pub(super) struct Pool<U> {
 struct Chunk<U> {
     units: Box<[U]>,
     class: u16,
-    /// Pieces in use.
+    /// The number of pieces in use.
     live: u16,
-    /// Pieces from this one on were never in use.
+    /// The first piece that was never in use. So are all pieces after it.
     fresh: u16,
-    /// The first of the pieces that were given back.
+    /// The first of the freed pieces.
     vacant: u16,
-    /// No piece is handed out, as those in use are being moved.
+    /// Whether the chunk is being emptied. Then none of its pieces is allocated, because the ones in use are being
+    /// moved.
     emptying: bool,
 }
 
 #[derive(Debug, Default)]
 struct Class {
-    /// Chunks with room for a piece, but for those that are being emptied.
+    /// The chunks with room for a piece, except those that are being emptied.
     open: BTreeSet<u32>,
-    /// Pieces that the chunks have, and those of them that are in use.
+    /// The number of pieces in the chunks, of which `live` are in use.
     pieces: usize,
     live: usize,
 }
@@ -95,13 +96,13 @@ impl<U> Default for Pool<U> {
 }
 
 impl<U: Unit> Pool<U> {
-    /// Whether there are references left for some more pieces of any size.
+    /// Returns whether there are references left for some more pieces of any size.
     pub(super) fn has_room(&self) -> bool {
         self.chunks.len() + 64 < most_chunks::<U>()
     }
 
-    /// A piece of `units` units, at least 1; what it holds is undefined. `None` when no references are left. O(log
-    /// chunks), and now and then a chunk is allocated.
+    /// Allocates a piece of `units` units, at least 1, with undefined content. Returns `None` if no references are
+    /// left. O(log chunks), and occasionally the allocation of a chunk.
     pub(super) fn allocate(&mut self, units: usize) -> Option<u32> {
         let class = class_of(units);
         if self.classes.len() <= class {
@@ -131,7 +132,7 @@ impl<U: Unit> Pool<U> {
         Some(reference::<U>(at, usize::from(piece) * size))
     }
 
-    /// Gives back a piece that was allocated with a number of units of the same class.
+    /// Frees a piece. `units` must belong to the same size class as the number with which it was allocated.
     pub(super) fn free(&mut self, reference: u32, units: usize) {
         let class = class_of(units);
         let size = size_of_class(class);
@@ -154,13 +155,13 @@ impl<U: Unit> Pool<U> {
         }
     }
 
-    /// The units of a piece.
+    /// Returns the units of a piece.
     pub(super) fn get(&self, reference: u32, units: usize) -> &[U] {
         let from = self.from(reference);
         from.get(..units).unwrap_or_default()
     }
 
-    /// The units of a piece and whatever follows it in its chunk: for pieces that say how long they are.
+    /// Returns the units of a piece and everything after it in its chunk, for pieces that store their own length.
     pub(super) fn from(&self, reference: u32) -> &[U] {
         let (at, unit) = split::<U>(reference);
         match self.chunks.get(at as usize) {
@@ -177,7 +178,8 @@ impl<U: Unit> Pool<U> {
         }
     }
 
-    /// Copies the first `units` units of a piece to another, and gives the first back, which has `old_units`. O(units).
+    /// Moves a piece of `old_units` units to a new piece of `new_units` units, and frees the old one. Returns the new
+    /// reference. O(units).
     pub(super) fn replace(&mut self, old: u32, old_units: usize, new_units: usize) -> Option<u32> {
         let new = self.allocate(new_units)?;
         let units = old_units.min(new_units);
@@ -193,12 +195,12 @@ impl<U: Unit> Pool<U> {
         Some(new)
     }
 
-    /// Whether so little is in use that a compaction would free something worth it.
+    /// Returns whether so little is in use that a compaction would free enough memory to be worth its cost.
     pub(super) fn is_sparse(&self) -> bool {
         self.classes.iter().enumerate().any(|(class, held)| held.is_sparse::<U>(class))
     }
 
-    /// Chooses the chunks to be emptied: the emptier ones of each class of which less than half is in use. O(chunks).
+    /// Selects the chunks to empty: the emptier ones of each class of which less than half is in use. O(chunks).
     pub(super) fn begin_compaction(&mut self) {
         for (at, chunk) in self.chunks.iter_mut().enumerate() {
             let Some(chunk) = chunk else { continue };
@@ -212,7 +214,7 @@ impl<U: Unit> Pool<U> {
         }
     }
 
-    /// Moves a piece if its chunk is being emptied; answers the new reference if so.
+    /// Moves a piece if its chunk is being emptied. Returns the new reference if so.
     pub(super) fn moved(&mut self, reference: u32, units: usize) -> Option<u32> {
         let (at, _) = split::<U>(reference);
         if !self.chunks.get(at as usize)?.as_ref()?.emptying {
@@ -221,7 +223,7 @@ impl<U: Unit> Pool<U> {
         self.replace(reference, units, units)
     }
 
-    /// The bytes that the pool takes, without what the allocator adds.
+    /// Returns the bytes that the pool uses, without the allocator's overhead.
     pub(super) fn memory_bytes(&self) -> usize {
         let units: usize = self.chunks.iter().flatten().map(|chunk| chunk.units.len()).sum();
         units * size_of::<U>()
@@ -266,22 +268,22 @@ impl Class {
     }
 }
 
-/// How many chunks references reach; the last one never is [`NONE`].
+/// Returns the number of chunks that references can address. No reference to the last one is [`NONE`].
 fn most_chunks<U: Unit>() -> usize {
     (u32::MAX as usize) / U::PER_CHUNK
 }
 
-/// The reference of a unit of a chunk.
+/// Returns the reference of a unit of a chunk.
 fn reference<U: Unit>(chunk: u32, unit: usize) -> u32 {
     chunk * U::PER_CHUNK as u32 + unit as u32
 }
 
-/// The chunk and the unit in it of a reference.
+/// Returns the chunk of a reference, and the unit in it.
 fn split<U: Unit>(reference: u32) -> (u32, usize) {
     (reference / U::PER_CHUNK as u32, reference as usize % U::PER_CHUNK)
 }
 
-/// The class of pieces that have room for so many units, at least 1.
+/// Returns the class of pieces that have room for this many units, at least 1.
 pub(super) fn class_of(units: usize) -> usize {
     if units <= 16 {
         return units.max(1) - 1;
@@ -291,7 +293,7 @@ pub(super) fn class_of(units: usize) -> usize {
     16 + (octave as usize - 4) * 8 + units.div_ceil(step) - 9
 }
 
-/// How many units the pieces of a class have.
+/// Returns the number of units of a class's pieces.
 fn size_of_class(class: usize) -> usize {
     match class.checked_sub(16) {
         None => class + 1,

@@ -1,4 +1,4 @@
-//! What a board's tables answer. Each function sees one instant, as its caller holds the board's lock.
+//! Reads of a board's tables. Each function sees a single instant, because its caller holds the board's lock.
 
 use super::holdings::Counter;
 use super::list::List;
@@ -8,13 +8,13 @@ use super::tables::Tables;
 use crate::board::{Amount, Board, Order, Subject, Tally, Timestamp, Value};
 use crate::store::{Lookup, Page, Ranked, Standing, Status};
 
-/// A page from place `offset`. O(log n + limit).
+/// Returns a page from position `offset`. O(log n + limit).
 pub(super) fn page(board: &Board, tables: &Tables, offset: u64, limit: u32) -> Page {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
     rows(board, tables, offset, limit as usize)
 }
 
-/// The lines around a subject. O(log n + radius).
+/// Returns the lines around a subject. O(log n + radius).
 pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radius: u32) -> Page {
     let ranking = &tables.holdings.ranking;
     let place = tables
@@ -40,12 +40,12 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     let room = limit.min(ranking.len().saturating_sub(offset));
     let mut items: Vec<Ranked> = Vec::with_capacity(room);
     let mut push = |(index, entry): (usize, ranking::Entry)| {
-        // Whatever is ranked has a score.
+        // Every ranked subject has a score, so this never returns early.
         let Some(score) = rule.value(entry.score) else { return };
         let rank = match items.last() {
             Some(last) if last.score == score => last.rank,
             Some(_) => (offset + index) as u64 + 1,
-            // Only the first line may share its rank with lines before the page.
+            // Only the first line can share its rank with lines before the page.
             None => better(board, tables, entry.score) + 1,
         };
         let subject = Subject::from_stored(ranking::Texts::text(subjects, entry.id));
@@ -58,7 +58,7 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     Page { frame: tables.frame(), total: ranking.len() as u64, items: items.into() }
 }
 
-/// How many ranked subjects have a strictly better score than the one of this key. O(log n).
+/// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).
 fn better(board: &Board, tables: &Tables, key: i64) -> u64 {
     let ranking = &tables.holdings.ranking;
     let count = match board.order() {
@@ -68,7 +68,7 @@ fn better(board: &Board, tables: &Tables, key: i64) -> u64 {
     count as u64
 }
 
-/// Scores of the given subjects. O(subjects).
+/// Returns the scores of the given subjects. O(subjects).
 pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
     let rule = tables.holdings.rule;
     let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str().into()) {
@@ -82,7 +82,8 @@ pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
     }
 }
 
-/// What a subject scores: in the ranking, or what its window says. O(1) if ranked, else O(slots).
+/// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is
+/// ranked, otherwise O(slots).
 pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
     let (holdings, subject) = (&tables.holdings, Name::from(subject.as_str()));
     if holdings.rule.ranked {
@@ -95,13 +96,13 @@ pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
     holdings.value_from(subject, tables.window.floor.millis())
 }
 
-/// Where one subject stands. O(log n + slots).
+/// Returns the position of one subject. O(log n + slots).
 pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Standing {
     let holdings = &tables.holdings;
     let key = holdings.key_of(subject.as_str().into());
     let ranked = key != holdings.rule.absent();
     let better = match holdings.rule.kind.absent() {
-        // Whoever has a score is better than one who has none.
+        // Any score is better than none.
         None if !ranked => holdings.ranking.len() as u64,
         _ => better(board, tables, key),
     };
@@ -116,7 +117,7 @@ pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Sta
     }
 }
 
-/// What a subject has in the window's slots, or in the counter that lives. O(slots).
+/// Returns what a subject has in the window's slots, or in its current counter. O(slots).
 pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
     let (holdings, subject) = (&tables.holdings, Name::from(subject.as_str()));
     if holdings.rule.life.is_none() {
@@ -127,13 +128,13 @@ pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp
     counter.map(tally).into_iter().collect()
 }
 
-/// Whether values were dropped that were seen at `from` or later.
+/// Returns whether values were dropped that were seen at `from` or later.
 pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -> bool {
     let sightings = tables.holdings.sightings(subject.as_str().into());
     sightings.and_then(|sightings| sightings.capped).is_some_and(|at| at >= from.millis())
 }
 
-/// The board as a whole. O(slots).
+/// Returns the state of the board. O(slots).
 pub(super) fn status(tables: &Tables) -> Status {
     let floor = tables.window.floor.millis();
     let lists = tables.holdings.lists.values();

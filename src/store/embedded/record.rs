@@ -1,34 +1,33 @@
-//! A subject's record, 32 bytes with its newest slice, and the cells in which its older slices are.
+//! A subject's record of 32 bytes, which contains its newest slice, and the cells of its older slices.
 
 use super::pool::{NONE, Unit};
 use super::slab::Hold;
 
-/// What one subject has in one slot, as callers see it. What else a metric keeps of a slot stands in
+/// The content of one slot for one subject, as callers see it. Some metrics keep further state per slot in
 /// [`Extras`](super::extra::Extras).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slice {
     /// The slot's number: see [`Numbering`](super::numbering::Numbering).
     pub slot: i64,
-    /// COUNT, SUM, AVG: the sum; MIN, MAX: the slot's own extreme; COUNT_DISTINCT: how many values were last seen in
-    /// it; APPROX_COUNT_DISTINCT: 0. A slice that holds nothing is removed.
+    /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For COUNT_DISTINCT, the number of values
+    /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A slice without data is removed.
     pub amount: i64,
-    /// Where the slot's list has the subject, so that leaving the list costs no search. 0 on an unranked board, which
-    /// has no lists.
+    /// The subject's place in the slot's list, so that it can be removed from the list without a search. 0 on an
+    /// unranked board, which has no lists.
     pub place: u32,
 }
 
-/// What all boards hold of a subject.
+/// The data that boards of every kind hold of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The key of what the slices say together, which is what the ranking says:
-    /// [`Rule::absent`](super::rule::Rule::absent) if the subject is not ranked. On a `from_first` board when the
-    /// subject's counter began.
+    /// The key of the slices' combined value, as in the ranking: [`Rule::absent`](super::rule::Rule::absent) if the
+    /// subject is not ranked. On a `from_first` board, the time when the subject's counter began.
     pub key: i64,
     /// The newest slice, if there is any, or the counter of a `from_first` board.
     pub newest: Cell,
-    /// The reference of the older slices, oldest first, where there are any.
+    /// The reference of the older slices, oldest first, if there are any.
     pub more: u32,
-    /// The reference of the text; [`NONE`] where there is no subject.
+    /// The reference of the text, or [`NONE`] if the record is not in use.
     pub text: u32,
 }
 
@@ -39,7 +38,7 @@ pub(super) struct Cell {
     pub place: u32,
     /// The number of the slot, modulo 65,536.
     pub ordinal: u16,
-    /// Of a record's newest cell: how many slices there are in all.
+    /// In a record's newest cell: the total number of slices.
     pub count: u16,
 }
 
@@ -73,12 +72,12 @@ impl Unit for Cell {
 }
 
 impl Record {
-    /// A record without slices.
+    /// Creates a record without slices.
     pub(super) fn new(text: u32, key: i64) -> Self {
         Self { key, newest: Cell::default(), more: NONE, text }
     }
 
-    /// How many slices there are.
+    /// Returns the number of slices.
     pub(super) fn len(&self) -> usize {
         usize::from(self.newest.count)
     }

@@ -1,15 +1,15 @@
-//! Applying operations that were read back to a board's tables.
+//! The application of stored operations to a board's tables.
 
 use super::operations::Operation;
 use super::tables::Tables;
 use crate::board::{Board, Sketch, Timestamp};
 
-/// Applies an operation to the board it is about; one that is about the store itself changes nothing.
+/// Applies an operation to its board. Operations of the store itself change nothing.
 ///
-/// Operations of a checkpoint and of the log since it began, in their order, end in the state that memory had, however
-/// often any part of the log is applied. [`Tables::rebuild`] completes it.
+/// The operations of a checkpoint, followed by those of the log since the checkpoint began, end in the state that
+/// memory had, however often any part of the log is applied. [`Tables::rebuild`] completes the state.
 ///
-/// An error says what is not valid.
+/// Returns a description of what is not valid if the operation cannot be applied.
 pub(super) fn replay(board: &Board, tables: &mut Tables, operation: Operation) -> Result<(), &'static str> {
     let holdings = &mut tables.holdings;
     match operation {
@@ -28,7 +28,7 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: Operation) -
         Operation::Removed { subject } => holdings.restore_removed(subject.into()),
         Operation::Advanced { now } => {
             tables.move_clock(board, Timestamp::from_millis(now));
-            // The log may reach further back than ids are remembered.
+            // The log may contain ids that are older than the horizon.
             while tables.ids.forget(tables.now.millis()).is_some() {}
         }
         Operation::Board(_)

@@ -1,17 +1,17 @@
-//! What a board's tables need to know of its definition, and the keys by which its ranking is ordered.
+//! The properties of a board that its tables use, and the keys that order its ranking.
 
 use crate::board::{Amount, Board, Kind, Mode, Value};
 
-/// A board's rules, at hand without looking into its definition.
+/// The properties of a board, copied from its definition for fast access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
     pub kind: Kind,
     pub ranked: bool,
-    /// AVG: how often a subject must have been measured to be ranked.
+    /// For AVG: the number of measurements that a subject needs to be ranked.
     pub min_samples: i64,
-    /// COUNT_DISTINCT: the most values (and the most tombstones) remembered per subject.
+    /// For COUNT_DISTINCT: the largest number of values (and of tombstones) remembered per subject.
     pub most_values: Option<usize>,
-    /// `from_first`: how long a subject's counter lives, in milliseconds.
+    /// For `from_first`: the length of a subject's counter, in milliseconds.
     pub life: Option<i64>,
 }
 
@@ -28,7 +28,7 @@ impl Rule {
         }
     }
 
-    /// The key of a subject outside the ranking. Where 0 is a score like any other, no score has this key.
+    /// Returns the key of a subject outside the ranking. Where 0 is a valid score, it is a key that no score has.
     pub(super) fn absent(self) -> i64 {
         match self.kind {
             Kind::Sum | Kind::Distinct | Kind::Sketch => 0,
@@ -36,7 +36,7 @@ impl Rule {
         }
     }
 
-    /// The score of a key.
+    /// Returns the score of a key.
     pub(super) fn value(self, key: i64) -> Option<Value> {
         match self.kind {
             _ if key == self.absent() => self.kind.absent(),
@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// The key of a score.
+    /// Returns the key of a score.
     pub(super) fn key(self, value: Option<Value>) -> i64 {
         match value {
             None => self.absent(),
@@ -55,7 +55,7 @@ impl Rule {
     }
 }
 
-/// Integers in the order of the floats they stand for. No finite float has the key `i64::MIN`.
+/// Returns an integer for a float, in the same order. No finite float has the key `i64::MIN`.
 fn key_of_real(real: f64) -> i64 {
     turn(real.to_bits() as i64)
 }
@@ -64,7 +64,7 @@ fn real_of_key(key: i64) -> f64 {
     f64::from_bits(turn(key) as u64)
 }
 
-/// Negative floats grow in magnitude as their bits grow: turns them round. Its own inverse.
+/// Inverts the order of negative floats, whose magnitudes grow with their bits. It is its own inverse.
 fn turn(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }

@@ -1,23 +1,23 @@
-//! Values by small ids, in chunks that are never reallocated: ids are handed out lowest first, so what is held gathers
-//! at the low end, and chunks that hold nothing are freed.
+//! Values by small ids, in chunks that are never reallocated. The lowest free ids are assigned first, so values gather
+//! at the low end, and empty chunks are freed.
 
 use std::collections::BTreeSet;
 
-/// The values of a chunk.
+/// The number of values in a chunk.
 pub(super) const CHUNK: usize = 1_024;
-/// Ids stay below 2^31.
+/// The largest number of chunks. Ids stay below 2^31.
 const MOST_CHUNKS: usize = (1 << 31) / CHUNK;
-/// No further vacant place in a chunk.
+/// The value for no further vacant place in a chunk.
 const NO_PLACE: u32 = u32::MAX;
 
-/// A value that can also stand for none.
+/// A type with values that stand for a vacant place.
 pub(super) trait Hold: Copy {
-    /// A place that holds nothing, and names the next one of its chunk.
+    /// Returns the value of a vacant place that is followed by the vacant place `next` of its chunk.
     fn vacant(next: u32) -> Self;
 
     fn is_vacant(&self) -> bool;
 
-    /// Of a vacant place: the next one.
+    /// Returns, for a vacant place, the next one.
     fn next(&self) -> u32;
 }
 
@@ -25,17 +25,17 @@ pub(super) trait Hold: Copy {
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     chunks: Vec<Chunk<T>>,
-    /// The chunks that have room.
+    /// The chunks with vacant places.
     open: BTreeSet<u32>,
     len: usize,
 }
 
 #[derive(Debug)]
 struct Chunk<T> {
-    /// Grows up to [`CHUNK`]; empty where the chunk holds nothing.
+    /// The values. Grows up to [`CHUNK`]; empty if the chunk holds no value.
     values: Vec<T>,
     live: u32,
-    /// The first of the places that hold nothing.
+    /// The first vacant place.
     vacant: u32,
 }
 
@@ -46,13 +46,13 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T: Hold> Slab<T> {
-    /// How many values there are.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Adds a value; answers its id, the lowest that is free but for the order within a chunk. `None` when two billion
-    /// are there. O(log chunks).
+    /// Adds a value and returns its id, in the lowest chunk with a vacant place. Returns `None` if there are two
+    /// billion values. O(log chunks).
     pub(super) fn insert(&mut self, value: T) -> Option<u32> {
         let at = match self.open.first() {
             Some(at) => *at,
@@ -91,7 +91,7 @@ impl<T: Hold> Slab<T> {
         self.chunks.get_mut(at)?.values.get_mut(place).filter(|value| !value.is_vacant())
     }
 
-    /// Takes a value out. Answers whether that left its chunk empty.
+    /// Removes a value. Returns whether that left its chunk empty.
     pub(super) fn remove(&mut self, id: u32) -> bool {
         let (at, place) = split(id);
         let Some(chunk) = self.chunks.get_mut(at) else { return false };
@@ -111,7 +111,7 @@ impl<T: Hold> Slab<T> {
         true
     }
 
-    /// The first id from `from` on that is in use. O(CHUNK + chunks without any).
+    /// Returns the first id in use from `from` on. O(CHUNK + empty chunks).
     pub(super) fn next_from(&self, from: u32) -> Option<u32> {
         let (mut at, mut place) = split(from);
         while let Some(chunk) = self.chunks.get(at) {
@@ -124,25 +124,26 @@ impl<T: Hold> Slab<T> {
         None
     }
 
-    /// Whether less than half of the places are in use.
+    /// Returns whether less than half of the places are in use.
     pub(super) fn is_sparse(&self) -> bool {
         self.chunks.len() > 2 && self.len * 2 < self.chunks.len() * CHUNK
     }
 
-    /// Whether a value of this id would have a lower one if it was added now, among the chunks that all of them need.
+    /// Returns whether the value of this id should get a lower id: its chunk is beyond those that all values need, and
+    /// a lower chunk has a vacant place.
     pub(super) fn can_move_down(&self, id: u32) -> bool {
         let at = split(id).0;
         at > self.len / CHUNK && self.open.first().is_some_and(|open| (*open as usize) < at)
     }
 
-    /// The bytes that the slab takes, without what the allocator adds.
+    /// Returns the bytes that the slab uses, without the allocator's overhead.
     pub(super) fn memory_bytes(&self) -> usize {
         let values: usize = self.chunks.iter().map(|chunk| chunk.values.capacity()).sum();
         values * size_of::<T>() + self.chunks.capacity() * size_of::<Chunk<T>>()
     }
 }
 
-/// What some metrics hold beside the values of a [`Slab`], by the same ids.
+/// Additional data that some metrics store for the values of a [`Slab`], by the same ids.
 #[derive(Debug)]
 pub(super) struct Column<T> {
     chunks: Vec<Vec<Option<T>>>,
@@ -165,7 +166,7 @@ impl<T> Column<T> {
         self.chunks.get_mut(at)?.get_mut(place)?.as_mut()
     }
 
-    /// Sets what an id has. O(1), and O(CHUNK) while a chunk grows.
+    /// Sets the data of an id. O(1), and O(CHUNK) while a chunk grows.
     pub(super) fn set(&mut self, id: u32, value: T) {
         let (at, place) = split(id);
         if self.chunks.len() <= at {
@@ -183,7 +184,7 @@ impl<T> Column<T> {
         self.chunks.get_mut(at)?.get_mut(place)?.take()
     }
 
-    /// Frees the chunk of this id, which holds nothing.
+    /// Frees the chunk of this id, which must be empty.
     pub(super) fn free_chunk(&mut self, id: u32) {
         if let Some(chunk) = self.chunks.get_mut(split(id).0) {
             *chunk = Vec::new();
@@ -193,7 +194,7 @@ impl<T> Column<T> {
         }
     }
 
-    /// The bytes that the column takes, without what its values own elsewhere.
+    /// Returns the bytes that the column uses, without the memory that its values own.
     pub(super) fn memory_bytes(&self) -> usize {
         let values: usize = self.chunks.iter().map(Vec::capacity).sum();
         values * size_of::<Option<T>>() + self.chunks.capacity() * size_of::<Vec<Option<T>>>()

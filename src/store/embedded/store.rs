@@ -1,4 +1,4 @@
-//! The embedded store as a [`Store`]: each call is one visit to a board's tables.
+//! The implementation of [`Store`]: each call locks a board's tables once, or once per portion.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,17 +18,19 @@ use crate::store::{
     RetireStep, Standing, Status, Store, StoreError, Values,
 };
 
-/// What a portion of retiring aims at: how long others wait for the board's lock.
+/// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
 const HOLD: Duration = Duration::from_micros(500);
-/// Portions of a step, between which others get the lock: a pause follows each step, and timers are coarse.
+/// The number of portions in a step, between which other calls get the lock. A step has several, because a pause
+/// follows each step and timers are coarse.
 const PORTIONS: usize = 4;
-/// Subjects of a portion, however slow or fast the machine is.
+/// The smallest number of subjects in a portion, however slow the machine is. [`MOST`] is the largest, however fast it
+/// is.
 const LEAST: u64 = 16;
 const MOST: u64 = 1_024;
-/// How often a step looks at the time: once in so many subjects.
+/// The number of subjects after which a step reads the time.
 const LOOK: u64 = 16;
 
-/// Whether [`LOOK`] subjects' worth of work was done since the last look.
+/// Returns whether the work of [`LOOK`] subjects was done since the time was last read.
 fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
     let due = work >= *looked + LOOK;
     if due {
@@ -38,7 +40,7 @@ fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
 }
 
 impl Embedded {
-    /// Subtracts what fits into one hold of the board's lock.
+    /// Subtracts as much as fits into one hold of the board's lock.
     fn retire_portion(&self, board: &Board) -> Result<RetireStep> {
         self.look(board, |_, tables, advance| {
             let started = Instant::now();
@@ -93,13 +95,14 @@ impl Store for Embedded {
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
         let json =
             serde_json::to_string(definition).map_err(|error| StoreError::Backend { source: Box::new(error) })?;
-        // What defined it may still be on its way to the disk, and this answer vouches for it.
+        // The definition that was found may still be on its way to the disk, and the response confirms it, so the
+        // caller has to wait for the disk.
         let known = |live: &Arc<LiveBoard>| {
             let board = live.board.clone();
             let same = board.definition() == definition;
             (if same { Defined::Unchanged(board) } else { Defined::Conflict(board) }, self.journal().catch_up())
         };
-        // Nothing is written of a board that exists, so nothing is asked of the disk.
+        // Nothing is written if the board exists, so no admission is needed.
         let found = self.boards.read().get(name).map(known);
         if let Some((found, ticket)) = found {
             self.journal().wait(ticket).await?;
@@ -175,7 +178,7 @@ impl Store for Embedded {
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        // All of it is with the journal before any of it is waited for: it shares a frame.
+        // All batches are appended to the journal before the first wait, so that they share a frame.
         let (mut added, mut tickets) = (Vec::with_capacity(batches.len()), Vec::with_capacity(batches.len()));
         for (board, batch) in &batches {
             match self.apply(board, batch).await {
@@ -234,7 +237,8 @@ impl Store for Embedded {
             ((Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.anything), Awaited::Yes)
         })?;
         drop(permit);
-        // What took it out before may still be on its way to the disk, and this answer says that it is out.
+        // An earlier removal may still be on its way to the disk. The response confirms that the subject is removed, so
+        // it has to wait for the disk.
         let ticket = if removed { ticket } else { self.journal().catch_up() };
         self.journal().wait(ticket).await?;
         Ok(removal)

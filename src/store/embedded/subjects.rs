@@ -1,10 +1,10 @@
-//! A board's subjects: their names, ids, records and slices, without regard to what slices say together.
+//! A board's subjects: their names, ids, records and slices, without the combined values of slices.
 //!
-//! - the *index*, by the hash of the name: 8 bytes a subject at 0.72 to 0.9 of its places;
-//! - the *slab*: a record of 32 bytes, the newest slice included;
+//! - the *index*, by the hash of the name: 8 bytes per subject, with 0.72 to 0.9 of its places in use;
+//! - the *slab*: a record of 32 bytes, including the newest slice;
 //! - the *texts*: 16 bytes for a name of 14;
 //! - the *cells*: 16 bytes for each further slice;
-//! - the *extras* of metrics that keep more than a number of each slot.
+//! - the *extras* of metrics that keep more than one number per slot.
 
 use super::arena::Arena;
 use super::extra::{Extras, Garbage, resized};
@@ -17,7 +17,7 @@ use super::rule::Rule;
 use super::slab::Slab;
 use super::table::{Entry, Extendible};
 
-/// Subjects by name and by id; ids of subjects that were released are used again.
+/// Subjects by name and by id. Ids of released subjects are used again.
 #[derive(Debug)]
 pub(super) struct Subjects {
     rule: Rule,
@@ -27,11 +27,11 @@ pub(super) struct Subjects {
     cells: Pool<Cell>,
     pub extras: Extras,
     pub numbering: Numbering,
-    /// Records are being moved to lower ids as they are visited.
+    /// Whether records are moved to lower ids when they are visited.
     compacting: bool,
 }
 
-/// Hash and id of a subject.
+/// The hash and the id of a subject.
 #[derive(Clone, Copy, Debug)]
 struct Indexed([u32; 2]);
 
@@ -53,7 +53,7 @@ impl Texts for Subjects {
     }
 }
 
-/// The names of subjects by id, which threads may share.
+/// The names of subjects by id, in a form that can be shared between threads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SubjectTexts<'a> {
     slab: &'a Slab<Record>,
@@ -80,35 +80,36 @@ impl Subjects {
         }
     }
 
-    /// The names alone.
+    /// Returns the names of the subjects.
     pub(super) fn texts(&self) -> SubjectTexts<'_> {
         SubjectTexts { slab: &self.slab, texts: &self.texts }
     }
 
-    /// How many entries of the index were moved so far.
+    /// Returns the number of index entries moved so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.index.moved()
     }
 
-    /// How many subjects have a record.
+    /// Returns the number of subjects that have a record.
     pub(super) fn len(&self) -> usize {
         self.slab.len()
     }
 
-    /// The id of a subject that has a record. O(1).
+    /// Returns the id of a subject that has a record. O(1).
     pub(super) fn id(&self, name: Name) -> Option<u32> {
         let is_it = |entry: &Indexed| self.bytes(entry.0[1]) == name.text.as_bytes();
         self.index.find(name.hash.0, is_it).map(|entry| entry.0[1])
     }
 
-    /// Whether references are left for anything a subject may need. They end at 32 GB of names or 64 GB of slices.
+    /// Returns whether references are left for everything that a subject may need. They suffice for 32 GB of names and
+    /// 64 GB of slices.
     pub(super) fn has_room(&self) -> bool {
         self.texts.has_room() && self.cells.has_room() && self.extras.has_room()
     }
 
-    /// Adds a subject that has no record; answers its id, or `None` when there is [no room](Self::has_room) or two
-    /// billion are there. O(1).
+    /// Adds a subject that has no record. Returns its id, or `None` if there is [no room](Self::has_room) or there are
+    /// two billion subjects. O(1).
     pub(super) fn add(&mut self, name: Name) -> Option<u32> {
         if !self.has_room() {
             return None;
@@ -135,17 +136,17 @@ impl Subjects {
         self.slab.get(id).map_or(&[], |record| self.texts.bytes(record.text))
     }
 
-    /// The first id from `from` on that is in use.
+    /// Returns the first id in use from `from` on.
     pub(super) fn next_from(&self, from: u32) -> Option<u32> {
         self.slab.next_from(from)
     }
 
-    /// Whether nothing is held of the subject: no slice, nor anything beside.
+    /// Returns whether the subject has no data: no slice, and nothing in the extras.
     pub(super) fn is_empty(&self, id: u32) -> bool {
         self.slab.get(id).is_none_or(|record| record.len() == 0) && self.extras.is_empty(id)
     }
 
-    /// Forgets a subject; its id will be used again. O(1).
+    /// Removes a subject, whose id will be used again. O(1).
     pub(super) fn release(&mut self, id: u32) -> Option<Garbage> {
         let record = *self.slab.get(id)?;
         let hash = SubjectHash::of(self.texts.get(record.text));
@@ -161,12 +162,12 @@ impl Subjects {
         garbage
     }
 
-    /// How many slices a subject has.
+    /// Returns the number of slices of a subject.
     pub(super) fn slices(&self, id: u32) -> usize {
         self.slab.get(id).map_or(0, Record::len)
     }
 
-    /// The slices of a subject from this index on, oldest first.
+    /// Returns the slices of a subject from this index on, oldest first.
     pub(super) fn slices_from(&self, id: u32, first: usize) -> impl Iterator<Item = Slice> + '_ {
         let record = self.slab.get(id).filter(|record| record.len() > 0);
         let older = record.map_or(&[][..], |record| self.older(record));
@@ -174,7 +175,8 @@ impl Subjects {
         older.get(first..).unwrap_or_default().iter().chain(newest).map(|cell| self.slice(cell))
     }
 
-    /// Where the slice of a slot is among a subject's, oldest first, or would be. O(log slices).
+    /// Returns the index of the slice of a slot among a subject's slices, oldest first, or as an error the index where
+    /// it would be. O(log slices).
     pub(super) fn find(&self, id: u32, slot: i64) -> Result<usize, usize> {
         let Some(record) = self.slab.get(id).filter(|record| record.len() > 0) else { return Err(0) };
         let last = record.len() - 1;
@@ -188,35 +190,36 @@ impl Subjects {
         }
     }
 
-    /// Where the first slice at or after a slot is, among a subject's.
+    /// Returns the index of a subject's first slice at or after a slot.
     pub(super) fn first_from(&self, id: u32, slot: i64) -> usize {
         self.find(id, slot).unwrap_or_else(|at| at)
     }
 
-    /// The number of the slice of a slot.
+    /// Returns the number of the slice of a slot.
     pub(super) fn amount(&self, id: u32, slot: i64) -> Option<i64> {
         let at = self.find(id, slot).ok()?;
         self.cell(id, at).map(|cell| cell.amount)
     }
 
-    /// The slice at an index.
+    /// Returns the slice at an index.
     pub(super) fn slice_at(&self, id: u32, at: usize) -> Option<Slice> {
         self.cell(id, at).map(|cell| self.slice(cell))
     }
 
-    /// Sets the number of the slice at an index; answers what it was.
+    /// Sets the number of the slice at an index. Returns the previous number.
     pub(super) fn set_amount(&mut self, id: u32, at: usize, amount: i64) -> Option<i64> {
         self.cell_mut(id, at).map(|cell| std::mem::replace(&mut cell.amount, amount))
     }
 
-    /// Sets the place in its slot's list of the slice at an index.
+    /// Sets the slot-list place of the slice at an index.
     pub(super) fn set_place(&mut self, id: u32, at: usize, place: u32) {
         if let Some(cell) = self.cell_mut(id, at) {
             cell.place = place;
         }
     }
 
-    /// Makes a slice at the index where [`find`](Self::find) says it would be. O(1) at the end, else O(slices after it).
+    /// Inserts a slice at the index where [`find`](Self::find) returned that it would be. O(1) at the end, otherwise
+    /// O(slices after it).
     pub(super) fn open(&mut self, id: u32, at: usize, slice: Slice) {
         let Some(record) = self.slab.get_mut(id) else { return };
         let len = record.len();
@@ -228,7 +231,7 @@ impl Subjects {
                 1 => self.cells.allocate(1),
                 _ => Some(resized(&mut self.cells, record.more, len - 1, len)),
             };
-            // Room was made sure of before anything changed.
+            // Callers check for room before they change anything, so this allocation succeeds.
             let Some(more) = more else { return };
             record.more = more;
             if at == len {
@@ -243,7 +246,7 @@ impl Subjects {
         self.extras.opened(id, at, len + 1);
     }
 
-    /// Takes the slice at an index away; answers it. O(1) at the end, else O(slices after it).
+    /// Removes and returns the slice at an index. O(1) at the end, otherwise O(slices after it).
     pub(super) fn close(&mut self, id: u32, at: usize) -> Option<Slice> {
         let slice = self.slice_at(id, at)?;
         let record = self.slab.get_mut(id)?;
@@ -267,37 +270,38 @@ impl Subjects {
         Some(slice)
     }
 
-    /// Computes what is cached of all slices; see [`Extras::settle`].
+    /// Computes the cached total of all slices: see [`Extras::settle`].
     pub(super) fn settle(&mut self, id: u32) {
         let (len, sum) = self.slices_from(id, 0).fold((0, 0), |(len, sum), slice| (len + 1, sum + slice.amount));
         self.extras.settle(id, len, sum);
     }
 
-    /// Reads what a subject's hash leads to in the index: the first of three passes that bring what a portion of work
-    /// needs into the cache, overlapping the misses. What they answer is only to be used: [`std::hint::black_box`].
+    /// Reads the index entry of a subject's hash: the first of three passes that bring the data of a portion of work
+    /// into the cache, with overlapping misses. The result has no meaning, but must be used ([`std::hint::black_box`])
+    /// so that the read is not optimized away.
     pub(super) fn touch_index(&self, hash: SubjectHash) -> u32 {
         self.index.touch(hash.0)
     }
 
-    /// The second pass: the record that a hash leads to, most likely.
+    /// Reads the record that a hash most likely leads to: the second pass.
     pub(super) fn touch_record(&self, hash: SubjectHash) -> u32 {
         let record = self.index.find(hash.0, |_| true).and_then(|entry| self.slab.get(entry.0[1]));
         record.map_or(0, |record| record.text)
     }
 
-    /// The third pass: the text of that record.
+    /// Reads the text of that record: the third pass.
     pub(super) fn touch_text(&self, hash: SubjectHash) -> u32 {
         let record = self.index.find(hash.0, |_| true).and_then(|entry| self.slab.get(entry.0[1]));
         record.and_then(|record| self.texts.bytes(record.text).first()).map_or(0, |byte| u32::from(*byte))
     }
 
-    /// Whether so little is held, compared with the memory taken, that a compaction is due.
+    /// Returns whether so little of the allocated memory is in use that a compaction is due.
     pub(super) fn is_sparse(&self) -> bool {
         self.slab.is_sparse() || self.texts.is_sparse() || self.cells.is_sparse() || self.extras.is_sparse()
     }
 
-    /// Begins a compaction, if one is due: every record is then to be offered to [`compact`](Self::compact) and
-    /// [`lower_id`](Self::lower_id). O(chunks).
+    /// Begins a compaction of the parts that need one. After this call, the caller must pass every record to
+    /// [`compact`](Self::compact) and [`lower_id`](Self::lower_id). O(chunks).
     pub(super) fn begin_compaction(&mut self) {
         self.compacting = self.slab.is_sparse();
         self.texts.begin_compaction();
@@ -305,7 +309,7 @@ impl Subjects {
         self.extras.begin_compaction();
     }
 
-    /// Moves what a record refers to, where the memory of it is to be given back. O(slices).
+    /// Moves the data that a record refers to, where its memory is to be freed. O(slices).
     pub(super) fn compact(&mut self, id: u32) {
         let Some(record) = self.slab.get_mut(id) else { return };
         if let Some(moved) = self.texts.moved(record.text) {
@@ -320,14 +324,14 @@ impl Subjects {
         self.extras.compact(id, len);
     }
 
-    /// Whether a compaction is under way that would give a record a lower id.
+    /// Returns whether a compaction is in progress that would give a record a lower id.
     pub(super) fn can_move_down(&self, id: u32) -> bool {
         self.compacting && self.slab.can_move_down(id)
     }
 
-    /// During a compaction: gives a record of a high id a lower one, so that the chunk of the high one can be freed.
-    /// Answers the new id, if there is one; both have the record until [`vacate`](Self::vacate), but only the new one
-    /// has the name and the extras.
+    /// Gives a record with a high id a lower one, during a compaction, so that the chunk of the high one can be freed.
+    /// Returns the new id, if there is one. Both ids have the record until [`vacate`](Self::vacate), but only the new
+    /// one has the name and the extras.
     pub(super) fn lower_id(&mut self, id: u32) -> Option<u32> {
         let record = *self.slab.get(id)?;
         let lower = self.slab.insert(record)?;
@@ -339,14 +343,14 @@ impl Subjects {
         Some(lower)
     }
 
-    /// Gives up an id whose record has a lower one.
+    /// Frees an id whose record has a lower id now.
     pub(super) fn vacate(&mut self, id: u32) {
         if self.slab.remove(id) {
             self.extras.free_chunk(id);
         }
     }
 
-    /// The bytes that all of it takes, without what sketches and values own and the allocator adds.
+    /// Returns the bytes used, without the memory that sketches and values own, and without the allocator's overhead.
     pub(super) fn memory_bytes(&self) -> usize {
         self.index.memory_bytes()
             + self.slab.memory_bytes()

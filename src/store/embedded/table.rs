@@ -1,60 +1,60 @@
 //! A hash table that never grows or shrinks as a whole.
 //!
-//! A directory of `2^depth` pointers, chosen by the top bits of a hash, leads to *shards*. A shard is one array of up to
-//! about [`MOST`] entries, sorted by hash, with vacant places between them: the place of an entry is the one its hash
-//! names, or a later one if that is taken. A full shard moves to an array 1.14 to 1.25 times as large, later it is
-//! split in two; a sparse one moves to a smaller array or is merged with its sibling. So a single operation moves the
-//! entries of two shards at most, whatever the size of the table.
+//! A directory of `2^depth` pointers, selected by the top bits of a hash, leads to *shards*. A shard is one array of up
+//! to about [`MOST`] entries, sorted by hash, with vacant places in between. The place of an entry is its home, which
+//! its hash determines, or a later one if the home is occupied. A full shard is moved to an array 1.14 to 1.25 times as
+//! large, and later split in two. A sparse shard is moved to a smaller array or merged with its sibling. So a single
+//! operation moves the entries of at most two shards, whatever the size of the table.
 //!
-//! An entry stores its own hash, 32 bits of it, so that nothing outside the table is read when entries move, and
-//! rarely anything but the entry looked for. Arrays are 0.72 to 0.9 full while a table grows.
+//! An entry stores 32 bits of its own hash, so that moving entries reads nothing outside the table, and a search rarely
+//! reads anything but the entry it looks for. Arrays are 0.72 to 0.9 full while a table grows.
 
 use std::fmt;
 
-/// The most entries of a shard before it is split.
+/// The number of entries of a shard at which it is split.
 const MOST: usize = 4_096;
-/// Siblings that together have so few entries become one.
+/// The number of entries up to which two sibling shards are merged.
 const MERGE: usize = MOST * 3 / 8;
-/// The least bytes of a shard's array that is not empty.
+/// The smallest size in bytes of a shard's array that is not empty.
 const LEAST_BYTES: usize = 256;
-/// Places after the last one that a hash can name, for entries that find theirs taken.
+/// The number of places after the last home, for entries whose home is occupied.
 const SLACK: usize = 32;
-/// The depth is limited so that the directory has at most one pointer for so many entries, however hashes collide.
+/// The number of entries per pointer of the directory, at least. It limits the depth, however hashes collide.
 const ENTRIES_PER_POINTER: usize = 64;
 
-/// What a table holds: small, and copied freely.
+/// An entry of a table: small, and cheap to copy.
 pub(super) trait Entry: Copy {
-    /// What a vacant place holds.
+    /// The content of a vacant place.
     const VACANT: Self;
 
     fn is_vacant(&self) -> bool;
 
-    /// The 32 bits of its hash by which it is placed, stored in the entry.
+    /// Returns the 32 bits of its hash that determine its place, stored in the entry.
     fn hash(&self) -> u32;
 }
 
-/// A hash table of `E`; see the module.
+/// A hash table of `E`. See the [module](self).
 pub(super) struct Extendible<E> {
-    /// Indices of `shards`, by the top `depth` bits of a hash.
+    /// Indexes of `shards`, by the top `depth` bits of a hash.
     directory: Vec<u32>,
     depth: u32,
     shards: Vec<Shard<E>>,
-    /// Indices of `shards` not in use.
+    /// Indexes of `shards` that are not in use.
     free: Vec<u32>,
-    /// How many shards have each depth.
+    /// The number of shards of each depth.
     depths: [u32; 33],
     len: usize,
-    /// Entries copied from one array to another so far.
+    /// The number of entries copied from one array to another so far.
     #[cfg(test)]
     moved: usize,
 }
 
 struct Shard<E> {
     places: Box<[E]>,
-    /// How many places hashes can name: those after them are slack.
+    /// The number of homes. The places after them are slack.
     range: u32,
     len: u32,
-    /// How many top bits of a hash lead here.
+    /// The number of top bits of a hash that lead to this shard.
     depth: u32,
 }
 
@@ -82,25 +82,26 @@ impl<E: Entry> Default for Extendible<E> {
 }
 
 impl<E: Entry> Extendible<E> {
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The entry of this hash for which `is_it` holds. O(1).
+    /// Returns the entry of this hash for which `is_it` returns `true`. O(1).
     pub(super) fn find(&self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<&E> {
         let shard = &self.shards[self.shard_of(hash)];
         shard.find(hash, is_it).map(|place| &shard.places[place])
     }
 
-    /// As [`find`](Self::find). The caller must not change the hash of the entry, nor make it vacant.
+    /// Returns the same entry as [`find`](Self::find), mutably. The caller must not change the hash of the entry or
+    /// make it vacant.
     pub(super) fn find_mut(&mut self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<&mut E> {
         let at = self.shard_of(hash);
         let shard = &mut self.shards[at];
         shard.find(hash, is_it).map(|place| &mut shard.places[place])
     }
 
-    /// Adds an entry that is not there yet. O(1), and now and then O(entries of a shard).
+    /// Adds an entry that is not in the table yet. O(1), and occasionally O(entries of a shard).
     pub(super) fn insert(&mut self, entry: E) {
         debug_assert!(!entry.is_vacant());
         self.len += 1;
@@ -115,7 +116,8 @@ impl<E: Entry> Extendible<E> {
         }
     }
 
-    /// Takes the entry of this hash out for which `is_it` holds. O(1), and now and then O(entries of two shards).
+    /// Removes and returns the entry of this hash for which `is_it` returns `true`. O(1), and occasionally O(entries of
+    /// two shards).
     pub(super) fn remove(&mut self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<E> {
         let at = self.shard_of(hash);
         let shard = &mut self.shards[at];
@@ -126,7 +128,7 @@ impl<E: Entry> Extendible<E> {
         Some(entry)
     }
 
-    /// All entries, in the order of their hashes.
+    /// Returns all entries, in the order of their hashes.
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &E> {
         let mut next = Some(0);
@@ -138,9 +140,9 @@ impl<E: Entry> Extendible<E> {
         .flatten()
     }
 
-    /// The entries of one shard, at most about 4,096, whose hashes are `from` or more, and where the walk goes on:
-    /// `None` at its end. A walk from 0 on meets every entry that is there during all of it exactly once, whatever is
-    /// added and removed between its portions.
+    /// Returns the entries of one shard, at most about 4,096, whose hashes are at least `from`, and the hash at which a
+    /// walk continues: `None` at its end. A walk from 0 on returns every entry that is in the table during all of it
+    /// exactly once, whatever is added and removed between its portions.
     pub(super) fn portion(&self, from: u32) -> (impl Iterator<Item = &E>, Option<u32>) {
         let shard = &self.shards[self.shard_of(from)];
         let entries = shard.places.iter().filter(move |entry| !entry.is_vacant() && entry.hash() >= from);
@@ -149,14 +151,14 @@ impl<E: Entry> Extendible<E> {
         (entries, u32::try_from(next).ok())
     }
 
-    /// Reads the place that a hash names, so that it is in the cache when it is needed. What it answers is only there
-    /// to be used: see [`std::hint::black_box`].
+    /// Reads the home of a hash, so that it is in the cache when it is needed. The result has no meaning, but must be
+    /// used so that the read is not optimized away: see [`std::hint::black_box`].
     pub(super) fn touch(&self, hash: u32) -> u32 {
         let shard = &self.shards[self.shard_of(hash)];
         shard.places.get(shard.home(hash)).map_or(0, Entry::hash)
     }
 
-    /// The bytes that the table takes, without what the allocator adds.
+    /// Returns the bytes that the table uses, without the allocator's overhead.
     pub(super) fn memory_bytes(&self) -> usize {
         let places: usize = self.shards.iter().map(|shard| shard.places.len()).sum();
         places * size_of::<E>()
@@ -168,7 +170,7 @@ impl<E: Entry> Extendible<E> {
         self.directory[directory_index(hash, self.depth)] as usize
     }
 
-    /// Makes room for one more entry, of this hash, in a shard that is full or has no place for it.
+    /// Makes room for one more entry, with this hash, in a shard that is full or has no place for it.
     fn make_room(&mut self, at: usize, hash: u32) {
         let (len, depth) = (self.shards[at].len as usize, self.shards[at].depth);
         let may_split = depth < 30 && (2 << depth) <= 1 + self.len / ENTRIES_PER_POINTER;
@@ -181,7 +183,7 @@ impl<E: Entry> Extendible<E> {
         }
     }
 
-    /// Divides the shard that a hash leads to in two.
+    /// Splits the shard of a hash in two.
     fn split(&mut self, at: usize, hash: u32) {
         let old = std::mem::replace(&mut self.shards[at], Shard::empty(0));
         if old.depth == self.depth {
@@ -212,7 +214,7 @@ impl<E: Entry> Extendible<E> {
         self.depths[depth as usize] += 2;
     }
 
-    /// After a removal: moves the entries to a smaller array, or merges the shard with its sibling.
+    /// Moves the entries to a smaller array, or merges the shard with its sibling, if that is due after a removal.
     fn give_back(&mut self, at: usize, hash: u32) {
         let (len, depth) = (self.shards[at].len as usize, self.shards[at].depth);
         if depth > 0 && len <= MERGE {
@@ -228,7 +230,7 @@ impl<E: Entry> Extendible<E> {
         }
     }
 
-    /// Makes one shard of two siblings.
+    /// Merges two sibling shards.
     fn merge(&mut self, one: usize, other: usize, hash: u32) {
         let taken = |shard: &mut Shard<E>| std::mem::replace(shard, Shard::empty(0));
         let (one_shard, other_shard) = (taken(&mut self.shards[one]), taken(&mut self.shards[other]));
@@ -248,7 +250,7 @@ impl<E: Entry> Extendible<E> {
             self.depth -= 1;
         }
         if self.depth == 0 {
-            // One shard is left, which may stand anywhere.
+            // One shard is left, at any index.
             let last = self.directory[0] as usize;
             self.shards.swap(0, last);
             self.shards.truncate(1);
@@ -257,13 +259,14 @@ impl<E: Entry> Extendible<E> {
         }
     }
 
-    /// The pointers of all hashes that agree with this one in their top `depth` bits: the first, and how many.
+    /// Returns the pointers of all hashes that agree with this one in their top `depth` bits: the first pointer and
+    /// their number.
     fn pointers(&self, hash: u32, depth: u32) -> (usize, usize) {
         let count = 1 << (self.depth - depth);
         (directory_index(hash, depth) * count, count)
     }
 
-    /// Entries copied from one array to another so far.
+    /// Returns the number of entries copied from one array to another so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.moved
@@ -286,11 +289,12 @@ impl<E: Entry> Shard<E> {
         Self { places: Box::default(), range: 0, len: 0, depth }
     }
 
-    /// A shard of so many entries, in the order of their hashes, in an array of at least `len + 1` places.
+    /// Creates a shard of `len` entries, in the order of their hashes, in an array of at least `len + 1` places.
     fn filled(entries: impl Iterator<Item = E> + Clone, len: usize, depth: u32, capacity: usize) -> Self {
         let mut range = capacity - SLACK.min(capacity / 8);
         if !fits(entries.clone(), depth, range, capacity) {
-            // Many hashes are alike. With a place of slack for each entry all of them fit, with more so do others.
+            // Many hashes are alike, so the normal slack is not enough. With a place of slack for each entry all
+            // entries fit. More slack leaves room for further ones.
             range = capacity - len - (capacity - len) / 2;
         }
         let mut shard =
@@ -308,7 +312,7 @@ impl<E: Entry> Shard<E> {
         self.places.iter().filter(|entry| !entry.is_vacant()).copied()
     }
 
-    /// The place that a hash names: its bits below `depth`, scaled to the range, so that places are in the order of
+    /// Returns the home of a hash: its bits below `depth`, scaled to the range, so that homes are in the order of
     /// hashes.
     fn home(&self, hash: u32) -> usize {
         home(hash, self.depth, self.range as usize)
@@ -327,8 +331,8 @@ impl<E: Entry> Shard<E> {
         None
     }
 
-    /// Puts an entry in its place, and moves those behind it on by one, up to the next vacant place. Answers `false`,
-    /// with nothing changed, if there is no vacant place.
+    /// Inserts an entry in its place, and moves the entries after it by one, up to the next vacant place. Returns
+    /// `false`, and changes nothing, if there is no vacant place.
     fn insert(&mut self, entry: E) -> bool {
         let hash = entry.hash();
         let rest = &mut self.places[home(hash, self.depth, self.range as usize)..];
@@ -341,7 +345,7 @@ impl<E: Entry> Shard<E> {
         true
     }
 
-    /// Takes an entry out, and moves those behind it back that are not in the place their hash names.
+    /// Removes an entry, and moves the entries after it back by one that are not at their home.
     fn remove(&mut self, place: usize) -> E {
         let entry = self.places[place];
         let mut end = place + 1;
@@ -354,7 +358,7 @@ impl<E: Entry> Shard<E> {
         entry
     }
 
-    /// Moves the entries to an array of so many places; answers how many were moved.
+    /// Moves the entries to an array of this many places. Returns the number of entries moved.
     fn refit(&mut self, capacity: usize) -> usize {
         let held = self.len as usize;
         *self = if capacity == 0 {
@@ -366,19 +370,19 @@ impl<E: Entry> Shard<E> {
     }
 }
 
-/// The place that a hash names in a shard: its bits below `depth`, scaled to the range, so that places are in the order
+/// Returns the home of a hash in a shard: its bits below `depth`, scaled to the range, so that homes are in the order
 /// of hashes.
 fn home(hash: u32, depth: u32, range: usize) -> usize {
     let rest = u64::from(hash) << (32 + depth) >> 32;
     ((rest * range as u64) >> 32) as usize
 }
 
-/// Whether every entry finds a place before `capacity`, in the order of their hashes.
+/// Returns whether every entry gets a place before `capacity`, in the order of their hashes.
 fn fits<E: Entry>(entries: impl Iterator<Item = E>, depth: u32, range: usize, capacity: usize) -> bool {
     entries.fold(0, |next, entry| home(entry.hash(), depth, range).max(next) + 1) < capacity
 }
 
-/// The smallest array that so many entries fill up to 0.85.
+/// Returns the size of the smallest array that this many entries fill up to 0.85 at most.
 fn capacity_for<E>(len: usize) -> usize {
     let mut capacity = 0;
     while len * 20 > capacity * 17 {
@@ -387,19 +391,19 @@ fn capacity_for<E>(len: usize) -> usize {
     capacity
 }
 
-/// As [`capacity_for`], and at least the smallest array there is.
+/// Returns the same as [`capacity_for`], but at least the smallest array size.
 fn room_for<E>(len: usize) -> usize {
     capacity_for::<E>(len.max(1))
 }
 
-/// The next larger array: 1.14 to 1.25 times this one. Their bytes are 4, 5, 6 or 7 times a power of two, which is what
-/// allocators hand out without waste.
+/// Returns the next larger array size: 1.14 to 1.25 times this one. Sizes in bytes are 4, 5, 6 or 7 times a power of
+/// two, which allocators provide without waste.
 fn next_capacity<E>(capacity: usize) -> usize {
     let bytes = (capacity + 1) * size_of::<E>();
     if bytes <= LEAST_BYTES {
         return LEAST_BYTES / size_of::<E>();
     }
-    // The unit is an eighth to a quarter of it.
+    // The unit is an eighth to a quarter of the size.
     let unit = ((bytes - 1).ilog2() - 2).max(1);
     (bytes.div_ceil(1 << unit) << unit) / size_of::<E>()
 }

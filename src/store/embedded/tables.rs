@@ -1,6 +1,6 @@
-//! What memory holds of one board, and how it moves with time: pure, without disk or clock.
+//! The state of one board in memory, and its changes over time. Pure: without disk or clock.
 //!
-//! The board's subjects are its [`Holdings`]; beside them stand the window and the ids counted lately.
+//! A board's state consists of its subjects ([`Holdings`]), the window and the ids counted recently.
 
 use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
@@ -9,65 +9,66 @@ use super::rule::Rule;
 use crate::board::{Board, Frame, Kind, Timestamp, Window};
 use crate::store::ClockTrust;
 
-/// What memory holds of one board.
+/// The state of one board in memory.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub window: Window,
-    /// The board's time: never runs backward.
+    /// The board's time, which never runs backward.
     pub now: Timestamp,
     pub holdings: Holdings,
     pub ids: Ids,
-    /// Judges the system clock for this board; starts with the first reading.
+    /// Judges the system clock for this board. Created with the first reading.
     pub trust: Option<ClockTrust>,
-    /// The board was removed; a call that still has it must change nothing.
+    /// Whether the board was removed. A call that still has a reference must change nothing.
     pub gone: bool,
     round: Round,
 }
 
-/// The round of visits that frees what nobody writes to, and gives memory back: see [`Tables::visit`].
+/// The round of visits that frees the expired data of subjects that get no writes, and gives memory back: see
+/// [`Tables::visit`].
 #[derive(Debug)]
 struct Round {
-    /// The next record to visit; `None` while no round is under way.
+    /// The next record to visit, or `None` if no round is in progress.
     next: Option<u32>,
-    /// The board's time when the last one began.
+    /// The board's time when the last round began.
     began: i64,
-    /// No slice that a round drops is in a slot before the one of this number. It follows the newest one closely enough
-    /// for ordinals to tell all slots apart: see [`Numbering`](super::numbering::Numbering).
+    /// The number of the slot before which no slice is that a round would drop. It must stay close enough to the newest
+    /// slot for ordinals to be unambiguous: see [`Numbering`](super::numbering::Numbering).
     cleared: i64,
-    /// What it will be when the round under way is over.
+    /// The value that `cleared` gets when the current round ends.
     clearing: i64,
 }
 
-/// What a portion of visits came to.
+/// The result of a portion of visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Visit {
-    /// Work done, in subjects' worth: about 0.1 microseconds each.
+    /// The work done, in subjects: about 0.1 microseconds each.
     pub work: u64,
-    /// A round is under way, so there is more to visit.
+    /// Whether a round is in progress, so that there is more to visit.
     pub more: bool,
 }
 
-/// What moving a board's clock did.
+/// The effects of moving a board's clock.
 #[derive(Debug, Default)]
 pub(super) struct Advance {
-    /// Slots by which the head moved.
+    /// The number of slots by which the head moved.
     pub slots: u64,
-    /// Every slot had expired.
+    /// The data of the board, if every slot had expired.
     pub expired: Option<Expired>,
-    /// Ids past their horizon, to be freed outside the lock.
+    /// Ids past their horizon, which must be freed without the lock.
     pub forgotten: Option<Bucket>,
 }
 
-/// What a board held when every slot of it had expired.
+/// The data of a board of which every slot had expired.
 #[derive(Debug)]
 pub(super) struct Expired {
-    /// To be freed outside the lock.
+    /// The data, which must be freed without the lock.
     pub holdings: Option<Holdings>,
-    /// In how many slots of a ranking it was.
+    /// The number of slots that had data, on a ranked board.
     pub slots: u64,
 }
 
-/// What retiring took away.
+/// The result of retiring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Retired {
     pub slots: u64,
@@ -75,11 +76,12 @@ pub(super) struct Retired {
     pub removed: u64,
 }
 
-/// Slots for which slices may wait to be dropped before more and more visits are made.
+/// The number of slots for which expired slices may stay before additional visits are made.
 const PATIENCE: i64 = OLDEST / 4;
-/// By so many slots the oldest one kept is moved on; if the head moved farther, it is looked up again.
+/// The largest number of slots by which the oldest kept slot is moved step by step. If the head moved further, the slot
+/// is computed again.
 const MOST_STEPS: u32 = 64;
-/// The most visits that moving the clock makes, unless slots would be confused.
+/// The largest number of visits that moving the clock makes, unless more are needed to keep ordinals unambiguous.
 const VISITS_PER_ADVANCE: u64 = 2_048;
 
 impl Tables {
@@ -99,8 +101,8 @@ impl Tables {
         tables
     }
 
-    /// Moves the board's time, head and floor forward to `now`; a time before the board's changes nothing. O(1)
-    /// but for the arithmetic of a new window and some visits: what expired is only taken away, or left for retiring.
+    /// Moves the board's time, head and floor forward to `now`. A time before the board's changes nothing. O(1), except
+    /// for the computation of a new window and some visits: expired data is only detached, or left to retiring.
     pub(super) fn advance(&mut self, board: &Board, now: Timestamp) -> Advance {
         let mut advance = Advance::default();
         if now <= self.now {
@@ -115,7 +117,7 @@ impl Tables {
         advance.slots = board.calendar().slots_between(self.window.head, window.head);
         let rule = self.holdings.rule;
         let oldest_kept = oldest_kept_after(board, (&self.window, self.holdings.oldest_kept), &window);
-        // The counters of a `from_first` board end each at its own time.
+        // The counters of a `from_first` board each end at their own time.
         if oldest_kept > self.window.head.millis() && rule.life.is_none() {
             let slots = self.holdings.lists.len() as u64;
             let new = Holdings::new(rule, board.calendar(), window.head.millis());
@@ -132,8 +134,8 @@ impl Tables {
         advance
     }
 
-    /// Sees to it that no slice is so old that its slot could be taken for another. Retiring and visits do that long
-    /// before; only where nobody calls them is there anything to do here, and then a little for each slot.
+    /// Makes sure that no slice is so old that its ordinal is ambiguous. Retiring and visits normally remove such
+    /// slices long before. Only if they are not called is there work to do here, and then a little for each slot.
     fn keep_slots_apart(&mut self, slots: u64) {
         let newest = self.holdings.subjects.numbering.newest();
         let behind = |oldest: i64| newest - oldest;
@@ -159,19 +161,19 @@ impl Tables {
         }
     }
 
-    /// The number of the oldest slot of which slices are kept.
+    /// Returns the number of the oldest slot whose slices are kept.
     fn oldest_needed(&self) -> i64 {
         self.holdings.number(self.holdings.oldest_kept)
     }
 
-    /// While a store opens: as [`advance`](Self::advance), but what expired stays for [`rebuild`](Self::rebuild) to
-    /// drop.
+    /// Moves the clock while a store is opened. Does the same as [`advance`](Self::advance), but leaves expired data
+    /// for [`rebuild`](Self::rebuild) to drop.
     pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
         self.now = self.now.max(now);
         self.window = board.window_at(self.now);
     }
 
-    /// After everything was restored: see [`Holdings::rebuild`].
+    /// Completes the state after everything was restored: see [`Holdings::rebuild`].
     pub(super) fn rebuild(&mut self, board: &Board) {
         self.holdings.oldest_kept = oldest_kept(board, &self.window);
         self.holdings.rebuild(self.window.floor.millis(), self.window.head.millis(), self.now.millis());
@@ -185,8 +187,8 @@ impl Tables {
         Frame { window: self.window, as_of: self.now, retiring }
     }
 
-    /// Subtracts from the oldest expired slots while `go_on` (asked before each subject, with how much work was done
-    /// so far, in subjects' worth) allows. Answers what it did and whether nothing below the floor remains.
+    /// Subtracts from the oldest expired slots as long as `go_on` returns `true`. It is called before each subject with
+    /// the work done so far, in subjects. Returns the result, and whether nothing below the floor is left.
     pub(super) fn retire(&mut self, mut go_on: impl FnMut(u64) -> bool) -> (Retired, bool) {
         let mut retired = Retired::default();
         let mut work = 0;
@@ -202,14 +204,14 @@ impl Tables {
         (retired, true)
     }
 
-    /// Subtracts all that a slot has.
+    /// Subtracts everything in a slot.
     fn retire_one(&mut self, slot: i64) {
         while self.holdings.lists.contains_key(&slot) {
             self.retire_from(slot, &mut Retired::default());
         }
     }
 
-    /// Subtracts what one subject has in an expired slot; answers how much work that was.
+    /// Subtracts what one subject has in an expired slot. Returns the amount of work done.
     fn retire_from(&mut self, slot: i64, retired: &mut Retired) -> u64 {
         let (floor, now) = (self.window.floor.millis(), self.now.millis());
         let holdings = &mut self.holdings;
@@ -222,7 +224,7 @@ impl Tables {
         retired.touched += 1;
         let mut work = 1 + slices / 64;
         if holdings.rule.kind == Kind::Sketch {
-            // Merging what is left: up to 64 sketches, and one for each 32 of the rest.
+            // The remaining sketches are merged: up to 64 of them, and one for each 32 of the rest.
             work += slices.min(64) / 4 + slices / 64;
         }
         work += holdings.tidy(id, floor, now);
@@ -230,7 +232,7 @@ impl Tables {
         work
     }
 
-    /// Whether a round of visits is under way, or should begin.
+    /// Returns whether a round of visits is in progress or should begin.
     pub(super) fn is_visit_due(&self) -> bool {
         self.round.next.is_some() || self.is_round_due()
     }
@@ -244,10 +246,10 @@ impl Tables {
             || frees && self.holdings.subjects.numbering.newest() - self.round.cleared > PATIENCE
     }
 
-    /// Visits some more records, until `most` work was done, and frees what has expired: slots an unranked board keeps no
-    /// longer of subjects nobody writes to, ended counters, values last seen before the window. Where little is left it
-    /// moves that together, so that memory returns. Writes pay for it, some records for each item, and a thread does it
-    /// by time: so a board holds what is live and a part of what was written since.
+    /// Visits further records until `most` work is done, and frees what has expired: slots that an unranked board no
+    /// longer keeps of subjects without writes, counters that have ended, and values last seen before the window. If
+    /// little data is left, it is moved together, so that memory can be given back. Writes do some visits for each
+    /// item, and a thread does visits by time. So a board holds its live data and a part of what was written since.
     pub(super) fn visit(&mut self, most: u64) -> Visit {
         let (floor, now) = (self.window.floor.millis(), self.now.millis());
         let mut work = 0;
@@ -268,7 +270,7 @@ impl Tables {
                 return Visit { work, more: false };
             };
             work += self.holdings.tidy(id, floor, now);
-            // One with many expired values takes several visits.
+            // A subject with many expired values takes several visits.
             next = if self.holdings.has_expired_values(id, floor) { id } else { id + 1 };
         }
         self.round.next = Some(next);
@@ -276,8 +278,8 @@ impl Tables {
     }
 }
 
-/// The start of the oldest slot whose slices are kept, in milliseconds. Ranked boards keep those of the window (and
-/// older ones until they are retired).
+/// Returns the start of the oldest slot whose slices are kept, in milliseconds. Ranked boards keep those of the window
+/// (and older ones until they are retired).
 fn oldest_kept(board: &Board, window: &Window) -> i64 {
     let mut oldest = window.floor;
     for _ in board.slots()..board.kept() {
@@ -286,15 +288,15 @@ fn oldest_kept(board: &Board, window: &Window) -> i64 {
     oldest.millis()
 }
 
-/// The same once the head has moved from one window to another, given what it was. Where it moved a little, which is
-/// nearly always, the oldest slot moves as many slots on.
+/// Returns the same after the head has moved from one window to another, given the previous value. If it moved by a few
+/// slots, which is nearly always so, the oldest slot moves by as many.
 fn oldest_kept_after(board: &Board, (old, oldest): (&Window, i64), new: &Window) -> i64 {
     if board.kept() == board.slots() {
         return new.floor.millis();
     }
     let calendar = board.calendar();
     let (mut head, mut oldest) = (old.head, Timestamp::from_millis(oldest));
-    // At the epoch there are fewer slots than are kept.
+    // Near the epoch there are fewer slots than are kept.
     if calendar.previous(oldest) < oldest {
         for _ in 0..MOST_STEPS {
             if head >= new.head {

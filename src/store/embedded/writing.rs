@@ -1,7 +1,7 @@
-//! How a batch takes effect on a board's tables, and what the log is told.
+//! The application of a batch to a board's tables, and the operations that it writes to the log.
 //!
-//! A batch is planned as a whole and applied in portions, each short enough that others do not wait for the board's
-//! lock. Between two portions others may read and write; a reader may see a part of a batch.
+//! A batch is planned as a whole and applied in portions, each short enough that other calls do not wait long for the
+//! board's lock. Between two portions other calls may read and write, and a read may see a part of a batch.
 
 use std::time::{Duration, Instant};
 
@@ -15,25 +15,25 @@ use super::tables::Tables;
 use crate::board::{Amount, Board, Change, Frame, Kind, Mark, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
-/// Items that are planned and applied under one lock.
+/// The number of items that are planned and applied under one lock.
 pub(super) const SMALL: usize = 128;
-/// The most entries of a portion.
+/// The largest number of entries in a portion.
 const MOST: usize = 128;
-/// What a portion aims at.
+/// The duration that a portion aims for.
 const AIM: Duration = Duration::from_micros(500);
-/// How often a portion looks at the time: once in so many entries.
+/// The number of entries after which a portion reads the time.
 const LOOK: usize = 16;
-/// Work spent on visits for each entry while a round of them is due, so that what waits to be freed is a third of what
-/// is live at most, however fast more comes.
+/// The work spent on visits for each entry while a round of visits is due. With it, the data that waits to be freed is
+/// at most a third of the live data, however fast writes arrive.
 const VISITS: u64 = 4;
-/// The most bytes that an item adds to the log beside its texts.
+/// The largest number of bytes that an item adds to the log in addition to its texts.
 const OVERHEAD: usize = 96;
 
-/// Returns how many bytes the operations of a batch have at most.
+/// Returns the largest number of bytes that the operations of a batch can have.
 pub(super) fn most_bytes(batch: &Batch) -> usize {
     let of = |increment: &Increment| {
         let value = match &increment.change {
-            // A value may push another out, which is named as well.
+            // A value may cause a different value to be dropped, which is written to the log as well.
             Change::Seen(value) => value.as_str().len() + 512,
             Change::Amount(_) | Change::Set { .. } => 0,
         };
@@ -42,15 +42,15 @@ pub(super) fn most_bytes(batch: &Batch) -> usize {
     OVERHEAD + batch.increments.iter().map(of).sum::<usize>()
 }
 
-/// A batch that is taking effect.
+/// A batch that is being applied.
 #[derive(Debug)]
 pub(super) struct Application<'a> {
     board: &'a Board,
     batch: &'a Batch,
     plan: Plan<'a>,
-    /// The entries' subjects, hashed.
+    /// The hashed names of the entries' subjects.
     names: Vec<Name<'a>>,
-    /// Of the entries with an id, in their order.
+    /// The fingerprints of the entries with an id, in their order.
     fingerprints: Vec<Fingerprint>,
     outcomes: Vec<Outcome>,
     /// The next entry, and the next of `fingerprints`.
@@ -60,7 +60,7 @@ pub(super) struct Application<'a> {
 }
 
 impl<'a> Application<'a> {
-    /// Plans a batch for a window. O(items); needs no lock.
+    /// Plans a batch for a window. O(items). Needs no lock.
     pub(super) fn new(
         board: &'a Board,
         batch: &'a Batch,
@@ -122,7 +122,7 @@ impl<'a> Application<'a> {
                 *score = reading::score(tables, &increment.subject);
             }
             self.scored += 1;
-            // One score may be that of 2,000 sketches.
+            // One score may need the merge of 2,000 sketches.
             if started.elapsed() >= AIM {
                 break;
             }
@@ -130,13 +130,13 @@ impl<'a> Application<'a> {
         self.scored == self.batch.increments.len()
     }
 
-    /// Returns what became of the batch, once it is done; `frame` is that of the last portion.
+    /// Returns the result of the batch, once it is done. `frame` is that of the last portion.
     pub(super) fn finish(self, frame: Frame) -> Added {
         Added { frame, outcomes: self.outcomes }
     }
 }
 
-/// An entry that is taking effect.
+/// The context in which an entry is applied.
 struct Writing<'a> {
     board: &'a Board,
     tables: &'a mut Tables,
@@ -148,7 +148,8 @@ struct Writing<'a> {
 impl Writing<'_> {
     fn apply(&mut self, entry: &Entry, name: Name, pair: Option<Fingerprint>, outcomes: &mut [Outcome]) {
         if self.tables.holdings.rule.life.is_none() && entry.slot < self.tables.window.floor {
-            // The slot left the window after the batch was planned. A retraction has nothing left to take.
+            // The slot left the window after the batch was planned. A retraction counts as accepted, with nothing left
+            // to take.
             for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
                 outcomes[item] = Outcome::Rejected(Rejection::TooLate);
             }
@@ -170,7 +171,7 @@ impl Writing<'_> {
                 set(Outcome::Rejected(Rejection::OutOfRange));
             }
         } else if entry.is_beyond_exact() || self.take(entry, name).is_err() {
-            // The sum is refused: each item for itself, in order.
+            // The sum is refused, so the items are tried one by one, in order.
             for &item in &entry.items {
                 let Change::Amount(amount) = self.increments[item].change else { continue };
                 let amount = self.increments[item].signed(amount);
@@ -181,7 +182,7 @@ impl Writing<'_> {
         }
     }
 
-    /// Makes an entry's update as a whole, or changes nothing.
+    /// Applies an entry's update as a whole, or changes nothing.
     fn take(&mut self, entry: &Entry, name: Name) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else { return self.take_amount(entry, name, entry.items[0], entry.amount) };
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
@@ -230,13 +231,13 @@ impl Writing<'_> {
                     self.operations.marked(slot, mark, subject);
                 }
             }
-            // Callers send what the metric takes; of anything else nothing could be counted.
+            // Callers send only changes that the metric accepts, so nothing could be counted for any other.
             (Kind::Sum | Kind::Mean | Kind::Distinct | Kind::Sketch, _) => return Err(OutOfRange),
         }
         Ok(())
     }
 
-    /// COUNT and SUM: adds an amount, of the entry or of the one of its items.
+    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
     fn take_amount(&mut self, entry: &Entry, name: Name, item: usize, amount: Amount) -> Result<(), OutOfRange> {
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;

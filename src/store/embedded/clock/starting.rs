@@ -1,4 +1,4 @@
-//! Stores that are opened with a clock that does not fit what was recorded.
+//! Tests of stores that are opened with a clock that disagrees with the recorded time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::store::{Batch, ClockMode, Increment, Outcome, Result, Store, StoreErr
 
 const HOUR: i64 = 3_600_000;
 const MONTH: i64 = 30 * 24 * HOUR;
-/// A boot of some machine, but not of this one.
+/// The boot id of some other machine or boot.
 const OTHER_BOOT: u128 = 7;
 
-/// Writes a data directory that was last used at `then`: a board of 24 hours with one subject that has 5.
+/// Writes a data directory that was last used at `then`: a board of 24 hours with one subject whose score is 5.
 fn directory(at: &Path, then: Timestamp, boot: u128) {
     let files: Arc<dyn Files> = Arc::new(SystemFiles::new(at));
     for directory in ["log", "checkpoints", "ids"] {
@@ -70,13 +70,13 @@ async fn add(store: &Embedded, board: &Arc<Board>, subject: &str) -> Result<Vec<
     Ok(store.add(board, Batch { increments: vec![increment], return_scores: false }).await?.outcomes)
 }
 
-/// The subjects of a board, the first of the ranking first.
+/// Returns the subjects of a board, in the order of the ranking.
 async fn ranked(store: &Embedded, board: &Arc<Board>) -> Vec<String> {
     let page = store.page(board, 0, 10).await.unwrap();
     page.items.iter().map(|line| line.subject.as_str().to_owned()).collect()
 }
 
-/// What `/metrics` says of the clock after a look at the store.
+/// Returns the line of `/metrics` about the clock, after a check of the store.
 fn gauge(store: &Embedded) -> String {
     let recorder = PrometheusBuilder::new().build_recorder();
     let looked = metrics::with_local_recorder(&recorder, || futures_util::FutureExt::now_or_never(store.check()));
@@ -90,7 +90,7 @@ async fn a_far_clock_after_another_boot_is_doubted_and_nothing_is_written_or_exp
     let folder = tempfile::tempdir().unwrap();
     let then = wall_clock().plus_millis(-MONTH);
     directory(folder.path(), then, OTHER_BOOT);
-    // Twice: the first start must not record what it doubted.
+    // Runs twice, because the first start must not record the time that it doubted.
     for _ in 0..2 {
         let (store, board) = open(folder.path(), false).await;
         assert_eq!(ranked(&store, &board).await, ["a"]);
@@ -119,7 +119,7 @@ async fn with_trust_the_same_clock_is_believed_at_once() {
     assert_eq!(gauge(&store), "rolltop_clock_doubted 0");
     store.close().await.unwrap();
     drop(store);
-    // What was believed is recorded, so the next start needs no trust.
+    // The believed time is recorded, so the next start does not need to trust the clock.
     let (store, board) = open(folder.path(), false).await;
     assert_eq!(ranked(&store, &board).await, ["x"]);
     add(&store, &board, "x").await.unwrap();
@@ -138,7 +138,8 @@ async fn a_clock_that_is_up_to_a_window_ahead_is_believed_at_once() {
 #[tokio::test]
 async fn within_one_boot_the_time_that_has_passed_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    // The machine has run on, and says that no time has passed since the record: the clock was set forward by a month.
+    // The machine has been running, and its uptime shows that no time has passed since the record: the clock was set
+    // forward by a month.
     let then = wall_clock().plus_millis(-MONTH);
     directory(folder.path(), then, Machine::read().boot);
     let (store, board) = open(folder.path(), false).await;
@@ -166,7 +167,7 @@ async fn a_simulated_clock_is_believed_whatever_it_reads() {
         add(&store, &board, "a").await.unwrap();
         store.close().await.unwrap();
         drop(store);
-        // Years later than what was recorded.
+        // The time is years later than the recorded time.
         let later = Timestamp::from_millis(1_000 * MONTH);
         let store = open(later).await.unwrap();
         assert_eq!(store.now().await.unwrap(), later);

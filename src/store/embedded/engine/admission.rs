@@ -1,4 +1,5 @@
-//! Admission: whether a write may begin. What is refused is refused here, before memory changes.
+//! Admission: the decision whether a write may begin. A write that the disk cannot take is refused here, before memory
+//! changes.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -7,53 +8,54 @@ use parking_lot::Mutex;
 
 use crate::store::{Result, StoreError};
 
-/// The most bytes of operations that may wait for the log before further writes are refused.
+/// The largest number of bytes of operations that may wait for the log. Beyond it further writes are refused.
 const MOST_WAITING: usize = 8 << 20;
-/// With more than this waiting, a large write pauses between its portions, so that there is room for others.
+/// While more bytes than this wait, a large write pauses between its portions, so that other writes have room.
 const CROWDED: usize = MOST_WAITING / 2;
-/// The most of [`MOST_WAITING`] that one write takes up when it is admitted.
+/// The largest part of [`MOST_WAITING`] that one write reserves when it is admitted.
 const LARGEST: usize = MOST_WAITING / 32;
-/// How long what was written may be without confirmation of the disk before writes are refused.
+/// The longest time for which a write may remain unconfirmed by the disk. After it further writes are refused.
 pub(super) const MOST_UNCONFIRMED: Duration = Duration::from_secs(5);
-/// When to try again after a refusal.
+/// The time that a client should wait after a refusal.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Who has found that no more can be written.
+/// The part of the store that has found that no more can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// The log: an append, or a new segment, failed.
+    /// The log: an append or the creation of a segment failed.
     Log,
-    /// Free space: what is left is needed for the next checkpoint.
+    /// The free space: what is left is needed for the next checkpoint.
     Space,
 }
 
-/// Decides which writes begin.
+/// Decides which writes may begin.
 #[derive(Debug)]
 pub(super) struct Admission {
     opened: Instant,
-    /// Bytes of operations that wait for the log.
+    /// The bytes of operations that wait for the log.
     waiting: AtomicUsize,
-    /// Bytes that admitted writes may append.
+    /// The bytes that admitted writes may still append.
     permitted: AtomicUsize,
-    /// The most of these; less than usual while there is no further segment to continue in.
+    /// The limit for `permitted` and `waiting` together. Lower than usual while there is no further segment to continue
+    /// in.
     capacity: AtomicUsize,
-    /// Milliseconds after `opened`, plus one, at which the oldest operation was appended that the disk has not
-    /// confirmed; 0 if there is none.
+    /// The time of the oldest appended operation that the disk has not confirmed, as milliseconds after `opened`, plus
+    /// one. 0 if there is none.
     unconfirmed: AtomicU64,
-    /// Whether any of the reasons is set: spares writers the lock.
+    /// Whether any of the reasons is set, so that writers need not take the lock to find out.
     refusing: AtomicBool,
     reasons: Mutex<Reasons>,
 }
 
 #[derive(Debug, Default)]
 struct Reasons {
-    /// The store is closed, or a thread of it has ended: final.
+    /// The reason why the store is closed: an orderly close, or a thread that has ended. Permanent.
     closed: Option<String>,
     log: Option<String>,
     space: Option<String>,
 }
 
-/// The right to append some bytes of operations; gives back what was not appended when dropped.
+/// The right to append this many bytes of operations. Returns the reservation when dropped.
 #[derive(Debug)]
 pub(in super::super) struct Permit<'a> {
     admission: &'a Admission,
@@ -81,20 +83,22 @@ impl Admission {
 
     /// Admits a write that appends at most `bytes`.
     ///
-    /// [`StoreError::ReadOnly`] while the disk takes nothing, [`StoreError::Overloaded`] if too much waits for it.
+    /// Returns [`StoreError::ReadOnly`] while the disk accepts no writes, and [`StoreError::Overloaded`] if too much
+    /// waits for it.
     pub(super) fn admit(&self, bytes: usize) -> Result<Permit<'_>> {
         if let Some(reason) = self.refusal() {
             return Err(StoreError::ReadOnly { reason });
         }
         let capacity = self.capacity.load(Ordering::Relaxed);
-        // Where segments can be added, a large write goes portion by portion, each when there is room for it.
+        // While segments can be added, a large write is applied in portions, each when there is room for it, so it does
+        // not reserve all its bytes here.
         let bytes = if capacity == MOST_WAITING { bytes.min(LARGEST) } else { bytes };
         let before = self.permitted.fetch_add(bytes, Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed);
         let permit = Permit { admission: self, bytes };
         if before + bytes <= capacity { Ok(permit) } else { Err(StoreError::Overloaded { retry_after: RETRY }) }
     }
 
-    /// Returns why writes are refused now, if they are.
+    /// Returns the reason why writes are refused now, if they are.
     pub(super) fn refusal(&self) -> Option<String> {
         if self.refusing.load(Ordering::Acquire) {
             let reasons = self.reasons.lock();
@@ -109,18 +113,18 @@ impl Admission {
         })
     }
 
-    /// Returns how long the oldest operation has been waiting for the disk to confirm it.
+    /// Returns how long the oldest unconfirmed operation has been waiting for the disk.
     pub(super) fn unconfirmed_for(&self) -> Option<Duration> {
         let since = self.unconfirmed.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.opened.elapsed().saturating_sub(Duration::from_millis(since)))
     }
 
-    /// Whether so much waits that an admitted write should pause between its portions.
+    /// Returns whether so many bytes wait that an admitted write should pause between its portions.
     pub(super) fn is_crowded(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > CROWDED
     }
 
-    /// Some bytes were appended.
+    /// Records that this many bytes were appended.
     pub(super) fn appended(&self, bytes: usize) {
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
         if self.unconfirmed.load(Ordering::Relaxed) == 0 {
@@ -128,29 +132,32 @@ impl Admission {
         }
     }
 
-    /// Something was appended at `since` and is not confirmed; it may not be the oldest.
+    /// Records that an operation appended at `since` is not confirmed. If an older one is recorded already, that one
+    /// stays.
     pub(super) fn unconfirmed_since(&self, since: Instant) {
         self.unconfirmed.compare_exchange(0, self.mark(since), Ordering::Relaxed, Ordering::Relaxed).ok();
     }
 
-    /// Some bytes have left for the log.
+    /// Records that this many bytes were passed on to the log.
     pub(super) fn taken(&self, bytes: usize) {
         self.waiting.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// The oldest operation without confirmation is now the one appended then; `None`: all are confirmed.
+    /// Records that the oldest unconfirmed operation is the one appended at `oldest`. `None` means that all are
+    /// confirmed.
     pub(super) fn confirmed(&self, oldest: Option<Instant>) {
         self.unconfirmed.store(oldest.map_or(0, |oldest| self.mark(oldest)), Ordering::Relaxed);
     }
 
-    /// There is room for this many bytes, and no further segment; `None`: segments can be added.
+    /// Limits admission to `room` bytes because no further segment can be added. `None` means that segments can be
+    /// added.
     pub(super) fn limit(&self, room: Option<u64>) {
         let capacity =
             room.map_or(MOST_WAITING, |room| usize::try_from(room).unwrap_or(usize::MAX).min(MOST_WAITING - 1));
         self.capacity.store(capacity, Ordering::Relaxed);
     }
 
-    /// Refuses writes for a reason, until it is taken back with `None`.
+    /// Refuses writes for a reason, until the reason is removed with `None`.
     pub(super) fn refuse(&self, source: Source, reason: Option<String>) {
         let mut reasons = self.reasons.lock();
         let place = match source {
@@ -166,14 +173,14 @@ impl Admission {
         self.publish(&reasons);
     }
 
-    /// Refuses writes for good.
+    /// Refuses writes permanently.
     pub(super) fn close(&self, reason: &str) {
         let mut reasons = self.reasons.lock();
         reasons.closed.get_or_insert_with(|| reason.to_owned());
         self.publish(&reasons);
     }
 
-    /// Returns why writes are refused for good, if they are.
+    /// Returns the reason why writes are refused permanently, if they are.
     pub(super) fn closed(&self) -> Option<String> {
         if !self.refusing.load(Ordering::Acquire) {
             return None;

@@ -1,8 +1,9 @@
-//! Backup: a copy of the data directory as it is at one instant, made while reads and writes go on.
+//! Backups: a copy of the data directory as it is at one instant, made while reads and writes continue.
 //!
-//! The log is continued in a new segment, and the ones before are synced. From then on no file that the manifest needs
-//! changes any more, so they are linked into the backup; nothing is deleted meanwhile, as the same thread does that.
-//! The backup's manifest is installed last: without it an unfinished backup is no data directory.
+//! The log is continued in a new segment, and the segments before it are synced. From then on no file that the manifest
+//! needs changes any more, so the files are hard-linked into the backup. Nothing is deleted in the meantime, because
+//! the same thread deletes files. The backup's manifest is installed last: without it an unfinished backup is not a
+//! valid data directory.
 
 use std::path::Path;
 use std::thread;
@@ -19,7 +20,7 @@ use super::progress::Segment;
 use super::recovery::{CHECKPOINTS, IDS};
 use crate::store::{BackedUp, Result, StoreError};
 
-/// How long to wait for the log.
+/// The time to wait for the log.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Checkpointer {
@@ -33,7 +34,7 @@ impl Checkpointer {
             return Err(StoreError::ReadOnly { reason });
         }
         let manifest = self.settle()?;
-        // The answer is read elsewhere, where a relative path would mean another directory.
+        // The path is returned to clients, for which a relative path would mean a different directory.
         let directory = std::path::absolute(&directory).unwrap_or(directory);
         self.copy(&directory, &manifest).map_err(|error| {
             tracing::error!(directory = %directory.display(), %error, "a backup was not made");
@@ -41,13 +42,13 @@ impl Checkpointer {
         })
     }
 
-    /// Lets the log go on in a new segment. Returns the manifest of the state before that.
+    /// Continues the log in a new segment. Returns the manifest of the state before that.
     fn settle(&self) -> Result<Manifest> {
         let no_answer = || {
             let detail = format!("the disk has not confirmed the log within {} s", PATIENCE.as_secs());
             StoreError::BackupFailed { detail }
         };
-        // What was appended before the request, acknowledged or not, is part of the backup.
+        // Everything appended before the request, acknowledged or not, is part of the backup.
         let appended = self.journal.last();
         self.journal.wake();
         if !self.progress.wait_for(appended, PATIENCE) {
@@ -58,13 +59,13 @@ impl Checkpointer {
         if !self.progress.wait_for(last, PATIENCE) {
             return Err(no_answer());
         }
-        // The log of the backup is complete: if a segment of it got lost, that is to be noticed.
+        // The log of the backup is complete. With this `synced_seq`, the loss of one of its segments will be detected.
         let log_start = LogStart { synced_seq: last, ..self.manifest.log_start };
         Ok(Manifest { log_start, clock: self.recorded(), ..self.manifest.clone() })
     }
 
-    /// Returns a segment that begins after all frames written so far: the current one if it has none yet, otherwise a
-    /// new one. `None` if there is none in time.
+    /// Returns a segment that begins after all frames written so far: the current one if it has no frames yet,
+    /// otherwise a new one. Returns `None` if there is none in time.
     fn next_segment(&self) -> Option<Segment> {
         let written = self.progress.written();
         let current = self.progress.segments().pop();
@@ -76,8 +77,8 @@ impl Checkpointer {
         self.progress.wait_for_segment_after(before, PATIENCE)
     }
 
-    /// Copies what a manifest names, and the manifest, into a new directory. What was copied is removed again if that
-    /// fails.
+    /// Copies the files that a manifest names, and the manifest, into a new directory. If that fails, the copies are
+    /// removed again.
     fn copy(&self, directory: &Path, manifest: &Manifest) -> Result<BackedUp, StorageError> {
         let parent = self.files.rooted(directory);
         let name = create_named_by_time(&*parent)?;
@@ -90,7 +91,8 @@ impl Checkpointer {
                 Ok(BackedUp { path: directory.join(name), files, bytes })
             }
             Err(error) => {
-                // The manifest first: what cannot be removed after that is no data directory.
+                // The manifest is removed first: if other files cannot be removed after that, the directory is not a
+                // data directory.
                 for file in [MANIFEST, MANIFEST_NEW].into_iter().chain(named.iter().map(String::as_str)) {
                     target.remove(file).ok();
                 }
@@ -99,7 +101,7 @@ impl Checkpointer {
         }
     }
 
-    /// The files that a data directory with this manifest has, without the manifest itself.
+    /// Returns the files that a data directory with this manifest has, without the manifest itself.
     fn named(&self, manifest: &Manifest) -> Vec<String> {
         let LogStart { segment: first, synced_seq: last, .. } = manifest.log_start;
         let segments = self.progress.segments();
@@ -111,7 +113,7 @@ impl Checkpointer {
         named
     }
 
-    /// Copies the files, then the manifest, and syncs all of it. Returns the number of bytes.
+    /// Copies the files, then the manifest, and syncs all of them. Returns the number of bytes.
     fn fill(&self, target: &dyn Files, manifest: &Manifest, named: &[String]) -> Result<u64, StorageError> {
         for directory in [DIRECTORY, CHECKPOINTS, IDS] {
             target.create_dir(directory).context("create", directory)?;
@@ -134,7 +136,7 @@ impl Checkpointer {
     }
 }
 
-/// Creates a directory that has the time as its name. Returns the name.
+/// Creates a directory with the current time as its name. Returns the name.
 fn create_named_by_time(parent: &dyn Files) -> Result<String, StorageError> {
     loop {
         let name = Utc::now().format("%Y%m%dT%H%M%S%3fZ").to_string();
@@ -142,7 +144,7 @@ fn create_named_by_time(parent: &dyn Files) -> Result<String, StorageError> {
             parent.create_dir(&name).context("create", &name)?;
             return Ok(name);
         }
-        // Made in this very millisecond, perhaps by another store.
+        // The name was taken in this millisecond, perhaps by another store.
         thread::sleep(Duration::from_millis(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Checking a data directory that is not in use: every file is read, and every checksum compared.
+//! The check of a data directory that is not in use: reads every file and verifies every checksum.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,23 +14,24 @@ use super::super::storage::manifest::{MANIFEST, Manifest};
 use super::recovery::{CHECKPOINTS, IDS};
 use crate::store::{Result, StoreError};
 
-/// What was found in a data directory.
+/// The result of the check of a data directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DataReport {
-    /// Boards that the manifest and the log define.
+    /// The number of boards that the manifest and the log define.
     pub boards: usize,
-    /// Files that were read, the manifest included; the log counts as one.
+    /// The number of files read, including the manifest. The log counts as one.
     pub files: usize,
-    /// Bytes that were read and are sound; of the log those of its operations.
+    /// The number of valid bytes read. For the log, the bytes of its operations.
     pub bytes: u64,
-    /// What is damaged, by file and offset.
+    /// The damage found, by file and offset.
     pub damage: Vec<String>,
 }
 
-/// Reads everything in a data directory (or a backup) and reports what is damaged: of each file, and of the log as a
-/// whole, the first place. Changes nothing. The directory must not be in use.
+/// Reads everything in a data directory (or a backup) and reports damage: the first damaged place of each file, and of
+/// the log as a whole. Changes nothing. The directory must not be in use.
 ///
-/// [`StoreError::Setup`] if it is in use, is no data directory, or was written by another version.
+/// Returns [`StoreError::Setup`] if the directory is in use, is not a data directory, or was written by another
+/// version.
 pub fn check_data(path: &Path) -> Result<DataReport> {
     let setup = |what: String| StoreError::Setup { detail: format!("{}: {what}", path.display()) };
     if !path.is_dir() {
@@ -66,19 +67,20 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
     Ok(report)
 }
 
-/// Locks a data directory against being opened, if it ever was: a backup that was not has no lock, and gets none.
+/// Locks a data directory so that it cannot be opened. A backup that was never opened has no lock file, and none is
+/// created.
 fn lock(path: &Path) -> Result<Option<File>> {
     if path.join("lock").exists() { super::lock_existing(path).map(Some) } else { Ok(None) }
 }
 
-/// Says that the manifest is missing, if there are files that it should name.
+/// Returns a message that the manifest is missing, if there are files that it should name.
 fn lost_manifest(files: &dyn Files) -> Option<String> {
     let first = |directory: &str| Some(format!("{directory}/{}", files.list(directory).ok()?.first()?));
     let file = [DIRECTORY, CHECKPOINTS, IDS].into_iter().find_map(first)?;
     Some(StorageError::damaged(MANIFEST, 0, format!("the file is missing, but {file} is there")).to_string())
 }
 
-/// Says what a directory without a manifest is.
+/// Returns a description of a directory without a manifest.
 fn what_it_is(path: &Path) -> &'static str {
     if path.join("database").exists() {
         "the directory was written by an earlier version of rolltop, which this version cannot read"
@@ -94,7 +96,7 @@ fn note(report: &mut DataReport, checked: Result<u64, StorageError>) {
     }
 }
 
-/// Returns the number of bytes.
+/// Checks one file. Returns its number of bytes.
 fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) -> Result<u64, StorageError> {
     let mut reader = CheckpointReader::open(&**files, name, subject, Some(bytes))?;
     loop {
@@ -106,7 +108,8 @@ fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) 
     }
 }
 
-/// Returns the number of bytes. Boards come to `boards`, and go, as the log says.
+/// Checks the log. Returns its number of bytes. Adds boards to `boards` and removes them as the log defines and removes
+/// them.
 fn check_log(files: &Arc<dyn Files>, manifest: &Manifest, boards: &mut BTreeSet<u64>) -> Result<u64, StorageError> {
     let mut log = LogReader::open(files.clone(), manifest.store, manifest.log_start)?;
     let mut bytes = 0;
@@ -114,7 +117,7 @@ fn check_log(files: &Arc<dyn Files>, manifest: &Manifest, boards: &mut BTreeSet<
         bytes += frame.payload.len() as u64;
         for operation in operations(frame.payload) {
             match operation {
-                // Up to there the manifest lists the boards.
+                // The manifest already lists the boards that were defined up to this sequence.
                 Ok(_) if frame.seq <= manifest.catalog_seq => {}
                 Ok(Operation::Defined { generation, .. }) => {
                     boards.insert(generation.0);

@@ -1,4 +1,4 @@
-//! The files of a checkpoint: a board as memory has it, and its ids.
+//! The files of a checkpoint: a board's state in memory, and its ids.
 
 use parking_lot::MutexGuard;
 
@@ -12,17 +12,17 @@ use super::checkpointer::{Checkpointer, NotMade, definition};
 use super::recovery::{CHECKPOINTS, IDS};
 use crate::board::Generation;
 
-/// Sealed buckets with fewer ids than this are written with the board rather than into files of their own.
+/// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.
 const SMALL_BUCKET: usize = 4_096;
-/// Bytes of a board written at a time: a fraction of a millisecond under its lock.
+/// The bytes of a board written at a time. A portion holds the board's lock for a fraction of a millisecond.
 const PORTION: usize = 32 << 10;
-/// Ids written at a time.
+/// The number of ids written at a time.
 const IDS_PORTION: usize = 1_024;
 
-/// A checkpoint that is written, but not named by a manifest yet.
+/// A checkpoint that is written, but not yet named by a manifest.
 pub(super) struct Written {
     pub entry: BoardEntry,
-    /// The log has to be vouched for up to here.
+    /// The sequence up to which the log has to be confirmed before the checkpoint may be used.
     pub through: u64,
 }
 
@@ -39,10 +39,11 @@ impl Checkpointer {
             operations.clear();
             let more = {
                 let mut tables = self.lock(live)?;
-                // The board's time first: what the operations are about is judged by it when they are read.
+                // The board's time is written first, so that the board has reached it when the other operations are
+                // read.
                 operations.advanced(tables.now.millis());
                 let more = tables.holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
-                // Those who wait for the lock get it before the next portion.
+                // Threads that wait for the lock get it before the next portion.
                 MutexGuard::unlock_fair(tables);
                 more
             };
@@ -53,7 +54,7 @@ impl Checkpointer {
             }
         }
         let ids = self.write_ids(live, &before, &mut file, &mut records)?;
-        // Everything met on the way is in the log up to here.
+        // The log contains, up to this sequence, every change that the walk has seen.
         let through = self.journal.last();
         let bytes = file.finish(records)?;
         let entry = BoardEntry {
@@ -67,7 +68,8 @@ impl Checkpointer {
         Ok(Written { entry, through })
     }
 
-    /// Writes the ids: large sealed buckets that have no file yet into files of their own, all others with the board.
+    /// Writes the ids. Large sealed buckets without a file go into files of their own, all others into the board's
+    /// file.
     fn write_ids(
         &mut self,
         live: &LiveBoard,
@@ -118,7 +120,7 @@ impl Checkpointer {
         }
     }
 
-    /// Locks a board that is to be walked on.
+    /// Locks a board for the next portion of a walk. Fails if the store is being closed or the board was removed.
     fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, Tables>, NotMade> {
         if self.journal.is_stopping() {
             return Err(NotMade::Abandoned);

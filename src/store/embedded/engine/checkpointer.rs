@@ -1,10 +1,11 @@
-//! The thread that makes checkpoints, and does everything else with files but the log: manifests, deleting what is not
-//! needed any more, free space, backups.
+//! The thread that makes checkpoints. It also does everything else with files except the log: it installs manifests,
+//! deletes files that are no longer needed, measures free space and makes backups.
 //!
-//! A checkpoint is fuzzy: the board is walked in portions while writes go on. Operations are absolute, so applying the
-//! log from where the walk began, on top of any state that was met on the way, ends in the right state, provided that
-//! the log is there to the end of the walk. So the manifest is installed only after the log is vouched for through
-//! that end: otherwise amounts would survive whose ids were lost, and retries would count twice.
+//! A checkpoint is fuzzy: the board is walked in portions while writes continue. Operations are absolute, so a state
+//! that contains any of the changes made during the walk becomes correct when the log is applied from the start of the
+//! walk, provided that the log is complete up to the end of the walk. So the manifest is installed only after the disk
+//! has confirmed the log up to that end. Otherwise a crash could keep amounts whose ids were lost, and retries would
+//! count twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,35 +29,38 @@ use super::space::Space;
 use crate::board::Generation;
 use crate::store::{BackedUp, Result as StoreResult};
 
-/// How often free space is measured.
+/// The interval between measurements of the free space.
 const MEASURE: Duration = Duration::from_millis(100);
-/// How often a manifest says how far the log was confirmed, while it goes on: should the end of the log get lost, what
-/// a manifest says of it is missed.
+/// The interval at which a manifest records how far the log was confirmed, while it grows. If the end of the log is
+/// lost, this record makes the loss detectable.
 const STATE_EVERY: Duration = Duration::from_secs(30);
-/// How long to wait for the log to be vouched for.
+/// The time to wait for the disk to confirm the log.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait after a failure.
+/// The time to wait after a failure.
 const RETRY: Duration = Duration::from_secs(2);
-/// A checkpoint has at most so many times the bytes that the log has of the same subjects.
+/// An estimate of the size of a checkpoint: it has at most this many times the bytes that the log has of the same
+/// subjects.
 const LOG_TO_CHECKPOINT: u64 = 2;
-/// The log of a store is at least this many times [`Pace::log_bytes`] before boards are checkpointed for its sake.
+/// The log of a store must be at least this many times [`Pace::log_bytes`] before boards are checkpointed to shorten
+/// it.
 const LOG_SHARE: u64 = 4;
-/// The most segments of the log before boards are checkpointed for their sake: each start begins one.
+/// The largest number of segments before boards are checkpointed to reduce it. Each start of the store begins a
+/// segment.
 const MOST_SEGMENTS: usize = 64;
 
-/// How many times [`Pace::age`] a large board may wait.
+/// The number of times [`Pace::age`] by which the checkpoint of a large board may be delayed.
 const LARGE_PATIENCE: u32 = 24;
 
-/// What the thread is asked to do.
+/// A request to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
-    /// Some files are not needed any more.
+    /// Some files are no longer needed.
     Tidy,
     BackUp(oneshot::Sender<StoreResult<BackedUp>>),
     Stop,
 }
 
-/// The thread's state.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Checkpointer {
     pub(super) files: Arc<dyn Files>,
@@ -64,7 +68,7 @@ pub(super) struct Checkpointer {
     pub(super) progress: Arc<Progress>,
     boards: Arc<Boards>,
     clock: Arc<Clock>,
-    /// The manifest that is on the disk; its boards are in the order of their generations.
+    /// The manifest that is on the disk. Its boards are ordered by generation.
     pub(super) manifest: Manifest,
     pace: Pace,
     pub(super) backup_dir: Option<PathBuf>,
@@ -72,17 +76,17 @@ pub(super) struct Checkpointer {
     meters: Meters,
     space: Space,
     measured: Option<Instant>,
-    /// When the manifest was installed.
+    /// The time when the manifest was installed.
     installed: Instant,
     tidy: bool,
     retry_at: Option<Instant>,
-    /// Number of the next file.
+    /// The number of the next file.
     pub(super) next_file: u64,
-    /// When the oldest part of each board's log was first seen.
+    /// For each board, the first sequence of its log and the time when this sequence was first seen.
     ages: BTreeMap<Generation, (u64, Instant)>,
 }
 
-/// Why a checkpoint was not made.
+/// The reason why a checkpoint was not made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotMade {
     #[error(transparent)]
@@ -163,12 +167,12 @@ impl Checkpointer {
         }
     }
 
-    /// The last reading of the clock that may be recorded.
+    /// Returns the last reading of the clock that may be recorded.
     pub(super) fn recorded(&self) -> Option<ClockRecord> {
         self.clock.record().map(Into::into).or(self.manifest.clock.clone())
     }
 
-    /// Bytes that the next checkpoint and the next segments of the log may take.
+    /// Returns the bytes that the next checkpoint and the next segments of the log may take.
     fn needed(&self) -> u64 {
         let boards = self.boards.read();
         let largest =
@@ -190,7 +194,7 @@ impl Checkpointer {
         self.progress.segments().iter().map(|segment| segment.bytes).sum()
     }
 
-    /// Bytes of a board's last checkpoint.
+    /// Returns the bytes of a board's last checkpoint.
     fn checkpoint_bytes(&self, live: &LiveBoard) -> u64 {
         let entry = self.entry(live.board.generation());
         entry.map_or(0, |entry| entry.files().map(|(_, bytes, _)| bytes).sum())
@@ -202,11 +206,11 @@ impl Checkpointer {
         boards.get(at)
     }
 
-    /// Returns the board that is to be checkpointed next, if any.
+    /// Returns the board to checkpoint next, if any.
     fn due(&mut self) -> Option<Arc<LiveBoard>> {
         let boards: Vec<_> = self.boards.read().values().cloned().collect();
         let logged = || boards.iter().filter(|live| live.logged.first().is_some());
-        // The part of a board that has grown most.
+        // First, the board whose log has grown most in relation to its checkpoint.
         let ratio = |live: &Arc<LiveBoard>| {
             let most = self.checkpoint_bytes(live).max(self.pace.log_bytes).max(1);
             (live.logged.bytes() as f64 / most as f64, live.clone())
@@ -215,7 +219,7 @@ impl Checkpointer {
         if most > 1.0 {
             return Some(live);
         }
-        // The board that holds up the deletion of most segments, where the log as a whole is large.
+        // Then, if the log as a whole is large, the board that prevents the deletion of the most segments.
         let state: u64 = boards.iter().map(|live| self.checkpoint_bytes(live)).sum();
         let segments = self.progress.segments();
         let oldest = logged().min_by_key(|live| live.logged.first())?;
@@ -245,12 +249,12 @@ impl Checkpointer {
         found
     }
 
-    /// Whether the log was confirmed much further than the manifest says.
+    /// Returns whether the log was confirmed further than the manifest records, and the manifest is old.
     fn is_manifest_old(&self) -> bool {
         self.installed.elapsed() >= STATE_EVERY && self.progress.vouched() > self.manifest.log_start.synced_seq
     }
 
-    /// Whether a file has only ids whose horizon has passed.
+    /// Returns whether a file contains only ids whose horizon has passed.
     fn has_expired_ids(&self) -> bool {
         let boards = self.boards.read();
         boards.values().any(|live| {
@@ -260,7 +264,7 @@ impl Checkpointer {
         })
     }
 
-    /// Writes a board as memory has it, and installs a manifest that names it.
+    /// Writes a board's state in memory, and installs a manifest that names it.
     fn checkpoint(&mut self, live: &Arc<LiveBoard>) -> Result<(), NotMade> {
         let started = Instant::now();
         let (from, taken) = {
@@ -287,19 +291,20 @@ impl Checkpointer {
                 tables.holdings.end_walk();
                 live.logged.put_back(taken);
                 drop(tables);
-                // A file that was written may be named by the manifest on the disk, if only its installation failed:
-                // it is deleted after the next installation.
+                // If only the installation of the manifest failed, the manifest on the disk may name the new file. So
+                // the file is not deleted here, but after the next installation.
                 self.tidy = true;
                 Err(error)
             }
         }
     }
 
-    /// Installs a manifest of the boards as they are, with `replaced` for one of them, and deletes what is not needed
-    /// any more. The log is vouched for through `through` first.
+    /// Installs a manifest of the current boards, with `replaced` for one of them, and deletes files that are no longer
+    /// needed. Waits first until the disk has confirmed the log up to `through`.
     fn install(&mut self, replaced: Option<BoardEntry>, through: u64) -> Result<(), NotMade> {
-        // The list of boards contains what the frames up to `catalog_seq` say: they come and go under this lock. Of the
-        // frame that is gathering it contains a part, and the rest is still to come.
+        // The list of boards includes all definitions and removals in frames up to `catalog_seq`, because boards are
+        // added and removed under this lock. Of the frame that is being gathered it includes a part, and the rest is
+        // still to be applied.
         let (catalog_seq, boards) = {
             let boards = self.boards.read();
             (self.journal.next() - 1, boards.values().cloned().collect::<Vec<_>>())
@@ -324,8 +329,8 @@ impl Checkpointer {
             entries.push(entry);
         }
         entries.sort_unstable_by_key(|entry| entry.generation);
-        // A board that is not in the log so far can only come in later frames. Its lock is needed: an append and its
-        // note in `logged` are one step only for those who hold it.
+        // A board that has no operations in the log so far can only get some in later frames. The board's lock is
+        // needed here: an append and its note in `logged` are a single step only for callers that hold it.
         let logged = |live: &Arc<LiveBoard>| {
             let _tables = live.tables.lock();
             live.logged.first()
@@ -336,7 +341,8 @@ impl Checkpointer {
         if !self.progress.wait_for(must_reach, PATIENCE) {
             return Err(NotMade::NotVouched);
         }
-        // Only where a frame is confirmed: of a segment without one the log may still go on elsewhere.
+        // Only segments with a confirmed frame are used: a segment without one may be abandoned, and the log may
+        // continue in a different one.
         let log_start = self.progress.segment_of(first.min(must_reach));
         let manifest = Manifest {
             clock: self.recorded(),
@@ -357,7 +363,7 @@ impl Checkpointer {
         Ok(())
     }
 
-    /// Deletes what the manifest does not name. Returns whether all of it is gone.
+    /// Deletes files that the manifest does not name. Returns whether all of them were deleted.
     fn delete_garbage(&self) -> bool {
         let mut all = true;
         let mut remove = |name: &str| {
@@ -385,7 +391,7 @@ impl Checkpointer {
     }
 }
 
-/// Ids that arrived at or before this instant are past the board's horizon.
+/// Returns the time such that ids which arrived at or before it are past the board's horizon.
 fn expired_through(live: &LiveBoard) -> i64 {
     let tables = live.tables.lock();
     tables.ids.expired_through(tables.now.millis())

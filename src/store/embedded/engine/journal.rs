@@ -1,7 +1,7 @@
-//! The journal: operations on their way from boards to the log, and the callers who wait for them.
+//! The journal: passes operations from boards to the log and acknowledges them to the callers that wait.
 //!
-//! A change is appended before its board's lock is released, so that the order in the log is the order in memory. What
-//! is appended while the log's thread writes leaves together in its next group: nobody waits for a timer, and a
+//! A change is appended before its board's lock is released, so the order in the log is the order in memory. Operations
+//! appended while the log's thread writes go together into its next group. So no caller waits for a timer, and a
 //! thousand writers share one frame of the log (and, with `always`, one sync).
 
 use std::collections::VecDeque;
@@ -17,48 +17,48 @@ use super::admission::{Admission, Permit};
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
-/// Bytes of operations that leave although nobody waits for them.
+/// The bytes of operations from which a group is written although no caller waits for it.
 const MANY: usize = 128 << 10;
 
 type Acknowledgement = oneshot::Sender<Outcome>;
 
-/// What became of a group.
+/// The outcome of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Outcome {
     Done,
-    /// It is in memory, and perhaps in the log.
+    /// The operations are in memory, and perhaps in the log.
     Unknown,
 }
 
-/// Operations that gather for the next frame of the log.
+/// The operations of the next frame of the log.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// The sequence of the frame, if there are operations; else that of the last frame.
+    /// The sequence of the frame. Without operations, the sequence of the last frame.
     pub sequence: u64,
     pub operations: Vec<u8>,
-    /// When the first operation was appended.
+    /// The time when the first operation was appended.
     pub since: Instant,
-    /// How many callers wait for it.
+    /// The number of callers that wait for the group.
     pub writes: usize,
 }
 
 #[derive(Debug)]
 struct Pending {
-    /// The sequence that the group gets.
+    /// The sequence of the next group.
     next: u64,
     operations: Vec<u8>,
     since: Option<Instant>,
-    /// When the first operation was appended of the group that the log's thread is writing.
+    /// The time when the first operation was appended to the group that the log's thread is writing.
     in_hand: Option<Instant>,
     waiting: Vec<Acknowledgement>,
-    /// When the first of them began to wait.
+    /// The time when the first of them began to wait.
     waiting_since: Instant,
-    /// The log's thread has something else to look after.
+    /// Whether the log's thread has to check for other work.
     nudged: bool,
     stop: bool,
 }
 
-/// Callers who wait for a frame.
+/// The callers that wait for a frame.
 #[derive(Debug)]
 struct Waiters {
     sequence: u64,
@@ -66,25 +66,25 @@ struct Waiters {
     waiting: Vec<Acknowledgement>,
 }
 
-/// The journal, for any number of threads.
+/// The journal, shared by any number of threads.
 #[derive(Debug)]
 pub(in super::super) struct Journal {
     durability: Durability,
-    /// How long a caller waits for an acknowledgement before the outcome is reported as unknown.
+    /// The time after which a waiting caller gets the outcome "unknown".
     patience: Duration,
-    /// Names the store in errors.
+    /// The store's location, for error messages.
     place: String,
     pub(super) admission: Admission,
-    /// Held for an append or a swap, never across a write or an await.
+    /// The next group. Locked for an append or a swap, never across a write or an await.
     pending: Mutex<Pending>,
     wake: Arc<Condvar>,
-    /// Frames on their way, oldest first.
+    /// The frames that are not yet acknowledged, oldest first.
     unacknowledged: Mutex<VecDeque<Waiters>>,
-    /// Notified when a group has left.
+    /// Notified when a group has been taken.
     left: Notify,
 }
 
-/// Where a change was appended.
+/// The acknowledgement of an appended change.
 #[derive(Debug)]
 #[must_use]
 pub(in super::super) enum Ticket {
@@ -93,8 +93,8 @@ pub(in super::super) enum Ticket {
     Waiting(oneshot::Receiver<Outcome>, WakeWriter),
 }
 
-/// Wakes the log's thread when dropped: after the other requests that are ready on this thread have appended, too, or
-/// when the request was abandoned.
+/// Wakes the log's thread when dropped. This happens after the other requests that are ready on this thread have
+/// appended their operations too, or when the request is abandoned.
 #[derive(Debug)]
 pub(in super::super) struct WakeWriter(Arc<Condvar>);
 
@@ -105,7 +105,7 @@ impl Drop for WakeWriter {
 }
 
 impl Journal {
-    /// A journal whose first group gets the sequence `next`.
+    /// Creates a journal whose first group gets the sequence `next`.
     pub(super) fn new(durability: Durability, patience: Duration, place: String, next: u64) -> Self {
         let pending = Pending {
             next,
@@ -129,28 +129,28 @@ impl Journal {
         }
     }
 
-    /// Admits a write that appends at most `bytes`: to be asked before memory changes.
+    /// Admits a write that appends at most `bytes`. Must be called before memory changes.
     pub(in super::super) fn admit(&self, bytes: usize) -> Result<Permit<'_>> {
         self.admission.admit(bytes)
     }
 
-    /// Returns why writes are refused, if they are.
+    /// Returns the reason why writes are refused, if they are.
     pub(in super::super) fn refusal(&self) -> Option<String> {
         self.admission.refusal()
     }
 
-    /// Returns why writes are refused for good, if they are.
+    /// Returns the reason why writes are refused permanently, if they are.
     pub(super) fn closed(&self) -> Option<String> {
         self.admission.closed()
     }
 
-    /// The error of a write whose outcome is not known.
+    /// Returns the error of a write whose outcome is unknown.
     pub(in super::super) fn unknown(&self) -> StoreError {
         StoreError::TimedOut { at: self.place.clone() }
     }
 
-    /// Appends operations for which nobody waits, and returns the sequence of their frame. They leave with what is
-    /// appended next, or when many have gathered.
+    /// Appends operations for which no caller waits, and returns the sequence of their frame. They are written together
+    /// with later operations, or when many have gathered.
     pub(in super::super) fn append(&self, operations: &Operations) -> u64 {
         let mut pending = self.pending.lock();
         let sequence = self.add(&mut pending, operations);
@@ -160,7 +160,8 @@ impl Journal {
         sequence
     }
 
-    /// Appends operations; the ticket acknowledges them and all before.
+    /// Appends operations. Returns the sequence of their frame, and a ticket that acknowledges them and all operations
+    /// before.
     pub(in super::super) fn append_and_wait(&self, operations: &Operations) -> (u64, Ticket) {
         let mut pending = self.pending.lock();
         let sequence = self.add(&mut pending, operations);
@@ -170,7 +171,7 @@ impl Journal {
     /// Returns a ticket that acknowledges everything appended before.
     pub(in super::super) fn catch_up(&self) -> Ticket {
         let mut pending = self.pending.lock();
-        // Where the disk has confirmed everything there is nothing to wait for.
+        // If the disk has confirmed everything, there is nothing to wait for.
         if self.admission.unconfirmed_for().is_none() { Ticket::Done } else { self.ticket(&mut pending) }
     }
 
@@ -187,7 +188,8 @@ impl Journal {
             return Ticket::Done;
         }
         let (sender, receiver) = oneshot::channel();
-        // Once closed, nobody would ever answer: the sender is dropped instead, which the receiver takes as unknown.
+        // After the journal is closed, no thread would ever send an outcome. So the sender is dropped here, which the
+        // receiver reports as unknown.
         if self.admission.closed().is_none() {
             if pending.waiting.is_empty() {
                 pending.waiting_since = Instant::now();
@@ -197,18 +199,18 @@ impl Journal {
         Ticket::Waiting(receiver, WakeWriter(self.wake.clone()))
     }
 
-    /// Returns the sequence that an operation appended now gets.
+    /// Returns the sequence that an operation appended now would get.
     pub(in super::super) fn next(&self) -> u64 {
         self.pending.lock().next
     }
 
-    /// Returns the sequence of the last frame that holds anything appended so far.
+    /// Returns the sequence of the last frame that contains anything appended so far.
     pub(in super::super) fn last(&self) -> u64 {
         let pending = self.pending.lock();
         if pending.operations.is_empty() { pending.next - 1 } else { pending.next }
     }
 
-    /// Waits until what waits for the log is no longer too much. Returns whether it has become less in time.
+    /// Waits until fewer bytes wait for the log. Returns `false` if that does not happen in time.
     pub(in super::super) async fn has_room(&self) -> bool {
         let deadline = tokio::time::Instant::now() + self.patience;
         while self.admission.is_crowded() {
@@ -220,18 +222,19 @@ impl Journal {
         true
     }
 
-    /// Waits until everything of these tickets is as durable as configured.
+    /// Waits until everything that the ticket covers is as durable as configured.
     ///
-    /// [`StoreError::TimedOut`]: the outcome is unknown.
+    /// Returns [`StoreError::TimedOut`] if the outcome is unknown.
     pub(in super::super) async fn wait(&self, ticket: Ticket) -> Result<()> {
         let Ticket::Waiting(receiver, wake) = ticket else { return Ok(()) };
-        // The log's thread is woken once for all requests that were ready together on this thread.
+        // The yield lets the other requests that are ready on this thread append first, so that the log's thread is
+        // woken once for all of them.
         tokio::task::yield_now().await;
         drop(wake);
         self.acknowledged(receiver).await
     }
 
-    /// Waits for all of them. They share a frame, for which the log's thread is woken once.
+    /// Waits for all tickets. They share a frame, for which the log's thread is woken once.
     pub(in super::super) async fn wait_all(&self, tickets: Vec<Ticket>) -> Vec<Result<()>> {
         let mut wakes = Vec::with_capacity(tickets.len());
         let split = |ticket| match ticket {
@@ -263,18 +266,18 @@ impl Journal {
         }
     }
 
-    /// Asks the log's thread to write what is there, sync, and end.
+    /// Requests the log's thread to write everything, sync, and end.
     pub(super) fn stop(&self) {
         self.pending.lock().stop = true;
         self.wake.notify_one();
     }
 
-    /// Whether the log's thread was asked to end.
+    /// Returns whether the log's thread was requested to end.
     pub(super) fn is_stopping(&self) -> bool {
         self.pending.lock().stop
     }
 
-    /// For the log's thread: waits for a while, or until it is woken.
+    /// Waits for a while, or until the log's thread is woken. Called by the log's thread.
     pub(super) fn pause(&self, time: Duration) {
         self.wake.wait_for(&mut self.pending.lock(), time);
     }
@@ -285,11 +288,11 @@ impl Journal {
         self.wake.notify_one();
     }
 
-    /// For the log's thread: the group that has gathered, waiting for one until `deadline`. Returns it, if there is
-    /// any, and whether to stop.
+    /// Waits until `deadline` for a group and takes it. Returns the group, if there is one, and whether the thread
+    /// should end. Called by the log's thread.
     pub(super) fn take(&self, deadline: Instant) -> (Option<Group>, bool) {
         let mut pending = self.pending.lock();
-        // What nobody waits for is left to gather.
+        // Operations for which no caller waits are left to gather.
         while pending.operations.len() < MANY && pending.waiting.is_empty() && !pending.nudged && !pending.stop {
             if self.wake.wait_until(&mut pending, deadline).timed_out() {
                 break;
@@ -316,7 +319,8 @@ impl Journal {
         (Some(Group { sequence, operations, since, writes }), stop)
     }
 
-    /// For the log's thread: takes a sequence for a frame without operations.
+    /// Takes a sequence for a frame without operations. Returns `None` if operations have gathered. Called by the log's
+    /// thread.
     pub(super) fn take_sequence(&self) -> Option<u64> {
         let mut pending = self.pending.lock();
         pending.operations.is_empty().then(|| {
@@ -330,7 +334,7 @@ impl Journal {
         self.answer(Outcome::Done, |waiters| waiters.sequence <= through);
     }
 
-    /// Reports the outcome of what has been waiting for too long as unknown.
+    /// Reports the outcome as unknown to callers that have waited for too long.
     pub(super) fn give_up_waiting(&self) {
         self.answer(Outcome::Unknown, |waiters| waiters.since.elapsed() >= self.patience);
         let mut pending = self.pending.lock();
@@ -341,12 +345,12 @@ impl Journal {
         }
     }
 
-    /// Reports the outcome of all frames on their way as unknown.
+    /// Reports the outcome of all unacknowledged frames as unknown.
     pub(super) fn give_up(&self) {
         self.answer(Outcome::Unknown, |_| true);
     }
 
-    /// Refuses writes for good; everyone who waits is told that the outcome is unknown.
+    /// Refuses writes permanently, and reports the outcome as unknown to all callers that wait.
     pub(super) fn close(&self, reason: &str) {
         self.admission.close(reason);
         let waiting = std::mem::take(&mut self.pending.lock().waiting);
@@ -354,20 +358,20 @@ impl Journal {
         self.give_up();
     }
 
-    /// The disk has confirmed what was appended before; `oldest`: when the oldest was appended that has left for the
-    /// log and is not confirmed.
+    /// Records that the disk has confirmed the frames before. `oldest` is the time when the oldest operation was
+    /// appended that was written to the log and is not confirmed.
     pub(super) fn confirmed(&self, oldest: Option<Instant>) {
         let pending = self.pending.lock();
         self.admission.confirmed(oldest.or(pending.in_hand).or(pending.since));
     }
 
-    /// Something that was appended at `since` is not confirmed.
+    /// Records that operations appended since `since` are not confirmed.
     pub(super) fn unconfirmed(&self, since: Instant) {
         let _pending = self.pending.lock();
         self.admission.unconfirmed_since(since);
     }
 
-    /// A frame was written whose first operation was appended at `since`.
+    /// Records that a frame was written whose first operation was appended at `since`.
     pub(super) fn written(&self, since: Instant) {
         let mut pending = self.pending.lock();
         pending.in_hand = None;
@@ -391,7 +395,7 @@ impl Journal {
     }
 }
 
-/// Tells those waiting. One that has gone away needs no answer.
+/// Sends the outcome to the callers. A caller that no longer waits needs none.
 fn answer(waiting: Vec<Acknowledgement>, outcome: Outcome) {
     for waiter in waiting {
         waiter.send(outcome).ok();

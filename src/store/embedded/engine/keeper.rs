@@ -1,5 +1,5 @@
-//! The thread that looks after callers who wait for too long, and after memory that has expired. It touches no file, so
-//! no disk can hold it up.
+//! The thread that ends waits which take too long and frees expired memory. It accesses no file, so no slow disk can
+//! delay it.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use parking_lot::MutexGuard;
 use super::super::boards::{Boards, LiveBoard};
 use super::journal::Journal;
 
-/// How often the thread looks.
+/// The interval at which the thread runs.
 const TICK: Duration = Duration::from_millis(50);
-/// The part of the time that is spent on freeing, at most: one in so many.
+/// The largest share of time spent on freeing: one part in this many.
 const SHARE: u32 = 8;
-/// Work done under one lock, in subjects' worth.
+/// The work done under one lock, in subjects.
 const PORTION: u64 = 1_000;
 
-/// The thread's state.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Keeper {
     pub journal: Arc<Journal>,
     pub boards: Arc<Boards>,
-    /// Ends the thread.
+    /// The channel that ends the thread.
     pub stop: mpsc::Receiver<()>,
 }
 
@@ -33,7 +33,7 @@ impl Keeper {
             self.journal.give_up_waiting();
             let started = Instant::now();
             let boards: Vec<_> = self.boards.read().values().cloned().collect();
-            // Each time another board is the first, so that none takes all of the time.
+            // Each run starts with a different board, so that no board takes all of the time.
             first = (first + 1) % boards.len().max(1);
             for live in boards[first..].iter().chain(&boards[..first]) {
                 while started.elapsed() < TICK / SHARE && visit(live) {}
@@ -42,12 +42,12 @@ impl Keeper {
     }
 }
 
-/// Frees some of what has expired. Returns whether there is more to visit.
+/// Frees a part of the expired memory. Returns whether there is more.
 fn visit(live: &LiveBoard) -> bool {
     let mut tables = live.tables.lock();
     let more = !tables.gone && tables.is_visit_due() && tables.visit(PORTION).more;
     let garbage = tables.holdings.take_garbage();
-    // Those who wait for the lock get it before the next portion.
+    // Threads that wait for the lock get it before the next portion.
     MutexGuard::unlock_fair(tables);
     drop(garbage);
     more

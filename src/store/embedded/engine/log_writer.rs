@@ -14,25 +14,26 @@ use super::admission::Source;
 use super::journal::{Group, Journal};
 use super::progress::{Broken, Position, Progress, Segment, Unvouched};
 
-/// How often the thread looks after the log although nobody writes.
+/// The interval at which the thread maintains the log when there are no writes.
 const TICK: Duration = Duration::from_millis(200);
-/// How long to wait after a failure before the next attempt.
+/// The time to wait after a failure before the next attempt.
 const RETRY: Duration = Duration::from_millis(250);
-/// How often the time is recorded while there are writes.
+/// The interval at which the time is recorded while there are writes.
 const RECORD_TIME: Duration = Duration::from_secs(1);
-/// The most bytes of frames kept in memory until the disk has confirmed them; past it writing waits for the disk.
+/// The largest number of bytes of unconfirmed frames kept in memory. Beyond it the thread waits for the disk before it
+/// writes more.
 const MOST_UNVOUCHED: usize = 64 << 20;
-/// How long the end of the thread waits for the disk to confirm what was written.
+/// The time for which the thread waits, before it ends, for the disk to confirm what was written.
 const CONFIRMATION: Duration = Duration::from_secs(10);
-/// How often it looks meanwhile.
+/// The interval at which the thread checks for this confirmation.
 const LOOK: Duration = Duration::from_millis(20);
-/// Room that a further segment must leave for what was admitted before it was found missing.
+/// The space to leave free in the last segment for writes admitted before the lack of a further segment was found.
 const MARGIN: u64 = 64 << 10;
 
-/// Why nothing is written after an orderly end.
+/// The reason for refusing writes after an orderly close.
 pub(super) const CLOSED: &str = "the store is closed";
 
-/// The thread's state.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct LogWriter {
     pub files: Arc<dyn Files>,
@@ -40,33 +41,34 @@ pub(super) struct LogWriter {
     pub progress: Arc<Progress>,
     pub clock: Arc<Clock>,
     pub durability: Durability,
-    /// Where the log ended at the start.
+    /// The end of the log at the start.
     pub end: LogEnd,
     pub store: u128,
     pub segment_bytes: u64,
-    /// `None` until the first segment could be made: a full disk must not keep a store from opening.
+    /// The appender, or `None` until the first segment is created: a full disk must not prevent a store from being
+    /// opened.
     pub appender: Option<LogAppender>,
     pub meters: Meters,
-    /// When the time was last recorded.
+    /// The time when the clock was last recorded.
     pub recorded: Option<Instant>,
     /// The `synced_seq` that the log contains.
     pub stated: u64,
-    /// When to try again what failed.
+    /// The time of the next attempt after a failure.
     pub retry_at: Option<Instant>,
-    /// Once the thread was asked to end: when it ends whatever the disk has confirmed.
+    /// Once the thread was requested to end: the time at which it ends even if the disk has not confirmed everything.
     pub end_at: Option<Instant>,
 }
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        // However the thread ends, nobody may go on waiting for it.
+        // However the thread ends, no caller may continue to wait for it.
         self.journal.close("the thread that writes the log has ended");
         self.progress.stop();
     }
 }
 
 impl LogWriter {
-    /// Runs until the store is closed and everything appended is written, or cannot be.
+    /// Runs until the store is closed and everything appended is written or cannot be written.
     pub(super) fn run(mut self) {
         loop {
             let continued = self.progress.broken().is_none_or(|broken| self.go_on(&broken));
@@ -101,7 +103,8 @@ impl LogWriter {
         }
     }
 
-    /// Writes a group, and acknowledges it unless that is the disk's to do. Returns whether it is written.
+    /// Writes a group and acknowledges it, unless the acknowledgement has to wait for the disk. Returns whether the
+    /// group is written.
     fn write(&mut self, mut group: Group) -> bool {
         if !group.operations.is_empty() {
             self.record_time(&mut group);
@@ -115,7 +118,7 @@ impl LogWriter {
         true
     }
 
-    /// Adds a reading of the clock once a second: after a restart it tells how much time has passed.
+    /// Adds a reading of the clock to the group once a second. After a restart, it shows how much time has passed.
     fn record_time(&mut self, group: &mut Group) {
         if self.recorded.is_none_or(|at| at.elapsed() >= RECORD_TIME)
             && let Some(record) = self.clock.record()
@@ -139,7 +142,7 @@ impl LogWriter {
             Ok(()) => {
                 self.stated = vouched;
                 self.progress.wrote(frame);
-                // It may have been forgotten while it was on its way.
+                // A confirmation may have cleared this time while the frame was being written.
                 self.journal.written(since);
                 true
             }
@@ -151,8 +154,7 @@ impl LogWriter {
         }
     }
 
-    /// Continues in a new segment, into which everything is written again that is not vouched for. Returns whether
-    /// that succeeded.
+    /// Continues in a new segment and writes all unconfirmed frames into it again. Returns whether that succeeded.
     fn go_on(&mut self, broken: &Broken) -> bool {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return false;
@@ -187,8 +189,8 @@ impl LogWriter {
         }
     }
 
-    /// Begins another segment if one was asked for, and has the next one made: if that fails, only what still fits is
-    /// admitted.
+    /// Begins another segment if one was requested, and has the next one created. If that fails, only what still fits
+    /// is admitted.
     fn look_after_segments(&mut self) {
         if self.progress.broken().is_some() || self.retry_at.is_some_and(|at| Instant::now() < at) {
             return;
@@ -201,12 +203,12 @@ impl LogWriter {
             (Err(error), _) | (Ok(()), Some(Err(error))) => Err(error),
             (Ok(()), Some(Ok(spare))) => {
                 if let Some(surplus) = appender.set_spare(spare) {
-                    // It has no header: if it cannot be removed, the next start does it.
+                    // It has no header. If it cannot be removed now, the next start removes it.
                     surplus.discard(&*self.files).ok();
                 }
                 Ok(())
             }
-            // There is one, or none is needed yet.
+            // There is a spare segment, or none is needed yet.
             (Ok(()), None) if appender.spare_len() > 0 || appender.room() >= appender.segment_len() / 2 => Ok(()),
             (Ok(()), None) => {
                 if !self.progress.has_spare_under_way() {
@@ -231,15 +233,15 @@ impl LogWriter {
         }
     }
 
-    /// Before the end: has everything synced, so that the log can say so, and waits for a moment. Returns whether there
-    /// is nothing more to wait for.
+    /// Waits, before the thread ends, a short time for the disk to confirm everything, so that the log can record it.
+    /// Returns whether there is nothing more to wait for.
     fn is_confirmed(&mut self) -> bool {
         let deadline = self.deadline();
         self.progress.wait_for(self.progress.written(), LOOK) || Instant::now() >= deadline
     }
 
-    /// Before the end, where the log cannot be `continued`, or the disk lags far behind: whether to end all the same.
-    /// There is one more attempt, at once, and the disk has a while to catch up.
+    /// Returns whether the thread should end although the log cannot be `continued` or the disk lags far behind. There
+    /// is one more attempt, without delay, and the disk has some time to catch up.
     fn is_hopeless(&mut self, continued: bool) -> bool {
         let is_last = self.end_at.is_some();
         let deadline = self.deadline();
@@ -247,13 +249,13 @@ impl LogWriter {
         !continued && is_last || Instant::now() >= deadline
     }
 
-    /// When the thread ends whatever the disk has confirmed.
+    /// Returns the time at which the thread ends even if the disk has not confirmed everything.
     fn deadline(&mut self) -> Instant {
         *self.end_at.get_or_insert_with(|| Instant::now() + CONFIRMATION)
     }
 
-    /// Once nothing is written, writes an empty frame that says how far the log is vouched for: else nothing would
-    /// prove that the last frames were synced.
+    /// Writes, when there is nothing else to write, an empty frame that records how far the log is confirmed. Without
+    /// it nothing would prove that the last frames were synced.
     fn state_confirmation(&mut self) {
         let vouched = self.progress.vouched();
         if vouched > self.stated
@@ -261,7 +263,7 @@ impl LogWriter {
             && let Some(sequence) = self.journal.take_sequence()
         {
             self.append(sequence, Vec::new(), Instant::now());
-            // The next confirmation is not worth another frame.
+            // The confirmation of this frame is not recorded in a further frame.
             self.stated = sequence;
         }
     }
@@ -273,7 +275,7 @@ impl LogWriter {
     }
 }
 
-/// Where the next frame begins.
+/// Returns the position of the next frame.
 fn position(appender: &LogAppender) -> Position {
     let (segment, offset) = appender.end();
     Position { segment, offset }
@@ -283,7 +285,7 @@ fn segment(appender: &LogAppender) -> Segment {
     Segment { number: appender.current_number(), first: appender.first_seq(), bytes: appender.segment_len() }
 }
 
-/// Tells the other threads if the current segment is no longer `before`.
+/// Publishes the new segment to the other threads if the current segment is no longer `before`.
 fn publish_rotation(progress: &Progress, appender: &mut LogAppender, before: u64) {
     if appender.current_number() != before {
         let sealed = appender.take_sealed().into_iter().map(|sealed| sealed.file).collect();

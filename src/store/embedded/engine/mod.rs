@@ -1,16 +1,16 @@
-//! What makes memory durable: the journal, the log and its threads, checkpoints, recovery and backup.
+//! The engine, which makes memory durable: the journal, the log and its threads, checkpoints, recovery and backup.
 //!
 //! ```text
-//! admission     whether a write may begin
-//! journal       operations on their way to the log, and those who wait for them
-//! log_writer    thread: groups of operations become frames of the log
-//! syncer        thread: brings the log to the disk
-//! progress      how far both have come
-//! checkpointer  thread: writes boards as memory has them, so that the log before can be deleted (`checkpoint_files`)
-//! keeper        thread: answers those who wait for too long, frees what has expired
+//! admission     the decision whether a write may begin
+//! journal       operations on their way to the log, and the callers that wait for them
+//! log_writer    thread: writes groups of operations as frames of the log
+//! syncer        thread: syncs the log to the disk
+//! progress      how far the log is written, and how far it is synced
+//! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`)
+//! keeper        thread: ends waits that take too long, frees expired memory
 //! recovery      opening a data directory
-//! backup        copying it while it is in use
-//! check_data    checking one that is not in use
+//! backup        copying a data directory while it is in use
+//! check_data    checking a data directory that is not in use
 //! ```
 
 mod admission;
@@ -51,25 +51,26 @@ use super::storage::damage::StorageError;
 use super::storage::files::Files;
 use crate::store::{BackedUp, ClockMode, Result, StoreError};
 
-/// How long closing waits for a disk that does not answer.
+/// The time for which closing waits for a disk that does not respond.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(15);
-/// How long a lock may be held by a process that is just ending: one that is being restarted, or a child between its
+/// The time to wait for a lock whose holder is about to end: a process that is being restarted, or a child between its
 /// fork and its exec, which holds every open file of its parent.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// When boards are checkpointed, and how large the segments of the log are.
+/// The conditions under which boards are checkpointed, and the size of the log's segments.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
     /// A board is checkpointed when its part of the log has more bytes than this and than its last checkpoint.
     pub log_bytes: u64,
-    /// Bytes of a segment of the log; less on a small disk.
+    /// The bytes of a segment of the log; less on a small disk.
     pub segment_bytes: u64,
-    /// A board is checkpointed when its part of the log is older than this, so that what has expired leaves the disk.
+    /// A board is checkpointed when its part of the log is older than this, so that expired data is removed from the
+    /// disk.
     pub age: Duration,
-    /// How long a caller waits for the disk before the outcome of its write is reported as unknown.
+    /// The time after which a caller that waits for the disk gets the outcome "unknown".
     pub patience: Duration,
-    /// How often is looked whether a board is to be checkpointed.
+    /// The interval at which the thread checks whether a board is due for a checkpoint.
     pub tick: Duration,
 }
 
@@ -85,18 +86,18 @@ impl Default for Pace {
     }
 }
 
-/// The threads of a store and the way to them.
+/// The threads of a store, and the channels to them.
 #[derive(Debug)]
 pub(super) struct Engine {
     journal: Arc<Journal>,
     commands: mpsc::Sender<Command>,
     stop_keeper: mpsc::Sender<()>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-    /// Held as long as the store is open; `None` on simulated files.
+    /// The lock of the data directory, held as long as the store is open. `None` on simulated files.
     _lock: Option<Arc<File>>,
 }
 
-/// A store that was opened.
+/// The parts of a store that was opened.
 pub(super) struct Opened {
     pub boards: Arc<Boards>,
     pub clock: Arc<Clock>,
@@ -104,7 +105,7 @@ pub(super) struct Opened {
     pub key: FingerprintKey,
 }
 
-/// Opens a data directory, creating it if there is none, and starts the threads.
+/// Opens a data directory, creating it if it does not exist, and starts the threads.
 pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Opened> {
     let place = files.root().to_owned();
     files.create_dir("").map_err(|error| setup(&place, "cannot create the data directory", error))?;
@@ -167,7 +168,7 @@ impl Engine {
         &self.journal
     }
 
-    /// A board was removed: its files are garbage.
+    /// Requests the deletion of the files of a board that was removed.
     pub(super) fn board_removed(&self) {
         self.commands.send(Command::Tidy).ok();
     }
@@ -180,7 +181,7 @@ impl Engine {
         receiver.await.map_err(|_| gone())?
     }
 
-    /// Writes and syncs what is there, and ends the threads.
+    /// Writes and syncs everything appended, and ends the threads.
     pub(super) async fn close(&self) -> Result<()> {
         if let Some(reason) = self.journal.closed() {
             return if reason == log_writer::CLOSED { Ok(()) } else { Err(StoreError::ReadOnly { reason }) };
@@ -210,7 +211,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // The next to open the directory must find neither the lock nor a file in use.
+        // When the directory is opened next, the lock must be free and no file may be in use.
         self.ask_to_end();
         let deadline = Instant::now() + CLOSE_PATIENCE;
         for thread in std::mem::take(&mut *self.threads.lock()) {
@@ -221,7 +222,8 @@ impl Drop for Engine {
     }
 }
 
-/// Keeps the directory locked for as long as `work` takes: a thread that hangs on the disk may still write.
+/// Returns `work` with the directory's lock, which is kept until `work` ends: a thread that hangs on the disk may still
+/// write.
 fn holding(lock: &Option<Arc<File>>, work: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
     let lock = lock.clone();
     move || {
@@ -242,7 +244,7 @@ fn setup(place: &Path, what: &str, error: std::io::Error) -> StoreError {
     StoreError::Setup { detail: format!("{}: {what}: {error}", place.display()) }
 }
 
-/// An error of the storage, with the directory and the way out.
+/// Returns the error of the storage with the directory and the remedy.
 fn failed(place: &Path, error: recovery::Failure) -> StoreError {
     match error {
         recovery::Failure::Storage(error @ StorageError::Damaged { .. }) => {
@@ -257,12 +259,12 @@ fn failed(place: &Path, error: recovery::Failure) -> StoreError {
     }
 }
 
-/// Locks the directory of a store to this process. Blocks for up to [`LOCK_PATIENCE`].
+/// Locks the directory of a store for this process. Blocks for up to [`LOCK_PATIENCE`].
 fn lock(files: &dyn Files, place: &Path) -> Result<Option<Arc<File>>> {
     if files.is_simulated() { Ok(None) } else { lock_existing(place).map(|lock| Some(Arc::new(lock))) }
 }
 
-/// Locks an existing directory to this process. Blocks for up to [`LOCK_PATIENCE`].
+/// Locks an existing directory for this process. Blocks for up to [`LOCK_PATIENCE`].
 fn lock_existing(place: &Path) -> Result<File> {
     let cannot = |error| setup(place, "cannot lock the data directory", error);
     let file = File::options().create(true).truncate(false).write(true).open(place.join("lock")).map_err(cannot)?;

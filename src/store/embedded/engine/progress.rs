@@ -1,8 +1,9 @@
-//! How far the log has come: which frames are written, and which the disk has confirmed.
+//! The progress of the log: which frames are written, and which the disk has confirmed.
 //!
-//! A frame is *vouched for* when it and every frame before it are synced, with the directory entries of their segments.
-//! Frames that are not are kept in memory, so that they can be written again after a sync that failed: the system may
-//! have dropped the bytes of the first attempt, and a later sync would succeed without them.
+//! A frame is *confirmed* (`vouched`) when it and every frame before it are synced, with the directory entries of their
+//! segments. Frames that are not confirmed are kept in memory, so that they can be written again after a failed sync.
+//! This is necessary because the system may have dropped the bytes of the first attempt, and a later sync would succeed
+//! without them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,21 +15,21 @@ use super::super::storage::damage::StorageError;
 use super::super::storage::files::File;
 use super::super::storage::log::Spare;
 
-/// A place in the log: a segment and an offset in it.
+/// A position in the log: a segment and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     pub segment: u64,
     pub offset: u64,
 }
 
-/// A frame that is not vouched for.
+/// A frame that is not confirmed.
 #[derive(Clone, Debug)]
 pub(super) struct Unvouched {
     pub sequence: u64,
     pub payload: Arc<Vec<u8>>,
-    /// When its first operation was appended to the journal.
+    /// The time when its first operation was appended to the journal.
     pub since: Instant,
-    /// Where it begins.
+    /// The position of its first byte.
     pub at: Position,
 }
 
@@ -38,24 +39,24 @@ pub(super) struct Segment {
     pub number: u64,
     /// The sequence of its first frame.
     pub first: u64,
-    /// Bytes of disk it takes.
+    /// The bytes of disk that it takes.
     pub bytes: u64,
 }
 
-/// Why a new segment is needed, and what belongs into it.
+/// The reason why a new segment is needed, and the frames to write into it.
 pub(super) struct Broken {
     pub why: String,
-    /// The last frame that is vouched for; the others follow it.
+    /// The sequence of the last confirmed frame. `frames` follow it.
     pub vouched: u64,
     pub frames: Vec<Unvouched>,
 }
 
-/// What a sync has to cover.
+/// The files and frames that a sync has to cover.
 pub(super) struct Due {
     pub files: Vec<Arc<dyn File>>,
-    /// The log's directory has entries that are not synced.
+    /// Whether the log's directory has entries that are not synced.
     pub directory: bool,
-    /// The last frame that is covered.
+    /// The sequence of the last frame covered.
     pub through: u64,
     epoch: u64,
 }
@@ -66,18 +67,19 @@ struct State {
     vouched: u64,
     unvouched: VecDeque<Unvouched>,
     unvouched_bytes: usize,
-    /// Segments with frames that are not synced, oldest first; the last is the current one.
+    /// The segments with frames that are not synced, oldest first. The last one is the current one.
     files: Vec<Arc<dyn File>>,
     directory: bool,
-    /// A sync is wanted at once.
+    /// Whether a sync was requested and should begin at once.
     requested: bool,
-    /// The current segment cannot be relied on: what is not vouched for must be written again, in another.
+    /// The reason why the current segment cannot be used: its unconfirmed frames must be written again, into a
+    /// different segment.
     broken: Option<String>,
-    /// A sync failed: the files it was about are not synced again.
+    /// Whether a sync failed. The files of that sync are not synced again.
     sync_failed: bool,
-    /// A new segment was wanted.
+    /// Whether a new segment was requested.
     rotate: bool,
-    /// Grows when the files to sync are replaced by others.
+    /// A number that grows when the list of files to sync is replaced.
     epoch: u64,
     synced_at: Instant,
     segments: VecDeque<Segment>,
@@ -85,7 +87,7 @@ struct State {
     stopped: bool,
 }
 
-/// The file that becomes the next segment, on its way from the thread that makes it to the one that uses it.
+/// The file of the next segment, passed from the thread that creates it to the thread that uses it.
 #[derive(Debug)]
 enum SpareSegment {
     None,
@@ -94,25 +96,25 @@ enum SpareSegment {
     Made(Result<Spare, StorageError>),
 }
 
-/// What the thread that syncs has to do.
+/// The work of the thread that syncs.
 pub(super) enum Work {
     Sync(Due),
     MakeSpare { number: u64, bytes: u64 },
 }
 
-/// See the [module](self).
+/// The progress of the log. See the [module](self).
 #[derive(Debug)]
 pub(super) struct Progress {
     state: Mutex<State>,
     /// Notified when there is something to sync.
     work: Condvar,
-    /// Notified when frames were vouched for, or segments came.
+    /// Notified when frames were confirmed or segments were added.
     moved: Condvar,
 }
 
 impl Progress {
-    /// The log ends with the frame `written`, and is vouched for up to `vouched`; the frames after that are
-    /// `unvouched`.
+    /// Creates the progress of a log that ends with the frame `written` and is confirmed up to `vouched`. The frames
+    /// after that are `unvouched`.
     pub(super) fn new(written: u64, vouched: u64, unvouched: VecDeque<Unvouched>, segments: VecDeque<Segment>) -> Self {
         let unvouched_bytes = unvouched.iter().map(|frame| frame.payload.len()).sum();
         let state = State {
@@ -135,14 +137,16 @@ impl Progress {
         Self { state: Mutex::new(state), work: Condvar::new(), moved: Condvar::new() }
     }
 
-    /// Returns why a new segment is needed, and what has to be written into it: all frames that are not vouched for.
+    /// Returns the reason why a new segment is needed, if one is, with all unconfirmed frames, which have to be written
+    /// into it.
     pub(super) fn broken(&self) -> Option<Broken> {
         let state = self.state.lock();
         let why = state.broken.clone()?;
         Some(Broken { why, vouched: state.vouched, frames: state.unvouched.iter().cloned().collect() })
     }
 
-    /// Everything up to `through` was written into a new segment and synced, its directory entry included.
+    /// Records that everything up to `through` was written into a new segment and synced, including the segment's
+    /// directory entry.
     pub(super) fn continued(&self, segment: Segment, file: Arc<dyn File>, through: u64) {
         let mut state = self.state.lock();
         state.files = vec![file];
@@ -156,7 +160,7 @@ impl Progress {
         self.moved.notify_all();
     }
 
-    /// A frame could not be written; it is kept, to be written again.
+    /// Records that a frame could not be written. The frame is kept, to be written again.
     pub(super) fn keep(&self, frame: Unvouched, why: String) {
         let mut state = self.state.lock();
         state.broken = Some(why);
@@ -164,7 +168,7 @@ impl Progress {
         state.unvouched.push_back(frame);
     }
 
-    /// A frame was written.
+    /// Records that a frame was written.
     pub(super) fn wrote(&self, frame: Unvouched) {
         let mut state = self.state.lock();
         state.written = frame.sequence;
@@ -173,10 +177,10 @@ impl Progress {
         self.work.notify_one();
     }
 
-    /// The log goes on in another segment, after those that were sealed.
+    /// Records that the log continues in a new segment, and that the segments before it are `sealed`.
     pub(super) fn rotated(&self, segment: Segment, sealed: Vec<Arc<dyn File>>, current: Arc<dyn File>) {
         let mut state = self.state.lock();
-        // The one that was current is the first of those sealed.
+        // `sealed` begins with the segment that was the current one.
         state.files.pop();
         state.files.extend(sealed);
         state.files.push(current);
@@ -187,28 +191,28 @@ impl Progress {
         self.moved.notify_all();
     }
 
-    /// The last frame written.
+    /// Returns the sequence of the last frame written.
     pub(super) fn written(&self) -> u64 {
         self.state.lock().written
     }
 
-    /// The last frame that is vouched for.
+    /// Returns the sequence of the last confirmed frame.
     pub(super) fn vouched(&self) -> u64 {
         self.state.lock().vouched
     }
 
-    /// Bytes of frames that are kept in memory because they are not vouched for.
+    /// Returns the bytes of unconfirmed frames, which are kept in memory.
     pub(super) fn unvouched_bytes(&self) -> usize {
         self.state.lock().unvouched_bytes
     }
 
-    /// When the oldest frame that is not vouched for began to gather.
+    /// Returns the time when the first operation of the oldest unconfirmed frame was appended.
     pub(super) fn oldest_unvouched(&self) -> Option<Instant> {
         self.state.lock().unvouched.front().map(|frame| frame.since)
     }
 
-    /// For the thread that syncs: waits for something to do. With `every`, a sync is due not sooner than so long after
-    /// the last one, unless it is requested. `None`: end.
+    /// Waits for work. With `every`, a sync is due at the earliest this long after the last one, unless it is
+    /// requested. Returns `None` when the thread has to end. Called by the thread that syncs.
     pub(super) fn work(&self, every: Option<Duration>) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
@@ -234,18 +238,18 @@ impl Progress {
         Some(Work::Sync(Due { files: state.files.clone(), directory, through: state.written, epoch: state.epoch }))
     }
 
-    /// Whether a file is wanted, or made, that is to become the next segment.
+    /// Returns whether the file of the next segment was requested or created, and not yet taken.
     pub(super) fn has_spare_under_way(&self) -> bool {
         !matches!(self.state.lock().spare, SpareSegment::None)
     }
 
-    /// Asks for a file that is to become the next segment.
+    /// Requests a file for the next segment.
     pub(super) fn request_spare(&self, number: u64, bytes: u64) {
         self.state.lock().spare = SpareSegment::Wanted { number, bytes };
         self.work.notify_one();
     }
 
-    /// The file was made, or could not be.
+    /// Records that the file was created, or that its creation failed.
     pub(super) fn made_spare(&self, made: Result<Spare, StorageError>) {
         self.state.lock().spare = SpareSegment::Made(made);
     }
@@ -262,12 +266,13 @@ impl Progress {
         }
     }
 
-    /// A sync succeeded. Returns whether it is still about the current segments.
+    /// Records that a sync succeeded. Returns `false` if the segments were replaced in the meantime, so that the sync
+    /// confirms nothing.
     pub(super) fn synced(&self, due: &Due) -> bool {
         let mut state = self.state.lock();
         let current = state.epoch == due.epoch;
         if current {
-            // Segments that were added meanwhile stay, and the current one.
+            // Segments added in the meantime stay, and so does the current one.
             let sealed = due.files.len().saturating_sub(1);
             state.files.drain(..sealed);
             vouch(&mut state, due.through);
@@ -276,7 +281,7 @@ impl Progress {
         current
     }
 
-    /// A sync failed.
+    /// Records that a sync failed.
     pub(super) fn sync_failed(&self, due: &Due, why: String) {
         let mut state = self.state.lock();
         if state.epoch == due.epoch {
@@ -286,8 +291,8 @@ impl Progress {
         }
     }
 
-    /// Requests a sync and waits until a frame is vouched for. Returns whether it is, within `patience`, and as long as
-    /// the log is written at all.
+    /// Requests a sync and waits until a frame is confirmed. Returns `false` if that does not happen within `patience`,
+    /// or cannot happen because the log is no longer written.
     pub(super) fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         let mut state = self.state.lock();
@@ -304,19 +309,19 @@ impl Progress {
         true
     }
 
-    /// Asks for a new segment; returns the number of the present one.
+    /// Requests a new segment. Returns the number of the current one.
     pub(super) fn request_rotation(&self) -> u64 {
         let mut state = self.state.lock();
         state.rotate = true;
         state.segments.back().map_or(0, |segment| segment.number)
     }
 
-    /// Whether a new segment was asked for.
+    /// Returns whether a new segment was requested.
     pub(super) fn wants_rotation(&self) -> bool {
         self.state.lock().rotate
     }
 
-    /// Waits until there is a segment after `number`, for as long as `patience`.
+    /// Waits for up to `patience` until there is a segment after `number`.
     pub(super) fn wait_for_segment_after(&self, number: u64, patience: Duration) -> Option<Segment> {
         let deadline = Instant::now() + patience;
         let mut state = self.state.lock();
@@ -330,25 +335,25 @@ impl Progress {
         }
     }
 
-    /// The segments, oldest first.
+    /// Returns the segments, oldest first.
     pub(super) fn segments(&self) -> Vec<Segment> {
         self.state.lock().segments.iter().copied().collect()
     }
 
-    /// Returns the segment that contains a sequence, if there is one still.
+    /// Returns the segment that contains a sequence, if it still exists.
     pub(super) fn segment_of(&self, sequence: u64) -> Option<Segment> {
         let state = self.state.lock();
         state.segments.iter().rev().find(|segment| segment.first <= sequence).copied()
     }
 
-    /// Segments before `number` are not needed any more; returns them.
+    /// Removes and returns the segments before `number`, which are no longer needed.
     pub(super) fn forget_before(&self, number: u64) -> Vec<Segment> {
         let mut state = self.state.lock();
         let keep = state.segments.iter().position(|segment| segment.number >= number).unwrap_or(0);
         state.segments.drain(..keep).collect()
     }
 
-    /// Nothing more is written: what is there is synced, then the thread that syncs ends.
+    /// Records that nothing more is written. Everything written is synced, then the thread that syncs ends.
     pub(super) fn stop(&self) {
         let mut state = self.state.lock();
         state.stopped = true;

@@ -1,5 +1,5 @@
-//! Opening a data directory: its checkpoints are read into memory, the log is applied on top, and what was not surely
-//! on the disk is brought there.
+//! Recovery of a data directory: reads the checkpoints into memory, applies the log on top, and syncs files that may
+//! not have reached the disk.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -22,18 +22,18 @@ use super::progress::{Progress, Segment};
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{ClockMode, StoreError};
 
-/// Directories of checkpoints and of ids.
+/// The directory of checkpoints. [`IDS`] is that of ids.
 pub(super) const CHECKPOINTS: &str = "checkpoints";
 pub(super) const IDS: &str = "ids";
-/// Segments are this part of a small disk at most.
+/// A segment takes at most one part in this many of a small disk.
 const SMALL_DISK_PART: u64 = 32;
 const LEAST_SEGMENT: u64 = 256 << 10;
-/// What an operation takes in the log, about: a board's part of it is estimated after a start.
+/// The approximate size of an operation in the log. Used after a start to estimate a board's part of the log.
 const OPERATION_BYTES: usize = 24;
-/// How often progress is logged.
+/// The interval at which progress is logged.
 const REPORT_EVERY: Duration = Duration::from_secs(2);
 
-/// What was found in a data directory.
+/// The contents of a data directory.
 pub(super) struct Recovered {
     pub boards: BTreeMap<BoardName, Arc<LiveBoard>>,
     pub manifest: Manifest,
@@ -42,12 +42,12 @@ pub(super) struct Recovered {
     pub progress: Progress,
     /// The last reading of the system clock.
     pub recorded: Option<ClockRecord>,
-    /// The simulated clock.
+    /// The time of the simulated clock.
     pub simulated: Option<Timestamp>,
     pub key: FingerprintKey,
 }
 
-/// Why a data directory was not opened.
+/// The reason why a data directory was not opened.
 #[derive(Debug)]
 pub(super) enum Failure {
     Storage(StorageError),
@@ -60,7 +60,7 @@ impl From<StorageError> for Failure {
     }
 }
 
-/// Reads a data directory into memory, or makes a new one.
+/// Reads a data directory into memory, or creates a new one.
 pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> Result<Recovered, Failure> {
     let manifest = match Manifest::recover(&**files)? {
         Some(manifest) => manifest,
@@ -72,10 +72,10 @@ pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> R
     let mut log = LogReader::open(files.clone(), manifest.store, manifest.log_start)?;
     loading.log(&mut log)?;
     let mut end = log.finish()?;
-    // Whatever opening has relied on is to be on the disk before more is built on it.
+    // Everything that recovery has relied on must be on the disk before new data is built on it.
     end.secure(&**files)?;
     for name in &end.files_to_delete {
-        // What stays is no part of the log, and is deleted by the next start.
+        // A file that remains is not part of the log, and the next start deletes it.
         files.remove(name).ok();
     }
     let segments = end.segments.iter().map(|range| segment(&**files, range)).collect::<Result<VecDeque<_>, _>>()?;
@@ -90,21 +90,21 @@ pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> R
     Ok(Recovered { boards: loading.finish(), manifest, end, segment_bytes, progress, recorded, simulated, key })
 }
 
-/// A segment of the log that was read, with the disk that it takes: more than what the log has in it.
+/// Returns a segment of the log that was read, with the bytes of disk that it takes: more than the log uses in it.
 fn segment(files: &dyn Files, range: &SegmentRange) -> Result<Segment, StorageError> {
     let name = segment_name(range.number);
     let bytes = files.open(&name).and_then(|file| file.len()).context("read the length of", &name)?;
     Ok(Segment { number: range.number, first: range.first_seq, bytes })
 }
 
-/// Small disks get small segments.
+/// Returns the size of segments. Small disks get small segments.
 fn segment_bytes(files: &dyn Files, pace: Pace) -> u64 {
     let available = files.available().unwrap_or(u64::MAX);
     let part = (available / SMALL_DISK_PART).next_multiple_of(4_096).max(LEAST_SEGMENT);
     pace.segment_bytes.min(part)
 }
 
-/// Makes a new store. Until its manifest is there, a directory without one that holds no data counts as new.
+/// Creates a new store. A directory without a manifest counts as new as long as it holds no data.
 fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, Failure> {
     if exists(files, "database")? || exists(files, "watermark")? {
         let detail = format!(
@@ -120,7 +120,8 @@ fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, Failure> {
             names => names.context("list", directory)?,
         };
         if let Some(name) = names.first() {
-            // The manifest is the first file of all, so these are of a store that has lost it.
+            // The manifest is the first file that a store creates, so these files belong to a store that has lost its
+            // manifest.
             let what = format!("the file is missing, but {directory}/{name} is there");
             return Err(StorageError::damaged("MANIFEST", 0, what).into());
         }
@@ -162,7 +163,7 @@ fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), Failure
     Err(Failure::Store(StoreError::ClockModeMismatch { stored, wanted }))
 }
 
-/// What has been read so far.
+/// The data read so far.
 struct Loading {
     boards: BTreeMap<Generation, Loaded>,
     catalog_seq: u64,
@@ -175,7 +176,7 @@ struct Loading {
 struct Loaded {
     board: Arc<Board>,
     tables: Tables,
-    /// The log before this is contained in the checkpoint.
+    /// The sequence from which the log is applied. The checkpoint contains everything before.
     from_seq: u64,
     logged: Logged,
 }
@@ -234,14 +235,14 @@ impl Loading {
         }
     }
 
-    /// Applies operations: of a checkpoint, or of the frame of the log with this sequence.
+    /// Applies operations of a checkpoint or, with a sequence, of a frame of the log.
     fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), String> {
         let mut current: Option<&mut Loaded> = None;
         for operation in operations(bytes) {
             let operation = operation.map_err(|damaged| damaged.to_string())?;
             match operation {
                 Operation::Board(generation) => {
-                    // A board that is gone is in later operations, or the manifest, not at all.
+                    // A board that is not found was removed: a later operation or the manifest says so.
                     current = self.boards.get_mut(&generation);
                     if let (Some(loaded), Some(sequence)) = (&current, sequence)
                         && sequence < loaded.from_seq
@@ -260,7 +261,7 @@ impl Loading {
                     current = None;
                     self.boards.remove(&generation);
                 }
-                // The manifest has a later one.
+                // The manifest has a later reading.
                 Operation::Clock(_)
                     if self.recorded.is_some() && sequence.is_some_and(|sequence| sequence <= self.must_reach) => {}
                 Operation::Clock(record) => self.recorded = Some(record),

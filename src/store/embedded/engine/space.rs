@@ -1,4 +1,4 @@
-//! Free space: writes are refused while what is left may be needed for the next checkpoint.
+//! Free space: writes are refused while the remaining space may be needed for the next checkpoint.
 
 use super::super::meters::Meters;
 use super::super::storage::files::Files;
@@ -6,7 +6,7 @@ use super::super::storage::manifest::MANIFEST;
 use super::admission::Source;
 use super::journal::Journal;
 
-/// Decides whether there is enough space to go on writing.
+/// Decides whether there is enough space to continue writing.
 #[derive(Debug, Default)]
 pub(super) struct Space {
     is_short: bool,
@@ -14,10 +14,10 @@ pub(super) struct Space {
 }
 
 impl Space {
-    /// Measures the free space, and refuses or admits writes. `needed`: bytes that the next checkpoint and the next
-    /// segments of the log may take.
+    /// Measures the free space, and refuses or admits writes. `needed` is the number of bytes that the next checkpoint
+    /// and the next segments of the log may take.
     pub(super) fn measure(&mut self, files: &dyn Files, journal: &Journal, meters: &Meters, needed: u64) {
-        // Deleted files can still be written to, but nobody would find them again.
+        // Open files can still be written to after they are deleted, but their data would be lost.
         if let Ok(false) = files.exists(MANIFEST) {
             let place = files.root().display();
             let reason = format!("{place}: the data directory was removed or replaced; stop the service");
@@ -27,7 +27,8 @@ impl Space {
             Ok(available) => {
                 self.available = Some(available);
                 meters.space(available, needed);
-                // Where it was short, it has to become more than just enough, or it would be short again at once.
+                // If space was short, a margin is required before writes are admitted again. Otherwise it would soon be
+                // short again.
                 let enough = if self.is_short { needed + needed / 8 } else { needed };
                 self.is_short = available < enough;
                 let reason = self.is_short.then(|| {
@@ -40,12 +41,12 @@ impl Space {
                 });
                 journal.admission.refuse(Source::Space, reason);
             }
-            // A file system that does not tell is not one that is full.
+            // A file system that does not report its free space is not treated as full.
             Err(error) => tracing::debug!(%error, "free space cannot be measured"),
         }
     }
 
-    /// Whether a checkpoint should be made early, because the log takes space that will soon be missing.
+    /// Returns whether a checkpoint should be made early because the log takes space that will soon be needed.
     pub(super) fn is_getting_short(&self, needed: u64) -> bool {
         self.available.is_some_and(|available| available < needed.saturating_mul(2))
     }

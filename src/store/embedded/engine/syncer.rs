@@ -1,7 +1,8 @@
-//! The thread that brings the log to the disk, and prepares its next segment.
+//! The thread that syncs the log to the disk, and creates its next segment.
 //!
-//! `fdatasync` may take long, and for ever on a disk that hangs. The thread that writes the log calls it only when it
-//! begins a segment that was not prepared, so a write that needs no confirmation of the disk hardly ever waits for it.
+//! `fdatasync` may take long, or never return on a disk that hangs. The thread that writes the log calls it only when
+//! it begins a segment that was not prepared. So a write that needs no confirmation from the disk hardly ever waits for
+//! a sync.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use super::super::storage::log::{DIRECTORY, Spare, segment_name};
 use super::journal::Journal;
 use super::progress::{Due, Progress, Work};
 
-/// How long what was written may stay unsynced where nobody waits for it.
+/// The longest time for which written frames stay unsynced if no caller waits for them.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// The thread's state.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Syncer {
     pub files: Arc<dyn Files>,
@@ -26,7 +27,7 @@ pub(super) struct Syncer {
 }
 
 impl Syncer {
-    /// Runs until the log is stopped, and everything in it is synced.
+    /// Runs until the log is stopped and everything in it is synced.
     pub(super) fn run(self) {
         let every = (self.durability != Durability::Always).then_some(SYNC_EVERY);
         while let Some(work) = self.progress.work(every) {
@@ -60,7 +61,7 @@ impl Syncer {
         }
     }
 
-    /// Brings all segments of `due` to the disk, oldest first, then their directory.
+    /// Syncs all segments of `due`, oldest first, then their directory.
     fn bring_to_disk(&self, due: &Due) -> Result<(), StorageError> {
         for file in &due.files {
             file.sync_data().context("sync", "a segment of the log")?;

@@ -1,15 +1,16 @@
-//! COUNT and SUM: amounts that add up.
+//! COUNT and SUM: amounts that are added up.
 
 use super::{Holdings, OutOfRange};
 use crate::store::embedded::names::Name;
 
 impl Holdings {
-    /// Adds to what a subject has in a slot, unless that would pass `bound`; answers the new amount. O(log n).
+    /// Adds to the amount that a subject has in a slot. Fails if the result would exceed `bound`. Returns the new
+    /// amount. O(log n).
     pub(in super::super) fn add(&mut self, name: Name, slot: i64, amount: i64, bound: i64) -> Result<i64, OutOfRange> {
         self.change_sum(name, slot, bound, |old| old.checked_add(amount))
     }
 
-    /// Sets what a subject has in a slot, unless that would pass `bound`; answers it. O(log n).
+    /// Sets the amount that a subject has in a slot. Fails if it exceeds `bound`. Returns the amount. O(log n).
     pub(in super::super) fn set_sum(&mut self, name: Name, slot: i64, sum: i64, bound: i64) -> Result<i64, OutOfRange> {
         self.change_sum(name, slot, bound, |_| Some(sum))
     }
@@ -39,7 +40,7 @@ impl Holdings {
         Ok(new)
     }
 
-    /// Adds to the score, where it is a sum of slices.
+    /// Adds to the score, where the score is a sum of slices.
     pub(super) fn raise(&mut self, id: u32, change: i64) {
         if let Some(record) = self.subjects.get(id).filter(|_| change != 0) {
             self.rescore(id, record.key + change);

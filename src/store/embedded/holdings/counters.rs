@@ -1,6 +1,6 @@
-//! `from_first` boards: a counter per subject, which begins with an event and ends a fixed time later.
+//! `from_first` boards: one counter per subject, which begins with an event and ends a fixed time later.
 //!
-//! The counter is the record's one slice, and the record's key the time at which it began.
+//! The counter is stored as the record's only slice, and its start as the record's key.
 
 use super::{Holdings, OutOfRange};
 use crate::store::embedded::names::Name;
@@ -9,13 +9,13 @@ use crate::store::embedded::record::Cell;
 /// A subject's counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Counter {
-    /// When it began, in milliseconds.
+    /// The time when it began, in milliseconds.
     pub start: i64,
     pub amount: i64,
 }
 
 impl Holdings {
-    /// The counter of a subject, if it lives at `now`. O(1).
+    /// Returns the counter of a subject, if it has not ended at `now`. O(1).
     pub(in super::super) fn counter(&self, name: Name, now: i64) -> Option<Counter> {
         self.counter_at(self.subjects.id(name)?, now)
     }
@@ -26,15 +26,15 @@ impl Holdings {
         (counter.start <= now && now < counter.start + life).then_some(counter)
     }
 
-    /// The counter of a subject, whether it lives or has ended.
+    /// Returns the counter of a subject, even if it has ended.
     pub(super) fn counter_of(&self, id: u32) -> Option<Counter> {
         let record = self.subjects.get(id).filter(|record| record.len() > 0)?;
         Some(Counter { start: record.key, amount: record.newest.amount })
     }
 
-    /// Adds to a subject's counter, or begins another; answers the counter if that changed it. O(1).
+    /// Adds to a subject's counter, or begins a new one. Returns the counter if that changed it. O(1).
     ///
-    /// A retraction whose counter has ended finds nothing to undo.
+    /// A retraction whose counter has ended changes nothing.
     pub(in super::super) fn count_from_first(
         &mut self,
         name: Name,
@@ -59,7 +59,7 @@ impl Holdings {
         Ok(Some(next))
     }
 
-    /// Makes this the subject's one counter.
+    /// Replaces the subject's counter.
     pub(super) fn set_counter(&mut self, id: u32, counter: Counter) {
         if let Some(record) = self.subjects.get_mut(id) {
             record.key = counter.start;

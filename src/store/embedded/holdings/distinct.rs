@@ -4,28 +4,29 @@ use super::{Holdings, OutOfRange};
 use crate::store::embedded::names::Name;
 use crate::store::embedded::sightings::{Sighting, Sightings};
 
-/// The most expired values (and tombstones) that one write forgets: some microseconds.
+/// The largest number of expired values (and of expired tombstones) that one write removes, which takes some
+/// microseconds.
 const FORGOTTEN_PER_WRITE: usize = 64;
 
-/// What seeing a value, or taking it back, did.
+/// The changes that an event or a retraction made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Seeing {
-    /// The value's time is another, or whether it is there.
+    /// Whether the value's time changed, or whether the value counts.
     pub changed: bool,
-    /// Dropped, because there were too many.
+    /// The value that was dropped because there were too many, if any.
     pub dropped: Option<Box<str>>,
-    /// What is capped now, if that changed.
+    /// The new time of the newest dropped value, if that changed.
     pub capped: Option<i64>,
 }
 
 impl Holdings {
-    /// What is known of a subject's values.
+    /// Returns what is stored about a subject's values.
     pub(in super::super) fn sightings(&self, name: Name) -> Option<&Sightings> {
         self.subjects.extras.sightings(self.subjects.id(name)?)
     }
 
-    /// A value was seen, or (`gone`) taken back, at a time within the window, which begins at `floor`. The newest
-    /// time decides; of the same time, that it is gone. O(log values + log n).
+    /// Records that a value was seen, or (`gone`) retracted, at a time within the window, which begins at `floor`. The
+    /// newest time decides; at the same time, the retraction does. O(log values + log n).
     pub(in super::super) fn sight(
         &mut self,
         name: Name,
@@ -66,7 +67,7 @@ impl Holdings {
         Ok(seeing)
     }
 
-    /// Forgets up to `most` each of the values seen and gone before `floor`; answers how many it forgot.
+    /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
     pub(in super::super) fn forget_values(&mut self, id: u32, floor: i64, most: usize) -> usize {
         match self.subjects.extras.sightings_mut(id).filter(|sightings| sightings.reaches_before(floor)) {
             Some(sightings) => sightings.forget_before(floor, most),
@@ -74,21 +75,22 @@ impl Holdings {
         }
     }
 
-    /// Past the most values that are remembered, forgets the oldest of the window; answers which, and its time.
+    /// Removes the oldest value of the window if there are more values than the board remembers. Returns it and its
+    /// time.
     fn drop_surplus(&mut self, id: u32, gone: bool, floor: i64) -> Option<(Box<str>, i64)> {
         let most = self.rule.most_values?;
         let sightings = self.subjects.extras.sightings_mut(id)?;
         if sightings.count_from(gone, floor) <= most {
             return None;
         }
-        // Expired ones may be there still, which are forgotten bit by bit.
+        // Expired values may still be stored: they are removed little by little.
         let oldest = sightings.from(gone, floor, "").next().map(|moment| (Box::from(moment.value), moment.at));
         let (value, at): (Box<str>, i64) = oldest?;
         sightings.forget(&value);
         Some((value, at))
     }
 
-    /// Remembers that a value of this time was dropped; answers the newest such time if that changed it.
+    /// Records that a value of this time was dropped. Returns the time if it is the newest such time.
     fn cap(&mut self, id: u32, at: i64) -> Option<i64> {
         let sightings = self.subjects.extras.sightings_mut(id)?;
         if sightings.capped.is_some_and(|capped| capped >= at) {
@@ -98,7 +100,7 @@ impl Holdings {
         Some(at)
     }
 
-    /// Adds to how many values a slot has; answers by how much the score changes.
+    /// Adds to the number of values in a slot. Returns the change of the score.
     fn shift(&mut self, id: u32, slot: i64, by: i64) -> i64 {
         let held = self.subjects.amount(id, slot).unwrap_or(0);
         if held + by == 0 {

@@ -1,23 +1,25 @@
-//! What leaves without being subtracted: slots that an unranked board keeps no longer, counters that ended, values
-//! whose time has passed; and the memory that all of it leaves vacant.
+//! Expiry of what is not subtracted: slots that an unranked board no longer keeps, counters that have ended, and values
+//! whose time has passed. Also frees the memory that they used.
 
 use super::Holdings;
 use crate::store::embedded::ranking::{Entry, Texts};
 
-/// The most values (and tombstones) that one visit forgets of one subject: some microseconds.
+/// The largest number of values (and of tombstones) that one visit removes for one subject, which takes some
+/// microseconds.
 const FORGOTTEN_PER_VISIT: usize = 64;
 
 impl Holdings {
-    /// Unranked boards: drops a subject's slices before the slot of this number. O(1) if there are none, else O(slices).
+    /// Drops an unranked board's slices of a subject before the slot of this number. O(1) if there are none, otherwise
+    /// O(slices).
     pub(super) fn drop_before(&mut self, id: u32, floor: i64) {
         while self.subjects.slice_at(id, 0).is_some_and(|oldest| oldest.slot < floor) {
             self.subjects.close(id, 0);
         }
     }
 
-    /// Frees whatever of this subject has expired at `now`, the window beginning at `floor`, and the subject if nothing
-    /// is left; moves what is left where that gives memory back. Ranked boards' slices wait for retiring. Answers how
-    /// much work it was, in subjects' worth.
+    /// Removes everything of this subject that has expired at `now`, where the window begins at `floor`, and the
+    /// subject itself if nothing is left. Moves the rest if the compaction needs it. Slices of ranked boards are left
+    /// to retiring. Returns the amount of work done, in subjects.
     pub(in super::super) fn tidy(&mut self, id: u32, floor: i64, now: i64) -> u64 {
         let before = self.subjects.slices(id);
         let forgotten = self.forget_values(id, floor, FORGOTTEN_PER_VISIT);
@@ -37,12 +39,13 @@ impl Holdings {
         work
     }
 
-    /// Whether a visit would still find values to forget.
+    /// Returns whether a visit would still find values to remove.
     pub(in super::super) fn has_expired_values(&self, id: u32, floor: i64) -> bool {
         self.subjects.extras.sightings(id).is_some_and(|sightings| sightings.reaches_before(floor))
     }
 
-    /// During a compaction gives a subject a lower id, if there is one; answers how much work it was. O(slices + log n).
+    /// Gives a subject a lower id during a compaction, if there is one. Returns the amount of work done. O(slices + log
+    /// n).
     fn move_down(&mut self, id: u32) -> u64 {
         if !self.subjects.can_move_down(id) || self.is_walk_between(id) {
             return 0;

@@ -1,14 +1,15 @@
-//! AVG: what was measured and how often, slot by slot and in all.
+//! AVG: the sum and the number of measurements, per slot and in total.
 
 use super::{Holdings, OutOfRange};
 use crate::board::Value;
 use crate::store::embedded::names::Name;
 
-/// Sum and count of a slot.
+/// The sum and the count of a slot.
 pub(in super::super) type Samples = (i64, i64);
 
 impl Holdings {
-    /// Adds to sum and count of a slot, unless one would pass `bound`; answers both as they are then. O(log n).
+    /// Adds to the sum and the count of a slot. Fails if one of them would exceed `bound`. Returns the new sum and
+    /// count. O(log n).
     pub(in super::super) fn measure(
         &mut self,
         name: Name,
@@ -21,7 +22,7 @@ impl Holdings {
         })
     }
 
-    /// Sets sum and count of a slot, unless one would pass `bound`; answers them. O(log n).
+    /// Sets the sum and the count of a slot. Fails if one of them exceeds `bound`. Returns them. O(log n).
     pub(in super::super) fn set_samples(
         &mut self,
         name: Name,
@@ -61,7 +62,7 @@ impl Holdings {
         Ok((sum, count))
     }
 
-    /// Sets the count of a slice that is there, of which the sum has changed by so much.
+    /// Sets the count of an existing slice, and adds `sum_change` to the total sum.
     pub(super) fn set_count(&mut self, id: u32, slot: i64, count: i64, sum_change: i64) {
         let (at, len) = (self.subjects.find(id, slot), self.subjects.slices(id));
         if let (Ok(at), Some(means)) = (at, self.subjects.extras.means_mut()) {
@@ -69,14 +70,14 @@ impl Holdings {
         }
     }
 
-    /// Sum and count of a slice.
+    /// Returns the sum and the count of a slice.
     pub(super) fn samples(&self, id: u32, slot: i64) -> Samples {
         let Ok(at) = self.subjects.find(id, slot) else { return (0, 0) };
         let count = self.subjects.extras.means().map_or(0, |means| means.count(id, at, self.subjects.slices(id)));
         (self.subjects.slice_at(id, at).map_or(0, |slice| slice.amount), count)
     }
 
-    /// The key of the mean of all slices. O(1).
+    /// Returns the key of the mean of all slices. O(1).
     pub(super) fn mean_key(&self, id: u32) -> i64 {
         let total = self.subjects.extras.means().and_then(|means| means.total(id));
         let enough = total.filter(|total| total.count >= self.rule.min_samples);

@@ -1,15 +1,15 @@
-//! All that a board holds of its subjects, and how it changes: slices, scores, places and lists together.
+//! The data of a board's subjects, and its changes: slices, scores, positions and lists are updated together.
 //!
 //! - the *subjects*: a record for each with all its slices, and its score;
 //! - the *lists*: for each slot, the subjects that have a slice in it, so that retiring knows which to visit;
 //! - the *ranking*: the scores in order.
 //!
-//! Kept between calls: a record's key is what its slices say together; it stands in the ranking just if that is not
-//! absence; a slot's list names each subject with a slice in it once, at the place the slice says; a subject that has
-//! nothing has no record. An unranked board has neither lists nor ranking, and its records have no key.
+//! Invariants between calls: a record's key is the key of the combined value of its slices. The ranking contains a
+//! subject if and only if its key is not that of absence. A slot's list names each subject with a slice in the slot
+//! exactly once, at the place that the slice stores. A subject without data has no record. An unranked board has
+//! neither lists nor a ranking, and its records have no key.
 //!
-//! Slots are named by their start in milliseconds where callers name them, and by their number
-//! ([`Numbering`]) within.
+//! Callers name slots by their start in milliseconds. Internally slots are named by their number ([`Numbering`]).
 
 mod additive;
 mod counters;
@@ -38,42 +38,42 @@ pub(super) use self::counters::Counter;
 #[cfg_attr(not(test), expect(unused_imports, reason = "tests hold a walk by its name"))]
 pub(super) use self::walking::Walk;
 
-/// All that a board holds. Taken away as a whole when every slot has expired.
+/// All data of a board's subjects. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
 pub(super) struct Holdings {
     pub rule: Rule,
     pub subjects: Subjects,
     pub ranking: Ranking,
-    /// By the slot's number. None is empty.
+    /// The list of each slot, by the slot's number. No list is empty.
     pub lists: BTreeMap<i64, List>,
-    /// Unranked boards: slots that start before this, in milliseconds, are dropped as writes pass by.
+    /// For unranked boards: slots that start before this time, in milliseconds, are dropped by later writes.
     pub oldest_kept: i64,
-    /// To be dropped without the board's lock: see [`take_garbage`](Self::take_garbage).
+    /// Data to drop without the board's lock: see [`take_garbage`](Self::take_garbage).
     garbage: Vec<Garbage>,
-    /// Tells these holdings from those that replace them.
+    /// A number that tells these holdings from those that replace them.
     epoch: u64,
-    /// Where a walk is: see [`Walk`].
+    /// The position of a walk: see [`Walk`].
     walked: Option<u32>,
-    /// While restoring: no slice is in a slot before this one.
+    /// While restoring: the number of the first slot that is kept. No slice is in a slot before it.
     purged: i64,
 }
 
-/// The (slot, subject) would pass the bound.
+/// The error that a subject's amount in a slot would exceed the bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OutOfRange;
 
-/// What removing a subject took away.
+/// The data that the removal of a subject deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
-    /// Slices of the window, and those before it.
+    /// The number of slices of the window. `expired` counts those before it.
     pub live: u64,
     pub expired: u64,
-    /// There was anything at all.
+    /// Whether there was any data.
     pub anything: bool,
 }
 
 impl Holdings {
-    /// Holdings of a board without subjects; `head`: the start of its newest slot, in milliseconds.
+    /// Creates the holdings of a board without subjects. `head` is the start of its newest slot, in milliseconds.
     pub(super) fn new(rule: Rule, calendar: &Calendar, head: i64) -> Self {
         Self {
             rule,
@@ -88,13 +88,13 @@ impl Holdings {
         }
     }
 
-    /// The record of a subject with its id.
+    /// Returns the record of a subject with its id.
     pub(super) fn record(&self, name: Name) -> Option<(u32, &Record)> {
         let id = self.subjects.id(name)?;
         Some((id, self.subjects.get(id)?))
     }
 
-    /// The key of a subject's score; that of absence if it is unknown.
+    /// Returns the key of a subject's score, or the key of absence if the subject is unknown.
     pub(super) fn key_of(&self, name: Name) -> i64 {
         match self.record(name) {
             Some((_, record)) if self.rule.ranked => record.key,
@@ -102,13 +102,13 @@ impl Holdings {
         }
     }
 
-    /// The ranking's entry of a subject, if it is ranked.
+    /// Returns the ranking's entry of a subject, if it is ranked.
     pub(super) fn entry_of(&self, name: Name) -> Option<Entry> {
         let (id, record) = self.record(name).filter(|_| self.rule.ranked)?;
         (record.key != self.rule.absent()).then(|| Entry::new(record.key, name.text, id))
     }
 
-    /// What the slices of the slots from `from` up to `through` say, oldest first. O(slots found).
+    /// Returns the content of the slots from `from` through `through`, oldest first. O(slots found).
     pub(super) fn tallies(&self, name: Name, from: i64, through: i64) -> Vec<(Timestamp, Tally)> {
         let Some(id) = self.subjects.id(name) else { return Vec::new() };
         let (from, through) = (self.number(from), self.number(through));
@@ -120,7 +120,7 @@ impl Holdings {
         slices.map(tally).collect()
     }
 
-    /// What a slice, the one at this index, says.
+    /// Returns the content of the slice at index `at`.
     fn tally(&self, id: u32, slice: Slice, at: usize) -> Tally {
         let extras = &self.subjects.extras;
         match self.rule.kind {
@@ -137,13 +137,14 @@ impl Holdings {
         }
     }
 
-    /// What a subject's slices from `from` on say together: as [`Kind::value`], without copying any. O(slots).
+    /// Returns the combined value of a subject's slices from `from` on. Computes the same as [`Kind::value`], without
+    /// copying slices. O(slots).
     pub(super) fn value_from(&self, name: Name, from: i64) -> Option<Value> {
         let Some(id) = self.subjects.id(name) else { return self.rule.kind.absent() };
         self.said(id, self.subjects.first_from(id, self.number(from)))
     }
 
-    /// What the slices from this index on say together.
+    /// Returns the combined value of the slices from this index on.
     fn said(&self, id: u32, first: usize) -> Option<Value> {
         let amounts = self.subjects.slices_from(id, first).map(|slice| slice.amount);
         let exact = |units| Some(Value::Exact(Amount(units)));
@@ -164,7 +165,7 @@ impl Holdings {
         }
     }
 
-    /// The key that a record's slices give, all looked at again: what audits compare with.
+    /// Computes the key of a record from all its slices. Audits compare the stored key with it.
     pub(super) fn computed_key(&self, id: u32) -> i64 {
         if self.rule.ranked && self.subjects.get(id).is_some() {
             self.rule.key(self.said(id, 0))
@@ -173,8 +174,8 @@ impl Holdings {
         }
     }
 
-    /// Takes a subject out of every slot and the ranking; `floor` is the start of the window. O(slots + log n); what it
-    /// had is dropped elsewhere.
+    /// Removes a subject from every slot and from the ranking. `floor` is the start of the window. O(slots + log n).
+    /// The subject's data is dropped later, without the lock.
     pub(super) fn remove(&mut self, name: Name, floor: i64) -> Removed {
         let Some(id) = self.subjects.id(name) else { return Removed::default() };
         let anything = !self.subjects.is_empty(id);
@@ -188,15 +189,15 @@ impl Holdings {
         Removed { live: live as u64, expired: (len - live) as u64, anything }
     }
 
-    /// Takes an expired slice out of the score. Answers whether that took the subject out of the ranking.
+    /// Subtracts an expired slice from the score. Returns whether that removed the subject from the ranking.
     pub(super) fn retire(&mut self, id: u32, slot: i64) -> bool {
         let key = self.subjects.get(id).map_or(self.rule.absent(), |record| record.key);
         let Some(amount) = self.cut(id, slot) else { return false };
         let now = match self.rule.kind {
             Kind::Sum | Kind::Distinct => key - amount,
-            // Where another slot has the best, that is still the best.
+            // The best extreme is in a different slot, so it is still the best.
             Kind::Min | Kind::Max if amount != key => key,
-            // 2,000 numbers side by side take a microsecond to look through.
+            // 2,000 adjacent numbers take a microsecond to scan.
             Kind::Min | Kind::Max => self.computed_key(id),
             Kind::Mean => self.mean_key(id),
             Kind::Sketch => self.merged_key(id),
@@ -205,13 +206,14 @@ impl Holdings {
         key != self.rule.absent() && now == self.rule.absent()
     }
 
-    /// What calls left to be dropped, which takes a while: without the board's lock.
+    /// Returns the data that calls have left to be dropped. Dropping takes long, so the caller must do it without the
+    /// board's lock.
     pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
         std::mem::take(&mut self.garbage)
     }
 
-    /// Reads what a portion of work is about to need, so that the misses of the cache overlap: to be called
-    /// with a portion's subjects before the portion is applied.
+    /// Reads the memory that a portion of work is about to use, so that the cache misses overlap. Call it with a
+    /// portion's subjects before the portion is applied.
     pub(super) fn touch(&self, names: &[Name]) {
         let hashes = names.iter().map(|name| name.hash);
         let index = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_index(hash));
@@ -220,20 +222,20 @@ impl Holdings {
         std::hint::black_box((index, records, texts));
     }
 
-    /// The bytes that subjects and lists take: without the ranking, what sketches and values own, and what the
-    /// allocator adds.
+    /// Returns the bytes that subjects and lists use, without the ranking, the memory that sketches and values own, and
+    /// the allocator's overhead.
     #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for the memory taken so far"))]
     pub(super) fn memory_bytes(&self) -> usize {
         self.subjects.memory_bytes() + self.lists.values().map(List::memory_bytes).sum::<usize>()
     }
 
-    /// The number of the slot that starts at this time.
+    /// Returns the number of the slot that starts at this time.
     pub(super) fn number(&self, slot: i64) -> i64 {
         self.subjects.numbering.number(slot)
     }
 
-    /// The id of a subject, which is this one if it is known, made if there is none. No memory holds as many subjects or
-    /// slices as there can be.
+    /// Returns the id `known`, or adds the subject and returns its new id. Fails if there are too many subjects or
+    /// slices, which no memory is large enough to hold.
     fn with_room(&mut self, known: Option<u32>, name: Name) -> Result<u32, OutOfRange> {
         match known {
             Some(id) if self.subjects.has_room() => Ok(id),
@@ -242,7 +244,8 @@ impl Holdings {
         }
     }
 
-    /// Sets the number of a slice, made if there is none; answers what it was. The score is the caller's to set.
+    /// Sets the number of a slice, which is created if it does not exist. Returns the previous number. The caller must
+    /// update the score.
     fn put(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
         match self.subjects.find(id, slot) {
             Ok(at) => self.subjects.set_amount(id, at, amount),
@@ -257,13 +260,13 @@ impl Holdings {
         }
     }
 
-    /// The list of a slot, made if there is none.
+    /// Returns the list of a slot, which is created if it does not exist.
     fn list(&mut self, slot: i64) -> &mut List {
         let numbering = &self.subjects.numbering;
         self.lists.entry(slot).or_insert_with(|| List::new(numbering.start(slot)))
     }
 
-    /// Takes a slice away; answers the number it held. The score is the caller's to set.
+    /// Removes a slice. Returns its number. The caller must update the score.
     fn cut(&mut self, id: u32, slot: i64) -> Option<i64> {
         let at = self.subjects.find(id, slot).ok()?;
         let slice = self.subjects.close(id, at)?;
@@ -271,7 +274,7 @@ impl Holdings {
         Some(slice.amount)
     }
 
-    /// Takes a slice's subject off its slot's list.
+    /// Removes a slice's subject from its slot's list.
     fn unlist(&mut self, slice: Slice) {
         let Some(list) = self.lists.get_mut(&slice.slot) else { return };
         list.leave(slice.place);
@@ -280,14 +283,14 @@ impl Holdings {
         }
     }
 
-    /// Releases a subject that has nothing left.
+    /// Releases a subject that has no data left.
     fn release_if_empty(&mut self, id: u32) {
         if self.subjects.get(id).is_some() && self.subjects.is_empty(id) {
             self.release(id);
         }
     }
 
-    /// Forgets a subject that is not ranked. O(slots).
+    /// Removes a subject that is not ranked. O(slots).
     fn release(&mut self, id: u32) {
         if self.rule.ranked {
             for at in 0..self.subjects.slices(id) {
@@ -300,7 +303,7 @@ impl Holdings {
         self.garbage.extend(garbage.filter(Garbage::is_large));
     }
 
-    /// Sets a subject's key and its place in the ranking. O(log n).
+    /// Sets a subject's key and updates the ranking. O(log n).
     fn rescore(&mut self, id: u32, key: i64) {
         let absent = self.rule.absent();
         let Some(record) = self.subjects.get_mut(id).filter(|_| self.rule.ranked) else { return };

@@ -1,5 +1,6 @@
-//! While a store opens: records as checkpoints and the log say, without scores, places or lists, which
-//! [`rebuild`](Holdings::rebuild) sets. Each call says what *is*, so that a log done again ends in the same state.
+//! Restoring while a store is opened: creates records from checkpoints and the log, without scores, places or lists.
+//! [`rebuild`](Holdings::rebuild) computes these at the end. Each call sets an absolute state, so applying a log twice
+//! ends in the same state.
 
 use super::{Counter, Holdings};
 use crate::board::{Mark, Sketch};
@@ -10,7 +11,8 @@ use crate::store::embedded::ranking::{Entry, Ranking, Texts, Unsorted};
 use crate::store::embedded::record::Slice;
 use crate::store::embedded::sightings::Sighting;
 
-/// Slots before the newest that any board may still need: it keeps 4,001 at most, and a zone may skip some.
+/// The number of slots before the newest that any board may still need: a board keeps at most 4,001, and a time zone
+/// may skip some.
 const NEEDED: i64 = OLDEST / 4;
 
 impl Holdings {
@@ -28,7 +30,7 @@ impl Holdings {
         }
     }
 
-    /// Sets sum and count of a slice.
+    /// Sets the sum and the count of a slice.
     pub(in super::super) fn restore_samples(&mut self, name: Name, slot: i64, (sum, count): (i64, i64)) {
         let Some(id) = self.restored(name) else { return };
         let slot = self.number(slot);
@@ -58,7 +60,7 @@ impl Holdings {
         }
     }
 
-    /// Sets what is known of a value; `None`: nothing.
+    /// Sets what is stored about a value. `None` removes the value.
     pub(in super::super) fn restore_sighting(&mut self, name: Name, value: &str, sighting: Option<Sighting>) {
         let Some(id) = self.restored(name) else { return };
         let Some(sightings) = self.subjects.extras.sightings_mut(id) else { return };
@@ -76,16 +78,16 @@ impl Holdings {
         }
     }
 
-    /// Takes away all that a subject has.
+    /// Removes all data of a subject.
     pub(in super::super) fn restore_removed(&mut self, name: Name) {
         if let Some(id) = self.subjects.id(name) {
             self.subjects.release(id);
         }
     }
 
-    /// After restoring: drops what has expired (which finishes whatever was retiring), and computes what is cached,
-    /// scores, lists and the ranking. `floor` and `head`: of the window, which `now` is in;
-    /// [`oldest_kept`](Self::oldest_kept) is set already. O(n log n).
+    /// Completes the restored data: drops what has expired (which finishes any retiring), and computes cached totals,
+    /// scores, lists and the ranking. `floor` and `head` are those of the window at `now`.
+    /// [`oldest_kept`](Self::oldest_kept) must be set before. O(n log n).
     pub(in super::super) fn rebuild(&mut self, floor: i64, head: i64, now: i64) {
         self.reach(self.number(head));
         self.subjects.numbering.move_to(head);
@@ -125,7 +127,7 @@ impl Holdings {
         self.with_room(self.subjects.id(name), name).ok()
     }
 
-    /// Sets a slice; answers its index, or `None` if it has long expired.
+    /// Sets a slice. Returns its index, or `None` if it expired long ago.
     fn set_slice(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
         self.reach(slot);
         if slot < self.purged {
@@ -151,8 +153,9 @@ impl Holdings {
         }
     }
 
-    /// Notes that time has reached a slot. A log may be as long as a board is old: now and then, what expired long
-    /// ago is dropped, so that the ordinals of what is left stay apart. O(n) once in some thousand slots.
+    /// Records that time has reached a slot. A log may cover the whole life of a board, so slices that expired long ago
+    /// are dropped from time to time. Otherwise the ordinals of the remaining slices would be ambiguous. O(n) once in
+    /// some thousand slots.
     fn reach(&mut self, slot: i64) {
         if self.rule.life.is_none() && slot - self.purged.max(0) >= OLDEST - NEEDED {
             self.purged = slot - NEEDED;
@@ -179,13 +182,13 @@ impl Holdings {
         }
     }
 
-    /// COUNT_DISTINCT: the slices follow from the values' times.
+    /// Computes the slices of a COUNT_DISTINCT subject from the times of its values.
     fn recount_values(&mut self, id: u32) {
         let subjects = &mut self.subjects;
         let Some(sightings) = subjects.extras.sightings(id) else { return };
         let mut slices: Vec<Slice> = Vec::new();
         let mut end = i64::MIN;
-        // By time, so each is in the last slice or begins a new one.
+        // The values are ordered by time, so each belongs to the last slot or begins a new one.
         for (_, sighting) in sightings.all().filter(|(_, sighting)| !sighting.gone) {
             match slices.last_mut() {
                 Some(last) if sighting.at < end => last.amount += 1,
@@ -201,7 +204,7 @@ impl Holdings {
         }
     }
 
-    /// Enters a subject into its slots' lists.
+    /// Adds a subject to its slots' lists.
     fn enlist(&mut self, id: u32) {
         for at in 0..self.subjects.slices(id) {
             let Some(slice) = self.subjects.slice_at(id, at) else { continue };

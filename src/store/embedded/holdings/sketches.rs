@@ -1,11 +1,12 @@
-//! APPROX_COUNT_DISTINCT: a sketch for each slot, and of a ranked board's subjects the one of all.
+//! APPROX_COUNT_DISTINCT: a sketch for each slot and, on a ranked board, the merge of all of a subject's sketches.
 
 use super::{Holdings, OutOfRange};
 use crate::board::Mark;
 use crate::store::embedded::names::Name;
 
 impl Holdings {
-    /// Marks a slot's sketch; answers whether that raised it. O(log n), and O(registers) where the score may change.
+    /// Marks a slot's sketch. Returns whether that raised a register. O(log n), and O(registers) where the score may
+    /// change.
     pub(in super::super) fn mark(&mut self, name: Name, slot: i64, mark: Mark) -> Result<bool, OutOfRange> {
         let slot = self.number(slot);
         let id = self.with_room(self.subjects.id(name), name)?;
@@ -20,7 +21,7 @@ impl Holdings {
         Ok(raised)
     }
 
-    /// Merges all slices' sketches again; answers the key. O(slices / 32 + 32) merges of O(registers).
+    /// Merges all slices' sketches again. Returns the key. O(slices / 32 + 32) merges of O(registers).
     pub(super) fn merged_key(&mut self, id: u32) -> i64 {
         match self.subjects.extras.sketches_mut(id) {
             Some(sketches) => {

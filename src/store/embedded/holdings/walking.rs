@@ -1,8 +1,8 @@
-//! The walk of a checkpoint: everything that a board holds, as operations, in bounded portions between which the board
-//! changes.
+//! The walk of a checkpoint: writes all data of a board as operations, in bounded portions between which the board may
+//! change.
 //!
-//! What did not change since the walk began is written. What changed is written in any state that it had, or not at
-//! all: the log says what it is. Expired slices may be written, and loading drops them.
+//! Data that did not change since the walk began is written. Data that changed is written in any state that it had, or
+//! not at all: the log contains its final state. Expired slices may be written, and loading drops them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,10 +12,10 @@ use crate::store::embedded::operations::Operations;
 use crate::store::embedded::ranking::Texts;
 use crate::store::embedded::sightings::Sighting;
 
-/// Records looked at in one portion, however little there is to write of them.
+/// The largest number of records visited in one portion, however few operations they give.
 const MOST_RECORDS: usize = 4_096;
 
-/// Where a walk goes on. A board has one walk at a time; one that is begun ends the one before.
+/// The position at which a walk continues. A board has one walk at a time: beginning a walk ends the previous one.
 #[derive(Debug)]
 pub(in super::super) struct Walk {
     epoch: u64,
@@ -23,19 +23,19 @@ pub(in super::super) struct Walk {
     within: Within,
 }
 
-/// What is next of the subject at which a portion ended.
+/// The data that is left to write for the subject at which a portion ended.
 #[derive(Debug, Default)]
 enum Within {
-    /// Everything.
+    /// All data.
     #[default]
     All,
-    /// Slices from the slot of this number on.
+    /// The slices from the slot of this number on.
     Slot(i64),
-    /// Values from this time and value on: of those seen, then of those taken back.
+    /// The values from this time and value on: first the seen ones, then the retracted ones (`gone`).
     Value { gone: bool, at: i64, value: Box<str> },
 }
 
-/// A number that no other holdings of this process have.
+/// Returns a number that no other holdings of this process have.
 pub(super) fn new_epoch() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -48,8 +48,8 @@ impl Holdings {
         Walk { epoch: self.epoch, id: 0, within: Within::All }
     }
 
-    /// Appends the next portion: operations of at least `bytes` bytes, if so much is left, and hardly more. Answers
-    /// whether more is to come. Holdings that were taken away, as all had expired, have nothing left to be written.
+    /// Appends the next portion: operations of at least `bytes` bytes, if that much is left, and hardly more. Returns
+    /// whether there is more. If the holdings were replaced because everything had expired, nothing is left to write.
     pub(in super::super) fn checkpoint_portion(
         &mut self,
         walk: &mut Walk,
@@ -80,18 +80,18 @@ impl Holdings {
         true
     }
 
-    /// Gives a walk up that did not come to its end.
+    /// Ends a walk that did not reach its end.
     pub(in super::super) fn end_walk(&mut self) {
         self.walked = None;
     }
 
-    /// Whether a walk has not come to this id yet but has passed lower ones, so that moving the subject there would hide
-    /// it.
+    /// Returns whether a walk has passed lower ids but not yet this one. Then the subject must not move to a lower id,
+    /// because the walk would miss it.
     pub(super) fn is_walk_between(&self, id: u32) -> bool {
         self.walked.is_some_and(|walked| id >= walked)
     }
 
-    /// Writes what a subject has, as far as the operations stay below `end` bytes; answers what is left.
+    /// Writes a subject's data until the operations reach `end` bytes. Returns what is left.
     fn write(&self, id: u32, within: Within, end: usize, operations: &mut Operations) -> Option<Within> {
         let subject = self.subjects.text(id);
         if self.rule.kind == Kind::Distinct {

@@ -1,37 +1,37 @@
-//! Building a ranking of millions at once: a few passes over memory instead of millions of searches.
+//! Building a ranking of millions of entries at once: a few passes over memory instead of millions of searches.
 //!
 //! Entries are collected in leaves, unsorted. Splitters from a sample divide them into parts that fit into a
-//! processor's cache; each part is sorted for itself, by two threads, and written back into the leaves it came in. So
-//! building takes hardly more memory than the ranking.
+//! processor's cache. Each part is sorted separately, by two threads, and written back into the leaves that it came
+//! from. So building takes hardly more memory than the ranking.
 
 use super::Sorted;
 use super::entry::{Entry, Texts, WORDS, words};
 use super::node::{Leaf, Node};
 
-/// About as many entries are sorted together: 900 KB of them.
+/// The approximate number of entries in a part, which are sorted together: 900 KB.
 const PART: usize = 32_768;
-/// The most parts, as an entry's part is searched for among splitters.
+/// The largest number of parts. It is limited because the part of each entry is found by a search among the splitters.
 const PARTS: usize = 1_024;
-/// So many entries are sampled for each part, so that parts differ little in size.
+/// The number of entries sampled for each part. With enough of them, parts differ little in size.
 const SAMPLED: usize = 16;
-/// Threads that divide and sort, the calling one included.
+/// The number of threads that divide and sort, including the calling one.
 const THREADS: usize = 2;
 
-/// Entries in any order, on their way into a [`Sorted`].
+/// Unsorted entries, from which a [`Sorted`] is built.
 #[derive(Debug, Default)]
 pub(in super::super) struct Unsorted<const LEAF: usize = 292> {
-    /// All but the last are full.
+    /// The leaves. All except the last are full.
     leaves: Vec<Leaf>,
 }
 
 impl<const LEAF: usize> Unsorted<LEAF> {
-    /// Adds an entry; each subject must be added at most once. O(1).
+    /// Adds an entry. Each subject must be added at most once. O(1).
     pub(in super::super) fn push(&mut self, entry: Entry) {
         push::<LEAF>(&mut self.leaves, entry, || Vec::with_capacity(LEAF));
     }
 }
 
-/// Adds an entry to leaves of which all but the last are full.
+/// Adds an entry to leaves of which all except the last are full.
 fn push<const LEAF: usize>(leaves: &mut Vec<Leaf>, entry: Entry, leaf: impl FnOnce() -> Leaf) {
     match leaves.last_mut() {
         Some(last) if last.len() < LEAF => last.push(entry),
@@ -52,7 +52,7 @@ impl<const LEAF: usize> FromIterator<Entry> for Unsorted<LEAF> {
 }
 
 impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
-    /// Builds a ranking of entries in any order. O(n log n), on two threads where there are many entries.
+    /// Builds a ranking from unsorted entries. O(n log n), on two threads if there are many entries.
     pub(in super::super) fn build(entries: Unsorted<LEAF>, texts: &(impl Texts + Sync)) -> Self {
         let mut leaves = entries.leaves;
         let splitters = splitters(&leaves, texts);
@@ -60,7 +60,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
             leaves = sort_part::<LEAF>(vec![leaves], texts);
             return Self::of_leaves(leaves);
         }
-        // Each thread divides its share of the leaves; a part's leaves then come from all threads.
+        // Each thread divides its share of the leaves. So the leaves of a part come from all threads.
         let share = leaves.len().div_ceil(THREADS);
         let shares: Vec<Vec<Leaf>> =
             (0..THREADS).map(|_| leaves.split_off(leaves.len().saturating_sub(share))).collect();
@@ -69,7 +69,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         for (part, leaves) in divided.into_iter().flat_map(|share| share.into_iter().enumerate()) {
             parts[part].push(leaves);
         }
-        // Each thread sorts every other part, as they may grow or shrink from one end to the other.
+        // Each thread sorts every other part, because the sizes of parts may grow or shrink from one end to the other.
         let mut turns: Vec<Vec<_>> = (0..THREADS).map(|_| Vec::new()).collect();
         for (nth, part) in parts.into_iter().enumerate() {
             turns[nth % THREADS].push((nth, part));
@@ -82,7 +82,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         Self::of_leaves(parts.into_iter().flat_map(|(_, leaves)| leaves).collect())
     }
 
-    /// A ranking of sorted leaves, none of them empty.
+    /// Creates a ranking from sorted leaves, none of them empty.
     fn of_leaves(leaves: Vec<Leaf>) -> Self {
         let mut nodes = Vec::with_capacity(leaves.len().div_ceil(Self::JOIN));
         let mut leaves = leaves.into_iter();
@@ -96,14 +96,14 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     }
 }
 
-/// Does the work of each thread on one of its own; the last on the calling one.
+/// Runs each item of work on its own thread; the last one on the calling thread.
 fn on_threads<T: Send, R: Send>(mut work: Vec<T>, run: impl Fn(T) -> R + Sync) -> Vec<R> {
     let own = work.pop();
     std::thread::scope(|scope| {
         let run = &run;
         let others: Vec<_> = work.into_iter().map(|work| scope.spawn(move || run(work))).collect();
         let own = own.map(run);
-        // A thread ends without a result only by a panic, which is passed on.
+        // A thread ends without a result only if it panics. The panic is passed on.
         let join = |other: std::thread::ScopedJoinHandle<'_, R>| {
             other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
@@ -111,7 +111,7 @@ fn on_threads<T: Send, R: Send>(mut work: Vec<T>, run: impl Fn(T) -> R + Sync) -
     })
 }
 
-/// Entries that divide all into parts of about the same size; none where one part is enough.
+/// Returns entries that divide all entries into parts of about the same size, or none if one part is enough.
 fn splitters(leaves: &[Leaf], texts: &impl Texts) -> Vec<Entry> {
     let count: usize = leaves.iter().map(Vec::len).sum();
     let parts = (count / PART).min(PARTS);
@@ -124,7 +124,7 @@ fn splitters(leaves: &[Leaf], texts: &impl Texts) -> Vec<Entry> {
     (1..parts).map(|nth| sample[nth * sample.len() / parts]).collect()
 }
 
-/// Divides leaves into one list for each part: the entries before the first splitter, and from each splitter on.
+/// Divides leaves into one list for each part: the entries before the first splitter, and those from each splitter on.
 fn divide<const LEAF: usize>(leaves: Vec<Leaf>, splitters: &[Entry], texts: &impl Texts) -> Vec<Vec<Leaf>> {
     let mut parts: Vec<Vec<Leaf>> = (0..=splitters.len()).map(|_| Vec::new()).collect();
     let mut spare: Vec<Leaf> = Vec::new();
@@ -138,7 +138,7 @@ fn divide<const LEAF: usize>(leaves: Vec<Leaf>, splitters: &[Entry], texts: &imp
     parts
 }
 
-/// Sorts the entries of one part, and writes them back into its leaves, each as full as leaves are made.
+/// Sorts the entries of one part, and writes them back into its leaves, each filled to the usual level.
 fn sort_part<const LEAF: usize>(part: Vec<Vec<Leaf>>, texts: &impl Texts) -> Vec<Leaf> {
     let mut leaves: Vec<Leaf> = part.into_iter().flatten().collect();
     let mut all = leaves.concat();
@@ -152,7 +152,7 @@ fn sort_part<const LEAF: usize>(part: Vec<Vec<Leaf>>, texts: &impl Texts) -> Vec
     leaves
 }
 
-/// Sorts entries as [`Entry::cmp`] orders them.
+/// Sorts entries in the order of [`Entry::cmp`].
 fn sort(entries: &mut [Entry], texts: &impl Texts) {
     entries.sort_unstable_by(Entry::cmp_key);
     for run in entries.chunk_by_mut(|a, b| a.cmp_key(b).is_eq()) {
@@ -160,8 +160,8 @@ fn sort(entries: &mut [Entry], texts: &impl Texts) {
     }
 }
 
-/// Sorts entries whose texts agree in their first `from` bytes. Each text is read once for every sixteen bytes in
-/// which it agrees with another, instead of for every comparison.
+/// Sorts entries whose texts agree in their first `from` bytes. Each text is read once for every sixteen bytes in which
+/// it agrees with another, instead of once for every comparison.
 fn sort_run(run: &mut [Entry], from: usize, texts: &impl Texts) {
     if run.len() < 2 {
         return;
@@ -178,7 +178,7 @@ fn sort_run(run: &mut [Entry], from: usize, texts: &impl Texts) {
         *entry = *sorted;
     }
     if ended {
-        // The same text more than once, which callers do not add: in any order.
+        // The same text occurs more than once, which callers must avoid. The order does not matter.
         return;
     }
     let mut start = 0;

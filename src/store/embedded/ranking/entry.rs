@@ -1,17 +1,17 @@
-//! One subject's place in the ranking, and the order of places.
+//! An entry of the ranking, and the order of entries.
 
 use std::cmp::Ordering;
 
-/// Where the subjects' texts are found by id.
+/// A source of the subjects' texts, by id.
 pub(in super::super) trait Texts {
-    /// The text of a subject.
+    /// Returns the text of a subject.
     fn text(&self, id: u32) -> &str;
 }
 
-/// One subject's place in the ranking.
+/// A subject's entry in the ranking.
 ///
-/// It names its subject by id and carries the first sixteen bytes of the text, so that ties rarely read the text
-/// itself, which costs two cache misses. The layout spares the padding that an alignment of 8 would add: 28 bytes.
+/// It names its subject by id and contains the first sixteen bytes of the text, so that ties rarely have to read the
+/// text itself, which costs two cache misses. The layout avoids the padding that an alignment of 8 would add: 28 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, packed(4))]
 pub(in super::super) struct Entry {
@@ -25,12 +25,12 @@ impl Entry {
         Self { score, prefix: words(text, 0), id }
     }
 
-    /// The same subject with another score.
+    /// Returns the entry of the same subject with a different score.
     pub(in super::super) fn with_score(self, score: i64) -> Self {
         Self { score, ..self }
     }
 
-    /// Orders by score, then by the bytes of the subject. Equal prefixes decide nothing, so the texts do.
+    /// Compares by score, then by the bytes of the subject. Where the prefixes are equal, compares the texts.
     #[inline]
     pub(super) fn cmp(&self, other: &Entry, texts: &impl Texts) -> Ordering {
         match self.head().cmp(&other.head()) {
@@ -39,7 +39,7 @@ impl Entry {
         }
     }
 
-    /// Orders two entries whose heads are equal.
+    /// Compares two entries whose heads are equal.
     #[inline(never)]
     fn cmp_texts(&self, other: &Entry, texts: &impl Texts) -> Ordering {
         match { self.prefix[1] }.cmp(&{ other.prefix[1] }) {
@@ -49,7 +49,7 @@ impl Entry {
         }
     }
 
-    /// Orders by what entries hold themselves: the score and the beginning of the subject.
+    /// Compares only the data in the entries: the score and the prefix of the subject.
     pub(super) fn cmp_key(&self, other: &Entry) -> Ordering {
         match self.head().cmp(&other.head()) {
             Ordering::Equal => { self.prefix[1] }.cmp(&{ other.prefix[1] }),
@@ -57,17 +57,19 @@ impl Entry {
         }
     }
 
-    /// Score and first eight bytes as one number in the same order, so that few comparisons need a branch.
+    /// Returns the score and the first eight bytes as one number in the same order, so that few comparisons need a
+    /// branch.
     fn head(&self) -> u128 {
         let score = self.score.cast_unsigned() ^ (1 << 63);
         u128::from(score) << 64 | u128::from(self.prefix[0])
     }
 }
 
-/// How many entries from the first on satisfy a condition that none satisfies after one that does not.
+/// Returns the number of leading entries that satisfy `holds`. No entry after one that does not satisfy it may satisfy
+/// it.
 ///
-/// Asks about every [`STRIDE`]th first: these are read from memory at the same time, while a binary search waits for
-/// each before it knows the next.
+/// Tests every [`STRIDE`]th entry first. These can be read from memory in parallel, while a binary search has to wait
+/// for each before it knows the next.
 pub(super) fn count_while(entries: &[Entry], holds: impl Fn(&Entry) -> bool) -> usize {
     let strides = entries.iter().step_by(STRIDE).map(|entry| usize::from(holds(entry))).sum::<usize>();
     let Some(from) = strides.checked_sub(1).map(|whole| whole * STRIDE) else { return 0 };
@@ -75,14 +77,14 @@ pub(super) fn count_while(entries: &[Entry], holds: impl Fn(&Entry) -> bool) -> 
     from + entries[from..to].partition_point(holds)
 }
 
-/// See [`count_while`].
+/// The distance of the entries that [`count_while`] tests first.
 const STRIDE: usize = 32;
 
-/// How many bytes of a text [`words`] reads.
+/// The number of bytes of a text that [`words`] reads.
 pub(super) const WORDS: usize = 16;
 
-/// Sixteen bytes of a text from the byte `from` on, as numbers in the order of the bytes. A text that ends earlier is
-/// padded with zeros, which keeps the order: no subject contains a zero.
+/// Returns sixteen bytes of a text from the byte `from` on, as numbers in the order of the bytes. A text that ends
+/// earlier is padded with zeros, which keeps the order because no subject contains a zero byte.
 pub(super) fn words(text: &str, from: usize) -> [u64; 2] {
     let mut bytes = [0; WORDS];
     let part = text.as_bytes().get(from..).unwrap_or_default();

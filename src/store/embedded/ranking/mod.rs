@@ -1,14 +1,15 @@
-//! Order statistics: who stands where among millions, in a handful of memory reads.
+//! Order statistics: finds the position of a subject among millions, or the subject at a position, with few memory
+//! reads.
 //!
 //! Entries are kept sorted by (score, subject bytes) in three levels: leaves of at most 292 entries, nodes of at most
-//! 128 leaves, and the list of nodes. At each level the first entries and the sizes of what is below stand side by
-//! side, so "which place is this?" and "who is at place n?" are two short sums and a search in one leaf.
+//! 128 leaves, and the list of nodes. At each level the first entries and the sizes of the level below are stored in
+//! adjacent memory. So finding a position, or the entry at a position, takes two short sums and a search in one leaf.
 //!
 //! No operation moves more than the entries of some leaves and a node's 128 leaves (their pointers), at any size. The
 //! list of nodes, about 450 at 10 million entries, changes once in some ten thousand operations.
 //!
 //! An entry takes 28 bytes. Leaves are 0.79 full on average after random updates, 0.84 after random insertions, 7/8
-//! when built, and full where entries came in order. The process grew by 37.5 bytes an entry (10 million, random
+//! when built, and full where entries were added in order. The process grew by 37.5 bytes per entry (10 million, random
 //! updates).
 
 mod build;
@@ -21,21 +22,21 @@ pub(super) use self::build::Unsorted;
 pub(super) use self::entry::{Entry, Texts};
 use self::node::{Node, locate};
 
-/// A board's ranking. A leaf takes 8,176 bytes, as allocators divide 64 KB into eight blocks without waste: into blocks
-/// of 14,336 bytes (512 entries) they waste an eighth, and the process grew by 43 bytes an entry.
+/// A board's ranking. A leaf takes 8,176 bytes, because allocators divide 64 KB into eight such blocks without waste.
+/// With leaves of 14,336 bytes (512 entries) they waste an eighth, and the process grew by 43 bytes per entry.
 pub(super) type Ranking = Sorted<292, 128>;
 
-/// Entries ascending by (score, subject bytes), in leaves of at most `LEAF`, in nodes of at most `NODE` leaves.
+/// Entries ascending by (score, subject bytes), in leaves of at most `LEAF` entries, in nodes of at most `NODE` leaves.
 #[derive(Debug)]
 pub(super) struct Sorted<const LEAF: usize, const NODE: usize> {
-    /// None is empty.
+    /// The nodes. None is empty.
     nodes: Vec<Node<LEAF>>,
-    /// Each node's first entry.
+    /// The first entry of each node.
     firsts: Vec<Entry>,
-    /// Each node's size.
+    /// The number of entries of each node.
     counts: Vec<u32>,
     len: usize,
-    /// How many entries, leaves and nodes were moved from their places so far.
+    /// The number of entries, leaves and nodes moved so far.
     #[cfg(test)]
     moved: usize,
 }
@@ -47,10 +48,10 @@ impl<const LEAF: usize, const NODE: usize> Default for Sorted<LEAF, NODE> {
 }
 
 impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
-    /// Neighbouring nodes that together have so few leaves become one.
+    /// The largest number of leaves for which two adjacent nodes are joined.
     const JOIN: usize = NODE / 4 * 3;
 
-    /// A ranking of these nodes, which must not be empty.
+    /// Creates a ranking of these nodes, none of which may be empty.
     fn of_nodes(nodes: Vec<Node<LEAF>>) -> Self {
         let counts: Vec<u32> = nodes.iter().map(Node::count).collect();
         Self {
@@ -67,11 +68,11 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.len
     }
 
-    /// Adds an entry that is not there yet. O(log n).
+    /// Adds an entry that is not in the ranking yet. O(log n).
     pub(super) fn insert(&mut self, entry: Entry, texts: &impl Texts) {
         self.len += 1;
         if self.nodes.is_empty() {
-            // A small ranking stays small: this leaf grows up to its size.
+            // A small ranking should use little memory: this leaf grows only as entries are added.
             (self.nodes, self.firsts, self.counts) = (vec![Node::new(vec![vec![entry]])], vec![entry], vec![1]);
             return;
         }
@@ -86,15 +87,15 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         }
     }
 
-    /// Takes an entry out; answers whether it was there. O(log n).
+    /// Removes an entry. Returns whether it was in the ranking. O(log n).
     pub(super) fn remove(&mut self, entry: Entry, texts: &impl Texts) -> bool {
         let Some((at, leaf, place)) = self.find(&entry, texts) else { return false };
         self.remove_at(at, leaf, place);
         true
     }
 
-    /// Moves a subject from one score to another. O(log n); within a leaf nothing else is touched.
-    /// Answers whether the old entry was there.
+    /// Moves a subject from one score to another. Returns whether the old entry was in the ranking. O(log n). A move
+    /// within a leaf changes nothing else.
     pub(super) fn replace(&mut self, old: Entry, new: Entry, texts: &impl Texts) -> bool {
         let Some((at, leaf, place)) = self.find(&old, texts) else {
             self.insert(new, texts);
@@ -115,41 +116,41 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         true
     }
 
-    /// Whether just this entry is in the ranking. O(log n).
+    /// Returns whether exactly this entry is in the ranking. O(log n).
     pub(super) fn contains(&self, entry: Entry, texts: &impl Texts) -> bool {
         self.find(&entry, texts).is_some()
     }
 
-    /// The place of an entry from the low end, from 0. O(log n).
+    /// Returns the position of an entry from the low end, from 0. O(log n).
     pub(super) fn position(&self, entry: Entry, texts: &impl Texts) -> Option<usize> {
         self.find(&entry, texts).map(|(at, leaf, place)| self.before(at) + self.nodes[at].before(leaf) + place)
     }
 
-    /// The place of the first entry after this score and subject, which need not be ranked. O(log n).
+    /// Returns the position of the first entry after this score and subject, which need not be ranked. O(log n).
     pub(super) fn place_after(&self, score: i64, text: &str, texts: &impl Texts) -> usize {
         let subject = Entry::new(score, text, 0);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_le())
     }
 
-    /// The place of the first entry at or after this score and subject, which need not be ranked. O(log n).
+    /// Returns the position of the first entry at or after this score and subject, which need not be ranked. O(log n).
     pub(super) fn place_from(&self, score: i64, text: &str, texts: &impl Texts) -> usize {
         let subject = Entry::new(score, text, 0);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_lt())
     }
 
-    /// How many entries score less than `score`. O(log n).
+    /// Returns the number of entries with a score less than `score`. O(log n).
     pub(super) fn below(&self, score: i64) -> usize {
         self.count_while(|e| e.score < score)
     }
 
-    /// How many entries score `score` or less. O(log n).
+    /// Returns the number of entries with a score of `score` or less. O(log n).
     pub(super) fn through(&self, score: i64) -> usize {
         self.count_while(|e| e.score <= score)
     }
 
-    /// The entries upward from place `from`. O(log n) to start, then O(1) each.
+    /// Returns the entries upward from position `from`. O(log n) to start, then O(1) each.
     pub(super) fn ascending(&self, from: usize) -> impl Iterator<Item = Entry> + '_ {
         let (first, leaves, nodes) = match self.locate(from) {
             Some((at, leaf, place)) => {
@@ -162,8 +163,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         first.iter().chain(leaves.iter().chain(rest).flatten()).copied()
     }
 
-    /// The entries downward, starting with the one at place `from` counted from the high end. O(log n) to start, then
-    /// O(1) each.
+    /// Returns the entries downward from position `from`, counted from the high end. O(log n) to start, then O(1) each.
     pub(super) fn descending(&self, from: usize) -> impl Iterator<Item = Entry> + '_ {
         let place = self.len.checked_sub(from).and_then(|left| left.checked_sub(1));
         let (first, leaves, nodes) = match place.and_then(|place| self.locate(place)) {
@@ -185,24 +185,24 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         }
     }
 
-    /// How many entries stand before this node.
+    /// Returns the number of entries before this node.
     fn before(&self, at: usize) -> usize {
         self.counts[..at].iter().map(|count| *count as usize).sum()
     }
 
-    /// The last node that starts at or before `entry`, or the first.
+    /// Returns the last node that starts at or before `entry`, or the first node.
     fn node_for(&self, entry: &Entry, texts: &impl Texts) -> usize {
         self.firsts.partition_point(|first| first.cmp(entry, texts).is_le()).saturating_sub(1)
     }
 
-    /// Node, leaf and place of an entry.
+    /// Returns the node, the leaf and the place in the leaf of an entry.
     fn find(&self, entry: &Entry, texts: &impl Texts) -> Option<(usize, usize, usize)> {
         let at = self.node_for(entry, texts);
         let (leaf, place) = self.nodes.get(at)?.find(entry, texts)?;
         Some((at, leaf, place))
     }
 
-    /// Node, leaf and place of the entry at `index`, if there are so many.
+    /// Returns the node, the leaf and the place in the leaf of the entry at `index`, if there are that many entries.
     fn locate(&self, index: usize) -> Option<(usize, usize, usize)> {
         if index >= self.len {
             return None;
@@ -228,7 +228,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         }
     }
 
-    /// Makes two nodes of one that has too many leaves. Where entries come in order, all but the newest leaf stay
+    /// Splits a node that has too many leaves. Where entries are added in order, all leaves except the newest stay
     /// together.
     fn split(&mut self, at: usize) {
         let node = &mut self.nodes[at];
@@ -246,7 +246,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.note(NODE + 1 - from + self.nodes.len() - at);
     }
 
-    /// Nodes that became small join a neighbour, and an empty one goes.
+    /// Joins a node that has become small with an adjacent one, or removes it if it is empty.
     fn join_around(&mut self, at: usize) {
         let leaves = |at: usize| self.nodes.get(at).map(|node| node.leaves().len());
         let Some(own) = leaves(at) else { return };
@@ -274,13 +274,13 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.nodes.remove(at)
     }
 
-    /// How many entries, leaves and nodes were moved so far.
+    /// Returns the number of entries, leaves and nodes moved so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.moved
     }
 
-    /// Counts what was moved, for tests.
+    /// Adds to the number of moves, for tests.
     #[cfg_attr(not(test), expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, unused_variables))]
     fn note(&mut self, moved: usize) {
         #[cfg(test)]

@@ -1,42 +1,42 @@
-//! A node: some tens of thousands of entries in leaves, whose first entries and sizes stand side by side.
+//! A node: some tens of thousands of entries in leaves, whose first entries and sizes are stored in adjacent memory.
 
 use super::entry::{Entry, Texts, count_while};
 
-/// How many neighbouring leaves share what is too much for one of them.
+/// The number of adjacent leaves among which the entries of a full leaf are shared.
 const SPREAD: usize = 3;
-/// How many neighbouring leaves are looked at together, whether one fewer would do.
+/// The largest number of adjacent leaves that are checked for whether one leaf fewer is enough.
 const GATHER: usize = 4;
 
-/// Entries side by side, in order but for those of a ranking that is being built.
+/// Adjacent entries, in order except while a ranking is being built.
 pub(super) type Leaf = Vec<Entry>;
 
 /// Sorted entries, in leaves of at most `LEAF`. No leaf is empty.
 ///
-/// - A full leaf shares its entries evenly with its neighbours; if those are full as well, with a new leaf.
-/// - Of up to [`GATHER`] neighbours whose entries fit into one fewer, one is freed.
+/// - A full leaf shares its entries evenly with adjacent leaves; if those are full as well, also with a new leaf.
+/// - If the entries of up to [`GATHER`] adjacent leaves fit into one leaf fewer, one leaf is freed.
 ///
-/// After either, leaves have room for some insertions, so neither follows the other at once.
+/// After either operation, leaves have room for some insertions, so the other operation does not follow at once.
 #[derive(Debug)]
 pub(super) struct Node<const LEAF: usize> {
     leaves: Vec<Leaf>,
-    /// Each leaf's first entry. Looking for a leaf in the leaves themselves would miss the cache at each.
+    /// The first entry of each leaf. A search in the leaves themselves would have a cache miss for each.
     firsts: Vec<Entry>,
-    /// Each leaf's size.
+    /// The number of entries of each leaf.
     counts: Vec<u32>,
 }
 
 impl<const LEAF: usize> Node<LEAF> {
-    /// How full leaves are made: up to here, there is room to grow.
+    /// The number of entries up to which leaves are filled, which leaves room to grow.
     pub(super) const DENSE: usize = LEAF * 7 / 8;
 
-    /// A node of these leaves, which must not be empty.
+    /// Creates a node of these leaves, none of which may be empty.
     pub(super) fn new(leaves: Vec<Leaf>) -> Self {
         let firsts = leaves.iter().map(|leaf| leaf[0]).collect();
         let counts = leaves.iter().map(|leaf| leaf.len() as u32).collect();
         Self { leaves, firsts, counts }
     }
 
-    /// How many entries there are. O(leaves).
+    /// Returns the number of entries. O(leaves).
     pub(super) fn count(&self) -> u32 {
         self.counts.iter().sum()
     }
@@ -49,12 +49,12 @@ impl<const LEAF: usize> Node<LEAF> {
         &self.leaves
     }
 
-    /// The last leaf that starts at or before `entry`, or the first.
+    /// Returns the last leaf that starts at or before `entry`, or the first leaf.
     pub(super) fn leaf_for(&self, entry: &Entry, texts: &impl Texts) -> usize {
         count_while(&self.firsts, |first| first.cmp(entry, texts).is_le()).saturating_sub(1)
     }
 
-    /// Leaf and place of an entry.
+    /// Returns the leaf and the place in it of an entry.
     pub(super) fn find(&self, entry: &Entry, texts: &impl Texts) -> Option<(usize, usize)> {
         let leaf = self.leaf_for(entry, texts);
         let entries = &self.leaves[leaf];
@@ -62,17 +62,18 @@ impl<const LEAF: usize> Node<LEAF> {
         entries.get(place).is_some_and(|held| held.cmp(entry, texts).is_eq()).then_some((leaf, place))
     }
 
-    /// How many entries stand before this leaf.
+    /// Returns the number of entries before this leaf.
     pub(super) fn before(&self, leaf: usize) -> usize {
         self.counts[..leaf].iter().sum::<u32>() as usize
     }
 
-    /// Leaf and place of the entry at `place`, which must be there.
+    /// Returns the leaf and the place in it of the entry at `place`, which must exist.
     pub(super) fn locate(&self, place: usize) -> (usize, usize) {
         locate(&self.counts, place)
     }
 
-    /// How many entries from the first on satisfy a condition that none satisfies after one that does not.
+    /// Returns the number of leading entries that satisfy `holds`. No entry after one that does not satisfy it may
+    /// satisfy it.
     pub(super) fn count_while(&self, holds: impl Fn(&Entry) -> bool) -> usize {
         match count_while(&self.firsts, &holds).checked_sub(1) {
             Some(last) => self.before(last) + count_while(&self.leaves[last], holds),
@@ -80,7 +81,7 @@ impl<const LEAF: usize> Node<LEAF> {
         }
     }
 
-    /// Adds an entry that is not there yet. Answers how many entries and leaves it moved.
+    /// Adds an entry that is not in the node yet. Returns the number of entries and leaves moved.
     pub(super) fn insert(&mut self, entry: Entry, texts: &impl Texts) -> usize {
         let place_in = |leaf: &[Entry]| count_while(leaf, |held| held.cmp(&entry, texts).is_lt());
         let mut moved = 0;
@@ -88,7 +89,7 @@ impl<const LEAF: usize> Node<LEAF> {
         let mut place = place_in(&self.leaves[leaf]);
         if self.leaves[leaf].len() == LEAF {
             if place == 0 || place == LEAF {
-                // Entries that come in order leave full leaves behind.
+                // Where entries are added in order, full leaves stay full.
                 return self.begin_leaf(leaf + usize::from(place > 0), entry);
             }
             moved += self.make_room(leaf);
@@ -97,7 +98,7 @@ impl<const LEAF: usize> Node<LEAF> {
         }
         let entries = &mut self.leaves[leaf];
         if entries.len() == entries.capacity() {
-            // The only leaf of a small ranking.
+            // This is the only leaf of a small ranking.
             entries.reserve_exact((entries.len() / 4).max(4).min(LEAF - entries.len()));
         }
         entries.insert(place, entry);
@@ -105,8 +106,8 @@ impl<const LEAF: usize> Node<LEAF> {
         moved + self.leaves[leaf].len() - place
     }
 
-    /// Takes out the entry at a place of a leaf, which may leave the node empty. Answers how many entries and leaves
-    /// it moved.
+    /// Removes the entry at a place of a leaf, which may leave the node empty. Returns the number of entries and leaves
+    /// moved.
     pub(super) fn remove(&mut self, leaf: usize, place: usize) -> usize {
         let entries = &mut self.leaves[leaf];
         entries.remove(place);
@@ -121,12 +122,12 @@ impl<const LEAF: usize> Node<LEAF> {
         moved + self.gather(leaf)
     }
 
-    /// Replaces the entry at a place of a leaf by one that belongs into the same leaf. Answers how many entries it
+    /// Replaces the entry at a place of a leaf by one that belongs into the same leaf. Returns the number of entries
     /// moved.
     pub(super) fn replace(&mut self, leaf: usize, from: usize, new: Entry, texts: &impl Texts) -> usize {
         let entries = &mut self.leaves[leaf];
         let to = count_while(entries, |held| held.cmp(&new, texts).is_lt());
-        // `to` counts the old entry where it stands below; it leaves a gap that the ones between close.
+        // `to` includes the old entry if that is lower. The entries in between are moved to close its gap.
         let (to, moved) = if to > from {
             entries.copy_within(from + 1..to, from);
             (to - 1, to - from)
@@ -139,7 +140,7 @@ impl<const LEAF: usize> Node<LEAF> {
         moved
     }
 
-    /// Moves the leaves from this one on to another node.
+    /// Moves the leaves from this one on to a new node.
     pub(super) fn split_off(&mut self, leaf: usize) -> Self {
         Self {
             leaves: self.leaves.split_off(leaf),
@@ -148,14 +149,14 @@ impl<const LEAF: usize> Node<LEAF> {
         }
     }
 
-    /// Adds the leaves of the node that follows.
+    /// Adds the leaves of the next node.
     pub(super) fn append(&mut self, mut next: Self) {
         self.leaves.append(&mut next.leaves);
         self.firsts.append(&mut next.firsts);
         self.counts.append(&mut next.counts);
     }
 
-    /// The first entry of the leaf after this one.
+    /// Returns the first entry of the leaf after this one.
     pub(super) fn first_after(&self, leaf: usize) -> Option<&Entry> {
         self.firsts.get(leaf + 1)
     }
@@ -164,7 +165,7 @@ impl<const LEAF: usize> Node<LEAF> {
         &self.firsts[leaf]
     }
 
-    /// Keeps first entry and size of a leaf that changed.
+    /// Updates the stored first entry and size of a leaf that changed.
     fn touched(&mut self, leaf: usize) {
         self.firsts[leaf] = self.leaves[leaf][0];
         self.counts[leaf] = self.leaves[leaf].len() as u32;
@@ -179,15 +180,15 @@ impl<const LEAF: usize> Node<LEAF> {
         self.leaves.len() - leaf
     }
 
-    /// The window of `width` neighbours with this leaf in it that has the fewest entries: where it begins, and how
-    /// many it has.
+    /// Returns the window of `width` adjacent leaves, including this one, with the fewest entries: its first leaf and
+    /// its number of entries.
     fn emptiest(&self, leaf: usize, width: usize) -> Option<(usize, usize)> {
         let last = self.leaves.len().checked_sub(width)?.min(leaf);
         let sum = |from: usize| self.counts[from..from + width].iter().sum::<u32>() as usize;
         (leaf.saturating_sub(width - 1)..=last).map(|from| (from, sum(from))).min_by_key(|(_, sum)| *sum)
     }
 
-    /// Makes room in a full leaf and its neighbours.
+    /// Makes room in a full leaf and the leaves next to it.
     fn make_room(&mut self, leaf: usize) -> usize {
         let width = SPREAD.min(self.leaves.len());
         let (from, sum) = self.emptiest(leaf, width).unwrap_or((leaf, LEAF));
@@ -195,7 +196,7 @@ impl<const LEAF: usize> Node<LEAF> {
         self.share(from, width, width + more)
     }
 
-    /// Frees a leaf if this one and its neighbours do without.
+    /// Frees a leaf if the entries of this leaf and adjacent ones fit into one leaf fewer.
     fn gather(&mut self, leaf: usize) -> usize {
         for width in 2..=GATHER {
             match self.emptiest(leaf, width) {
@@ -207,7 +208,8 @@ impl<const LEAF: usize> Node<LEAF> {
         0
     }
 
-    /// Shares the entries of the `width` leaves from `from` on evenly among `into` leaves, one more or fewer at most.
+    /// Shares the entries of `width` leaves, starting at `from`, evenly among `into` leaves. `into` is `width`, or one
+    /// more or one fewer.
     fn share(&mut self, from: usize, width: usize, into: usize) -> usize {
         let total: u32 = self.counts[from..from + width].iter().sum();
         let mut entries = Vec::with_capacity(total as usize);
@@ -216,7 +218,7 @@ impl<const LEAF: usize> Node<LEAF> {
         self.leaves.splice(from + into.min(width)..from + width, spare);
         let mut rest = entries.as_slice();
         for nth in 0..into {
-            // What remains is divided by the leaves that remain.
+            // The remaining entries are divided among the remaining leaves.
             let (part, after) = rest.split_at(rest.len() / (into - nth));
             self.leaves[from + nth].extend_from_slice(part);
             rest = after;
@@ -228,7 +230,8 @@ impl<const LEAF: usize> Node<LEAF> {
     }
 }
 
-/// Which of these sizes the index falls into, and the place within; it must be less than their sum.
+/// Returns the index of the size that `index` falls into, and the place within it. `index` must be less than the sum of
+/// the sizes.
 pub(super) fn locate(counts: &[u32], mut index: usize) -> (usize, usize) {
     let mut at = 0;
     while let Some(&count) = counts.get(at)

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Leaves and nodes so small that a few hundred entries have all levels.
+/// A ranking with such small leaves and nodes that a few hundred entries use all levels.
 type Small = Sorted<8, 4>;
 
 impl Texts for Vec<String> {
@@ -14,7 +14,7 @@ impl Texts for Vec<String> {
     }
 }
 
-/// Names with long common prefixes, so that the text decides many ties.
+/// Returns names with long common prefixes, so that many ties are decided by the text.
 fn names(count: u32) -> Vec<String> {
     (0..count)
         .map(|i| match i % 3 {
@@ -25,7 +25,7 @@ fn names(count: u32) -> Vec<String> {
         .collect()
 }
 
-/// A generator of numbers that is the same in every run.
+/// A random number generator that returns the same numbers in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -39,14 +39,14 @@ impl Numbers {
         self.next() % bound
     }
 
-    /// Names of fourteen random letters.
+    /// Returns names of fourteen random letters.
     fn names(&mut self, count: usize) -> Vec<String> {
         (0..count).map(|_| (0..14).map(|_| char::from(b'a' + self.below(26) as u8)).collect()).collect()
     }
 }
 
 impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
-    /// Checks what every operation keeps.
+    /// Checks the invariants of the ranking.
     fn assert_sound(&self) {
         assert!(self.nodes.iter().all(|node| (1..=NODE).contains(&node.leaves().len())));
         assert!(self.nodes.iter().flat_map(|node| node.leaves()).all(|leaf| (1..=LEAF).contains(&leaf.len())));
@@ -59,14 +59,15 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         assert_eq!(self.before(self.nodes.len()), self.len);
     }
 
-    /// How full leaves are on average.
+    /// Returns the average fill of the leaves.
     fn fill(&self) -> f64 {
         let leaves: usize = self.nodes.iter().map(|node| node.leaves().len()).sum();
         self.len as f64 / (leaves * LEAF) as f64
     }
 
-    /// More than any operation moves, replacing included: the entries of a window of leaves that is shared among one
-    /// more or one fewer, those of a leaf, the leaves of a node, and the list of nodes; twice.
+    /// Returns an upper bound of the moves of one operation, including replacing: the entries of a window of leaves
+    /// that is shared among one leaf more or fewer, those of a leaf, the leaves of a node, and the list of nodes; all
+    /// of it twice.
     fn bound(&self) -> usize {
         2 * (5 * LEAF + 2 * NODE + 2 * self.nodes.len())
     }
@@ -193,7 +194,7 @@ fn a_small_ranking_takes_little_memory() {
     assert!(ranking.nodes[0].leaves()[0].capacity() <= 16);
 }
 
-/// Increments of random subjects from score 1 to about `rounds`; the fill is looked at after each round.
+/// Increments random subjects from score 1 to about `rounds`, and measures the fill after each round.
 fn increments<const LEAF: usize, const NODE: usize>(count: u64, rounds: i64) -> (f64, usize) {
     let mut numbers = Numbers(count);
     let texts = numbers.names(count as usize);
@@ -224,7 +225,7 @@ fn increments<const LEAF: usize, const NODE: usize>(count: u64, rounds: i64) -> 
 fn leaves_stay_three_quarters_full_under_random_updates() {
     let (fill, _) = increments::<64, 16>(20_000, 12);
     assert!(fill >= 0.75, "{fill}");
-    // The real sizes: moved entries are bounded the same way.
+    // With the real sizes, the number of moved entries has the same bound.
     increments::<512, 128>(20_000, 3);
 }
 
@@ -251,8 +252,7 @@ fn building_of_nothing_of_one_and_of_the_same_subject_twice_ends() {
     assert_eq!(Ranking::build([entry, entry].into_iter().collect(), &texts).len(), 2);
 }
 
-/// Prints what operations cost and how full leaves are:
-/// `cargo test --release --lib ranking -- --ignored --nocapture`.
+/// Prints the cost of operations and the fill of leaves: `cargo test --release --lib ranking -- --ignored --nocapture`.
 #[test]
 #[ignore = "measures: some minutes, 1.5 GB"]
 fn figures() {

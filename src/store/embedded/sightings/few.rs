@@ -1,11 +1,12 @@
-//! The values of a subject that has few: one run of bytes, looked through from its beginning.
+//! The values of a subject that has few: one byte string, which is searched from its beginning.
 
 use std::ops::Range;
 
 use super::{Moment, Sighting, decode, encode};
 
-/// Values one after another, in the order of (gone, time, bytes): of each eight bytes of what is known, the length of
-/// the text in two, and the text. The run has no spare room, as most are written once and then kept.
+/// Values one after another, in the order of (gone, time, bytes). Each is stored as eight bytes for the time and
+/// `gone`, two bytes for the length of the text, and the text. The string has no spare capacity, because most are
+/// written once and then kept.
 #[derive(Debug, Default)]
 pub(super) struct Few(Vec<u8>);
 
@@ -13,18 +14,18 @@ pub(super) struct Few(Vec<u8>);
 const HEAD: usize = 10;
 
 impl Few {
-    /// How many values there are. O(values), as all of this.
+    /// Returns the number of values. O(values), like every method here.
     pub(super) fn len(&self) -> usize {
         self.records().count()
     }
 
-    /// All values, in order.
+    /// Returns all values, in order.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, Sighting)> {
-        // What was written is text.
+        // Only valid UTF-8 is written.
         self.records().map(|(_, value, sighting)| (std::str::from_utf8(value).unwrap_or_default(), sighting))
     }
 
-    /// The values seen, or with `gone` taken back, oldest first.
+    /// Returns the values seen, or with `gone` the values retracted, oldest first.
     pub(super) fn moments(&self, gone: bool) -> impl Iterator<Item = Moment<'_>> {
         let of_kind = move |(_, sighting): &(&str, Sighting)| sighting.gone == gone;
         self.all().filter(of_kind).map(|(value, sighting)| Moment { at: sighting.at, value })
@@ -46,7 +47,7 @@ impl Few {
         self.0.splice(place..place, record);
     }
 
-    /// Forgets a value; answers whether it was known.
+    /// Removes a value. Returns whether it was stored.
     pub(super) fn forget(&mut self, value: &str) -> bool {
         let Some((range, _)) = self.find(value) else { return false };
         self.0.drain(range);
@@ -60,7 +61,7 @@ impl Few {
         self.records().find(|(_, held, _)| *held == value.as_bytes()).map(|(range, _, sighting)| (range, sighting))
     }
 
-    /// Each value's bytes, text, and what is known of it.
+    /// Returns each value with its range of bytes, its text and its time.
     fn records(&self) -> impl Iterator<Item = (Range<usize>, &[u8], Sighting)> {
         let mut start = 0;
         std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! The values of a subject that may have millions: texts, their order, and an index, none of which is ever moved as a
-//! whole.
+//! The values of a subject that may have millions: texts, their order by time, and an index, none of which is ever
+//! moved as a whole.
 
 use std::hash::BuildHasher;
 
@@ -9,26 +9,26 @@ use super::{Moment, Sighting};
 use crate::store::embedded::ranking::{Entry, Ranking};
 use crate::store::embedded::table::{self, Extendible};
 
-/// The most texts that are moved for each value forgotten.
+/// The largest number of texts that are moved for each value removed.
 const MOVED: usize = 16;
 
-/// Values with what is known of them.
+/// Values with their times.
 #[derive(Debug, Default)]
 pub(super) struct Many {
     texts: Texts,
-    /// By time, as scores, and bytes.
+    /// The values seen, ordered by time (stored as scores) and bytes.
     seen: Ranking,
     gone: Ranking,
     index: Extendible<Indexed>,
     hasher: rapidhash::fast::RandomState,
 }
 
-/// Hash of a value, and the reference to its text.
+/// The hash of a value, and the reference to its text.
 #[derive(Clone, Copy, Debug)]
 struct Indexed([u32; 2]);
 
 impl table::Entry for Indexed {
-    /// So many texts would take 16 GB.
+    /// This many texts would take 16 GB, so no text has this reference.
     const VACANT: Self = Indexed([0, u32::MAX]);
 
     fn is_vacant(&self) -> bool {
@@ -49,7 +49,7 @@ impl Many {
         self.find(self.hash(value), value).map(|text| self.texts.known(text))
     }
 
-    /// Sets what is known of a value. O(log values).
+    /// Sets the time of a value. O(log values).
     pub(super) fn set(&mut self, value: &str, new: Sighting) {
         let hash = self.hash(value);
         let Some(text) = self.find(hash, value) else {
@@ -69,7 +69,7 @@ impl Many {
         self.texts.set_known(text, new);
     }
 
-    /// Forgets a value; answers whether it was known. O(log values).
+    /// Removes a value. Returns whether it was stored. O(log values).
     pub(super) fn forget(&mut self, value: &str) -> bool {
         let hash = self.hash(value);
         let Some(text) = self.find(hash, value) else { return false };
@@ -81,23 +81,23 @@ impl Many {
         true
     }
 
-    /// The values seen, or with `gone` taken back, oldest first.
+    /// Returns the values seen, or with `gone` the values retracted, oldest first.
     pub(super) fn moments(&self, gone: bool) -> impl Iterator<Item = Moment<'_>> {
         self.order(gone).ascending(0).map(|entry| self.moment(entry))
     }
 
-    /// The same from this time and value on. O(log values) to start.
+    /// Returns the same values from this time and value on. O(log values) to start.
     pub(super) fn from(&self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = Moment<'_>> {
         let place = self.order(gone).place_from(at, value, &self.texts);
         self.order(gone).ascending(place).map(|entry| self.moment(entry))
     }
 
-    /// The values seen, newest first, all but the first `skipped`.
+    /// Returns the values seen, newest first, without the first `skipped`.
     pub(super) fn newest(&self, skipped: usize) -> impl Iterator<Item = Moment<'_>> {
         self.seen.descending(skipped).map(|entry| self.moment(entry))
     }
 
-    /// How many values lie at `floor` or later. O(log values).
+    /// Returns the number of values with a time of `floor` or later. O(log values).
     pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
         self.order(gone).len() - self.order(gone).below(floor)
     }
@@ -132,8 +132,8 @@ impl Many {
         self.index.find(hash, |held| self.texts.text(held.0[1]) == value).map(|held| held.0[1])
     }
 
-    /// Moves some texts out of blocks that are less than half in use, looking through at most about so many bytes.
-    /// With twice what was freed, blocks are emptied as fast as they become sparse.
+    /// Moves some texts out of blocks that are less than half in use, and scans at most about `bytes` bytes for that.
+    /// With twice the number of bytes freed, blocks are emptied as fast as they become sparse.
     fn compact(&mut self, mut bytes: usize) {
         for _ in 0..MOVED {
             let Some((text, looked)) = self.texts.next_to_move() else { return };
@@ -158,7 +158,7 @@ impl Many {
         self.texts.free(text);
     }
 
-    /// The values, of which there must be few.
+    /// Returns the values in the form for few. There must be few.
     pub(super) fn to_few(&self) -> Few {
         let mut few = Few::default();
         for gone in [false, true] {
@@ -167,13 +167,13 @@ impl Many {
         few
     }
 
-    /// How many entries of rankings and index were moved so far.
+    /// Returns the number of entries of rankings and index moved so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.seen.moved() + self.gone.moved() + self.index.moved()
     }
 
-    /// The bytes that texts take.
+    /// Returns the bytes that texts use.
     #[cfg(test)]
     pub(super) fn text_bytes(&self) -> usize {
         self.texts.memory_bytes()

@@ -1,21 +1,22 @@
-//! The last-seen scheme of COUNT_DISTINCT: of each of a subject's values, when it was last seen, or taken back.
+//! The last-seen scheme of COUNT_DISTINCT: the time when each of a subject's values was last seen or retracted.
 //!
-//! What lies before the window's floor is *not live*: it counts as absent, and is forgotten bit by bit. A tombstone
-//! stands for a retraction, so that the same event arriving late does not bring the value back.
+//! A value from before the window's floor is *not live*: it counts as absent, and is removed little by little. A
+//! retraction leaves a tombstone, so that the same event does not bring the value back if it arrives late.
 //!
-//! A subject owns its values' texts, so removing one with a million values is taking a pointer out. However many there
-//! are, setting or forgetting a value moves no more than 5,000 entries of 8 to 28 bytes.
+//! A subject owns its values' texts, so removing a subject with a million values only takes a pointer out. However many
+//! values there are, setting or removing one moves no more than 5,000 entries of 8 to 28 bytes.
 //!
-//! Up to [`FEW`] values take 10 bytes each beside their text, in one allocation. More take their text and 12 bytes,
-//! rounded up to 4; 28 bytes in a ranking by time, and 8 in an index, each of these in places of which 0.72 to all are
-//! used; and some hundred bytes for the subject. With texts of 10 bytes the process grew by this much a value, the
-//! box of the subject's sightings included:
+//! Up to [`FEW`] values take 10 bytes each in addition to their text, in one allocation. If there are more, each takes
+//! its text and 12 bytes, rounded up to a multiple of 4; 28 bytes in a ranking by time and 8 in an index, both in
+//! arrays that are 0.72 to completely full; and the subject takes some hundred bytes. With texts of 10 bytes the
+//! process grew by this much per value, including the box of the subject's values:
 //!
 //! | values of a subject | 1 | 3 | 10 | 48 | 49 | 100 | 1,000 | 10,000 | 1,000,000 |
 //! |---|---|---|---|---|---|---|---|---|---|
-//! | bytes a value | 88 | 40 | 33 | 29 | 89 | 89 to 93 | 70 to 82 | 66 to 71 | 65 to 76 |
+//! | bytes per value | 88 | 40 | 33 | 29 | 89 | 89 to 93 | 70 to 82 | 66 to 71 | 65 to 76 |
 //!
-//! The first of two numbers is with values seen once, in the order of time; the second with each seen again.
+//! Where there are two numbers, the first one is for values seen once, in the order of time, and the second one for
+//! values that are all seen again.
 
 mod few;
 mod many;
@@ -26,27 +27,27 @@ mod texts;
 use self::few::Few;
 use self::many::Many;
 
-/// The most values that are looked through one by one.
+/// The largest number of values that are searched one by one.
 const FEW: usize = 48;
 
-/// What is known of a value.
+/// The time when a value was last seen or retracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sighting {
-    /// Milliseconds since the epoch.
+    /// The time in milliseconds since the epoch.
     pub at: i64,
-    /// It was taken back then; else it was seen.
+    /// Whether the value was retracted at that time. Otherwise it was seen.
     pub gone: bool,
 }
 
 /// A value and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment<'a> {
-    /// Milliseconds since the epoch.
+    /// The time in milliseconds since the epoch.
     pub at: i64,
     pub value: &'a str,
 }
 
-/// What is known of a subject's values.
+/// The values of a subject, with the time when each was last seen or retracted.
 #[derive(Debug, Default)]
 pub(super) struct Sightings {
     values: Values,
@@ -66,7 +67,7 @@ impl Default for Values {
     }
 }
 
-/// A sighting in eight bytes: its time, doubled, and one if the value is gone.
+/// Encodes a sighting in eight bytes: twice its time, plus one if the value is gone.
 fn encode(sighting: Sighting) -> [u8; 8] {
     (sighting.at * 2 + i64::from(sighting.gone)).to_le_bytes()
 }
@@ -77,12 +78,12 @@ fn decode(bytes: [u8; 8]) -> Sighting {
 }
 
 impl Sightings {
-    /// Whether nothing is known.
+    /// Returns whether nothing is stored.
     pub(super) fn is_empty(&self) -> bool {
         self.capped.is_none() && self.len() == 0
     }
 
-    /// How many values are known of, live or not, tombstones included. O(1), if there are many.
+    /// Returns the number of values stored, live or not, including tombstones. O(1) if there are many.
     pub(super) fn len(&self) -> usize {
         match &self.values {
             Values::Few(few) => few.len(),
@@ -90,7 +91,7 @@ impl Sightings {
         }
     }
 
-    /// What is known of a value, live or not. O(1), if there are many.
+    /// Returns what is stored about a value, live or not. O(1) if there are many.
     pub(super) fn get(&self, value: &str) -> Option<Sighting> {
         match &self.values {
             Values::Few(few) => few.get(value),
@@ -98,7 +99,7 @@ impl Sightings {
         }
     }
 
-    /// Sets what is known of a value. O(log values).
+    /// Sets the time of a value. O(log values).
     pub(super) fn set(&mut self, value: &str, sighting: Sighting) {
         match &mut self.values {
             Values::Few(few) => {
@@ -113,7 +114,7 @@ impl Sightings {
         }
     }
 
-    /// Forgets a value; answers whether it was known. O(log values).
+    /// Removes a value. Returns whether it was stored. O(log values).
     pub(super) fn forget(&mut self, value: &str) -> bool {
         match &mut self.values {
             Values::Few(few) => few.forget(value),
@@ -127,8 +128,8 @@ impl Sightings {
         }
     }
 
-    /// Forgets up to `most` each of the values seen and gone before `floor`; answers how many it forgot. O(log values)
-    /// for each.
+    /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
+    /// O(log values) for each.
     pub(super) fn forget_before(&mut self, floor: i64, most: usize) -> usize {
         let mut forgotten = 0;
         for gone in [false, true] {
@@ -144,13 +145,14 @@ impl Sightings {
         forgotten
     }
 
-    /// Whether [`forget_before`](Self::forget_before) would find anything.
+    /// Returns whether [`forget_before`](Self::forget_before) would find anything.
     pub(super) fn reaches_before(&self, floor: i64) -> bool {
         let oldest = [false, true].into_iter().filter_map(|gone| self.oldest(gone)).map(|moment| moment.at);
         oldest.chain(self.capped).any(|at| at < floor)
     }
 
-    /// The value seen longest ago; of several the smallest bytes. With `gone` the same of the tombstones.
+    /// Returns the value seen longest ago (of several, the one with the smallest bytes). With `gone`, the same for
+    /// tombstones.
     pub(super) fn oldest(&self, gone: bool) -> Option<Moment<'_>> {
         match &self.values {
             Values::Few(few) => few.moments(gone).next(),
@@ -158,7 +160,7 @@ impl Sightings {
         }
     }
 
-    /// How many values were seen, or with `gone` taken back, at `floor` or later. O(log values).
+    /// Returns the number of values seen, or with `gone` retracted, at `floor` or later. O(log values).
     pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
         match &self.values {
             Values::Few(few) => few.moments(gone).filter(|moment| moment.at >= floor).count(),
@@ -166,8 +168,8 @@ impl Sightings {
         }
     }
 
-    /// The values seen, newest first, of the same time the greatest bytes first; all but the first `skipped`.
-    /// O(log values) to start, then O(1) each.
+    /// Returns the values seen, newest first, without the first `skipped`. Values of the same time are ordered by
+    /// bytes, the greatest first. O(log values) to start, then O(1) each.
     pub(super) fn newest(&self, skipped: usize) -> impl Iterator<Item = Moment<'_>> {
         let (few, many) = self.either();
         let few = few.map(|few| few.moments(false).collect::<Vec<_>>()).unwrap_or_default();
@@ -175,11 +177,11 @@ impl Sightings {
         few.into_iter().rev().skip(skipped).chain(many.into_iter().flatten())
     }
 
-    /// The values seen, or with `gone` taken back, from this time and value on, oldest first. O(log values) to start,
-    /// then O(1) each.
+    /// Returns the values seen, or with `gone` the values retracted, from this time and value on, oldest first. O(log
+    /// values) to start, then O(1) each.
     ///
-    /// A walk over all values in portions goes on from the last one it met. It meets each value that does not change
-    /// meanwhile once; one that is set meanwhile may be met again or not at all.
+    /// A walk over all values in portions continues from the last value that it returned. It returns each value that
+    /// does not change in the meantime once. A value that is set in the meantime may be returned again or not at all.
     pub(super) fn from<'a>(&'a self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = Moment<'a>> {
         let (few, many) = self.either();
         let before = few.map_or(0, |few| few.moments(gone).filter(|held| (held.at, held.value) < (at, value)).count());
@@ -188,7 +190,7 @@ impl Sightings {
         few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 
-    /// All values with what is known of them: those seen, oldest first, then those taken back.
+    /// Returns all values with their times: those seen, oldest first, then those retracted.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, Sighting)> {
         let (few, many) = self.either();
         let of = |gone| move |moment: Moment<'_>| Sighting { at: moment.at, gone };

@@ -8,7 +8,7 @@ fn pairs<'a>(moments: impl Iterator<Item = Moment<'a>>) -> Vec<(i64, String)> {
     moments.map(|moment| (moment.at, moment.value.to_owned())).collect()
 }
 
-/// Of a model, what was seen or is gone, in order.
+/// Returns the seen or the gone values of a model, in order.
 fn in_order(model: &BTreeMap<String, Sighting>, gone: bool) -> Vec<(i64, String)> {
     let of_kind = model.iter().filter(|(_, sighting)| sighting.gone == gone);
     let mut found: Vec<_> = of_kind.map(|(value, sighting)| (sighting.at, value.clone())).collect();
@@ -37,7 +37,7 @@ fn check(sightings: &Sightings, model: &BTreeMap<String, Sighting>) {
     assert_eq!(&all, model);
 }
 
-/// Values of very different lengths, many of them with a common beginning.
+/// Returns a value. The values differ much in length, and many begin with the same text.
 fn value(number: u16) -> String {
     match number % 4 {
         0 => format!("a value with a long beginning {number}"),
@@ -48,7 +48,7 @@ fn value(number: u16) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
-    /// With few values and many, growing and shrinking over the border between.
+    /// Covers few and many values, growing and shrinking across the limit in between.
     #[test]
     fn equals_a_map(changes in prop::collection::vec((0u16..70, 0i64..50, 0u8..10), 1..400)) {
         let (mut sightings, mut model) = (Sightings::default(), BTreeMap::<String, Sighting>::new());
@@ -82,7 +82,7 @@ proptest! {
         check(&sightings, &model);
     }
 
-    /// Thousands of values in many blocks, most of which go again in random order, so that blocks are emptied.
+    /// Stores thousands of values in many blocks and removes most of them in random order, so that blocks are emptied.
     #[test]
     fn texts_are_moved_together_and_stay_what_they_were(seed in any::<u16>(), left in 0u16..200) {
         let mut sightings = Sightings::default();

@@ -1,31 +1,31 @@
-//! The texts of a subject that has many values, each with what is known of it.
+//! The texts of a subject that has many values, each with its time.
 
 use super::{Sighting, decode, encode};
 use crate::store::embedded::ranking;
 
-/// The bytes of a block. Texts are appended to the newest.
+/// The bytes of a block. Texts are appended to the newest block.
 const BLOCK: usize = 16 << 10;
-/// References count in units of so many bytes, so that 32 bits reach 16 GB.
+/// The bytes of a unit. References count units, so that 32 bits address 16 GB.
 const UNIT: usize = 4;
-/// How far a block's number is shifted in a reference.
+/// The number of bits by which a block's number is shifted in a reference.
 const SHIFT: u32 = (BLOCK / UNIT).ilog2();
-/// The bytes of a value before its text: what is known, the length, and whether it is dead.
+/// The bytes of a value before its text: the time with `gone`, the length, and whether it is dead.
 const HEAD: usize = 12;
-/// The highest bit of a length: nothing refers to the text any more.
+/// The highest bit of a length, which is set if nothing refers to the text any more.
 const DEAD: u32 = 1 << 31;
 
-/// Texts in blocks. Blocks that are less than half in use are listed, and their texts moved away one by one: see
+/// Texts in blocks. Blocks that are less than half in use are listed, and their texts are moved out one by one: see
 /// [`next_to_move`](Self::next_to_move).
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     blocks: Vec<Block>,
-    /// Blocks that hold nothing, to be used again.
+    /// The empty blocks, which are used again.
     vacant: Vec<u32>,
     /// The block that texts are appended to.
     newest: u32,
-    /// Blocks less than half in use. The last is being emptied.
+    /// The blocks less than half in use. The last one is being emptied.
     sparse: Vec<u32>,
-    /// Up to where the last of `sparse` was looked through.
+    /// The position up to which the last of `sparse` was scanned.
     looked: usize,
 }
 
@@ -34,7 +34,7 @@ struct Block {
     bytes: Vec<u8>,
     /// The bytes in use.
     live: usize,
-    /// Whether it is listed as sparse.
+    /// Whether the block is listed as sparse.
     sparse: bool,
 }
 
@@ -45,7 +45,7 @@ impl ranking::Texts for Texts {
 }
 
 impl Texts {
-    /// Appends a text; answers the reference to it. O(length), and moves what a small block holds.
+    /// Appends a text and returns its reference. O(length), and moves the content of a block that is still small.
     pub(super) fn push(&mut self, text: &str, sighting: Sighting) -> u32 {
         let size = size(text.len());
         if self.blocks.get(self.newest as usize).is_none_or(|newest| newest.bytes.len() + size > BLOCK) {
@@ -54,7 +54,7 @@ impl Texts {
         let block = &mut self.blocks[self.newest as usize];
         let start = block.bytes.len();
         if block.bytes.capacity() < start + size {
-            // Few texts take few bytes: a block grows by a quarter, up to its size.
+            // Few texts should take few bytes, so a block grows by a quarter at a time up to its full size.
             let capacity = (start + (start / 4).max(size)).min(BLOCK.max(size));
             block.bytes.reserve_exact(capacity - start);
         }
@@ -71,11 +71,11 @@ impl Texts {
         let (block, start) = place(reference);
         let block = &self.blocks[block];
         let (length, _) = block.length(start);
-        // What was written is text.
+        // Only valid UTF-8 is written.
         std::str::from_utf8(&block.bytes[start + HEAD..start + HEAD + length]).unwrap_or_default()
     }
 
-    /// What is known of the value.
+    /// Returns the time of the value.
     pub(super) fn known(&self, reference: u32) -> Sighting {
         let (block, start) = place(reference);
         decode(self.blocks[block].array(start))
@@ -86,7 +86,7 @@ impl Texts {
         self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(sighting));
     }
 
-    /// Notes that nothing refers to a text any more; answers its size.
+    /// Records that nothing refers to a text any more. Returns its size.
     pub(super) fn free(&mut self, reference: u32) -> usize {
         let (at, start) = place(reference);
         let block = &mut self.blocks[at];
@@ -99,8 +99,9 @@ impl Texts {
         size(length)
     }
 
-    /// The next text to move away from a block less than half in use, and how many bytes were looked through for it,
-    /// which are of this text and of dead ones. `None` as well when they are of dead ones only.
+    /// Returns the next text to move out of a block that is less than half in use, and the number of bytes scanned. The
+    /// text is `None` if only a dead text was scanned or the block was empty. Returns `None` if no block is to be
+    /// emptied.
     pub(super) fn next_to_move(&mut self) -> Option<(Option<u32>, usize)> {
         let &at = self.sparse.last()?;
         let block = &mut self.blocks[at as usize];
@@ -129,7 +130,7 @@ impl Texts {
         }
     }
 
-    /// Lists a block if it is sparse, and gives its memory back if it is not used at all.
+    /// Lists a block if it is sparse, and frees its memory if it is not used at all.
     fn look_at(&mut self, at: u32) {
         let block = &mut self.blocks[at as usize];
         if block.sparse || block.live * 2 >= BLOCK {
@@ -140,12 +141,12 @@ impl Texts {
             self.vacant.push(at);
         } else {
             block.sparse = true;
-            // Before the one being emptied.
+            // Inserted before the block that is being emptied.
             self.sparse.insert(self.sparse.len().saturating_sub(1), at);
         }
     }
 
-    /// The bytes that texts take, dead ones and spare room included.
+    /// Returns the bytes that texts use, including dead texts and spare capacity.
     #[cfg(test)]
     pub(super) fn memory_bytes(&self) -> usize {
         self.blocks.iter().map(|block| block.bytes.capacity() + size_of::<Block>()).sum()
@@ -159,19 +160,19 @@ impl Block {
         bytes
     }
 
-    /// Length of the text that begins here, and whether it is dead.
+    /// Returns the length of the text that begins here, and whether it is dead.
     fn length(&self, start: usize) -> (usize, bool) {
         let length = u32::from_le_bytes(self.array(start + 8));
         ((length & !DEAD) as usize, length & DEAD != 0)
     }
 }
 
-/// What a text of this length takes.
+/// Returns the bytes that a text of this length takes.
 fn size(length: usize) -> usize {
     (HEAD + length).next_multiple_of(UNIT)
 }
 
-/// Block and byte of a reference.
+/// Returns the block of a reference, and the byte in it.
 fn place(reference: u32) -> (usize, usize) {
     ((reference >> SHIFT) as usize, (reference & ((1 << SHIFT) - 1)) as usize * UNIT)
 }

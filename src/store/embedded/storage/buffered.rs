@@ -1,29 +1,29 @@
-//! Reading a file from front to back in bounded memory.
+//! Sequential reading of a file in bounded memory.
 
 use std::sync::Arc;
 
 use super::damage::{Context, StorageError};
 use super::files::File;
 
-/// Bytes read from the file at a time, unless more are asked for at once.
+/// The bytes read from the file at a time, unless more are requested at once.
 const CHUNK: usize = 1 << 20;
 
-/// A file and the part of it that is in memory: `CHUNK` bytes, or the largest number asked for at once.
+/// A file and the part of it that is in memory: `CHUNK` bytes, or the largest number requested at once.
 #[derive(Debug)]
 pub(crate) struct Buffered {
     file: Arc<dyn File>,
     name: String,
     len: u64,
-    /// Where in the file the buffered bytes begin.
+    /// The position in the file of the first buffered byte.
     offset: u64,
     buffer: Vec<u8>,
-    /// Bytes at the front of the buffer that are consumed.
+    /// The number of bytes at the start of the buffer that are consumed.
     consumed: usize,
 }
 
 impl Buffered {
-    /// Begins to read at an offset. `name` is for messages. The file's length is taken now: bytes that are appended
-    /// later are not seen.
+    /// Creates a reader that begins at an offset. `name` is for messages. The file's length is read here: bytes that
+    /// are appended later are not seen.
     pub(crate) fn new(file: Arc<dyn File>, name: String, offset: u64) -> Result<Self, StorageError> {
         let len = file.len().context("read the length of", &name)?;
         Ok(Self { file, name, len, offset, buffer: Vec::new(), consumed: 0 })
@@ -34,18 +34,18 @@ impl Buffered {
         &self.name
     }
 
-    /// Returns where in the file the next byte is.
+    /// Returns the position of the next byte in the file.
     pub(crate) fn position(&self) -> u64 {
         self.offset + self.consumed as u64
     }
 
-    /// Returns how many bytes follow until the end of the file.
+    /// Returns the number of bytes up to the end of the file.
     pub(crate) fn remaining(&self) -> u64 {
         self.len.saturating_sub(self.position())
     }
 
-    /// Returns the next `count` bytes, or all that follow if there are fewer, without consuming them. `count` is
-    /// memory: the caller bounds it.
+    /// Returns the next `count` bytes, or all that follow if there are fewer, without consuming them. `count` bytes are
+    /// kept in memory, so the caller must limit it.
     pub(crate) fn peek(&mut self, count: usize) -> Result<&[u8], StorageError> {
         let count = usize::try_from(self.remaining()).map_or(count, |rest| rest.min(count));
         if self.buffer.len() - self.consumed < count {
@@ -55,7 +55,7 @@ impl Buffered {
         Ok(&self.buffer[self.consumed..self.consumed + have])
     }
 
-    /// Moves past bytes that were peeked at.
+    /// Consumes bytes returned by [`peek`](Self::peek).
     pub(crate) fn consume(&mut self, count: usize) {
         self.consumed = (self.consumed + count).min(self.buffer.len());
     }
@@ -72,7 +72,7 @@ impl Buffered {
         while have < count {
             let read = self.file.read_at(&mut self.buffer[have..], self.offset + have as u64);
             match read.context("read", &self.name) {
-                // The file became shorter while it was read.
+                // The file became shorter while it was being read.
                 Ok(0) => break,
                 Ok(read) => have += read,
                 Err(error) => {

@@ -6,7 +6,7 @@
 //! block   len u32 | CRC-32C u32 | payload
 //! footer  u32::MAX | CRC-32C u32 | blocks u64 | records u64 | bytes of the payloads u64
 //! ```
-//! Integers are little-endian. Each checksum continues the one before it, from the header's on: a block that is
+//! Integers are little-endian. Each checksum continues the previous one, starting with the header's, so a block that is
 //! missing, repeated or moved does not match. Every later version keeps the header as it is.
 
 mod read;
@@ -19,19 +19,19 @@ use crc32c::{crc32c, crc32c_append};
 pub(crate) use self::read::CheckpointReader;
 pub(crate) use self::write::CheckpointWriter;
 
-/// The most bytes that a block may have: 64 MiB.
+/// The largest size of a block: 64 MiB.
 pub(crate) const MAX_BLOCK: usize = 64 << 20;
 
 const MAGIC: [u8; 8] = *b"RTOPCKP\n";
-/// The version that is written, and the only one that is read.
+/// The version that is written. No other version is read.
 const VERSION: u32 = 1;
 const HEADER: usize = 48;
 const BLOCK_HEADER: usize = 8;
 const FOOTER: usize = 32;
-/// In the place of a block's length.
+/// The value in place of a block's length that marks the footer.
 const FOOTER_TAG: u32 = u32::MAX;
 
-/// What a file is about. A file that is about something else is not read.
+/// The subject of a file, stored in its header. A file with a different subject is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub kind: Kind,
@@ -39,7 +39,7 @@ pub(crate) struct Subject {
     pub generation: u64,
 }
 
-/// What the blocks contain.
+/// The kind of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The records of a board.
@@ -57,13 +57,13 @@ impl Kind {
     }
 }
 
-/// What a file contains, as its footer says.
+/// A summary of a file's content, from its footer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub blocks: u64,
-    /// As the writer counted them: how much is to be made room for.
+    /// The number of records that the writer counted, for which the reader makes room.
     pub records: u64,
-    /// Bytes of all payloads.
+    /// The bytes of all payloads.
     pub bytes: u64,
 }
 
@@ -85,7 +85,7 @@ fn header_checksum(header: &[u8; HEADER]) -> u32 {
     crc32c_append(crc32c(&header[..12]), &header[16..])
 }
 
-/// Continues the checksum of what is before with a block.
+/// Returns the checksum that continues the previous one with a block.
 fn block_checksum(before: u32, payload: &[u8]) -> u32 {
     crc32c_append(crc32c_append(before, &(payload.len() as u32).to_le_bytes()), payload)
 }

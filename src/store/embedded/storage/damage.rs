@@ -1,8 +1,8 @@
-//! What goes wrong on a disk.
+//! Errors of the disk.
 
 use std::io;
 
-/// Why a file could not be used. Files are named relative to the data directory.
+/// The reason why a file could not be used. Files are named relative to the data directory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StorageError {
     /// The system refused an operation.
@@ -25,7 +25,7 @@ impl StorageError {
     }
 }
 
-/// Says which operation on which file an [`io::Error`] is about.
+/// An extension of [`io::Result`] that adds context to errors.
 pub(crate) trait Context<T> {
     /// Adds the operation, a verb such as "read", and the file.
     fn context(self, operation: &'static str, file: &str) -> Result<T, StorageError>;

@@ -1,10 +1,10 @@
-//! The manifest: the file that says what the data directory contains.
+//! The manifest: the file that lists the contents of the data directory.
 //!
-//! The first line has the magic word, the format's version, the length of the rest in bytes, and the CRC-32C, in hex,
-//! of the line before it and of the rest; the rest is JSON. The first line stays as it is in every version, so that
-//! this one can tell a later version from damage. Within a version the JSON has exactly these fields.
+//! The first line has the magic word, the format's version, the length of the rest in bytes, and in hex the CRC-32C of
+//! the line up to it and of the rest. The rest is JSON. The first line is the same in every version, so that this
+//! version can tell a later one from damage. Within a version the JSON has exactly these fields.
 //!
-//! 64-bit integers are strings in the JSON: many programs read numbers above 2^53 wrongly.
+//! 64-bit integers are strings in the JSON, because many programs read numbers above 2^53 wrongly.
 
 use std::io;
 
@@ -16,42 +16,42 @@ use super::damage::{Context, StorageError};
 use super::files::Files;
 use super::log::LogStart;
 
-/// The file's name in the data directory.
+/// The name of the manifest in the data directory.
 pub(crate) const MANIFEST: &str = "MANIFEST";
-/// Where the next one is written before it gets the name.
+/// The name under which a new manifest is written before it is renamed.
 pub(crate) const MANIFEST_NEW: &str = "MANIFEST.new";
 
 const MAGIC: &str = "rolltop-manifest";
-/// The version that is written, and the only one that is read.
+/// The version that is written. No other version is read.
 const VERSION: u32 = 1;
-/// The most bytes that are read: far more than any number of boards needs.
+/// The largest manifest that is read: far more than any number of boards needs.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// What the data directory contains.
+/// The contents of the data directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Manifest {
-    /// Random, made with the store: files of another store are noticed.
+    /// A random number, created with the store, that shows files of a different store.
     #[serde(with = "hex128")]
     pub store: u128,
     /// The key of the fingerprints of ids.
     #[serde(with = "hex_pair")]
     pub fingerprint_key: [u64; 2],
     pub clock_mode: ClockMode,
-    /// The last reading of the system's clock that was recorded.
+    /// The last recorded reading of the system clock.
     pub clock: Option<ClockRecord>,
     /// The simulated clock, in milliseconds since 1970.
     #[serde(with = "optional_text")]
     pub simulated_clock: Option<i64>,
     #[serde(with = "log_start")]
     pub log_start: LogStart,
-    /// Definitions and removals of boards in frames up to this sequence are contained in `boards`.
+    /// The sequence up to which `boards` includes the definitions and removals of boards in frames.
     #[serde(with = "text")]
     pub catalog_seq: u64,
     pub boards: Vec<BoardEntry>,
 }
 
-/// Which clock the store was made with.
+/// The clock mode that the store was created with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum ClockMode {
@@ -59,14 +59,14 @@ pub(crate) enum ClockMode {
     Simulated,
 }
 
-/// A reading of the system's clock, with what tells how much time has passed since.
+/// A reading of the system clock, with the data from which a later start computes the time passed since.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClockRecord {
     /// Milliseconds since 1970.
     #[serde(with = "text")]
     pub wall_millis: i64,
-    /// Names the boot of the machine.
+    /// The id of the boot of the machine.
     pub boot_id: String,
     /// Milliseconds since that boot.
     #[serde(with = "text")]
@@ -80,12 +80,12 @@ pub(crate) struct BoardEntry {
     pub name: String,
     #[serde(with = "text")]
     pub generation: u64,
-    /// The definition as it was given; opaque here.
+    /// The definition as it was given, opaque here.
     pub definition: serde_json::Value,
-    /// Frames from this sequence on are to be applied to what the checkpoint contains.
+    /// The sequence from which frames must be applied on top of the checkpoint.
     #[serde(with = "text")]
     pub from_seq: u64,
-    /// `None` if the log contains everything.
+    /// The checkpoint, or `None` if the log contains everything.
     pub checkpoint: Option<CheckpointEntry>,
     pub ids: Vec<IdsEntry>,
 }
@@ -94,7 +94,7 @@ pub(crate) struct BoardEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CheckpointEntry {
-    /// Relative to the data directory.
+    /// The name, relative to the data directory.
     pub file: String,
     #[serde(with = "text")]
     pub bytes: u64,
@@ -104,11 +104,11 @@ pub(crate) struct CheckpointEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IdsEntry {
-    /// Relative to the data directory.
+    /// The name, relative to the data directory.
     pub file: String,
     #[serde(with = "text")]
     pub bucket: i64,
-    /// The latest arrival in it.
+    /// The newest arrival in it.
     #[serde(with = "text")]
     pub newest: i64,
     #[serde(with = "text")]
@@ -116,7 +116,7 @@ pub(crate) struct IdsEntry {
 }
 
 impl BoardEntry {
-    /// Returns the board's files, the checkpoint first: name, bytes, and what each is.
+    /// Returns the board's files with the checkpoint first: name, bytes and kind of each.
     pub(crate) fn files(&self) -> impl Iterator<Item = (&str, u64, Kind)> {
         let checkpoint = self.checkpoint.iter().map(|file| (file.file.as_str(), file.bytes, Kind::Board));
         checkpoint.chain(self.ids.iter().map(|file| (file.file.as_str(), file.bytes, Kind::Ids)))
@@ -124,10 +124,10 @@ impl BoardEntry {
 }
 
 impl Manifest {
-    /// Reads the manifest of a data directory; `None` if it has none.
+    /// Reads the manifest of a data directory. Returns `None` if there is none.
     ///
     /// # Errors
-    /// `Damaged` if it is not what was written, `Newer` if a later version of the program wrote it.
+    /// Returns `Damaged` if it is not what was written, and `Newer` if a later version of the program wrote it.
     pub(crate) fn read(files: &dyn Files) -> Result<Option<Self>, StorageError> {
         let file = match files.open(MANIFEST) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -142,21 +142,22 @@ impl Manifest {
         Self::decode(&bytes).map(Some)
     }
 
-    /// Reads the manifest as [`read`](Self::read) does, and makes certain that the same one is found after a power loss.
+    /// Reads the manifest as [`read`](Self::read) does, and makes sure that the same one is found after a power loss.
     ///
-    /// A process that was killed may have replaced the manifest without syncing the directory. What is built on the
-    /// new one must not be read with the old one: a start that goes on to write uses this.
+    /// A process that was killed may have replaced the manifest without syncing the directory. What is written on the
+    /// basis of the new manifest must not be read with the old one. So a start that goes on to write must use this
+    /// function.
     pub(crate) fn recover(files: &dyn Files) -> Result<Option<Self>, StorageError> {
         let manifest = Self::read(files)?;
         files.sync_dir("").context("sync the directory of", MANIFEST)?;
         Ok(manifest)
     }
 
-    /// Makes this the manifest, atomically. It survives a crash when this has returned.
+    /// Installs this manifest, atomically. It survives a crash once this has returned.
     ///
     /// # Errors
-    /// Whether this or the one before is found after a crash is unknown then: nothing that either names may be
-    /// deleted. It can be repeated.
+    /// After an error it is unknown whether this manifest or the previous one is found after a crash, so nothing that
+    /// either of them names may be deleted. The call can be repeated.
     pub(crate) fn install(&self, files: &dyn Files) -> Result<(), StorageError> {
         let bytes = self.encode()?;
         match files.remove(MANIFEST_NEW) {
@@ -217,7 +218,7 @@ impl<'a> FirstLine<'a> {
         let covered = &line[..start.len() + 1];
         let version = version.parse().ok()?;
         let line = Self { version, len: len.parse().ok()?, crc: u32::from_str_radix(crc, 16).ok()?, covered };
-        // Only digits that are written, so that no other line means the same.
+        // Accepts numbers only in the form in which they are written, so that no two lines mean the same.
         (magic == MAGIC && text == format!("{MAGIC} {version} {} {:08x}", line.len, line.crc)).then_some(line)
     }
 }
@@ -230,7 +231,7 @@ fn damaged(offset: u64, what: String) -> StorageError {
     StorageError::damaged(MANIFEST, offset, what)
 }
 
-/// An integer as a string.
+/// Serialization of an integer as a string.
 mod text {
     use std::fmt::Display;
     use std::str::FromStr;
@@ -249,7 +250,7 @@ mod text {
     }
 }
 
-/// An integer as a string, or null.
+/// Serialization of an optional integer as a string or null.
 mod optional_text {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -265,7 +266,7 @@ mod optional_text {
     }
 }
 
-/// 32 hex digits.
+/// Serialization as 32 hex digits.
 mod hex128 {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -279,7 +280,7 @@ mod hex128 {
     }
 }
 
-/// Two times 16 hex digits.
+/// Serialization as two times 16 hex digits.
 mod hex_pair {
     use serde::de::Error;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -295,7 +296,7 @@ mod hex_pair {
     }
 }
 
-/// [`LogStart`], which does not know how it is stored.
+/// Serialization of [`LogStart`], which does not implement it itself.
 mod log_start {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

@@ -1,12 +1,12 @@
-//! Bytes and files: what the embedded store keeps on disk, without knowing what the bytes mean.
+//! Bytes and files: the data of the embedded store on disk, without regard to its meaning.
 //!
-//! - [`files`]: the operations on files that everything here goes through, on the system or simulated.
+//! - [`files`]: the operations on files that everything here uses, on the system or simulated.
 //! - [`log`]: segments of frames, appended by one thread and read once, at a start.
 //! - [`manifest`]: the one file that names all others.
 //! - [`checkpoint`]: files of blocks that are written once: checkpoints and sealed buckets of ids.
 //!
-//! Nothing here starts a thread, knows the time, or retries what failed. Every length read from a file is checked
-//! before memory is taken for it.
+//! Nothing here starts a thread, reads a clock, or retries a failed operation. Every length read from a file is checked
+//! before memory is allocated for it.
 
 pub(crate) mod buffered;
 pub(crate) mod checkpoint;

@@ -65,7 +65,7 @@ impl<E: Entry> Extendible<E> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// With hashes of which many are alike, and growing and shrinking over several splits and merges.
+    /// Uses many equal hashes, and grows and shrinks over several splits and merges.
     #[test]
     fn equals_a_map(
         phases in prop::collection::vec((0u32..30_000, 0u32..30_000, any::<bool>()), 1..6),
@@ -96,7 +96,8 @@ proptest! {
         }
     }
 
-    /// What is there all the time is met once, whatever comes and goes between the portions.
+    /// Checks that entries which stay in the table are returned once, whatever is added and removed between the
+    /// portions.
     #[test]
     fn a_walk_meets_what_stays(stay in 1u32..20_000, come in 0u32..40_000, go in 0u32..20_000, at in 0usize..6) {
         let mut table = Extendible::<Small>::default();
@@ -135,7 +136,7 @@ fn entries_are_found_and_changed() {
     assert_eq!(table.len(), 1);
 }
 
-/// No operation moves the entries of more than two shards, and all together move few.
+/// Checks that no operation moves the entries of more than two shards, and that all operations together move few.
 #[test]
 fn an_operation_moves_two_shards_at_most_and_memory_follows() {
     const COUNT: u32 = 400_000;
@@ -169,7 +170,7 @@ fn an_operation_moves_two_shards_at_most_and_memory_follows() {
     assert!(table.memory_bytes() < 200);
 }
 
-/// A table of 8-byte entries takes the 9 to 11 bytes that the memory of a subject counts on.
+/// Checks that a table of 8-byte entries takes 9 to 11 bytes per entry, on which the memory per subject relies.
 #[test]
 fn arrays_are_well_filled() {
     let mut table = Extendible::<Small>::default();

@@ -1,4 +1,5 @@
-//! The parts of the store together: `disk` on disks that crash and fail, `memory` for what a board's tables say.
+//! Tests of the parts of the store together: `disk` on disks that crash and fail, `memory` for the contents of a
+//! board's tables.
 
 mod disk;
 mod memory;

@@ -1,4 +1,4 @@
-//! Backups on a simulated disk: every operation may be the last, or fail.
+//! Tests of backups on a simulated disk on which any operation can be the last one, or fail.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Subjec
 use crate::store::{Added, Batch, ClockMode, Increment, Outcome, Store};
 
 const BACKUPS: &str = "/backups";
-/// Checkpoints and new segments all the time.
+/// A pace with constant checkpoints and new segments.
 const BUSY: Pace = Pace {
     log_bytes: 300,
     segment_bytes: 4_096,
@@ -53,14 +53,14 @@ async fn add(store: &Embedded, number: u64) -> Outcome {
     outcomes[0]
 }
 
-/// The sum of all scores.
+/// Returns the sum of all scores.
 async fn counted(store: &Embedded) -> u64 {
     let page = store.page(&board(store).await, 0, 100).await.unwrap();
     let score = |value| if let crate::board::Value::Exact(Amount(units)) = value { units.unsigned_abs() } else { 0 };
     page.items.iter().map(|line| score(line.score)).sum()
 }
 
-/// A store with `count` numbers counted, on a disk of its own.
+/// Creates a store with `count` numbers counted, on a new disk.
 async fn filled(count: u64) -> (Simulated, Arc<Embedded>) {
     let disk = Simulated::new();
     let store = open(&disk, Path::new("/data"), BUSY).unwrap();
@@ -70,14 +70,14 @@ async fn filled(count: u64) -> (Simulated, Arc<Embedded>) {
     (disk, store)
 }
 
-/// The directories of backups that can be opened.
+/// Returns the directories of backups that can be opened.
 fn backups(disk: &Simulated) -> Vec<PathBuf> {
     let names = disk.rooted(Path::new(BACKUPS)).list("").unwrap_or_default();
     let paths = names.into_iter().map(|name| Path::new(BACKUPS).join(name));
     paths.filter(|path| disk.rooted(path).exists(MANIFEST).unwrap()).collect()
 }
 
-/// What is in a directory is exactly the first `count` numbers.
+/// Asserts that a directory contains exactly the first `count` numbers.
 async fn has(disk: &Simulated, path: &Path, count: u64) {
     let store = open(disk, path, Pace::default()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(counted(&store).await, count, "{}", path.display());
@@ -106,7 +106,7 @@ async fn after_a_crash_at_any_operation_every_backup_is_whole_or_none_and_the_da
     let mut finished = 0;
     for image in crashed {
         let found = backups(&image);
-        // The first one was answered before.
+        // The first backup was complete before this one began.
         assert!((1..=2).contains(&found.len()), "{found:?}");
         finished += found.len() - 1;
         for path in found.iter().map(PathBuf::as_path).chain([Path::new("/data")]) {
@@ -133,7 +133,7 @@ async fn a_fault_at_any_operation_leaves_a_backup_or_nothing_and_the_store_goes_
             let after = backups(&disk);
             match outcome {
                 Ok(backup) => {
-                    // A link that failed was replaced by a copy.
+                    // Where a link failed, the file was copied.
                     assert_eq!(after.len(), before.len() + 1);
                     has(&disk, &backup.path, count).await;
                     made += 1;
@@ -145,7 +145,8 @@ async fn a_fault_at_any_operation_leaves_a_backup_or_nothing_and_the_store_goes_
                 }
                 Err(other) => panic!("{other}"),
             }
-            // Not each time: where nothing was written, the log needs no further segment, which takes a while.
+            // Not in every iteration: without a write in between, the log needs no further segment, whose creation
+            // takes a while.
             if nth % 5 == 0 {
                 assert_eq!(add(&store, count).await, Outcome::Counted { score: None });
                 count += 1;

@@ -10,27 +10,27 @@ use super::{
     footer_checksum, header_checksum, u32_at, u64_at,
 };
 
-/// Reads a file of blocks: memory for the largest block, at least 1 MB.
+/// A reader of a file of blocks. It needs memory for the largest block, at least 1 MB.
 #[derive(Debug)]
 pub(crate) struct CheckpointReader {
     bytes: Buffered,
-    /// Where the footer begins.
+    /// The position of the footer.
     end: u64,
     crc: u32,
-    /// What the footer says. It is checked when the last block was read.
+    /// The summary from the footer. It is verified after the last block.
     summary: Summary,
     read: Summary,
     footer: [u8; FOOTER],
-    /// Bytes of the block that was returned last.
+    /// The bytes of the block that was returned last.
     returned: usize,
 }
 
 impl CheckpointReader {
-    /// Opens a file and checks its header. `bytes` is its length as the manifest says.
+    /// Opens a file and checks its header. `bytes` is its length according to the manifest.
     ///
     /// # Errors
-    /// `Damaged` if the file is missing, or its length or header is not as expected, `Newer` if a later version of the
-    /// program wrote it.
+    /// Returns `Damaged` if the file is missing, or its length or header is not as expected, and `Newer` if a later
+    /// version of the program wrote it.
     pub(crate) fn open(
         files: &dyn Files,
         name: &str,
@@ -61,8 +61,8 @@ impl CheckpointReader {
         Ok(Self { bytes, end, crc, summary, read: Summary::default(), footer, returned: 0 })
     }
 
-    /// Returns what the file says it contains. Until [`next`](Self::next) has returned `None` it may be wrong: nothing
-    /// but the file's length bounds it.
+    /// Returns the file's own summary of its content. It is unverified until [`next`](Self::next) has returned `None`,
+    /// and only the file's length limits its values.
     #[cfg(test)]
     pub(crate) fn summary(&self) -> Summary {
         self.summary
@@ -73,10 +73,10 @@ impl CheckpointReader {
         (self.bytes.position(), self.end + FOOTER as u64)
     }
 
-    /// Returns the next block, or `None` when all were read and the footer agrees.
+    /// Returns the next block, or `None` if all were read and the footer matches.
     ///
     /// # Errors
-    /// `Damaged` if the block is not what was written, or if one is missing.
+    /// Returns `Damaged` if the block is not what was written, or if a block is missing.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, StorageError> {
         self.bytes.consume(std::mem::take(&mut self.returned));
         let at = self.bytes.position();
@@ -103,12 +103,12 @@ impl CheckpointReader {
         self.read.blocks += 1;
         self.read.bytes += len as u64;
         self.returned = BLOCK_HEADER + len;
-        // The borrow above ended with the check; the bytes are in memory.
+        // The borrow above ended with the check. The bytes are in memory.
         Ok(self.bytes.peek(BLOCK_HEADER + len)?.get(BLOCK_HEADER..))
     }
 }
 
-/// Returns the checksum of a header that is valid and about the subject.
+/// Checks that a header is valid and has the given subject. Returns its checksum.
 fn check_header(bytes: &[u8], name: &str, subject: Subject) -> Result<u32, StorageError> {
     let damaged = |what: &str| Err(StorageError::damaged(name, 0, what));
     let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {

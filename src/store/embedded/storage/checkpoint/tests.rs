@@ -39,7 +39,7 @@ fn is_damage<T>(result: &Result<T, StorageError>) -> bool {
     matches!(result, Err(StorageError::Damaged { file, .. }) if file == NAME)
 }
 
-/// A disk on which the file has these bytes.
+/// Creates a disk on which the file has these bytes.
 fn disk_with(bytes: &[u8]) -> Simulated {
     let files = disk();
     files.create_new(NAME).unwrap().write_all_at(bytes, 0).unwrap();
@@ -69,7 +69,7 @@ fn blocks_read_back() {
         let payloads = blocks.iter().map(|block| block.len() as u64).sum();
         let expected = Summary { blocks: blocks.len() as u64, records: blocks.len() as u64 * 10, bytes: payloads };
         assert_eq!(reader.summary(), expected);
-        // It survives any crash, with its name.
+        // The file and its name survive any crash.
         assert!(read(&files.crash(1, Crash::PowerLoss), Some(bytes)).unwrap() == blocks);
     }
 }
@@ -81,7 +81,7 @@ fn large_files_are_synced_on_the_way() {
     files.when(1, Fault::Io, |op| op.kind == Operation::Sync);
     let error = (0..40).find_map(|_| writer.block(&[7; 1 << 20]).err()).unwrap();
     assert!(matches!(error, StorageError::Io { operation: "sync", .. }));
-    // A later sync would not notice what was lost.
+    // A later sync would not report the bytes that were lost.
     writer.block(&[7; 1 << 20]).unwrap_err();
     writer.finish(0).unwrap_err();
     assert!(!files.exists(NAME).unwrap());
@@ -165,7 +165,7 @@ fn an_error_at_any_operation_is_reported_and_leaves_no_file() {
         files.at(first + step, Fault::NoSpace);
         write(&files, &blocks).unwrap_err();
         assert!(!files.exists(NAME).unwrap(), "step {step}");
-        // One that a crash left is replaced.
+        // A file that a crash left is replaced.
         files.create_new(NAME).unwrap().write_all_at(&[9; 5_000_000], 0).unwrap();
         let bytes = write(&files, &blocks).unwrap();
         assert!(read(&files, Some(bytes)).unwrap() == blocks);

@@ -7,30 +7,31 @@ use super::super::damage::{Context, StorageError};
 use super::super::files::{File, Files};
 use super::{MAX_BLOCK, Subject, Summary, block_checksum, u32_at};
 
-/// Bytes that are written at a time, at least.
+/// The bytes written at a time, at least.
 const WRITE: usize = 1 << 20;
-/// Bytes after which the file is synced: what is not yet on the disk holds up every sync of the log.
+/// The bytes after which the file is synced. Syncs must not be rare, because a sync of the log has to wait for large
+/// amounts of unsynced data.
 const SYNC: u64 = 16 << 20;
 
-/// Writes a file of blocks. If it is dropped before it is finished, it removes the file.
+/// A writer of a file of blocks. If it is dropped before it is finished, it removes the file.
 #[derive(Debug)]
 pub(crate) struct CheckpointWriter {
     files: Arc<dyn Files>,
     file: Arc<dyn File>,
     name: String,
     buffer: Vec<u8>,
-    /// Bytes written before those in the buffer.
+    /// The bytes written before those in the buffer.
     written: u64,
     synced: u64,
     crc: u32,
     summary: Summary,
-    /// A part may be missing: after an error nothing more is written.
+    /// Whether an error occurred, after which a part may be missing. Nothing more is written then.
     failed: bool,
     finished: bool,
 }
 
 impl CheckpointWriter {
-    /// Creates the file. A file of that name that is there, left by a crash, is removed first.
+    /// Creates the file. An existing file of that name, left by a crash, is removed first.
     pub(crate) fn create(files: Arc<dyn Files>, name: &str, subject: Subject) -> Result<Self, StorageError> {
         match files.remove(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", name)?,
@@ -52,11 +53,11 @@ impl CheckpointWriter {
         })
     }
 
-    /// Adds a block. It may stay in memory: 1 MB is written at a time.
+    /// Adds a block. It may stay in memory, because 1 MB is written at a time.
     ///
     /// # Errors
-    /// `InvalidInput` if the block is empty or has more than [`MAX_BLOCK`] bytes, and whatever the disk says. The file
-    /// is of no use then.
+    /// Returns `InvalidInput` if the block is empty or has more than [`MAX_BLOCK`] bytes, and any error of the disk.
+    /// After an error the file cannot be used.
     pub(crate) fn block(&mut self, payload: &[u8]) -> Result<(), StorageError> {
         if payload.is_empty() || payload.len() > MAX_BLOCK {
             let what = format!("a block of {} bytes, not of 1 to {MAX_BLOCK}", payload.len());
@@ -78,8 +79,8 @@ impl CheckpointWriter {
         Ok(())
     }
 
-    /// Ends the file and brings it to the disk, with its name. `records` is what the blocks contain, for the reader.
-    /// Returns the bytes of the file.
+    /// Writes the footer, and syncs the file and its name. `records` is the number of records in the blocks, for the
+    /// reader. Returns the bytes of the file.
     pub(crate) fn finish(mut self, records: u64) -> Result<u64, StorageError> {
         self.summary.records = records;
         let footer = self.summary.footer(self.crc);
@@ -121,7 +122,7 @@ impl CheckpointWriter {
 impl Drop for CheckpointWriter {
     fn drop(&mut self) {
         if !self.finished {
-            // If this fails the file is garbage, which the next start removes.
+            // If this fails, the file is garbage, which the next start removes.
             let _ = self.files.remove(&self.name);
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct SystemFiles {
 struct SystemFile(fs::File);
 
 impl SystemFiles {
-    /// Names a directory, which need not exist: [`Files::create_dir`] of the empty name makes it.
+    /// Creates a handle of a directory, which need not exist: [`Files::create_dir`] of the empty name creates it.
     pub(crate) fn new(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -111,13 +111,13 @@ fn create_dir(path: &Path) -> io::Result<()> {
                 _ => {}
             }
         }
-        // Something else than `AlreadyExists` is said of one that exists on a read-only file system.
+        // For an existing directory on a read-only file system, the error is not `AlreadyExists`.
         Err(_) if path.is_dir() => {}
         Err(error) => return Err(error),
     }
-    // Also of one that exists: an earlier start may have been stopped right here.
+    // The parent is synced even if the directory existed: an earlier start may have been stopped before this line.
     match sync_dir(parent) {
-        // A directory may be used without the right to read the one that contains it, which syncing needs.
+        // A directory can be used without the right to read its parent, which syncing the parent needs.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         result => result,
     }
@@ -160,7 +160,7 @@ impl File for SystemFile {
     }
 }
 
-/// Extends a file to `len` bytes by writing.
+/// Extends a file to `len` bytes by writing zeros.
 fn write_zeros(file: &SystemFile, len: u64) -> io::Result<()> {
     let zeros = vec![0; CHUNK];
     let mut offset = file.len()?;

@@ -1,4 +1,4 @@
-//! What holds for every [`Files`].
+//! Tests that every implementation of [`Files`] must pass.
 
 use super::simulated::{Fault, Kind, Simulated};
 use super::*;
@@ -78,7 +78,7 @@ fn names_are_created_renamed_linked_and_removed() {
         assert_eq!(files.remove("log/2").unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(contents(files, "log/3"), b"one");
         files.sync_dir("log").unwrap();
-        // The replaced file is there as long as it is open.
+        // The replaced file can be read as long as it is open.
         let mut bytes = [0; 3];
         open.read_exact_at(&mut bytes, 0).unwrap();
         assert_eq!(&bytes, b"two");

@@ -8,15 +8,16 @@ use super::frame::{self, HEADER as FRAME_HEADER, MAX_PAYLOAD, Seed, frame_len};
 use super::read::LogEnd;
 use super::segment::{self, DIRECTORY, SegmentHeader, segment_name};
 
-/// A buffer that became larger than this for a large frame is given back.
+/// The largest buffer that is kept. A buffer that grew beyond it for a large frame is freed.
 const KEPT_BUFFER: usize = 4 << 20;
 
-/// The most bytes of the first segment after a start: many starts with little traffic must not take much of the disk.
+/// The largest size of the first segment after a start. It is small, so that many starts with little traffic do not
+/// take much of the disk.
 const FIRST_SEGMENT: u64 = 1 << 20;
 
-/// Appends frames; for one thread.
+/// An appender of frames, for one thread.
 ///
-/// Frames are written, not synced: another thread syncs the [`current_file`](Self::current_file), after everything
+/// Frames are written, not synced: a different thread syncs the [`current_file`](Self::current_file), after everything
 /// that [`take_sealed`](Self::take_sealed) returned.
 #[derive(Debug)]
 pub(crate) struct LogAppender {
@@ -24,7 +25,7 @@ pub(crate) struct LogAppender {
     store: u128,
     segment_len: u64,
     next_seq: u64,
-    /// The number of the next file that is made. Every file gets one of its own.
+    /// The number of the next file. Every file gets its own number.
     next_number: u64,
     current: Current,
     sealed: Vec<Sealed>,
@@ -37,13 +38,13 @@ pub(crate) struct LogAppender {
 struct Current {
     number: u64,
     file: Arc<dyn File>,
-    /// Bytes it has room for without growing.
+    /// The bytes for which it has room without growing.
     len: u64,
-    /// Where the next frame begins.
+    /// The position of the next frame.
     offset: u64,
     first_seq: u64,
     seed: Seed,
-    /// The segment before and where the log ends in it, until a header that says so was written.
+    /// The previous segment and the position at which the log ends in it, until a header with both is written.
     unwritten: Option<(u64, u64)>,
 }
 
@@ -55,12 +56,12 @@ pub(crate) struct Sealed {
     pub file: Arc<dyn File>,
     pub first_seq: u64,
     pub last_seq: u64,
-    /// The byte at which the log ends in it.
+    /// The position at which the log ends in it.
     pub end: u64,
 }
 
-/// A file that is ready to become a segment: its space is taken, and its name is durable. Readers ignore it, as its
-/// header is zeros.
+/// A file that is ready to become a segment: its space is reserved, and its name is durable. Readers ignore it, because
+/// its header is zeros.
 #[derive(Debug)]
 pub(crate) struct Spare {
     number: u64,
@@ -69,15 +70,16 @@ pub(crate) struct Spare {
 }
 
 impl Spare {
-    /// Creates a file of `len` bytes with a number from [`LogAppender::take_number`]. It takes two syncs, and is made
-    /// to be called by another thread than the one that appends.
+    /// Creates a file of `len` bytes with a number from [`LogAppender::take_number`]. This takes two syncs, so a thread
+    /// other than the appending one should call it.
     ///
     /// # Errors
-    /// Whatever the disk says; what was made by then is removed if that is possible, and ignored by readers if not.
+    /// Returns any error of the disk. The file is removed then, if possible; if not, readers ignore it.
     pub(crate) fn create(files: &dyn Files, number: u64, len: u64) -> io::Result<Spare> {
         let name = segment_name(number);
         let file = files.create_new(&name)?;
-        // The file is synced for speed only: what a first sync has to write is not left to those that writes wait for.
+        // The file is synced only for speed: without it, the first sync after a write would have to write this too,
+        // while callers wait.
         let made = file.allocate(len).and_then(|()| file.sync_data()).and_then(|()| files.sync_dir(DIRECTORY));
         match made {
             Ok(()) => Ok(Spare { number, file, len }),
@@ -93,18 +95,19 @@ impl Spare {
         files.remove(&segment_name(self.number))
     }
 
-    /// Bytes of the file.
+    /// Returns the bytes of the file.
     pub(crate) fn len(&self) -> u64 {
         self.len
     }
 }
 
 impl LogAppender {
-    /// Continues the log after a start, in a new segment of 1 MB at most, then in segments of `segment_len` bytes. The
-    /// end must be [secured](LogEnd::secure).
+    /// Continues the log after a start, in a new segment of at most 1 MB, then in segments of `segment_len` bytes. The
+    /// end must be [secured](LogEnd::secure) before.
     ///
     /// # Errors
-    /// Whatever the disk says, for lack of space for example. It can be repeated: each time takes a new number.
+    /// Returns any error of the disk, for example for lack of space. The call can be repeated: each time takes a new
+    /// number.
     pub(crate) fn open(files: Arc<dyn Files>, store: u128, end: &mut LogEnd, segment_len: u64) -> io::Result<Self> {
         end.next_segment += 1;
         let spare = Spare::create(&*files, end.next_segment - 1, segment_len.min(FIRST_SEGMENT))?;
@@ -123,17 +126,17 @@ impl LogAppender {
         })
     }
 
-    /// Appends a frame. If it does not fit into the current segment, a new one is begun: the spare, or, without one,
-    /// a file that is made at that moment. A frame larger than a segment gets a segment that is large enough.
+    /// Appends a frame. If it does not fit into the current segment, a new one is begun: the spare or, without one, a
+    /// file that is created now. A frame larger than a segment gets a segment that is large enough.
     ///
-    /// `synced_seq` is the highest sequence of which it is certain that it and all before it need not be written
-    /// again: synced, or contained in checkpoints that a manifest names.
+    /// `synced_seq` is the highest sequence such that this frame and all before it certainly need not be written again:
+    /// they are synced, or contained in checkpoints that a manifest names.
     ///
     /// # Errors
-    /// `InvalidInput` if `seq` does not follow the one before, `synced_seq` is not less, or the payload has more than
-    /// [`MAX_PAYLOAD`] bytes; nothing was written then. After other errors a part of the frame may be in the file: it
-    /// can be appended again, with the same sequence and payload, which overwrites that part. The outcome is unknown
-    /// until this was done.
+    /// Returns `InvalidInput` if `seq` does not follow the previous one, `synced_seq` is not less, or the payload has
+    /// more than [`MAX_PAYLOAD`] bytes. Nothing was written then. After other errors a part of the frame may be in the
+    /// file. The frame can be appended again with the same sequence and payload, which overwrites that part. Until then
+    /// the outcome is unknown.
     pub(crate) fn append(&mut self, seq: u64, synced_seq: u64, payload: &[u8]) -> io::Result<()> {
         if seq != self.next_seq || synced_seq >= seq || payload.len() > MAX_PAYLOAD {
             let what = format!(
@@ -167,8 +170,8 @@ impl LogAppender {
         Ok(())
     }
 
-    /// Ends the current segment and begins a new one, unless nothing was appended to the current one. From then on
-    /// nothing in the segments before changes.
+    /// Ends the current segment and begins a new one, unless nothing was appended to the current one. After that,
+    /// nothing in the earlier segments changes.
     pub(crate) fn rotate(&mut self) -> io::Result<()> {
         if self.current.unwritten.is_some() {
             return Ok(());
@@ -176,14 +179,15 @@ impl LogAppender {
         self.begin_segment(0)
     }
 
-    /// After a sync or an append that failed: goes on in a new segment, which begins with `frames` again, each a
-    /// sequence and a payload. `end` is the segment and the byte right after the last frame before them.
+    /// Continues in a new segment after a sync or an append failed. The new segment begins with `frames`, each a
+    /// sequence and a payload, which are written again. `end` is the segment and the position directly after the last
+    /// frame before them.
     ///
-    /// The frames are synced before the header that makes readers go on there is written, and that is synced as well:
-    /// a crash in between leaves the log as it was. Takes four syncs.
+    /// The frames are synced before the header is written that makes readers continue in the new segment, and the
+    /// header is synced as well. So a crash in between leaves the log as it was. Takes four syncs.
     ///
     /// # Errors
-    /// Whatever the disk says; the current segment is still the one before, and this can be called again.
+    /// Returns any error of the disk. The current segment is not changed then, and the call can be repeated.
     pub(crate) fn continue_after(
         &mut self,
         end: (u64, u64),
@@ -200,11 +204,11 @@ impl LogAppender {
         let spare = Spare::create(&*self.files, number, self.segment_len.max(segment::HEADER as u64 + len))?;
         let mut current = Current::new(spare, self.store, first_seq, end);
         if let Err(error) = self.repeat(&mut current, frames, synced_seq) {
-            // What cannot be removed has no header, and is ignored by readers.
+            // If it cannot be removed, readers ignore it, because it has no header.
             let _ = self.files.remove(&segment_name(number));
             return Err(error);
         }
-        // Segments are in the order of their numbers: a spare from before cannot follow this one.
+        // Segments are in the order of their numbers, so a spare that was created before cannot follow this one.
         if let Some(spare) = self.spare.take() {
             let _ = spare.discard(&*self.files);
         }
@@ -234,8 +238,8 @@ impl LogAppender {
         Ok(())
     }
 
-    /// Returns where the log ends: a segment, and the byte after its last frame. It is not the current segment as long
-    /// as that has no frame.
+    /// Returns the end of the log: a segment, and the position after its last frame. As long as the current segment has
+    /// no frame, it is in the previous one.
     pub(crate) fn end(&self) -> (u64, u64) {
         self.current.unwritten.unwrap_or((self.current.number, self.current.offset))
     }
@@ -245,30 +249,30 @@ impl LogAppender {
         self.current.len
     }
 
-    /// Returns how many bytes of payload the next frame may have so that it fits into the current segment.
+    /// Returns the largest payload of a next frame that fits into the current segment, in bytes.
     pub(crate) fn room(&self) -> u64 {
         let rest = self.current.len.saturating_sub(self.current.offset);
         (rest - rest % frame::ALIGNMENT as u64).saturating_sub(FRAME_HEADER as u64)
     }
 
-    /// Returns the bytes of the spare segment; 0 without one.
+    /// Returns the bytes of the spare segment, or 0 without one.
     pub(crate) fn spare_len(&self) -> u64 {
         self.spare.as_ref().map_or(0, Spare::len)
     }
 
-    /// Returns a number for a file that is to become the spare segment.
+    /// Returns a number for the file of the spare segment.
     pub(crate) fn take_number(&mut self) -> u64 {
         self.next_number += 1;
         self.next_number - 1
     }
 
-    /// Takes a file as the spare segment. Returns the one that is not needed, to be [discarded](Spare::discard):
-    /// this one if the log has gone past its number meanwhile, otherwise the spare so far, if there was one.
+    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](Spare::discard): this one if the
+    /// log has passed its number in the meantime, otherwise the previous one, if there was one.
     pub(crate) fn set_spare(&mut self, spare: Spare) -> Option<Spare> {
         if spare.number < self.current.number { Some(spare) } else { self.spare.replace(spare) }
     }
 
-    /// Returns the segments that became full since the last call, oldest first. They are to be synced in this order,
+    /// Returns the segments that became full since the last call, oldest first. They must be synced in this order,
     /// before the current one.
     pub(crate) fn take_sealed(&mut self) -> Vec<Sealed> {
         std::mem::take(&mut self.sealed)
@@ -289,22 +293,23 @@ impl LogAppender {
         self.current.first_seq
     }
 
-    /// Returns the byte of the current segment at which the next frame begins.
+    /// Returns the position of the next frame in the current segment.
     #[cfg(test)]
     pub(crate) fn offset(&self) -> u64 {
         self.current.offset
     }
 
-    /// Returns the sequence that the next frame must have.
+    /// Returns the sequence of the next frame.
     #[cfg(test)]
     pub(crate) fn next_seq(&self) -> u64 {
         self.next_seq
     }
 
-    /// Makes the current segment one with `len` bytes left.
+    /// Makes `len` bytes of room in the current segment, or begins a new segment with that much room.
     fn make_room(&mut self, len: u64) -> io::Result<()> {
         if self.current.unwritten.is_some() {
-            // Still without a frame: a file of its own for this one would leave the other empty.
+            // The segment has no frame yet, so it is extended. A new file for this frame would leave the current one
+            // empty.
             self.current.file.allocate(self.current.offset + len)?;
             self.current.len = self.current.offset + len;
             return Ok(());
@@ -312,8 +317,8 @@ impl LogAppender {
         self.begin_segment(len)
     }
 
-    /// Makes a new segment with at least `len` bytes for frames the current one. From then on nothing is written to
-    /// the one before: the header of the new one says where the log ends in it.
+    /// Begins a new segment with at least `len` bytes for frames. After that, nothing is written to the previous one:
+    /// the header of the new segment contains the position at which the log ends in the previous one.
     fn begin_segment(&mut self, len: u64) -> io::Result<()> {
         let needed = segment::HEADER as u64 + len;
         let mut spare = match self.spare.take() {

@@ -1,4 +1,4 @@
-//! Which segments there are, and which follows which.
+//! The segments of a log and their order.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,9 +10,9 @@ use super::segment::{self, DIRECTORY, Decoded, SegmentHeader, VERSION, decode, s
 /// The segments found in the log's directory.
 #[derive(Debug)]
 pub(super) struct Segments {
-    /// By number; `None` for files whose header was never written, or only in part.
+    /// The headers by number. `None` for files whose header was never written, or only in part.
     found: BTreeMap<u64, Option<SegmentHeader>>,
-    /// Bytes of all files that are not below the log's start.
+    /// The bytes of all files from the log's start on.
     bytes: u64,
 }
 
@@ -20,7 +20,8 @@ impl Segments {
     /// Reads the headers of all segments from `start` on.
     ///
     /// # Errors
-    /// `Damaged` if a header is whole, but not of this store or not of this file: no crash can lead to that.
+    /// Returns `Damaged` if a header is complete, but belongs to a different store or a different file, which no crash
+    /// can cause.
     pub(super) fn find(files: &dyn Files, store: u128, start: u64) -> Result<Self, StorageError> {
         let names = match files.list(DIRECTORY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -66,13 +67,14 @@ impl Segments {
         self.found.get(&number)?.as_ref()
     }
 
-    /// Returns whether there is such a file.
+    /// Returns whether the file exists.
     pub(super) fn contains(&self, number: u64) -> bool {
         self.found.contains_key(&number)
     }
 
-    /// Returns the segment that follows: of those that name `number` as the one before, the highest. The others were
-    /// given up by a start that decided that the log ends earlier, and whose own segment got a higher number.
+    /// Returns the next segment: the one with the highest number among those that name `number` as their previous
+    /// segment. The others were abandoned by a start that decided that the log ends earlier, and whose own segment got
+    /// a higher number.
     pub(super) fn successor(&self, number: u64) -> Option<&SegmentHeader> {
         let later = self.found.range(number.saturating_add(1)..);
         later.rev().filter_map(|(_, header)| header.as_ref()).find(|header| header.previous == number)

@@ -1,4 +1,4 @@
-//! The search for proof that a frame was synced that cannot be read.
+//! The search for proof that a frame which cannot be read was synced.
 
 use super::super::buffered::Buffered;
 use super::super::damage::{Context, StorageError};
@@ -7,12 +7,12 @@ use super::chain::Segments;
 use super::frame::{ALIGNMENT, FrameHeader, HEADER, Seed, claimed_synced_seq};
 use super::segment::segment_name;
 
-/// Bytes looked at at a time.
+/// The bytes searched at a time.
 const CHUNK: usize = 1 << 20;
-/// Zeros that are passed over at once: most of a segment was never written.
+/// A run of zeros that is skipped at once: most of a segment was never written.
 const ZEROS: [u8; 4_096] = [0; 4_096];
 
-/// Where it says that frames were synced.
+/// A header that proves that frames were synced.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Evidence {
     pub file: String,
@@ -20,11 +20,11 @@ pub(super) struct Evidence {
     pub synced_seq: u64,
 }
 
-/// Searches segment `number` from `offset` on, and all later ones, for a header that says that the frame `missing` was
-/// synced. What segments that were given up say counts as well: it is about frames before them.
+/// Searches segment `number` from `offset` on, and all later ones, for a header that proves that the frame `missing`
+/// was synced. Headers in abandoned segments count as well, because they are about earlier frames.
 ///
-/// Every multiple of 8 is looked at, since what leads from one frame to the next may be lost. This reads each byte
-/// once, and computes a checksum only where a header would be proof.
+/// Every multiple of 8 is tested, because the lengths that lead from one frame to the next may be lost. This reads each
+/// byte once, and computes a checksum only where a header would be proof.
 pub(super) fn find(
     files: &dyn Files,
     segments: &Segments,
@@ -63,7 +63,7 @@ fn search(
         let mut at = 0;
         while let Some(header) = chunk.get(at..).and_then(|rest| rest.first_chunk::<HEADER>()) {
             if at.is_multiple_of(ZEROS.len()) && chunk.get(at..at + ZEROS.len()).is_some_and(|bytes| *bytes == ZEROS) {
-                // A header that ends within them has a `synced_seq` of 0, which is no proof.
+                // A header that ends within the zeros has a `synced_seq` of 0, which proves nothing.
                 at += (ZEROS.len() - HEADER).next_multiple_of(ALIGNMENT);
                 continue;
             }

@@ -1,37 +1,37 @@
-//! Frames as bytes.
+//! The encoding of frames.
 //!
 //! ```text
-//! 0   CRC-32C u32 of the following 24 bytes, and of where the frame is
+//! 0   CRC-32C u32 of the following 24 bytes, and of the frame's position
 //! 4   CRC-32C u32 of the payload
 //! 8   len u32           bytes of the payload
-//! 12  seq u64           1 more than that of the frame before
-//! 20  synced_seq u64    all frames up to this one were synced when this was written
+//! 12  seq u64           1 more than the sequence of the previous frame
+//! 20  synced_seq u64    all frames up to this sequence were synced when this was written
 //! 28  payload, then zeros until the next frame, at a multiple of 8
 //! ```
-//! Integers are little-endian. The header has a checksum of its own, so that a search for frames costs the same for
-//! any bytes, and `len` can be trusted before the payload is read. The checksum includes the store, the segment and
-//! the offset: bytes of a frame are not a frame anywhere else.
+//! Integers are little-endian. The header has a separate checksum, so that a search for frames costs the same for any
+//! bytes, and `len` can be trusted before the payload is read. The checksum includes the store, the segment and the
+//! offset, so the bytes of a frame are not valid at any other position.
 
 use crc32c::{crc32c, crc32c_append};
 
-/// Bytes before the payload.
+/// The bytes before the payload.
 pub(super) const HEADER: usize = 28;
-/// Frames begin at multiples of this.
+/// The alignment of frames.
 pub(super) const ALIGNMENT: usize = 8;
-/// The most bytes that a payload may have: 1 GiB.
+/// The largest size of a payload: 1 GiB.
 pub(crate) const MAX_PAYLOAD: usize = 1 << 30;
 
-/// The first bytes of a frame.
+/// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FrameHeader {
-    /// Bytes of the payload, at most [`MAX_PAYLOAD`].
+    /// The bytes of the payload, at most [`MAX_PAYLOAD`].
     pub len: usize,
     pub seq: u64,
     pub synced_seq: u64,
     payload_crc: u32,
 }
 
-/// What makes the checksums of a segment's frames its own.
+/// The seed of a segment's checksums, which makes them differ from those of other segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seed(u32);
 
@@ -45,14 +45,14 @@ impl Seed {
     }
 }
 
-/// Bytes that a frame with such a payload takes.
+/// Returns the bytes that a frame with a payload of this size takes.
 pub(super) fn frame_len(payload: usize) -> u64 {
     (HEADER as u64 + payload as u64).next_multiple_of(ALIGNMENT as u64)
 }
 
-/// Appends a frame, which is for the place `offset` of the segment, to a buffer.
+/// Appends a frame for the position `offset` of the segment to a buffer.
 ///
-/// `payload` has at most [`MAX_PAYLOAD`] bytes.
+/// `payload` must have at most [`MAX_PAYLOAD`] bytes.
 pub(super) fn encode(buffer: &mut Vec<u8>, seed: Seed, offset: u64, seq: u64, synced_seq: u64, payload: &[u8]) {
     let mut header = [0; HEADER];
     header[4..8].copy_from_slice(&crc32c(payload).to_le_bytes());
@@ -68,7 +68,7 @@ pub(super) fn encode(buffer: &mut Vec<u8>, seed: Seed, offset: u64, seq: u64, sy
 }
 
 impl FrameHeader {
-    /// Decodes the bytes at `offset` of the segment; `None` if they are not the header of a frame.
+    /// Decodes the bytes at `offset` of the segment. Returns `None` if they are not the header of a frame.
     pub(super) fn decode(bytes: &[u8], seed: Seed, offset: u64) -> Option<Self> {
         let (bytes, _) = bytes.split_first_chunk::<HEADER>()?;
         let header = Self {
@@ -87,7 +87,7 @@ impl FrameHeader {
     }
 }
 
-/// Returns what the bytes say `synced_seq` is, if they are the header of a frame; checks nothing.
+/// Returns the `synced_seq` of the bytes if they are the header of a frame. Checks nothing.
 pub(super) fn claimed_synced_seq(bytes: &[u8; HEADER]) -> u64 {
     u64_at(bytes, 20)
 }

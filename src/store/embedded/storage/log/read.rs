@@ -12,10 +12,10 @@ use super::evidence::{self, Evidence};
 use super::frame::{FrameHeader, HEADER, Seed, frame_len};
 use super::segment::{self, SegmentHeader, segment_name};
 
-/// The places from which a log may have to be written again are noted this many bytes apart.
+/// The distance in bytes of the recorded positions from which the log may have to be written again.
 const MARK_EVERY: u64 = 256 << 10;
 
-/// Reads the frames of a log in order, one at a time: memory for the largest frame, at least 1 MB.
+/// A reader of the frames of a log, in order and one at a time. It needs memory for the largest frame, at least 1 MB.
 #[derive(Debug)]
 pub(crate) struct LogReader {
     files: Arc<dyn Files>,
@@ -23,19 +23,19 @@ pub(crate) struct LogReader {
     segments: Segments,
     /// The segment that is being read.
     number: u64,
-    /// Its bytes; `None` if it has no valid header.
+    /// Its bytes, or `None` if it has no valid header.
     bytes: Option<Buffered>,
-    /// Where the next frame begins in it; 0 without a header.
+    /// The position of the next frame in it; 0 without a header.
     offset: u64,
     /// The segment that follows it.
     next: Option<SegmentHeader>,
-    /// Bytes of the frame that was returned last.
+    /// The bytes of the frame that was returned last.
     returned: usize,
     last_seq: u64,
-    /// All frames up to here are proven to be synced.
+    /// The sequence up to which all frames are proven to be synced.
     synced_seq: u64,
     passed: Vec<SegmentRange>,
-    /// Bytes of the segments in `passed`.
+    /// The bytes of the segments in `passed`.
     passed_bytes: u64,
     marks: VecDeque<Mark>,
     ended: bool,
@@ -46,23 +46,23 @@ pub(crate) struct LogReader {
 pub(crate) struct Frame<'a> {
     pub seq: u64,
     pub payload: &'a [u8],
-    /// Where it is: the segment, and the byte at which it begins there.
+    /// The segment that contains the frame. `offset` is the frame's position in it.
     pub segment: u64,
     pub offset: u64,
 }
 
-/// A segment and what the log has in it.
+/// A segment and the part of it that belongs to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentRange {
     pub number: u64,
     pub first_seq: u64,
-    /// One less than `first_seq` if it has no frames.
+    /// The last sequence; one less than `first_seq` if there are no frames.
     pub last_seq: u64,
-    /// The byte at which the log ends in it.
+    /// The position at which the log ends in it.
     pub end: u64,
 }
 
-/// A place in the log.
+/// A position in the log.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     /// The sequence before it.
@@ -71,32 +71,32 @@ struct Mark {
     offset: u64,
 }
 
-/// Where the log ends, and what is to be done before it is continued.
+/// The end of the log, and the work to do before it is continued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     /// The last segment.
     pub segment: u64,
-    /// The byte at which the log ends in it; 0 if there is no such segment.
+    /// The position at which the log ends in it; 0 if there is no such segment.
     pub offset: u64,
     /// The sequence of the last frame; one less than [`LogStart::seq`] if there is none.
     pub last_seq: u64,
-    /// All frames up to this one are proven to be synced.
+    /// The sequence up to which all frames are proven to be synced.
     pub synced_seq: u64,
     /// The segments that were read, in order.
     pub segments: Vec<SegmentRange>,
-    /// The number for the next segment: no file has it or a higher one.
+    /// The number of the next segment. No file has this number or a higher one.
     pub next_segment: u64,
-    /// Files of the log's directory that are not part of the log, relative to the data directory. They may be deleted
-    /// at any time and in any order.
+    /// The files of the log's directory that are not part of the log, relative to the data directory. They may be
+    /// deleted at any time and in any order.
     pub files_to_delete: Vec<String>,
     pub(super) store: u128,
-    /// What is to be written again: segment, first byte, end.
+    /// The parts to write again: segment, first byte, end.
     pub(super) unproven: Vec<(u64, u64, u64)>,
 }
 
-/// Why there is no further frame in a segment.
+/// The reason why there is no further frame in a segment.
 enum Stop {
-    /// The next segment says that the log ends here in this one.
+    /// The header of the next segment says that the log ends here in this one.
     Reached,
     Invalid(String),
 }
@@ -136,7 +136,7 @@ impl LogReader {
     /// Returns the next frame, or `None` at the end of the log.
     ///
     /// # Errors
-    /// `Damaged` if the next frame is missing although it was synced.
+    /// Returns `Damaged` if the next frame is missing although it was synced.
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, StorageError> {
         self.pass_returned();
         let header = loop {
@@ -159,12 +159,12 @@ impl LogReader {
         Ok(Some(Frame { seq: header.seq, payload: &frame[HEADER..HEADER + header.len], segment, offset }))
     }
 
-    /// Returns how many bytes were read, and how many all segments have: the log has at most so many.
+    /// Returns how many bytes were read, and how many all segments have, which is an upper bound of the log's size.
     pub(crate) fn progress(&self) -> (u64, u64) {
         (self.passed_bytes + self.offset, self.segments.bytes())
     }
 
-    /// Returns where the log ends. Frames that were not asked for yet are read.
+    /// Reads the remaining frames and returns the end of the log.
     pub(crate) fn finish(mut self) -> Result<LogEnd, StorageError> {
         while self.next()?.is_some() {}
         let is_part = |number| self.passed.iter().any(|segment| segment.number == number);
@@ -240,7 +240,7 @@ impl LogReader {
         Ok(Ok(header))
     }
 
-    /// Goes on to the next segment, or ends.
+    /// Continues in the next segment, or ends the log.
     fn leave(&mut self, stop: Stop) -> Result<(), StorageError> {
         let what = match (stop, self.next.map(|next| (next.number, next.first_seq))) {
             (Stop::Reached, Some((number, first_seq))) if first_seq.checked_sub(1) == Some(self.last_seq) => {
@@ -257,7 +257,7 @@ impl LogReader {
         Ok(())
     }
 
-    /// Notes what the log has in the current segment.
+    /// Records the part of the current segment that belongs to the log.
     fn pass_segment(&mut self) {
         self.passed_bytes += self.offset;
         if let Some(header) = self.segments.header(self.number) {
@@ -267,7 +267,7 @@ impl LogReader {
         self.bytes = None;
     }
 
-    /// Decides whether the log may end here.
+    /// Checks that the log may end here, because nothing proves that the missing frame was synced.
     fn judge(&self, what: &str) -> Result<(), StorageError> {
         let missing = self.last_seq.saturating_add(1);
         let place = (self.number, self.offset);
@@ -285,14 +285,14 @@ impl LogReader {
         Err(StorageError::damaged(segment_name(self.number), self.offset, what))
     }
 
-    /// Notes the current place, which follows the frame `seq`, if no other is near.
+    /// Records the current position, which follows the frame `seq`, unless a recorded position is near.
     fn mark(&mut self, seq: u64) {
         let here = Mark { seq, segment: self.number, offset: self.offset };
         let near = |last: &Mark| last.segment == here.segment && here.offset - last.offset < MARK_EVERY;
         if !self.marks.back().is_some_and(near) {
             self.marks.push_back(here);
         }
-        // Only the last place before which all is proven is needed.
+        // Of the positions before which everything is proven, only the last one is needed.
         while self.marks.get(1).is_some_and(|second| second.seq <= self.synced_seq) {
             self.marks.pop_front();
         }

@@ -1,4 +1,4 @@
-//! Writing frames again of which it is not certain that they are on the disk.
+//! Writing frames again that are not certain to be on the disk.
 
 use super::super::buffered::Buffered;
 use super::super::damage::{Context, StorageError};
@@ -7,18 +7,20 @@ use super::frame::{FrameHeader, HEADER, Seed, frame_len};
 use super::read::LogEnd;
 use super::segment::{self, DIRECTORY, Decoded, decode, segment_name};
 
-/// Bytes that are written at a time, at least.
+/// The bytes written at a time, at least.
 const WRITE: usize = 1 << 20;
 
 impl LogEnd {
-    /// Writes those frames again that nothing proves to be synced, each in its place, and syncs them. What is read
-    /// after a crash may be in the system's memory only, and no sync brings it to the disk if an earlier one failed.
+    /// Writes the frames again that are not proven to be synced, each in its place, and syncs them. This is necessary
+    /// because what is read after a crash may be only in the system's memory, and if an earlier sync failed, no later
+    /// sync brings it to the disk.
     ///
-    /// Afterwards all frames up to `last_seq` are on the disk. Costs reading and writing of what was appended since
-    /// the last sync before the crash, and needs no further space.
+    /// Afterwards all frames up to `last_seq` are on the disk. Costs reading and writing what was appended since the
+    /// last sync before the crash, and needs no further space.
     ///
     /// # Errors
-    /// It can be repeated, except after `Damaged`: the frames cannot be read any more, so the log is to be read again.
+    /// The call can be repeated, except after `Damaged`: then the frames cannot be read any more, and the log must be
+    /// read again.
     pub(crate) fn secure(&mut self, files: &dyn Files) -> Result<(), StorageError> {
         for &(number, from, end) in &self.unproven {
             write_again(files, self.store, number, from, end)?;
@@ -32,14 +34,14 @@ impl LogEnd {
     }
 }
 
-/// Writes the bytes of a segment from `from`, which is 0 or where a frame begins, to `end` again in their place, and
-/// syncs them. After a failed sync this makes certain what no further sync would.
+/// Writes the bytes of a segment from `from`, which is 0 or the start of a frame, to `end` again in their place, and
+/// syncs them. After a failed sync this makes them durable, which a further sync alone would not.
 ///
-/// The frames are checked: a page that a failed sync left in memory may be dropped from there at any time, and what
-/// is on the disk is read instead.
+/// The frames are checked, because a page that a failed sync left in memory may be dropped at any time, and then the
+/// old content of the disk is read.
 ///
 /// # Errors
-/// `Damaged` if the frames cannot be read any more.
+/// Returns `Damaged` if the frames cannot be read any more.
 pub(crate) fn write_again(
     files: &dyn Files,
     store: u128,
@@ -71,7 +73,7 @@ pub(crate) fn write_again(
     file.sync_data().context("sync", &name)
 }
 
-/// Bytes of the next frame; of its header, if it is not valid.
+/// Returns the bytes of the next frame, or of its header if the frame is not valid.
 fn next_frame_len(bytes: &mut Buffered, seed: Seed) -> Result<usize, StorageError> {
     let (at, remaining) = (bytes.position(), bytes.remaining());
     let header = FrameHeader::decode(bytes.peek(HEADER)?, seed, at);
@@ -79,7 +81,7 @@ fn next_frame_len(bytes: &mut Buffered, seed: Seed) -> Result<usize, StorageErro
     Ok(len.map_or(HEADER, |len| len as usize))
 }
 
-/// Returns whether the bytes are the header of a segment, at 0, or a frame.
+/// Returns whether the bytes are a valid segment header, at 0, or a valid frame.
 fn is_valid(bytes: &[u8], seed: Seed, at: u64) -> bool {
     if at == 0 {
         return matches!(decode(bytes), Decoded::Header(_));

@@ -1,4 +1,4 @@
-//! The header of a segment, and the segments' names.
+//! The header of a segment, and the names of segments.
 //!
 //! ```text
 //! 0   magic 8 bytes
@@ -7,24 +7,24 @@
 //! 16  store u128
 //! 32  number u64
 //! 40  first_seq u64       the sequence of its first frame
-//! 48  previous u64        the segment before it
-//! 56  previous_end u64    the byte of that segment at which the log ends there
-//! 64  synced_seq u64      all frames up to this one were synced when this was written
+//! 48  previous u64        the previous segment
+//! 56  previous_end u64    the position at which the log ends in the previous segment
+//! 64  synced_seq u64      all frames up to this sequence were synced when this was written
 //! ```
-//! Integers are little-endian. Every later version keeps the first 72 bytes as they are, so that this one can tell it
-//! from damage.
+//! Integers are little-endian. Every later version keeps the first 72 bytes as they are, so that this version can tell
+//! a later version from damage.
 
 use crc32c::{crc32c, crc32c_append};
 
 /// The directory of the segments.
 pub(crate) const DIRECTORY: &str = "log";
 
-/// Bytes of a header; the first frame follows.
+/// The bytes of a header. The first frame follows it.
 pub(super) const HEADER: usize = 72;
-/// No segment has a higher number: there is always a next one.
+/// The highest number that a segment may have. The limit makes sure that there is always a next number.
 const LAST_NUMBER: u64 = 1 << 62;
 const MAGIC: [u8; 8] = *b"RTOPLOG\n";
-/// The version that is written, and the only one that is read.
+/// The version that is written. No other version is read.
 pub(super) const VERSION: u32 = 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +37,13 @@ pub(super) struct SegmentHeader {
     pub synced_seq: u64,
 }
 
-/// What the first bytes of a file are.
+/// The result of decoding the first bytes of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     Header(SegmentHeader),
-    /// Not a header: never written, or in part.
+    /// The bytes are not a header: it was never written, or only in part.
     Invalid,
-    /// The header of a version that this one cannot read.
+    /// The header has a version that this program cannot read.
     Newer(u32),
 }
 
@@ -90,15 +90,15 @@ fn checksum(header: &[u8; HEADER]) -> u32 {
     crc32c_append(crc32c(&header[..12]), &header[16..])
 }
 
-/// Returns the file of a segment, relative to the data directory.
+/// Returns the file name of a segment, relative to the data directory.
 pub(crate) fn segment_name(number: u64) -> String {
     format!("{DIRECTORY}/{number:010}.log")
 }
 
-/// Returns the segment that a name in the log's directory stands for.
+/// Returns the number of the segment with this name in the log's directory.
 pub(super) fn segment_number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".log")?;
-    // Only names that `segment_name` makes, so that each number has one.
+    // Accepts only names that `segment_name` returns, so that each number has one name.
     let number = digits.parse().ok()?;
     (digits == format!("{number:010}") && number <= LAST_NUMBER).then_some(number)
 }

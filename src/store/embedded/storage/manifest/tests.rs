@@ -105,7 +105,7 @@ fn after_any_crash_there_is_the_old_or_the_new_one() {
                 let found = Manifest::read(&left).unwrap().unwrap();
                 assert!(found == sample(1) || found == sample(2));
                 seen.insert(found.log_start.segment);
-                // What a crash leaves behind is in nobody's way.
+                // Files that a crash leaves do not prevent a new installation.
                 sample(3).install(&left).unwrap();
                 assert_eq!(Manifest::read(&left.crash(seed, Crash::PowerLoss)).unwrap(), Some(sample(3)));
             }

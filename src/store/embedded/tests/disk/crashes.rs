@@ -1,4 +1,4 @@
-//! Crashes at every operation: the process killed, and the power lost.
+//! Crashes at every operation: the process is killed, or the power is lost.
 
 use parking_lot::Mutex;
 use rand::seq::SliceRandom;
@@ -7,15 +7,15 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::store::embedded::storage::files::simulated::Crash;
 
-/// A disk as a crash left it.
+/// A disk after a crash.
 struct Left {
     disk: Simulated,
-    /// Writes that were acknowledged by then and must be there.
+    /// The number of writes that were acknowledged before the crash and must exist.
     acknowledged: usize,
     what: String,
 }
 
-/// Runs the script and returns what a crash before each operation would have left.
+/// Runs the script and returns the state after a crash before each operation.
 fn crash_everywhere(durability: Durability, seed: u64) -> Vec<Left> {
     let disk = Simulated::new();
     let (left, acknowledged) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
@@ -65,7 +65,7 @@ fn survives(durability: Durability) {
             store.close().await.unwrap();
         });
         let second = again.lock().take();
-        // After a kill nothing was lost yet; the power loss may take what only the system had.
+        // After a kill nothing is lost yet. The power loss may lose data that only the system's memory had.
         let kept = if durability == Durability::Always { acknowledged } else { 0 };
         if let Some(disk) = second {
             let what = format!("{what}, then a power loss before operation {at} of the next start");

@@ -1,4 +1,4 @@
-//! Errors and hangs at every operation: what is refused is not counted, and writes resume when the disk is well again.
+//! Errors and hangs at every operation: refused writes are not counted, and writes resume when the disk works again.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use rand::{Rng, SeedableRng};
 use super::*;
 use crate::store::embedded::storage::files::simulated::Fault;
 
-/// How long writes may take to resume.
+/// The longest time after which writes must resume.
 const RESUMES: Duration = Duration::from_secs(20);
 
-/// How many operations the script takes.
+/// Returns the number of operations that the script takes.
 fn operations(durability: Durability) -> u64 {
     let disk = Simulated::new();
     runtime().block_on(async {
@@ -22,7 +22,7 @@ fn operations(durability: Durability) -> u64 {
     disk.operations()
 }
 
-/// Sends the script while the disk fails at operation `at` and the following. Each write must be refused without
+/// Sends the script while the disk fails at operation `at` and the following ones. Each write must be refused without
 /// effect, counted, or unknown.
 fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
     let what = format!("{durability}, {fault:?} at operation {at} and {length} more");
@@ -30,7 +30,7 @@ fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
     for number in at..=at + length {
         disk.at(number, fault);
     }
-    // What hangs goes on after longer than a caller waits, also where it keeps the store from opening.
+    // Operations that hang continue after longer than a caller waits, even if they prevent the store from being opened.
     let (done, hanging) = std::sync::mpsc::channel::<()>();
     let hung = disk.clone();
     let releasing = std::thread::spawn(move || {
@@ -42,7 +42,7 @@ fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
         let store = match open(&disk, durability) {
             Ok(store) => store,
             Err(StoreError::Setup { .. } | StoreError::Corrupt { .. }) if fault != Fault::Hang => {
-                // The fault hit the start, which says so. The next start is well.
+                // The fault made the start fail, which reports it. The next start succeeds.
                 disk.clear_faults();
                 open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"))
             }

@@ -1,10 +1,10 @@
-//! The store on a simulated disk that crashes, fills up, fails and hangs at every operation.
+//! Tests of the store on a simulated disk that crashes, fills up, fails and hangs at every operation.
 //!
 //! A script of writes, each with an id, is run against a store with tiny segments and constant checkpoints. Whatever
-//! the disk did, the store opens again, holds what a prefix of the script led to that includes everything
-//! acknowledged, and counts every write exactly once when all of the script is sent again.
+//! the disk did, the store must open again, must contain the result of a prefix of the script that includes everything
+//! acknowledged, and must count every write exactly once when the whole script is sent again.
 //!
-//! `ROLLTOP_CRASH_POINTS=<n>` says how many points of each kind are tried, 120 unless told otherwise; 0 stands for all.
+//! `ROLLTOP_CRASH_POINTS=<n>` sets how many points of each kind are tried, 120 by default; 0 stands for all.
 
 mod crashes;
 mod faults;
@@ -21,7 +21,7 @@ use crate::store::embedded::{Durability, Embedded, EmbeddedOptions};
 use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-/// Writes of the script.
+/// The number of writes in the script.
 const WRITES: usize = 60;
 
 fn pace() -> Pace {
@@ -39,7 +39,7 @@ fn open(disk: &Simulated, durability: Durability) -> Result<Arc<Embedded>> {
     Embedded::open_on(Arc::new(disk.clone()), options, pace())
 }
 
-/// The boards of the script: ranked sums, and remembered values.
+/// The boards of the script: ranked sums, and distinct values.
 const BOARDS: [(&str, &str); 2] =
     [("sums", "SUM(4h, sale, amount, seller)"), ("seen", "COUNT_DISTINCT(4h, login, device, user)")];
 
@@ -58,7 +58,7 @@ fn subject(number: usize) -> Subject {
     Subject::parse(&format!("subject-{}", number % 5)).unwrap()
 }
 
-/// The batch that write `number` sends to each board.
+/// Returns the batch that write `number` sends to each board.
 fn batch(board: usize, number: usize) -> Batch {
     let change = match board {
         0 => Change::Amount(Amount(1 << (number % 20))),
@@ -83,7 +83,7 @@ async fn send(store: &Embedded, boards: &[Arc<Board>], number: usize) -> Result<
     Ok(duplicates)
 }
 
-/// What the store says of every subject of every board, by board and subject.
+/// Returns the store's score of every subject of every board, by board and subject.
 async fn state(store: &Embedded, boards: &[Arc<Board>]) -> BTreeMap<(usize, Subject), i64> {
     let mut found = BTreeMap::new();
     for (at, board) in boards.iter().enumerate() {
@@ -96,7 +96,7 @@ async fn state(store: &Embedded, boards: &[Arc<Board>]) -> BTreeMap<(usize, Subj
     found
 }
 
-/// What the first writes lead to, `counts[board]` of each board.
+/// Returns the result of the first writes, `counts[board]` for each board.
 fn expected(counts: [usize; 2]) -> BTreeMap<(usize, Subject), i64> {
     let mut state = BTreeMap::new();
     for (board, count) in counts.into_iter().enumerate() {
@@ -108,7 +108,7 @@ fn expected(counts: [usize; 2]) -> BTreeMap<(usize, Subject), i64> {
     state
 }
 
-/// Checks that a store holds prefixes of the script with at least `acknowledged` writes, and that sending everything
+/// Checks that a store contains prefixes of the script with at least `acknowledged` writes, and that sending everything
 /// again counts each write once.
 async fn check(store: &Embedded, acknowledged: usize, what: &str) {
     let boards = define(store).await.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -128,7 +128,7 @@ async fn check(store: &Embedded, acknowledged: usize, what: &str) {
     assert_eq!(state(store, &boards).await, expected([WRITES; 2]), "{what}: after sending everything again");
 }
 
-/// How many points to try, of `all`.
+/// Returns the number of points to try, of `all`.
 fn points(all: usize) -> usize {
     let wanted = std::env::var("ROLLTOP_CRASH_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(120);
     if wanted == 0 { all } else { all.min(wanted) }
@@ -138,7 +138,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-/// Runs the script until a write fails. Returns how many writes were acknowledged.
+/// Runs the script until a write fails. `acknowledged` is set to the number of writes acknowledged.
 async fn run(store: &Embedded, boards: &[Arc<Board>], acknowledged: &AtomicUsize) -> Result<(), StoreError> {
     for number in 0..WRITES {
         send(store, boards, number).await?;

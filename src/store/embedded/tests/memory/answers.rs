@@ -1,4 +1,5 @@
-//! When a call answers: after the log has what it says, and what it relies on; and what it answers when the disk fails.
+//! Tests of when a call returns (after the log contains its result and everything that the result relies on), and of
+//! what it returns when the disk fails.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -8,15 +9,15 @@ use crate::board::Value;
 use crate::store::StoreError;
 use crate::store::embedded::storage::files::simulated::{Fault, Kind, Op};
 
-/// Bytes of a frame without operations.
+/// The bytes of a frame without operations.
 const EMPTY_FRAME: u64 = 32;
 
-/// A write of operations to the log.
+/// Returns whether an operation writes operations to the log.
 fn is_frame(op: &Op) -> bool {
     op.kind == Kind::Write && op.path.contains("/log/") && op.bytes > EMPTY_FRAME
 }
 
-/// A disk that counts the frames written.
+/// Creates a disk that counts the frames written.
 fn counting() -> (Simulated, Arc<AtomicUsize>) {
     let (disk, frames) = (Simulated::new(), Arc::new(AtomicUsize::new(0)));
     let counter = frames.clone();
@@ -36,7 +37,8 @@ fn open_gate(disk: &Simulated) {
     disk.release();
 }
 
-/// Polls a call as often as it looks for its answer, and more; panics if there is one.
+/// Polls a call more often than the call checks for its result. Returns `true` if it is still waiting, and panics if it
+/// has a result.
 fn is_waiting<F: Future<Output: std::fmt::Debug> + Unpin>(call: &mut F) -> bool {
     let mut context = Context::from_waker(Waker::noop());
     (0..20).all(|_| match std::pin::Pin::new(&mut *call).poll(&mut context) {
@@ -45,7 +47,7 @@ fn is_waiting<F: Future<Output: std::fmt::Debug> + Unpin>(call: &mut F) -> bool 
     })
 }
 
-/// Waits until a counter has come so far.
+/// Waits until a counter has reached a count.
 async fn reached(counter: &AtomicUsize, count: usize) {
     let wait = async {
         while counter.load(Ordering::SeqCst) < count {
@@ -84,7 +86,7 @@ async fn nothing_is_vouched_for_that_is_still_on_its_way_to_the_disk() {
     assert_eq!(like().await.unwrap(), [Outcome::Duplicate { score: None }]);
 }
 
-/// What changes nothing relies on what it met there.
+/// Tests that a write that changes nothing waits for the earlier write on which its result relies.
 #[tokio::test]
 async fn what_is_no_new_extreme_waits_for_the_better_one() {
     for metric in ["MAX(3h, sale, amount, seller)", "APPROX_COUNT_DISTINCT(3h, login, device, user)"] {
@@ -113,7 +115,7 @@ async fn writes_to_several_boards_share_a_frame_and_fail_each_for_itself() {
             other => panic!("{other:?}"),
         }
     }
-    // Of one board the store knows another generation, as if it had been removed.
+    // For one board the store has a different generation, as if the board had been removed.
     let gone = Board::new(boards[3].name().clone(), Generation(1), boards[3].definition().clone()).unwrap();
     boards[3] = Arc::new(gone);
     let batches = |id: Option<u8>| {
@@ -123,8 +125,8 @@ async fn writes_to_several_boards_share_a_frame_and_fail_each_for_itself() {
         };
         boards.iter().map(batch).collect::<Vec<_>>()
     };
-    // A log that is between two frames would take what has been appended so far: it is kept busy with a frame of its
-    // own until all has been.
+    // Between two frames, the log would take what has been appended so far. So the log is kept busy with one frame
+    // until everything has been appended.
     let before = frames.load(Ordering::SeqCst);
     shut_gate(&disk);
     let item = Increment { change: change(&boards[0], 7), ..increment(2, 0, None, None) };
@@ -175,7 +177,7 @@ async fn while_the_log_cannot_be_written_everything_is_refused_before_memory_cha
     store.check().await.unwrap();
 
     disk.when(u32::MAX, Fault::NoSpace, |op| op.path.contains("/log/"));
-    // It is in memory when its frame fails, and stays there.
+    // The write is in memory when its frame fails, and stays there.
     assert!(matches!(
         add(&store, &board, vec![increment(1, 1, None, Some(1))]).await,
         Err(StoreError::TimedOut { .. })
@@ -213,7 +215,7 @@ async fn while_the_log_cannot_be_written_everything_is_refused_before_memory_cha
     assert_eq!(score(store.standing(&board, &subject(1)).await.unwrap()), Some(Value::Exact(Amount(6))));
 }
 
-/// A checkpoint that waits for a log that cannot be written does not keep the store from closing.
+/// Tests that a checkpoint that waits for a log which cannot be written does not prevent the store from closing.
 #[tokio::test]
 async fn closing_gives_up_what_cannot_be_written() {
     let disk = Simulated::new();

@@ -1,4 +1,4 @@
-//! What a board's tables hold, and whether they agree with each other.
+//! The contents of a board's tables, and checks that they are consistent.
 
 use super::*;
 use crate::board::{Kind, Tally, Value};
@@ -7,10 +7,10 @@ use crate::store::embedded::names::Name;
 use crate::store::embedded::ranking::{Entry, Texts};
 use crate::store::embedded::tables::Tables;
 
-/// What a subject has that a restart must not lose: its slices, its values (when, and whether gone), its cap.
+/// The data of a subject that a restart must not lose: its slices, its values (the time, and whether gone), its cap.
 pub(super) type Content = (String, Vec<(Timestamp, Tally)>, Vec<(String, i64, bool)>, Option<i64>);
 
-/// What a board's tables hold that a restart must not lose, and checks that they agree with each other.
+/// Returns the data of a board's tables that a restart must not lose, and checks that the tables are consistent.
 pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
     let (holdings, window) = (&tables.holdings, tables.window);
     let rule = holdings.rule;

@@ -1,4 +1,4 @@
-//! A crash at any moment, of boards of every metric.
+//! Tests of a crash at any moment, on boards of every metric.
 
 use std::time::Instant;
 
@@ -21,7 +21,8 @@ pub(super) enum Step {
     Redefine,
 }
 
-/// Who, how much or which value, how many hours ago, an id, and how: most are simple, some undo or set.
+/// A subject, an amount or value, how many hours ago, an id, and a kind: most are simple, some are retractions or
+/// samples.
 pub(super) type Item = (u8, i64, Option<i64>, Option<u8>, u8);
 
 pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how): Item) -> Increment {
@@ -30,7 +31,7 @@ pub(super) fn made(board: &Board, now: Timestamp, (who, number, hours, id, how):
     let sets = how == 9 && board.takes(&sample);
     let hours = hours.or((retract || sets).then_some(1));
     let change = if sets { sample } else { change(board, number) };
-    // Not at the slot's own start, so that times within a slot differ.
+    // The time is not the slot's start, so that times within a slot differ.
     let at = hours.map(|hours| now.plus_millis(-hours * HOUR + number * 1_000).min(now));
     let id = id.map(|id| EventId::parse(&format!("e{id}")).unwrap());
     Increment { subject: subject(who), change, retract, at, id }
@@ -50,13 +51,13 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Checkpoints every board that the log says anything of, again and again.
+/// Returns a pace that checkpoints every board with anything in the log, again and again.
 fn eager() -> Pace {
     let tick = Duration::from_millis(1);
     Pace { log_bytes: 1, segment_bytes: 4_096, age: Duration::ZERO, tick, ..Pace::default() }
 }
 
-/// Waits until the manifest names a checkpoint with all that the board has in the log.
+/// Waits until the manifest names a checkpoint with everything that the log has of the board.
 async fn checkpointed(disk: &Simulated, live: &LiveBoard) {
     let Some(first) = live.logged.first() else { return };
     let started = Instant::now();
@@ -71,7 +72,7 @@ async fn checkpointed(disk: &Simulated, live: &LiveBoard) {
     }
 }
 
-/// What a crash leaves now reads back as what memory holds.
+/// Checks that the state after a crash now is equal to the state of memory.
 async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     let now = store.now().await.unwrap();
     store.status(board).await.unwrap();
@@ -82,7 +83,7 @@ async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     let (live, found) = (live(store), live(&copy));
     assert_eq!(live.board.generation(), found.board.generation());
     let (live, mut found) = (live.tables.lock(), found.tables.lock());
-    // On a `from_first` board no boundary that is noted need have passed.
+    // On a `from_first` board there may be no boundary that makes the board's time be recorded.
     found.advance(board, now);
     assert_eq!(live.window, found.window);
     assert_eq!(live_contents(&live), live_contents(&found));
@@ -95,7 +96,8 @@ async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Whatever happened, and however far a checkpoint has come: what a crash leaves reads back as what memory holds.
+    /// Tests, for any steps and any progress of a checkpoint, that the state after a crash is equal to the state of
+    /// memory.
     #[test]
     fn a_crash_at_any_moment_reads_back(
         steps in prop::collection::vec(step(), 1..60),

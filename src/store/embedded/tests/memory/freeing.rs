@@ -1,4 +1,4 @@
-//! What has expired is freed, although nobody writes to it again, and memory returns.
+//! Tests that expired data is freed although its subjects get no further writes, and that memory is given back.
 
 use super::*;
 
@@ -18,14 +18,14 @@ async fn subjects_that_nobody_writes_to_are_freed() {
         let item = |number| Increment { change: change(&board, number), ..increment(0, 0, None, None) };
         let idle = (1..=100).map(|who| Increment { subject: subject(who), ..item(1) });
         add(&store, &board, idle.collect()).await.unwrap();
-        // A value that was taken back is in no slot, and goes all the same.
+        // A retracted value is in no slot, and is removed all the same.
         if board.takes_retractions() {
             let gone = Increment { subject: subject(101), retract: true, at: Some(START), ..item(2) };
             add(&store, &board, vec![gone]).await.unwrap();
         }
         for hour in 1..=12 {
             store.set_clock(START.plus_millis(hour * HOUR)).await.unwrap();
-            // Somebody is always there, so that never everything expires at once.
+            // One subject always gets writes, so that never everything expires at once.
             add(&store, &board, vec![Increment { subject: subject(200), ..item(hour) }]).await.unwrap();
             while !store.retire_step(&board).await.unwrap().done {}
             store.retire_step(&board).await.unwrap();
@@ -49,8 +49,8 @@ async fn what_expires_at_once_leaves_nothing() {
     }
 }
 
-/// Sessions that are seen once each, as many in every ten minutes: memory holds little more than those of the hours
-/// that the board keeps.
+/// Tests with sessions that are seen once each, equally many in every ten minutes: memory holds little more than the
+/// sessions of the time that the board keeps.
 #[test]
 fn ever_new_subjects_do_not_gather() {
     const EACH: usize = 5_000;
@@ -71,7 +71,7 @@ fn ever_new_subjects_do_not_gather() {
     assert!(most < EACH * 61 / 10 * 3 / 2, "{most}");
 }
 
-/// After 90 of 100 subjects expired, and with no writes but a few, visits alone give the memory back.
+/// Tests that visits alone give the memory back after 90 of 100 subjects have expired, with only a few writes.
 #[test]
 fn memory_returns() {
     const COUNT: usize = 60_000;
@@ -91,7 +91,7 @@ fn memory_returns() {
                 write(&board, &mut tables, START.plus_millis(hour * HOUR), few.collect());
             }
         }
-        // Of an unranked board one slot more is kept.
+        // An unranked board keeps one slot more.
         tables.advance(&board, START.plus_millis(4 * HOUR));
         while !tables.retire(|work| work < 1_000).1 {}
         let mut portions = 0;
@@ -103,7 +103,7 @@ fn memory_returns() {
         }
         let left = tables.holdings.memory_bytes();
         assert_eq!(tables.holdings.subjects.len(), COUNT / 10);
-        // Those that are left have three slices, which take 2.4 times what those before took.
+        // The remaining subjects have three slices, which take 2.4 times the memory that each took before.
         assert!(left < full / 3, "{left} of {full} bytes");
         contents::live_contents(&tables);
     }

@@ -1,4 +1,5 @@
-//! What a subject costs, and how long calls take, at the size that the store promises. Run by hand:
+//! Measurements of the memory per subject and of the duration of calls, at the size that the store promises. Run by
+//! hand:
 //!
 //! ```text
 //! cargo test --release --lib measuring -- --ignored --nocapture
@@ -13,20 +14,20 @@ use crate::store::embedded::names::Name;
 use crate::store::embedded::operations::operations;
 use crate::store::embedded::replaying::replay;
 
-/// A random-looking name of 14 bytes.
+/// Returns a random-looking name of 14 bytes.
 fn name(number: u64) -> String {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     format!("{:014x}", (mixed ^ mixed >> 32) & 0xff_ffff_ffff_ffff)
 }
 
-/// The resident memory of this process, in bytes.
+/// Returns the resident memory of this process, in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096
 }
 
-/// The processor time of this thread.
+/// Returns the processor time of this thread.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
@@ -137,7 +138,7 @@ fn bytes_a_subject_and_longest_calls() {
     walks.report("portions of a checkpoint");
     println!("  {:?} in all, {} MB", started.elapsed(), written.iter().map(Operations::len).sum::<usize>() >> 20);
 
-    // Nine of ten leave.
+    // Nine of ten subjects leave.
     let (mut retires, mut visits) = (Longest::default(), Longest::default());
     let later = START.plus_millis(23 * HOUR);
     tables.advance(&board, later);

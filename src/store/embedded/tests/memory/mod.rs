@@ -1,5 +1,5 @@
-//! What a board's tables hold, compared with models, with what a crash leaves, and with what a checkpoint says; how much
-//! memory and work they take.
+//! Tests of a board's tables: compared with models, with the state after a crash, and with the content of a checkpoint;
+//! and of the memory and work that they take.
 
 mod answers;
 mod auditing;
@@ -36,12 +36,12 @@ fn open(disk: &Simulated, pace: Pace) -> Result<Arc<Embedded>> {
     Embedded::open_on(Arc::new(disk.clone()), options, pace)
 }
 
-/// Usual, but for segments that cost a simulated disk little.
+/// Returns the usual pace, but with segments that cost a simulated disk little.
 fn usual() -> Pace {
     Pace { segment_bytes: 64 << 10, ..Pace::default() }
 }
 
-/// A store on a disk of its own.
+/// Creates a store on a new disk.
 fn fresh() -> Arc<Embedded> {
     open(&Simulated::new(), usual()).unwrap()
 }
@@ -56,7 +56,7 @@ async fn define_as(store: &Embedded, definition: &Definition) -> Arc<Board> {
     }
 }
 
-/// A board without a store.
+/// Creates a board without a store.
 fn alone(definition: Definition) -> Board {
     Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
 }
@@ -90,12 +90,12 @@ fn live(store: &Embedded) -> Arc<LiveBoard> {
     store.boards.read().values().next().unwrap().clone()
 }
 
-/// A board of three slots of an hour.
+/// Returns the definition of a board of hourly slots.
 fn hours(metric: &str) -> Definition {
     Definition::new(metric.parse().unwrap(), "1h".parse().unwrap())
 }
 
-/// A board of each metric and mode.
+/// Returns a definition for each metric and mode.
 fn every_definition() -> Vec<Definition> {
     let kinds = [
         "SUM(3h, sale, amount, seller)",
@@ -116,7 +116,7 @@ fn every_definition() -> Vec<Definition> {
     ranked.chain(unranked).chain(more).collect()
 }
 
-/// What a board takes, made of a number.
+/// Returns a change that a board accepts, derived from a number.
 fn change(board: &Board, number: i64) -> Change {
     let amount = Change::Amount(Amount(number));
     let seen = || Change::Seen(Counted::parse(&format!("value-{number}")).unwrap());

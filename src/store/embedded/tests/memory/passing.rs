@@ -1,5 +1,5 @@
-//! Time passes over more slots than 16 bits tell apart, while some subjects are idle for long: memory says what a plain
-//! model says.
+//! Tests of time that passes over more slots than 16 bits can tell apart, while some subjects are idle for long: memory
+//! must be equal to a simple model.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ fn board(ranked: bool, mode: Mode) -> Board {
     alone(definition)
 }
 
-/// What each subject has, by the second; of a `from_first` board its counter.
+/// What each subject has, by the second; on a `from_first` board its counter.
 #[derive(Default)]
 struct Model {
     amounts: BTreeMap<String, BTreeMap<i64, i64>>,
@@ -43,8 +43,8 @@ impl Model {
     }
 }
 
-/// Writes of subjects that come every second, now and then, hardly ever, and late, with and without anybody calling
-/// the steps of retiring and visiting.
+/// Writes to subjects that get events every second, occasionally, rarely, and late, with and without calls of the steps
+/// of retiring and visiting.
 fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
     let mut tables = Tables::new(board, START);
     let (mut model, mut log) = (Model::default(), Vec::new());
@@ -98,7 +98,7 @@ fn compare(tables: &Tables, model: &Model, now: Timestamp) {
         let found = reading::score(tables, &Subject::parse(who).unwrap());
         let expected = match rule.life {
             Some(life) => model.score(who, now.millis() - life + 1),
-            // A ranking has what was not subtracted yet.
+            // A ranking includes what was not subtracted yet.
             None if rule.ranked => {
                 let held = tables.holdings.value_from(Name::from(who.as_str()), floor);
                 assert_eq!(
@@ -119,10 +119,10 @@ fn a_hundred_thousand_slots_pass() {
         for helped in [true, false] {
             let board = board(ranked, mode);
             let (mut tables, model, log) = pass(&board, helped);
-            // Without help a board keeps more, but never what could be taken for another slot.
+            // Without these calls a board keeps more, but never a slice whose ordinal is ambiguous.
             while !tables.retire(|_| true).1 {}
             contents::live_contents(&tables);
-            // The whole log done again ends in the same state.
+            // Applying the whole log again ends in the same state.
             let mut restored = Tables::new(&board, Timestamp::EPOCH);
             for operation in operations(&log) {
                 replay(&board, &mut restored, operation.unwrap()).unwrap();

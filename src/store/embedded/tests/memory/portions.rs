@@ -1,4 +1,4 @@
-//! Batches in portions, while time passes and others write in between.
+//! Tests of batches in portions, while time passes and other calls write in between.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::store::embedded::replaying::replay;
 const ITEMS: i64 = 1_000;
 const KEY: FingerprintKey = FingerprintKey(3, 4);
 
-/// An item for one of 250 subjects, in the slot of so many hours ago, with an id or without.
+/// Returns an item for one of 250 subjects, in the slot of this many hours ago, with an id or without.
 fn item(number: i64, hours: i64, id: bool) -> Increment {
     Increment {
         at: Some(START.plus_millis(-hours * HOUR)),
@@ -22,7 +22,7 @@ fn item(number: i64, hours: i64, id: bool) -> Increment {
     }
 }
 
-/// What replaying operations leads to.
+/// Returns the state after replaying operations.
 fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> Tables {
     let mut tables = Tables::new(board, Timestamp::EPOCH);
     for operation in operations(bytes) {
@@ -33,8 +33,8 @@ fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> Tables {
     tables
 }
 
-/// Slots leave the window between two portions: what was counted stays counted, what is left is too late, and the log
-/// says the same.
+/// Tests slots that leave the window between two portions: items counted before stay counted, the remaining ones are
+/// too late, and the log contains the same.
 #[test]
 fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
     for (ranked, id) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -82,7 +82,7 @@ fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
     }
 }
 
-/// The same batch is applied by two at once, portion by portion: each id counts once.
+/// Tests that each id counts once if two callers apply the same batch at the same time, portion by portion.
 #[test]
 fn of_two_that_send_the_same_batch_each_item_counts_once() {
     let board = alone(hours("SUM(3h, sale, amount, seller)"));
@@ -94,7 +94,7 @@ fn of_two_that_send_the_same_batch_each_item_counts_once() {
     let mut done = (false, false);
     while done != (true, true) {
         done.0 = done.0 || one.portion(&mut tables, &mut log);
-        // The second one overtakes the first.
+        // The second caller overtakes the first.
         for _ in 0..2 {
             done.1 = done.1 || two.portion(&mut tables, &mut log);
         }

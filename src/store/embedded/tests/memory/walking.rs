@@ -1,4 +1,5 @@
-//! A checkpoint's walk, and the log since it began, end in the state that memory has, whatever changes meanwhile.
+//! Tests that a checkpoint's walk and the log since it began end in the state of memory, whatever changes in the
+//! meantime.
 
 use proptest::prelude::*;
 
@@ -9,7 +10,7 @@ use crate::store::embedded::names::Name;
 use crate::store::embedded::operations::operations;
 use crate::store::embedded::replaying::replay;
 
-/// Does a step, and tells the log of it.
+/// Does a step, and adds it to the log.
 fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut Operations) {
     match step {
         Step::Add(items) => {
@@ -74,7 +75,7 @@ proptest! {
     }
 }
 
-/// A subject with many values, or sketches, is written in several portions.
+/// Tests that a subject with many values, or sketches, is written in several portions.
 #[test]
 fn large_subjects_are_divided() {
     for definition in every_definition() {

@@ -1,30 +1,32 @@
-//! No call does more work under a board's lock than a bound, however many subjects there are: counted, not timed.
+//! Tests that no call does more work under a board's lock than a bound, however many subjects there are. Work is
+//! counted, not timed.
 
 use super::*;
 use crate::store::AuditCursor;
 use crate::store::embedded::audit;
 use crate::store::embedded::names::Name;
 
-/// Entries of tables that one change may move: those of a shard, which has at most 4,096 before it is divided.
+/// The number of table entries that one change may move: those of a shard, which has at most 4,096 before it is split.
 const TABLE: usize = 8_192;
-/// Entries, leaves and nodes of the ranking that a call may move, and so many more for each of its subjects.
+/// The number of entries, leaves and nodes of the ranking that a call may move, in addition to `RANKING_EACH` for each
+/// of its subjects.
 const RANKING: usize = 2_048;
 const RANKING_EACH: usize = 512;
 
-/// What was moved so far in the tables of subjects and ids, and in the ranking.
+/// Returns the number of entries moved so far in the tables of subjects and ids, and in the ranking.
 fn moved(tables: &Tables) -> [usize; 3] {
     [tables.holdings.subjects.moved(), tables.ids.moved(), tables.holdings.ranking.moved()]
 }
 
-/// Makes a change and checks how much that moved, `times` being how many subjects it is about.
+/// Makes a change and checks how much it moved. `times` is the number of subjects that it changes.
 fn bounded<T>(tables: &mut Tables, times: usize, what: &str, change: impl FnOnce(&mut Tables) -> T) -> T {
     let before = moved(tables);
     let answer = change(tables);
     let after = moved(tables);
-    // Of holdings that were taken away nothing is counted any more.
+    // If the holdings were replaced, their count starts again at 0.
     let by = |at: usize| after[at].saturating_sub(before[at]);
     let (table, ranking) = (by(0).max(by(1)), by(2));
-    // No more than one shard is rebuilt for each 64 subjects, and hardly ever one.
+    // At most one shard is rebuilt for each 64 subjects, and usually none.
     assert!(table <= TABLE * times.div_ceil(64), "{what}: {table} entries of tables moved");
     assert!(ranking <= RANKING + RANKING_EACH * times, "{what}: {ranking} entries of the ranking moved");
     answer

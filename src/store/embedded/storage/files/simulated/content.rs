@@ -1,4 +1,4 @@
-//! The bytes of a file on a simulated disk: now, after a crash, and the versions between.
+//! The bytes of a file on a simulated disk: the current ones, those after a crash, and the versions in between.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,26 +7,26 @@ use std::sync::Arc;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Bytes that a disk writes at once; even they can be torn.
+/// The bytes that a disk writes at once. Even such a write can be torn.
 pub(super) const SECTOR: usize = 512;
 
 type Sector = Arc<[u8; SECTOR]>;
 
-/// A file's bytes. Sectors that are absent are zeros.
+/// The bytes of a file. Sectors that are absent are zeros.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
     current: BTreeMap<u64, Sector>,
     durable: BTreeMap<u64, Sector>,
-    /// The versions of each sector since it was synced, oldest first; the last is the current one. A sector that
-    /// differs from the durable one and is not here was lost by a failed sync.
+    /// The versions of each sector since it was synced, oldest first. The last one is the current one. A sector that
+    /// differs from the durable one and has no entry here was lost by a failed sync.
     unsynced: BTreeMap<u64, Vec<Sector>>,
     len: u64,
     durable_len: u64,
-    /// The lengths since the last sync, rising.
+    /// The lengths since the last sync, increasing.
     unsynced_lens: Vec<u64>,
-    /// Sectors at the front that take space whether they were written or not.
+    /// The number of sectors at the start that take space whether they were written or not.
     allocated: u64,
-    /// Sectors that take space.
+    /// The number of sectors that take space.
     used: u64,
 }
 
@@ -35,7 +35,7 @@ impl Content {
         self.len
     }
 
-    /// Bytes on the disk.
+    /// Returns the bytes used on the disk.
     pub(super) fn used(&self) -> u64 {
         self.used * SECTOR as u64
     }
@@ -53,7 +53,7 @@ impl Content {
         count
     }
 
-    /// Writes as many bytes as there is space for: sectors that take none yet need 512 bytes of `available`.
+    /// Writes as many bytes as there is space for: each sector that takes no space yet needs 512 bytes of `available`.
     pub(super) fn write(&mut self, bytes: &[u8], offset: u64, available: u64) -> io::Result<()> {
         let mut available = available;
         for (index, within, range) in pieces(offset, bytes.len()) {
@@ -72,7 +72,7 @@ impl Content {
         Ok(())
     }
 
-    /// Takes space for the first `len` bytes, all or none.
+    /// Reserves space for the first `len` bytes, or for none.
     pub(super) fn allocate(&mut self, len: u64, available: u64) -> io::Result<()> {
         let allocated = len.div_ceil(SECTOR as u64).max(self.allocated);
         let used = allocated + self.current.range(allocated..).count() as u64;
@@ -99,7 +99,8 @@ impl Content {
         self.unsynced_lens.clear();
     }
 
-    /// Any part gets to the disk, and the rest never will unless it is written again. The length may still get there.
+    /// Simulates a failed sync: any part of the bytes gets to the disk, and the rest never does unless it is written
+    /// again. The length may still get there.
     pub(super) fn sync_failed(&mut self, random: &mut StdRng) {
         for (index, versions) in std::mem::take(&mut self.unsynced) {
             let durable = any_version(self.durable.get(&index), &versions, random, 0.5);
@@ -121,7 +122,7 @@ impl Content {
             },
             None => self.durable_len,
         };
-        // What is beyond the length is gone, and reads as zeros should the file grow again.
+        // Bytes beyond the length are lost. They read as zeros if the file grows again.
         let whole = len / SECTOR as u64;
         left.split_off(&len.div_ceil(SECTOR as u64));
         if let Some(sector) = left.get_mut(&whole) {
@@ -151,7 +152,8 @@ impl Content {
     }
 }
 
-/// A version of a sector that a crash leaves: the last with the chance `keep`, otherwise any, or one torn between two.
+/// Returns a version of a sector that a crash may leave: the last one with probability `keep`, otherwise any version,
+/// or one torn between two.
 fn any_version(durable: Option<&Sector>, versions: &[Sector], random: &mut StdRng, keep: f64) -> Option<Sector> {
     if random.random_bool(keep) {
         return versions.last().cloned();
@@ -175,7 +177,8 @@ fn any_version(durable: Option<&Sector>, versions: &[Sector], random: &mut StdRn
     Some(Arc::new(torn))
 }
 
-/// The sectors of `count` bytes at an offset: each with where in it they begin and which of the bytes they are.
+/// Returns the sectors of `count` bytes at an offset. Each has its index, the start within the sector, and the range of
+/// the bytes.
 fn pieces(offset: u64, count: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {

@@ -1,20 +1,20 @@
-//! Operations as a test sees them, and the faults it plans.
+//! Operations as tests see them, and the faults that tests plan.
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Create,
     Open,
     List,
-    /// The path is the new name.
+    /// A rename. The path is the new name.
     Rename,
     Remove,
-    /// The path is the further name.
+    /// A hard link. The path is the new name.
     Link,
     CreateDir,
     SyncDir,
     Write,
-    /// The second part of a write, the first being done.
+    /// The second part of a write, after the first part is done.
     WriteRest,
     Read,
     Allocate,
@@ -25,34 +25,34 @@ pub(crate) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Op {
     pub kind: Kind,
-    /// The absolute path; of an open file, the one it was opened by.
+    /// The absolute path; for an open file, the path with which it was opened.
     pub path: String,
-    /// Bytes to write, to read or to allocate; otherwise 0.
+    /// The bytes to write, to read or to allocate; otherwise 0.
     pub bytes: u64,
 }
 
 impl Op {
-    /// Returns whether a crash after this operation may leave something else than one before.
+    /// Returns whether a crash after this operation may leave a different state than a crash before it.
     pub(crate) fn changes(&self) -> bool {
         !matches!(self.kind, Kind::Open | Kind::List | Kind::Read)
     }
 }
 
-/// What goes wrong at an operation.
+/// A fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It fails for lack of space and does nothing.
+    /// The operation fails for lack of space and does nothing.
     NoSpace,
-    /// It fails and does nothing; except for a sync, which may have brought any part of the bytes to the disk, and
-    /// after which the others count as synced although they never get there: what Linux does.
+    /// The operation fails and does nothing, except for a sync: it may have brought any part of the bytes to the disk,
+    /// and afterwards the other bytes count as synced although they never get there. This is the behavior of Linux.
     Io,
-    /// It waits until it is released, and then goes on.
+    /// The operation waits until it is released, and then continues.
     Hang,
 }
 
 type Which = Box<dyn Fn(u64, &Op) -> bool + Send>;
 
-/// The faults that are planned.
+/// The planned faults.
 #[derive(Default)]
 pub(super) struct Faults(Vec<(u32, Fault, Which)>);
 
@@ -61,7 +61,7 @@ impl Faults {
         self.0.push((times, fault, which));
     }
 
-    /// Returns the fault for an operation: the first that is planned for it.
+    /// Returns the first fault that is planned for an operation.
     pub(super) fn take(&mut self, number: u64, op: &Op) -> Option<Fault> {
         let (times, fault, _) = self.0.iter_mut().find(|(times, _, which)| *times > 0 && which(number, op))?;
         if *times != u32::MAX {

@@ -1,16 +1,16 @@
-//! A disk in memory that can fail as a disk does, for tests.
+//! A disk in memory that can fail like a real disk, for tests.
 //!
-//! Files are kept in sectors of 512 bytes, with what is durable and every version written since (`content`), names
-//! likewise (`names`). [`Simulated::crash`] returns a disk with what is left:
-//! - after [`Crash::Killed`], everything that was written: the system still has it, and what was not synced is still
-//!   not synced;
-//! - after a power loss, what was synced, and of the rest any part: each sector in any of its versions or torn between
-//!   two, each length, each name. All of it is durable then.
+//! Files are kept in sectors of 512 bytes, with their durable state and every version written since (`content`). Names
+//! are kept in the same way (`names`). [`Simulated::crash`] returns a disk with the state after a crash:
+//! - after [`Crash::Killed`], everything that was written: the system still has it, and unsynced data is still
+//!   unsynced;
+//! - after a power loss, everything that was synced, and any part of the rest: each sector in any of its versions or
+//!   torn between two, each length, each name. All of it is durable then.
 //!
-//! Directories are durable when they are made. Syncing a file does not sync its name.
+//! Directories are durable when they are created. Syncing a file does not sync its name.
 //!
 //! Operations are counted, and a hook is called before each. A write of two bytes or more is two operations,
-//! [`Kind::Write`] and [`Kind::WriteRest`], so that a crash or a fault at the second leaves a part of the bytes.
+//! [`Kind::Write`] and [`Kind::WriteRest`], so that a crash or a fault at the second one leaves a part of the bytes.
 
 mod content;
 mod faults;
@@ -34,31 +34,30 @@ pub(crate) use self::faults::{Fault, Kind, Op};
 use self::names::Names;
 use super::{File, Files};
 
-/// A directory of a simulated disk. Clones are the same disk.
+/// A directory of a simulated disk. Clones share the disk.
 #[derive(Clone)]
 pub(crate) struct Simulated {
     disk: Arc<Disk>,
     root: PathBuf,
 }
 
-/// What a crash leaves.
+/// The kind of a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Crash {
     /// The process ended. Everything written remains, synced or not.
     Killed,
-    /// The machine stopped. Of what was not synced, any part remains.
+    /// The machine lost power. Any part of the unsynced data remains.
     PowerLoss,
-    /// As `PowerLoss`, but of the changes of names those up to some point remain: what a file system with a journal
-    /// does.
+    /// As `PowerLoss`, but the changes of names remain in order, up to any point, as on a file system with a journal.
     PowerLossInOrder,
 }
 
-/// What is called before each operation, with the operation's number.
+/// A function that is called before each operation, with the operation's number.
 pub(crate) type Hook = Box<dyn Fn(u64, &Op) + Send + Sync>;
 
 struct Disk {
     state: Mutex<State>,
-    /// Notified when operations that hang may go on.
+    /// Notified when operations that hang are released.
     released: Condvar,
     hook: Mutex<Option<Arc<Hook>>>,
 }
@@ -67,14 +66,14 @@ struct Disk {
 struct State {
     names: Names,
     contents: BTreeMap<u64, Content>,
-    /// How many [`SimulatedFile`]s there are of each file.
+    /// The number of open [`SimulatedFile`]s of each file.
     open: BTreeMap<u64, usize>,
     next_file: u64,
     operations: u64,
     faults: Faults,
-    /// Calls of [`Simulated::release`].
+    /// The number of calls of [`Simulated::release`].
     releases: u64,
-    /// Bytes; `None`: without limit.
+    /// The capacity in bytes, or `None` for no limit.
     capacity: Option<u64>,
 }
 
@@ -98,37 +97,37 @@ impl Simulated {
         Self { disk: Arc::new(disk), root }
     }
 
-    /// Limits the disk to so many bytes, `None` for no limit. Less than what is used only stops further use.
+    /// Limits the disk to this many bytes, or with `None` to no limit. If more is used already, only further use fails.
     pub(crate) fn set_capacity(&self, bytes: Option<u64>) {
         self.disk.state.lock().capacity = bytes;
     }
 
-    /// Returns how many bytes are used, allocated ones included.
+    /// Returns the number of bytes used, including allocated ones.
     pub(crate) fn used(&self) -> u64 {
         self.disk.state.lock().used()
     }
 
-    /// Returns how many operations there have been.
+    /// Returns the number of operations so far.
     pub(crate) fn operations(&self) -> u64 {
         self.disk.state.lock().operations
     }
 
-    /// Plans a fault at the operation with this number; the first operation has number 1.
+    /// Plans a fault at the operation with this number. The first operation has number 1.
     pub(crate) fn at(&self, operation: u64, fault: Fault) {
         self.disk.state.lock().faults.plan(1, fault, Box::new(move |number, _| number == operation));
     }
 
-    /// Plans a fault at the next `times` operations for which `which` returns true; `u32::MAX` for all.
+    /// Plans a fault at the next `times` operations for which `which` returns true; `u32::MAX` means all.
     pub(crate) fn when(&self, times: u32, fault: Fault, which: impl Fn(&Op) -> bool + Send + 'static) {
         self.disk.state.lock().faults.plan(times, fault, Box::new(move |_, op| which(op)));
     }
 
-    /// Forgets all faults that are planned. What hangs goes on hanging.
+    /// Removes all planned faults. Operations that hang continue to hang.
     pub(crate) fn clear_faults(&self) {
         self.disk.state.lock().faults = Faults::default();
     }
 
-    /// Lets all operations that hang now go on.
+    /// Lets all operations continue that hang now.
     pub(crate) fn release(&self) {
         self.disk.state.lock().releases += 1;
         self.disk.released.notify_all();
@@ -140,8 +139,8 @@ impl Simulated {
         *self.disk.hook.lock() = Some(Arc::new(hook));
     }
 
-    /// Returns a disk with what a crash at this moment leaves; the same for the same seed. It has this disk's
-    /// capacity, and neither its hook nor its faults. This disk goes on unchanged.
+    /// Returns a disk with the state after a crash at this moment. The state is the same for the same seed. The new
+    /// disk has this disk's capacity, but neither its hook nor its faults. This disk is not changed.
     pub(crate) fn crash(&self, seed: u64, crash: Crash) -> Simulated {
         let state = self.disk.state.lock();
         let mut left = State { next_file: state.next_file, capacity: state.capacity, ..State::default() };
@@ -151,7 +150,8 @@ impl Simulated {
             left.collect();
         } else {
             let mut random = StdRng::seed_from_u64(seed);
-            // Often all or nothing, which single chances would make rare.
+            // The extremes 0.0 and 1.0 are frequent, because independent decisions would hardly ever keep all or
+            // nothing.
             let keep = [0.0, 0.1, 0.5, 0.9, 1.0][random.random_range(0..5)];
             left.names = state.names.after_power_loss(&mut random, keep, crash == Crash::PowerLossInOrder);
             let kept: BTreeSet<u64> = left.names.files().collect();
@@ -165,13 +165,13 @@ impl Simulated {
         Self::of(left, self.root.clone())
     }
 
-    /// Drops from the system's memory what is synced or counts as synced: what a failed sync lost reads as it is on
-    /// the disk from now on. Not an operation.
+    /// Drops all data from the system's memory that counts as synced. From now on, data lost by a failed sync reads as
+    /// it is on the disk. Not an operation.
     pub(crate) fn evict(&self) {
         self.disk.state.lock().contents.values_mut().for_each(Content::evict);
     }
 
-    /// Changes one byte of a file, on the disk and in what is read: damage. Not an operation.
+    /// Damages one byte of a file, on the disk and in what is read. Not an operation.
     pub(crate) fn damage(&self, name: &str, offset: u64, change: impl FnOnce(u8) -> u8) {
         let mut state = self.disk.state.lock();
         let file = state.names.get(&self.path(name)).expect("no such file");
@@ -201,7 +201,7 @@ fn absolute(root: &Path, name: &str) -> String {
 }
 
 impl Disk {
-    /// Counts an operation, calls the hook, and does what is planned. Returns the operation's number.
+    /// Counts an operation, calls the hook, and applies a planned fault. Returns the operation's number.
     fn step(&self, op: &Op) -> io::Result<u64> {
         let (number, fault, releases) = {
             let mut state = self.state.lock();
@@ -232,7 +232,7 @@ impl Disk {
 }
 
 impl State {
-    /// Bytes of all files that have a name or are open.
+    /// Returns the bytes of all files that have a name or are open.
     fn used(&self) -> u64 {
         let mut used: BTreeSet<u64> = self.names.current_files().collect();
         used.extend(self.open.keys());
@@ -243,7 +243,7 @@ impl State {
         self.capacity.map_or(1 << 50, |capacity| capacity.saturating_sub(self.used()))
     }
 
-    /// Forgets the files that no name leads to, today or after a crash.
+    /// Removes files that are not open and have no name, now or after a crash.
     fn collect(&mut self) {
         let kept: BTreeSet<u64> = self.names.files().chain(self.open.keys().copied()).collect();
         self.contents.retain(|file, _| kept.contains(file));

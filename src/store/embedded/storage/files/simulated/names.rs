@@ -1,4 +1,4 @@
-//! The names on a simulated disk: now, after a crash, and the changes between.
+//! The names on a simulated disk: the current ones, those after a crash, and the changes in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -6,13 +6,13 @@ use std::io;
 use rand::Rng;
 use rand::rngs::StdRng;
 
-/// Absolute paths of files and directories.
+/// The absolute paths of files and directories.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     directories: BTreeSet<String>,
     current: BTreeMap<String, u64>,
     durable: BTreeMap<String, u64>,
-    /// Changes from durable to current, oldest first.
+    /// The changes from durable to current, oldest first.
     unsynced: Vec<Change>,
 }
 
@@ -33,7 +33,7 @@ impl Change {
                 names.remove(path);
             }
             Change::Rename { from, to, file } => {
-                // Without the change that gave the first name there is nothing to take away.
+                // Without the change that created the first name, there is nothing to remove.
                 if names.get(from) == Some(file) {
                     names.remove(from);
                 }
@@ -70,7 +70,7 @@ impl Names {
         self.current.contains_key(path) || self.directories.contains(path)
     }
 
-    /// The names in a directory, without those in its directories.
+    /// Returns the names in a directory, without those in its subdirectories.
     pub(super) fn list(&self, directory: &str) -> io::Result<Vec<String>> {
         self.need(directory)?;
         let all: BTreeSet<&String> = self.current.keys().chain(&self.directories).collect();
@@ -122,18 +122,19 @@ impl Names {
         Ok(())
     }
 
-    /// The files that have a name now.
+    /// Returns the files that have a name now.
     pub(super) fn current_files(&self) -> impl Iterator<Item = u64> {
         self.current.values().copied()
     }
 
-    /// The files that have a name now or may have one after a crash.
+    /// Returns the files that have a name now or may have one after a crash.
     pub(super) fn files(&self) -> impl Iterator<Item = u64> {
         let unsynced = self.unsynced.iter().filter_map(Change::file);
         self.current.values().chain(self.durable.values()).copied().chain(unsynced)
     }
 
-    /// What is left when each change survives with the chance `keep`, or `in_order`, all up to some change.
+    /// Returns the names that are left when each change survives with probability `keep` or, with `in_order`, when all
+    /// changes up to some point survive.
     pub(super) fn after_power_loss(&self, random: &mut StdRng, keep: f64, in_order: bool) -> Names {
         let mut durable = self.durable.clone();
         let first_lost = match keep {

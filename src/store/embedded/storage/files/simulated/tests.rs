@@ -1,4 +1,4 @@
-//! What the simulator does, so that tests on it prove something.
+//! Tests of the simulator, on which other tests rely.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +13,7 @@ fn contents(files: &Simulated, name: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Every outcome that some crash has.
+/// Returns every outcome that some crash has.
 fn outcomes<T: Ord>(files: &Simulated, crash: Crash, look: impl Fn(&Simulated) -> T) -> BTreeSet<T> {
     (0..SEEDS).map(|seed| look(&files.crash(seed, crash))).collect()
 }
@@ -31,10 +31,10 @@ fn synced_bytes_survive_and_others_survive_in_any_part() {
     assert!(seen.iter().all(|bytes| bytes.len() == 2_048 && bytes[..512] == [1; 512] && bytes[1_536..] == [1; 512]));
     let sectors = |bytes: &Vec<u8>| (bytes[512], bytes[1_024]);
     let whole: BTreeSet<(u8, u8)> = seen.iter().map(sectors).collect();
-    // Each sector in each of its versions, in every combination: the later one without the earlier, too.
+    // Each sector is in each of its versions, in every combination, including the later sector without the earlier one.
     assert_eq!(whole, [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)].into());
     assert!(seen.iter().any(|bytes| bytes[512] != bytes[1_023]), "no sector was torn");
-    // The one that crashed is as it was.
+    // The disk that crashed is unchanged.
     assert_eq!(contents(&files, "a").unwrap()[512..1_024], [3; 512]);
 }
 
@@ -118,7 +118,7 @@ fn after_a_failed_sync_the_bytes_are_read_but_no_later_sync_writes_them() {
     assert_eq!(contents(&files.crash(1, Crash::Killed), "a").unwrap(), [1; 4_096]);
     files.evict();
     assert_ne!(contents(&files, "a").unwrap(), [1; 4_096]);
-    // Written again, they are synced again.
+    // After they are written again, they can be synced again.
     file.write_all_at(&[1; 4_096], 0).unwrap();
     files.evict();
     file.sync_data().unwrap();

@@ -1,9 +1,10 @@
-//! Crashes at any operation, one after another: what was synced is read, and nothing that was not written.
+//! Crashes at any operation, one after another. Everything that was synced must be read, and nothing that was not
+//! written.
 //!
-//! A run appends, rotates, makes spares, syncs, and moves the log's start, as chance decides, with faults of the disk between. At any
-//! operation a crash may come: a kill, or a power loss. Then the log is opened again, and so on.
+//! A run randomly appends, rotates, creates spares, syncs, and moves the log's start, with faults of the disk in
+//! between. A crash may come at any operation: a kill, or a power loss. Then the log is opened again, and so on.
 //!
-//! `ROLLTOP_CRASH_RUNS=100000 cargo test --release --lib log::tests::crashes` tries as many runs of each kind.
+//! `ROLLTOP_CRASH_RUNS=100000 cargo test --release --lib log::tests::crashes` tries this many runs of each kind.
 
 use std::collections::BTreeMap;
 
@@ -15,29 +16,29 @@ use super::super::super::files::simulated::Op;
 use super::super::super::manifest::{ClockMode, Manifest};
 use super::*;
 
-/// What is known of the log from outside.
+/// The facts about a log that a test knows.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// What was appended last with each sequence, finished or not; absent: the sequence was never used.
+    /// The payload appended last with each sequence, finished or not. Absent if the sequence was never used.
     payloads: BTreeMap<u64, Vec<u8>>,
-    /// Frames up to here were written, so a kill must not lose them.
+    /// The sequence up to which frames were written, so that a kill must not lose them.
     written: u64,
-    /// Frames up to here were synced, so a power loss must not lose them.
+    /// The sequence up to which frames were synced, so that a power loss must not lose them.
     synced: u64,
 }
 
-/// A state of the disk that a crash may leave, and what is known at that moment.
+/// A state of the disk that a crash may leave, and the facts known at that moment.
 struct Image {
     disk: Simulated,
     known: Known,
 }
 
-/// From where the log is to be read.
+/// Returns the position from which the log must be read.
 fn start_of(files: &Simulated) -> LogStart {
     Manifest::read(files).unwrap().map_or(START, |manifest| manifest.log_start)
 }
 
-/// Opens a log and checks it against what is known. What it reads is what counts from then on.
+/// Opens a log and compares it with the known facts. From then on, what was read is what is known.
 fn open(files: &Simulated, known: &mut Known, killed: bool) -> LogEnd {
     let start = start_of(files);
     let (frames, end) = read(files, start).unwrap_or_else(|error| {
@@ -55,7 +56,7 @@ fn open(files: &Simulated, known: &mut Known, killed: bool) -> LogEnd {
     end
 }
 
-/// What a checkpoint of everything leads to: the log begins with the current segment. Returns whether it worked.
+/// Moves the log's start to the current segment, as a checkpoint of everything does. Returns whether it succeeded.
 fn move_start(files: &Simulated, log: &mut LogAppender, random: &mut StdRng) -> bool {
     if log.rotate().is_err() {
         return false;
@@ -76,15 +77,15 @@ fn move_start(files: &Simulated, log: &mut LogAppender, random: &mut StdRng) -> 
     }
     for number in 1..log.current_number() {
         if random.random_bool(0.7) {
-            // Most are gone already.
+            // Most of the files are deleted already.
             drop(files.remove(&segment_name(number)));
         }
     }
     true
 }
 
-/// One life of a process: opens, secures, deletes garbage and appends, for some steps. Errors of the disk end it.
-/// `note` is called when more is known.
+/// Simulates one run of a process: opens, secures, deletes garbage and appends, for some steps. An error of the disk
+/// ends it. `note` is called when more is known.
 fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng, note: &dyn Fn(&Known)) {
     let mut end = open(files, known, killed);
     note(known);
@@ -96,7 +97,7 @@ fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng,
     }
     known.synced = end.last_seq;
     note(known);
-    // Garbage may be deleted before or after, in part or not at all.
+    // Garbage may be deleted before or after this, in part or not at all.
     for name in &end.files_to_delete {
         if random.random_bool(0.5) && files.remove(name).is_err() {
             return;
@@ -120,7 +121,7 @@ fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng,
                 unsynced.push(log.current_file());
                 let written = known.written;
                 if unsynced.drain(..).any(|file| file.sync_data().is_err()) {
-                    // The engine makes checkpoints of everything then; here the process ends.
+                    // The engine would make checkpoints of everything then. Here the process ends.
                     return;
                 }
                 known.synced = written;
@@ -154,7 +155,8 @@ fn run(seed: u64, faults: bool) {
     let mut known = Known::default();
     let mut killed = true;
     for life in 0..6 {
-        // The image at one operation of this life, chosen before it is known how many there are.
+        // Takes the disk image at one operation of this run. The operation is chosen before the number of operations is
+        // known.
         let crash = [Crash::Killed, Crash::PowerLoss, Crash::PowerLossInOrder][random.random_range(0..3)];
         let at = random.random_range(1..200);
         let image: Arc<Mutex<Option<Image>>> = Arc::default();
@@ -194,7 +196,7 @@ fn run(seed: u64, faults: bool) {
     open(&files, &mut known, killed);
 }
 
-/// How many runs are tried.
+/// Returns the number of runs.
 fn runs() -> u64 {
     std::env::var("ROLLTOP_CRASH_RUNS").map_or(400, |runs| runs.parse().unwrap())
 }

@@ -1,4 +1,4 @@
-//! Damage is told from a normal end.
+//! Tests that damage is told from a normal end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A log of several segments, all synced, of which each frame says that all before it were synced.
+/// Creates a log of several segments, all synced, in which each frame records that all frames before it were synced.
 fn synced_log(frames: u64) -> (Simulated, LogEnd) {
     let files = new_disk();
     let mut log = new_log(&files);
@@ -18,7 +18,7 @@ fn synced_log(frames: u64) -> (Simulated, LogEnd) {
     (files, end)
 }
 
-/// What may be read of such a log after damage: at least the frames up to `proven`.
+/// Checks what was read from such a log after damage: at least the frames up to `proven`.
 fn check(result: Result<Read, StorageError>, proven: u64, what: &str) {
     match result {
         Ok((read, _)) => {
@@ -62,7 +62,7 @@ fn every_cut_and_every_missing_file_is_noticed_or_harmless() {
         let file = files.open(&name).unwrap();
         let mut bytes = vec![0; SEGMENT as usize];
         file.read_exact_at(&mut bytes, 0).unwrap();
-        // The frames that are cut off the last segment are those that vouch for each other.
+        // Frames cut off the last segment are the ones that would confirm each other.
         let proven = if segment.number == end.segment { segment.first_seq - 1 } else { 15 };
         for cut in 0..bytes.len() {
             let damaged = files.crash(0, Crash::PowerLoss);
@@ -81,7 +81,7 @@ fn every_cut_and_every_missing_file_is_noticed_or_harmless() {
     }
 }
 
-/// Where the log ends in the segment before this one.
+/// Returns the position at which the log ends in the segment before this one.
 fn end_before(end: &LogEnd, number: u64) -> u64 {
     end.segments.iter().find(|segment| segment.number + 1 == number).unwrap().end
 }
@@ -95,7 +95,7 @@ fn what_the_manifest_vouches_for_is_missed() {
     assert_eq!(read(&files, LogStart { synced_seq: reached, ..START }).unwrap().1.last_seq, reached);
     let result = read(&files, LogStart { synced_seq: reached + 1, ..START });
     assert_eq!(place_of(result), (segment_name(last.number - 1), end_before(&end, last.number)));
-    // A log that is not there at all.
+    // The log does not exist at all.
     let empty = Simulated::new();
     assert_eq!(place_of(read(&empty, LogStart { segment: 4, seq: 9, synced_seq: 9 })), (segment_name(4), 0));
     assert_eq!(read(&empty, LogStart { segment: 4, seq: 9, synced_seq: 8 }).unwrap().1.last_seq, 8);
@@ -112,7 +112,8 @@ fn the_message_says_where_and_why() {
     assert!(error.contains("but log/0000000003.log says at byte 0 that all up to"), "{error}");
 }
 
-/// A hole in what was not synced, with later frames that survived, is the end, and they never come back.
+/// Tests that a hole in unsynced data is the end of the log, although later frames survived, and that these never
+/// return.
 #[test]
 fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
     let files = new_disk();
@@ -125,7 +126,7 @@ fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
     sync_all(&mut log);
     let last_number = log.current_number();
     assert!(last_number > 2);
-    // Frame 7 is lost. Nothing says that it was synced.
+    // Frame 7 is lost. Nothing proves that it was synced.
     let (number, offset) = log_place(&files, 7);
     files.damage(&segment_name(number), offset, |byte| byte ^ 1);
     let (frames, mut end) = read(&files, START).unwrap();
@@ -134,7 +135,7 @@ fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
     let dead: Vec<String> = (number + 1..=last_number).map(segment_name).collect();
     assert_eq!(end.files_to_delete, dead);
     end.secure(&files).unwrap();
-    // Continued, with the dead files still there, and with other frames.
+    // The log is continued with different frames, while the dead files still exist.
     let mut log = append_to(&files, &mut end);
     for seq in 7..=12 {
         log.append(seq, seq - 1, &payload(seq, 1)).unwrap();
@@ -143,12 +144,12 @@ fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
     let expected: Vec<_> = (1..=12).map(|seq| (seq, payload(seq, u64::from(seq > 6)))).collect();
     assert_eq!(frames, expected);
     assert_eq!(end.files_to_delete, dead);
-    // The same without some of them.
+    // The same without some of the dead files.
     files.remove(&dead[0]).unwrap();
     assert_eq!(read(&files, START).unwrap().0, expected);
 }
 
-/// Segment and offset of a frame.
+/// Returns the segment and the offset of a frame.
 fn log_place(files: &Simulated, seq: u64) -> (u64, u64) {
     let mut reader = LogReader::open(Arc::new(files.clone()), STORE, START).unwrap();
     while let Some(frame) = reader.next().unwrap() {
@@ -179,7 +180,7 @@ fn a_segment_without_header_ends_the_log_unless_a_frame_in_it_was_synced() {
     }
 }
 
-/// The header of a later segment survives, that of the one between does not.
+/// Tests a chain in which the header of a later segment survives, but not the header of the one in between.
 #[test]
 fn a_chain_that_is_broken_ends_the_log_unless_the_rest_was_synced() {
     for synced in [false, true] {
@@ -216,7 +217,7 @@ fn segments_of_another_store_or_with_another_number_are_refused() {
     assert_eq!(error, "log/0000000009.log is damaged at byte 0: the file is segment 2");
 }
 
-/// A disk that cannot be read must not be taken for the end of the log.
+/// Tests that a disk which cannot be read is not taken for the end of the log.
 #[test]
 fn an_error_of_the_disk_is_never_the_end() {
     let (files, _) = synced_log(16);
@@ -247,12 +248,12 @@ fn the_search_for_proof_reads_each_byte_once() {
         }
     }));
     assert_eq!(read(&files, START).unwrap().0.len(), 1);
-    // Once to read frames, of which the first part of a segment is enough, and once to search.
+    // Once to read frames, for which the first part of a segment is enough, and once to search.
     assert!(bytes.load(Ordering::Relaxed) <= (4 << 20) + (2 << 20));
 }
 
 proptest! {
-    /// Whatever is in the files, reading ends, without a panic.
+    /// Tests that reading ends without a panic, whatever is in the files.
     #[test]
     fn no_bytes_panic(
         contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..400), 0..4),

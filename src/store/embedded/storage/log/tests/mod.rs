@@ -1,4 +1,4 @@
-//! The log as a whole, on a simulated disk.
+//! Tests of the whole log, on a simulated disk.
 
 mod crashes;
 mod damage;
@@ -14,7 +14,7 @@ pub(super) const STORE: u128 = 77;
 pub(super) const SEGMENT: u64 = 1_024;
 pub(super) const START: LogStart = LogStart { segment: 0, seq: 1, synced_seq: 0 };
 
-/// Everything that is read: the sequence and payload of each frame, and the end.
+/// The result of reading everything: the sequence and the payload of each frame, and the end.
 pub(super) type Read = (Vec<(u64, Vec<u8>)>, LogEnd);
 
 pub(super) fn new_disk() -> Simulated {
@@ -47,7 +47,7 @@ pub(super) fn sync_all(log: &mut LogAppender) {
     log.current_file().sync_data().unwrap();
 }
 
-/// A payload that says which frame it is of, of 0 to 299 bytes.
+/// Returns a payload of 0 to 299 bytes that is different for each frame.
 pub(super) fn payload(seq: u64, round: u64) -> Vec<u8> {
     let len = (seq * 97 + round * 31) % 300;
     (0..len).map(|i| (seq * 7 + round * 13 + i) as u8).collect()
@@ -123,7 +123,7 @@ fn a_spare_becomes_the_next_segment_without_making_a_file() {
     let number = log.take_number();
     assert!(log.set_spare(Spare::create(&files, number, SEGMENT).unwrap()).is_none());
     assert_eq!(log.spare_len(), SEGMENT);
-    // A spare is no part of the log.
+    // A spare is not part of the log.
     assert_eq!(read(&files, START).unwrap().1.segment, 1);
     files.set_capacity(Some(files.used()));
     files.when(u32::MAX, Fault::Io, |op| matches!(op.kind, Kind::Create | Kind::Allocate | Kind::Sync));
@@ -163,7 +163,7 @@ fn a_failed_append_can_be_done_again_at_the_same_place() {
                 if failed {
                     assert_eq!(log.next_seq(), before.1);
                     let end = read(&files, START).unwrap().1;
-                    // All that is missing may be zeros at its end.
+                    // The missing bytes may all be zeros at the end of the frame.
                     assert!(end.last_seq == seq - 1 || end.last_seq == seq && kind == Kind::WriteRest);
                     log.append(seq, 0, &payload(seq, 0)).unwrap();
                 }
@@ -239,7 +239,8 @@ fn a_large_log_is_read_in_bounded_memory_and_secured() {
     assert_eq!(seq, 60);
     let mut end = reader.finish().unwrap();
     assert_eq!(end.synced_seq, 48);
-    // Never synced here, and secured from no later than frame 49 on.
+    // The log was never really synced here. Frames up to 48 count as synced, so frames are written again from frame 49
+    // on, or from shortly before it.
     let before = files.operations();
     end.secure(&files).unwrap();
     assert_eq!(end.synced_seq, 60);
@@ -284,7 +285,7 @@ fn what_cannot_be_read_again_is_not_secured() {
     files.evict();
     assert!(matches!(end.secure(&files), Err(StorageError::Damaged { .. })));
     assert!(read(&files, START).unwrap().1.last_seq < 20);
-    // While it can be read, it can be written again, whatever fails on the way.
+    // As long as the log can be read, it can be written again, whatever fails in between.
     let first = images.operations();
     images.at(first + 20, Fault::Io);
     while again.secure(&images).is_err() {}
@@ -312,7 +313,7 @@ fn a_log_can_be_opened_when_there_is_room_again() {
     new_log(&files).append(1, 0, b"one").unwrap();
     let mut end = read(&files, START).unwrap().1;
     files.set_capacity(Some(files.used()));
-    // Not even what was made can be removed.
+    // Not even the created file can be removed.
     files.when(u32::MAX, Fault::Io, |op| op.kind == Kind::Remove);
     for _ in 0..3 {
         end.secure(&files).unwrap();
