@@ -341,7 +341,7 @@ impl Service {
         self.registry.configured.check().await
     }
 
-    /// Updates the gauges that say how the store is. Waits for the store for [`LOOK`] at most.
+    /// Updates the gauges that say how the store is. Waits for the store for a second at most.
     pub async fn observe(&self) {
         if tokio::time::timeout(LOOK, self.readiness()).await.is_err() {
             gauge!(WRITES_REFUSED).set(1.0);
