@@ -18,6 +18,47 @@
 //! ```
 //!
 //! `config`, `descriptors` and `telemetry` are outside this order and are used by `app` and `cli`.
+//!
+//! # Use as a library
+//!
+//! [`service::Service`] does everything that the HTTP API does. It takes any [`store::Store`]; here the embedded one, on
+//! a simulated clock:
+//!
+//! ```
+//! use rolltop::board::{Amount, BoardName, Change, Definition, Subject, Timestamp};
+//! use rolltop::service::Service;
+//! use rolltop::store::embedded::{Embedded, EmbeddedOptions};
+//! use rolltop::store::{Batch, ClockMode, Increment};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let data_dir = folder.path().join("data");
+//! let clock = ClockMode::Simulated(Timestamp::parse("2026-01-01T10:00:00Z")?);
+//! let service = Service::new(Embedded::open(EmbeddedOptions::new(data_dir, clock)).await?);
+//! let definition = Definition::new("COUNT(24h, like, post_id)".parse()?, "1h".parse()?);
+//! let (board, _is_new) = service.define(&BoardName::parse("hot-posts")?, &definition).await?;
+//!
+//! let likes = |subject: &str, amount| -> Result<Batch, Box<dyn std::error::Error>> {
+//!     let (subject, change) = (Subject::parse(subject)?, Change::Amount(Amount(amount)));
+//!     let increment = Increment { subject, change, retract: false, at: None, id: None };
+//!     Ok(Batch { increments: vec![increment], return_scores: false })
+//! };
+//! service.add(&board, likes("post-1", 3)?).await?; // in the slot 10:00 to 11:00
+//! service.set_clock(Timestamp::parse("2026-01-01T12:00:00Z")?).await?;
+//! service.add(&board, likes("post-2", 2)?).await?; // in the slot 12:00 to 13:00
+//! let top = service.page(&board, 0, 10).await?.answer;
+//! assert_eq!((top.total, top.items[0].subject.as_str()), (2, "post-1"));
+//!
+//! // A day later the first slot has left the window. A `service::Scheduler` would notice by itself.
+//! service.set_clock(Timestamp::parse("2026-01-02T10:30:00Z")?).await?;
+//! let rollover = service.rollover(&board).await?.answer;
+//! let top = service.page(&board, 0, 10).await?.answer;
+//! assert_eq!((rollover.slots_retired, top.total, top.items[0].subject.as_str()), (1, 1, "post-2"));
+//! service.close().await?;
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 

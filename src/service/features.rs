@@ -109,7 +109,7 @@ impl Service {
     }
 
     /// Answers each question, in the order given; one that cannot be answered does not hold up the others. A store call
-    /// for every [`PORTION`] slots, O(slots) a question.
+    /// for every 32,768 slots, O(slots) a question.
     pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
         let mut plans = Vec::with_capacity(questions.len());
         let mut is_newest = false;

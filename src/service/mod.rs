@@ -1,14 +1,35 @@
 //! What Rolltop does, without HTTP: boards, events, increments, rankings, rollover, audit. Usable as a library.
 //!
-//! ```no_run
-//! # use std::sync::Arc;
-//! # async fn example(store: Arc<dyn rolltop::store::Store>) -> Result<(), Box<dyn std::error::Error>> {
-//! use rolltop::board::{BoardName, Definition};
-//! let service = rolltop::service::Service::new(store);
+//! ```
+//! use rolltop::board::{BoardName, Definition, Event, Field, Fields, Rule, Subject};
+//! use rolltop::service::Service;
+//! # use rolltop::store::ClockMode;
+//! # use rolltop::store::embedded::{Embedded, EmbeddedOptions};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let store = Embedded::open(EmbeddedOptions::new(folder.path(), ClockMode::System)).await?;
+//! let service = Service::new(store);
 //! let definition = Definition::new("COUNT(24h, like, post_id)".parse()?, "1h".parse()?);
-//! let (board, _created) = service.define(&BoardName::parse("hot-posts")?, &definition).await?;
-//! let page = service.page(&board, 0, 50).await?;
-//! # Ok(()) }
+//! let (board, is_new) = service.define(&BoardName::parse("hot-posts")?, &definition).await?;
+//! assert!(is_new);
+//!
+//! // An event counts on every board whose metric names its type.
+//! let mut fields = Fields::default();
+//! fields.set("post_id", Field::Text("post-1".into()));
+//! let like = Event { kind: "like".into(), fields: fields.clone(), at: None, id: None, retract: false };
+//! service.record(vec![like.clone(), like], false).await?;
+//!
+//! let standing = service.standing(&board, &Subject::parse("post-1")?).await?.answer;
+//! assert_eq!((standing.rank, standing.total), (Some(1), 1));
+//!
+//! let rule: Rule = "COUNT(6h, like, post_id) >= 2".parse()?;
+//! let evaluated = service.evaluate(&[&rule], &fields, None).await?;
+//! assert!(evaluated.rules[0].verdict.hit);
+//! # service.close().await?;
+//! # Ok(())
+//! # }
 //! ```
 
 mod audit;
@@ -320,7 +341,7 @@ impl Service {
         self.registry.configured.check().await
     }
 
-    /// Updates the gauges that say how the store is. Waits for the store for [`LOOK`] at most.
+    /// Updates the gauges that say how the store is. Waits for the store for a second at most.
     pub async fn observe(&self) {
         if tokio::time::timeout(LOOK, self.readiness()).await.is_err() {
             gauge!(WRITES_REFUSED).set(1.0);
