@@ -325,6 +325,11 @@ pub trait Store: Send + Sync + 'static {
     /// are equal means anything. Redis: one round trip, which calls made at the same time share.
     async fn boards_version(&self) -> Result<u64>;
 
+    /// The same for those who write meanwhile: while the store is away it is asked for as long as a write is.
+    async fn boards_version_beside_writes(&self) -> Result<u64> {
+        self.boards_version().await
+    }
+
     /// Removes a board with everything it holds; answers whether it was there.
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;
 

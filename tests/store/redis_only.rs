@@ -17,6 +17,7 @@ mod load;
 mod metrics;
 mod proxy;
 mod reads;
+mod restarts;
 mod sentinel;
 mod sharded;
 mod writing;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// A server program to test against.
@@ -45,6 +46,9 @@ impl Engine {
 /// A running server. Dropping it stops the server at once, as a crash would.
 pub struct RedisServer {
     pub port: u16,
+    /// Of a node of a cluster: where it talks to the others.
+    #[allow(dead_code, reason = "not every test program has clusters")]
+    pub bus: Option<u16>,
     engine: Engine,
     /// Before all other arguments: a configuration file in the server's folder, for those who need one.
     config: Option<String>,
@@ -69,7 +73,16 @@ impl RedisServer {
     /// The same with a configuration file of this text.
     pub fn start_configured(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
         let mut server = Self::stopped(engine, config, extra);
-        assert!(server.launch_anywhere(20), "{} did not start on any of 20 free ports", engine.program.display());
+        server.launch_anywhere();
+        server
+    }
+
+    /// Starts a node of a cluster with these arguments.
+    #[allow(dead_code, reason = "not every test program has clusters")]
+    pub fn start_node(engine: &Engine, extra: &[&str]) -> RedisServer {
+        let mut server = Self::stopped(engine, None, &[&["--cluster-enabled", "yes"], extra].concat());
+        server.bus = Some(free_port());
+        server.launch_anywhere();
         server
     }
 
@@ -93,7 +106,7 @@ impl RedisServer {
         let named = |name: &str, path: PathBuf| (name.to_owned(), path.to_string_lossy().into_owned());
         server.environment =
             vec![named("LD_PRELOAD", library), named("MOVABLE_CLOCK", server.folder.path().join("clock"))];
-        assert!(server.launch_anywhere(20), "{} did not start on any of 20 free ports", engine.program.display());
+        server.launch_anywhere();
         let before = server.seconds();
         server.set_clock_ahead(Duration::from_secs(1_000));
         let after = server.seconds();
@@ -130,6 +143,7 @@ impl RedisServer {
     fn stopped(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
         RedisServer {
             port: 0,
+            bus: None,
             engine: engine.clone(),
             config: config.map(str::to_owned),
             extra: extra.iter().map(|s| (*s).to_owned()).collect(),
@@ -139,15 +153,17 @@ impl RedisServer {
         }
     }
 
-    fn launch_anywhere(&mut self, attempts: usize) -> bool {
-        (0..attempts).any(|_| {
-            self.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
-            // On a machine that is busy with other tests a server may fail for want of time.
-            self.launch() || {
-                std::thread::sleep(Duration::from_millis(100));
-                false
+    /// Starts it on the first ports that nobody takes in between.
+    fn launch_anywhere(&mut self) {
+        for _ in 0..20 {
+            self.port = free_port();
+            self.bus = self.bus.map(|_| free_port());
+            if self.launch() {
+                return;
             }
-        })
+        }
+        let log = std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default();
+        panic!("{} did not start on any of 20 ports; it says:\n{log}", self.engine.program.display());
     }
 
     pub fn url(&self) -> String {
@@ -199,6 +215,7 @@ impl RedisServer {
             .args(["--port", &port, "--bind", "127.0.0.1", "--daemonize", "no", "--maxmemory-policy", "noeviction"])
             .args(["--dir", self.folder.path().to_str().expect("a UTF-8 path"), "--logfile", "server.log"])
             .args(&self.extra)
+            .args(self.bus.iter().flat_map(|bus| ["--cluster-port".to_owned(), bus.to_string()]))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -209,10 +226,11 @@ impl RedisServer {
         let stdout = guard.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut pid).expect("the server's process id");
         let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-        let deadline = Instant::now() + Duration::from_secs(10);
+        // Long, for a machine that is busy with other tests; a server that cannot start ends by itself.
+        let deadline = Instant::now() + Duration::from_secs(60);
         self.guard = Some(guard);
         while Instant::now() < deadline {
-            if self.answers() {
+            if self.answers(pid.trim()) {
                 return true;
             }
             if !process.exists() {
@@ -224,18 +242,36 @@ impl RedisServer {
         false
     }
 
-    fn answers(&self) -> bool {
+    /// Whether this very process answers, and not another one that has taken the port.
+    fn answers(&self, pid: &str) -> bool {
         use std::io::{Read, Write};
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
-        let mut reply = [0; 5];
-        stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut reply).is_ok() && &reply == b"+PONG"
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        let mut reply = String::new();
+        let asked = stream.write_all(b"PING\r\nINFO server\r\nQUIT\r\n").is_ok();
+        asked
+            && stream.read_to_string(&mut reply).is_ok()
+            && reply.starts_with("+PONG")
+            && reply.lines().any(|line| line.strip_prefix("process_id:") == Some(pid))
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now, and that this process gives out once. It is none of those that the system gives to
+/// outgoing connections, one of which might take it before a server does.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first: u16 = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+    let (low, high) = if first > 12_000 { (first - 10_000, first) } else { (20_000, 30_000) };
+    // Programs that run at the same time begin at different places.
+    let _ = NEXT.compare_exchange(0, 1 + (std::process::id() % 97) as u16 * 100, Ordering::SeqCst, Ordering::SeqCst);
+    for _ in low..high {
+        let port = low + NEXT.fetch_add(1, Ordering::SeqCst) % (high - low);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {low} to {high} is free");
 }
 
 impl Drop for RedisServer {
