@@ -102,19 +102,17 @@ impl RedisServer {
                 return None;
             }
         }
-        server.set_clock_ahead(Duration::ZERO);
+        server.write_clock(Duration::ZERO);
         let named = |name: &str, path: PathBuf| (name.to_owned(), path.to_string_lossy().into_owned());
         server.environment =
             vec![named("LD_PRELOAD", library), named("MOVABLE_CLOCK", server.folder.path().join("clock"))];
         server.launch_anywhere();
-        let before = server.seconds();
-        server.set_clock_ahead(Duration::from_secs(1_000));
-        let after = server.seconds();
-        server.set_clock_ahead(Duration::ZERO);
-        if after < before + 1_000 {
+        server.write_clock(Duration::from_secs(1_000));
+        if !server.shows(Duration::from_secs(1_000)) {
             eprintln!("skipped: the clock of {} cannot be moved (linked statically?)", engine.program.display());
             return None;
         }
+        server.set_clock_ahead(Duration::ZERO);
         Some(server)
     }
 
@@ -130,9 +128,32 @@ impl RedisServer {
         text.lines().nth(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_else(|| panic!("TIME answered {text:?}"))
     }
 
-    /// Sets the server's clock ahead of the real one by so many seconds.
+    /// Sets the server's clock ahead of the real one by so much. When this returns the server goes by it: Valkey reads its
+    /// clock anew after some milliseconds only, more on a busy machine, and answers with the former reading until then.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn set_clock_ahead(&self, by: Duration) {
+        self.write_clock(by);
+        assert!(self.shows(by), "the server does not go by a clock that is {by:?} ahead");
+    }
+
+    /// Waits until the server's clock is so far ahead; `false` if it never is.
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    fn shows(&self, by: Duration) -> bool {
+        let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            let before = real().as_secs();
+            let shown = self.seconds();
+            if (before..=real().as_secs()).contains(&(shown.saturating_sub(by.as_secs()))) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        false
+    }
+
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    fn write_clock(&self, by: Duration) {
         // In place and of one length, for the server reads it with every look at its clock.
         let mut file = std::fs::OpenOptions::new();
         let file = file.write(true).create(true).truncate(false).open(self.folder.path().join("clock"));

@@ -179,7 +179,7 @@ async fn a_node_that_does_not_answer_holds_up_only_what_it_has() {
         let (lively, _) = board_on(&cluster, &store, 1).await;
         add(&store, &lively, [item("a", 1)]).await;
         // Longer than a read waits for its answer twice.
-        blocking(|| cluster.nodes[0].ask::<()>(&["CLIENT", "PAUSE", "10000", "ALL"])).unwrap();
+        blocking(|| cluster.nodes[0].ask::<()>(&["CLIENT", "PAUSE", "8000", "ALL"])).unwrap();
         let waiting = {
             let (store, silent) = (store.clone(), silent.clone());
             tokio::spawn(async move { store.page(&silent, 0, 1).await })

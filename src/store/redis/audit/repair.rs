@@ -52,10 +52,9 @@ pub(super) async fn set_right<T>(
     session: &Session,
     part: &Part,
     subjects: &[T],
-    of: impl Fn(&T) -> (&String, &Wrong),
+    of: impl FnMut(&T) -> (&String, &Wrong),
 ) -> Result<Vec<bool>, Failure> {
-    let subjects: Vec<(&str, &Wrong)> =
-        subjects.iter().map(|one| of(one)).map(|(name, wrong)| (name.as_str(), wrong)).collect();
+    let subjects: Vec<(&str, &Wrong)> = subjects.iter().map(of).map(|(name, wrong)| (name.as_str(), wrong)).collect();
     let mut done = vec![false; subjects.len()];
     // What the version has become by a repair of ours that found it as it was read.
     let mut renewed: Option<(&str, String)> = None;

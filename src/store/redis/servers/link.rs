@@ -98,13 +98,9 @@ impl Link {
             Err(_) => Refusal::Failed(Failure::Unknown(format!("no answer in {} s", RESPONSE.as_secs()))),
         };
         match &refusal {
-            Refusal::Failed(Failure::Unknown(reason)) => {
-                if self.give_up(count).await {
-                    tracing::warn!(at = node.at(), reason, "a connection to Redis is given up");
-                }
-            }
+            Refusal::Failed(Failure::Unknown(reason)) => self.give_up(count, node, Some(reason)).await,
             Refusal::Demoted(reason) => {
-                self.give_up(count).await;
+                self.give_up(count, node, None).await;
                 node.note_refusal(reason);
             }
             _ => {}
@@ -112,9 +108,12 @@ impl Link {
         Err(refusal)
     }
 
-    /// Whether it was still in use.
-    async fn give_up(&self, count: u64) -> bool {
-        self.state.lock().await.open.take_if(|open| open.count == count).is_some()
+    /// Replaces a connection, unless that was done; a reason is logged.
+    async fn give_up(&self, count: u64, node: &Node, reason: Option<&str>) {
+        let was_open = self.state.lock().await.open.take_if(|open| open.count == count).is_some();
+        if let (true, Some(reason)) = (was_open, reason) {
+            tracing::warn!(at = node.at(), reason, "a connection to Redis is given up");
+        }
     }
 
     async fn connection(&self, node: &Node, care: Care) -> Result<(u64, MultiplexedConnection), Failure> {
