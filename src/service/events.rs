@@ -130,7 +130,8 @@ impl Service {
     /// events were gathered by turns out to lack.
     async fn send(&self, fan: &mut Fan, events: &[Event], listed: Listed) -> Result<()> {
         let begun = Instant::now();
-        let (version, answers) = join(self.store.boards_version(), self.add_all(fan.take_batches())).await;
+        let (version, answers) =
+            join(self.store.boards_version_beside_writes(), self.add_all(fan.take_batches())).await;
         let mut changed = fan.settle(answers)?;
         let version = version?;
         if changed.is_empty() && version == listed.version {

@@ -331,6 +331,12 @@ pub trait Store: Send + Sync + 'static {
     /// be compared for equality. Redis: one round trip, which concurrent calls share.
     async fn boards_version(&self) -> Result<u64>;
 
+    /// Returns the same number for a caller that writes at the same time: while the store cannot be reached, the read is
+    /// repeated for as long as a write is.
+    async fn boards_version_beside_writes(&self) -> Result<u64> {
+        self.boards_version().await
+    }
+
     /// Removes a board with all its data. Returns whether it existed.
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;
 

@@ -18,6 +18,7 @@ mod load;
 mod metrics;
 mod proxy;
 mod reads;
+mod restarts;
 mod sentinel;
 mod sharded;
 mod sharded_cluster;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use redis::{FromRedisValue, RedisResult};
 
-use crate::redis_server::{Engine, RedisServer, free_port};
+use crate::redis_server::{Engine, RedisServer};
 
 /// What only clusters and Sentinels need of single servers.
 impl RedisServer {
@@ -55,23 +55,13 @@ impl RedisCluster {
 
     /// The same with further arguments for every server.
     pub fn start_with(engine: &Engine, masters: usize, replicas: usize, extra: &[&str]) -> RedisCluster {
-        let node = |bus: u16| {
-            let bus = bus.to_string();
-            let own = ["--cluster-enabled", "yes", "--cluster-port", &bus, "--cluster-node-timeout", "1000"];
-            let repl = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
-            let arguments: Vec<&str> = own.iter().chain(&repl).chain(extra).copied().collect();
-            RedisServer::start_with(engine, &arguments)
-        };
-        let (nodes, buses): (Vec<RedisServer>, Vec<u16>) = std::thread::scope(|scope| {
-            let starting: Vec<_> = (0..masters + replicas)
-                .map(|_| {
-                    scope.spawn(|| {
-                        let bus = free_port();
-                        (node(bus), bus)
-                    })
-                })
-                .collect();
-            starting.into_iter().map(|started| started.join().expect("a node that starts")).unzip()
+        let own = ["--cluster-node-timeout", "1000"];
+        let repl = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
+        let arguments: Vec<&str> = own.iter().chain(&repl).chain(extra).copied().collect();
+        let nodes: Vec<RedisServer> = std::thread::scope(|scope| {
+            let start = || RedisServer::start_node(engine, &arguments);
+            let starting: Vec<_> = (0..masters + replicas).map(|_| scope.spawn(start)).collect();
+            starting.into_iter().map(|started| started.join().expect("a node that starts")).collect()
         });
         let cluster = RedisCluster { nodes, masters };
         for (place, node) in cluster.nodes.iter().enumerate() {
@@ -82,8 +72,8 @@ impl RedisCluster {
             }
         }
         for (place, node) in cluster.nodes.iter().enumerate() {
-            for (other, bus) in cluster.nodes.iter().zip(&buses).skip(place + 1) {
-                let (port, bus) = (other.port.to_string(), bus.to_string());
+            for other in cluster.nodes.iter().skip(place + 1) {
+                let (port, bus) = (other.port.to_string(), other.bus.expect("a node of a cluster").to_string());
                 node.ask::<()>(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).unwrap();
             }
         }
@@ -266,9 +256,9 @@ impl Sentinel {
 
 /// Waits for what must become true.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(180);
     while !holds() {
-        assert!(Instant::now() < deadline, "{what}: not within 30 s");
+        assert!(Instant::now() < deadline, "{what}: not within 180 s");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -47,6 +48,9 @@ impl Engine {
 /// A running server. Dropping it stops the server at once, as a crash would.
 pub struct RedisServer {
     pub port: u16,
+    /// Of a node of a cluster: where it talks to the others.
+    #[allow(dead_code, reason = "not every test program has clusters")]
+    pub bus: Option<u16>,
     engine: Engine,
     /// Before all other arguments: a configuration file in the server's folder, for those who need one.
     config: Option<String>,
@@ -73,7 +77,16 @@ impl RedisServer {
     /// The same with a configuration file of this text.
     pub fn start_configured(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
         let mut server = Self::stopped(engine, config, extra);
-        assert!(server.launch_anywhere(20), "{} did not start on any of 20 free ports", engine.program.display());
+        server.launch_anywhere();
+        server
+    }
+
+    /// Starts a node of a cluster with these arguments.
+    #[allow(dead_code, reason = "not every test program has clusters")]
+    pub fn start_node(engine: &Engine, extra: &[&str]) -> RedisServer {
+        let mut server = Self::stopped(engine, None, &[&["--cluster-enabled", "yes"], extra].concat());
+        server.bus = Some(free_port());
+        server.launch_anywhere();
         server
     }
 
@@ -99,19 +112,17 @@ impl RedisServer {
                 return None;
             }
         }
-        server.set_clock_ahead(Duration::ZERO);
+        server.write_clock(Duration::ZERO);
         let named = |name: &str, path: PathBuf| (name.to_owned(), path.to_string_lossy().into_owned());
         server.environment =
             vec![named("LD_PRELOAD", library), named("MOVABLE_CLOCK", server.folder.path().join("clock"))];
-        assert!(server.launch_anywhere(20), "{} did not start on any of 20 free ports", engine.program.display());
-        let before = server.seconds();
-        server.set_clock_ahead(Duration::from_secs(1_000));
-        let after = server.seconds();
-        server.set_clock_ahead(Duration::ZERO);
-        if after < before + 1_000 {
+        server.launch_anywhere();
+        server.write_clock(Duration::from_secs(1_000));
+        if !server.shows(Duration::from_secs(1_000)) {
             eprintln!("skipped: the clock of {} cannot be moved (linked statically?)", engine.program.display());
             return None;
         }
+        server.set_clock_ahead(Duration::ZERO);
         Some(server)
     }
 
@@ -127,9 +138,32 @@ impl RedisServer {
         text.lines().nth(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_else(|| panic!("TIME answered {text:?}"))
     }
 
-    /// Sets the server's clock ahead of the real one by so many seconds.
+    /// Sets the server's clock ahead of the real one by so much. When this returns the server goes by it: Valkey reads its
+    /// clock anew after some milliseconds only, more on a busy machine, and answers with the former reading until then.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn set_clock_ahead(&self, by: Duration) {
+        self.write_clock(by);
+        assert!(self.shows(by), "the server does not go by a clock that is {by:?} ahead");
+    }
+
+    /// Waits until the server's clock is so far ahead; `false` if it never is.
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    fn shows(&self, by: Duration) -> bool {
+        let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline {
+            let before = real().as_secs();
+            let shown = self.seconds();
+            if (before..=real().as_secs()).contains(&(shown.saturating_sub(by.as_secs()))) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        false
+    }
+
+    #[allow(dead_code, reason = "not every test program moves a clock")]
+    fn write_clock(&self, by: Duration) {
         // In place and of one length, for the server reads it with every look at its clock.
         let mut file = std::fs::OpenOptions::new();
         let file = file.write(true).create(true).truncate(false).open(self.folder.path().join("clock"));
@@ -140,6 +174,7 @@ impl RedisServer {
     fn stopped(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
         RedisServer {
             port: 0,
+            bus: None,
             engine: engine.clone(),
             config: config.map(str::to_owned),
             extra: extra.iter().map(|s| (*s).to_owned()).collect(),
@@ -150,15 +185,17 @@ impl RedisServer {
         }
     }
 
-    fn launch_anywhere(&mut self, attempts: usize) -> bool {
-        (0..attempts).any(|_| {
-            self.port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
-            // On a machine that is busy with other tests a server may fail for want of time.
-            self.launch() || {
-                std::thread::sleep(Duration::from_millis(100));
-                false
+    /// Starts it on the first ports that nobody takes in between.
+    fn launch_anywhere(&mut self) {
+        for _ in 0..20 {
+            self.port = free_port();
+            self.bus = self.bus.map(|_| free_port());
+            if self.launch() {
+                return;
             }
-        })
+        }
+        let log = std::fs::read_to_string(self.folder.path().join("server.log")).unwrap_or_default();
+        panic!("{} did not start on any of 20 ports; it says:\n{log}", self.engine.program.display());
     }
 
     pub fn url(&self) -> String {
@@ -218,6 +255,7 @@ impl RedisServer {
             .args(["--port", &port, "--bind", "127.0.0.1", "--daemonize", "no", "--maxmemory-policy", "noeviction"])
             .args(["--dir", self.folder.path().to_str().expect("a UTF-8 path"), "--logfile", "server.log"])
             .args(&self.extra)
+            .args(self.bus.iter().flat_map(|bus| ["--cluster-port".to_owned(), bus.to_string()]))
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -228,11 +266,12 @@ impl RedisServer {
         let stdout = guard.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut pid).expect("the server's process id");
         let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-        let deadline = Instant::now() + Duration::from_secs(10);
+        // Long, for a machine that is busy with other tests; a server that cannot start ends by itself.
+        let deadline = Instant::now() + Duration::from_secs(60);
         self.guard = Some(guard);
         self.process = Pid::from_raw(pid.trim().parse().expect("the server's process id"));
         while Instant::now() < deadline {
-            if self.answers() {
+            if self.answers(pid.trim()) {
                 return true;
             }
             if !process.exists() {
@@ -244,18 +283,36 @@ impl RedisServer {
         false
     }
 
-    fn answers(&self) -> bool {
+    /// Whether this very process answers, and not another one that has taken the port.
+    fn answers(&self, pid: &str) -> bool {
         use std::io::{Read, Write};
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
-        let _ = stream.set_read_timeout(Some(Duration::from_millis(500)));
-        let mut reply = [0; 5];
-        stream.write_all(b"PING\r\n").is_ok() && stream.read_exact(&mut reply).is_ok() && &reply == b"+PONG"
+        let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+        let mut reply = String::new();
+        let asked = stream.write_all(b"PING\r\nINFO server\r\nQUIT\r\n").is_ok();
+        asked
+            && stream.read_to_string(&mut reply).is_ok()
+            && reply.starts_with("+PONG")
+            && reply.lines().any(|line| line.strip_prefix("process_id:") == Some(pid))
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that nobody listens on now, and that this process gives out once. It is none of those that the system gives to
+/// outgoing connections, one of which might take it before a server does.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first: u16 = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
+    let (low, high) = if first > 12_000 { (first - 10_000, first) } else { (20_000, 30_000) };
+    // Programs that run at the same time begin at different places.
+    let _ = NEXT.compare_exchange(0, 1 + (std::process::id() % 97) as u16 * 100, Ordering::SeqCst, Ordering::SeqCst);
+    for _ in low..high {
+        let port = low + NEXT.fetch_add(1, Ordering::SeqCst) % (high - low);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no port from {low} to {high} is free");
 }
 
 impl Drop for RedisServer {

@@ -89,13 +89,19 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> 
 /// Lists the name of a board that is there; or takes the name of one off the list that was seen to be none at a
 /// version of the list. `false`, and nothing done, if the list is another by now.
 async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, Failure> {
-    let mut call = Call::default();
-    call.key(session.keys.names()).key(session.keys.version());
-    call.arg(name).arg(version::draw()).args(gone_at);
-    let mut reply = Reply::new(
-        session.servers.call(session.keys.names_slot(), Line::Calls, &ANNOUNCE, &ANNOUNCE.command(&call)).await?,
-    )?;
-    match reply.text()?.as_str() {
+    let change = || async {
+        let mut call = Call::default();
+        call.key(session.keys.names()).key(session.keys.version());
+        // Drawn for each sending: no version may come back after it was another.
+        call.arg(name).arg(version::draw()).args(gone_at);
+        let command = ANNOUNCE.command(&call);
+        session.servers.call(session.keys.names_slot(), Line::Calls, &ANNOUNCE, &command).await
+    };
+    let mut answer = change().await;
+    if matches!(answer, Err(Failure::Unknown(_))) {
+        answer = change().await;
+    }
+    match Reply::new(answer?)?.text()?.as_str() {
         "done" => Ok(true),
         "stale" => Ok(false),
         other => Err(Failure::Corrupt(format!("a change of the list of boards was answered '{other}'"))),
@@ -181,7 +187,12 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
         match reply.text()?.as_str() {
             "created" => return Ok(None),
             "exists" => {
-                let found = stored(part.board.name(), &reply.text()?, &reply.text()?, reply.text_or_none()?.as_deref());
+                let generation = reply.text()?;
+                let found = stored(part.board.name(), &generation, &reply.text()?, reply.text_or_none()?.as_deref());
+                if generation == part.board.generation().to_string() {
+                    // By an earlier sending of this very call.
+                    return Ok(None);
+                }
                 return found.map(Some).map_err(|unreadable| Failure::Unreadable(Box::new(unreadable)));
             }
             "stale" => {
@@ -198,7 +209,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
 async fn list(session: &Session, name: &BoardName) -> Result<(), Failure> {
     let mut command = cmd("SADD");
     command.arg(session.keys.names()).arg(name.as_str());
-    session.servers.send(session.keys.names_slot(), Line::Calls, &command).await.map(drop)
+    session.servers.set(session.keys.names_slot(), Line::Calls, &command).await.map(drop)
 }
 
 /// What a meta key says of a board.

@@ -224,7 +224,7 @@ pub(super) async fn record(session: &Session) -> Result<(), Failure> {
     if let Some(believed) = session.clock.to_record() {
         let mut command = cmd("HSET");
         command.arg(session.keys.clock()).arg("seen").arg(believed.millis());
-        session.servers.read(session.keys.clock_slot(), Line::Calls, &command).await?;
+        session.servers.set(session.keys.clock_slot(), Line::Calls, &command).await?;
     }
     Ok(())
 }

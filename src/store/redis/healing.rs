@@ -359,7 +359,7 @@ async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
                     remove.arg(old);
                 }
             }
-            session.servers.send(slot, Line::Calls, &remove).await?;
+            session.servers.set(slot, Line::Calls, &remove).await?;
         }
     }
     Ok(is_ours)

@@ -112,7 +112,7 @@ impl Health {
 pub(super) async fn check(session: &Session) -> Result<()> {
     let mut set = cmd("SET");
     set.arg(session.keys.check()).arg(&session.instance).arg("PX").arg(60_000);
-    let written = session.servers.send(session.keys.check_slot(), Line::Calls, &set);
+    let written = session.servers.set(session.keys.check_slot(), Line::Calls, &set);
     let (written, mark, policy) = join3(written, read_mark(session), check_policy(session)).await;
     written.map_err(|failure| session.servers.error(failure))?;
     let mark = mark.map_err(|failure| session.servers.error(failure))?;
@@ -152,7 +152,7 @@ async fn read_mark(session: &Session) -> Result<Option<String>, Failure> {
 pub(super) async fn mark(session: &Session) -> Result<(), Failure> {
     let mut command = cmd("HSETNX");
     command.arg(session.keys.clock()).arg("born").arg(format!("{:016x}", rand::random::<u64>()));
-    session.servers.send(session.keys.clock_slot(), Line::Calls, &command).await?;
+    session.servers.set(session.keys.clock_slot(), Line::Calls, &command).await?;
     let mark = read_mark(session).await?;
     *session.health.mark.lock() = mark;
     Ok(())

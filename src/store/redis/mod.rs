@@ -269,6 +269,10 @@ impl Store for RedisStore {
         self.versions.read(&self.session).await
     }
 
+    async fn boards_version_beside_writes(&self) -> Result<u64> {
+        self.versions.read_beside_writes(&self.session).await
+    }
+
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
         boards::undefine(&self.session, board).await.map_err(|failure| self.error(failure))
     }

@@ -83,14 +83,14 @@ impl Noted {
     pub async fn write(&self, session: &Session) -> Result<(), Failure> {
         let mut command = cmd("SADD");
         command.arg(session.keys.removed()).arg(self.print());
-        session.servers.read(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
+        session.servers.set(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
     }
 
     /// Takes the note off again: nothing is left, or the board has come to be.
     pub async fn strike(&self, session: &Session) -> Result<(), Failure> {
         let mut command = cmd("SREM");
         command.arg(session.keys.removed()).arg(self.print());
-        session.servers.read(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
+        session.servers.set(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
     }
 
     /// The keys of its parts.
@@ -106,7 +106,7 @@ impl Noted {
         }
         let close = |keys: BoardKeys| async move {
             let slot = HashSlot::of_key(keys.meta.as_bytes());
-            session.servers.read(slot, Line::Calls, &unlink([&keys.meta])).await
+            session.servers.set(slot, Line::Calls, &unlink([&keys.meta])).await
         };
         try_join_all(self.keys(session).into_iter().map(close)).await.map(drop)
     }
@@ -177,10 +177,10 @@ async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, Failur
     let slot = HashSlot::of_key(keys.index.as_bytes());
     let work = leftovers(session, slot, &keys).await?;
     for command in &work {
-        session.servers.read(slot, Line::Calls, command).await?;
+        session.servers.set(slot, Line::Calls, command).await?;
     }
     if work.is_empty() {
-        session.servers.read(slot, Line::Calls, &unlink([&keys.ranking, &keys.totals])).await?;
+        session.servers.set(slot, Line::Calls, &unlink([&keys.ranking, &keys.totals])).await?;
     }
     Ok(work.is_empty())
 }

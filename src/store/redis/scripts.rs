@@ -66,12 +66,26 @@ impl Script {
         self.fixed_keys
     }
 
-    /// Whether it only reads, so that it may be called again where nobody knows what became of the first call. Advancing,
-    /// and taking slots that do not exist off the index, repeat harmlessly.
-    pub fn only_reads(&self) -> bool {
-        [&PAGE, &NEIGHBORS, &LOOKUP, &SUBJECTS, &STATUS, &READ, &VALUES, &AUDIT, &AUDIT_FIND]
-            .iter()
-            .any(|script| script.name == self.name)
+    /// Whether it may be called again where nobody knows what became of the first call. Some only read: advancing, and
+    /// taking slots that do not exist off the index, repeat harmlessly. What others do is the same once and twice, and
+    /// both calls are answered the same, or so that the caller can tell.
+    pub fn is_repeatable(&self) -> bool {
+        let reads: [&Script; 12] = [
+            &PAGE,
+            &NEIGHBORS,
+            &LINES,
+            &BETWEEN,
+            &LOOKUP,
+            &SUBJECTS,
+            &STATUS,
+            &READ,
+            &VALUES,
+            &AUDIT,
+            &AUDIT_FIND,
+            &AUDIT_EARLIER,
+        ];
+        let sets: [&Script; 5] = [&AUDIT_REPAIR, &HEAL, &DEFINE, &ANNOUNCED, &SET_CLOCK];
+        reads.iter().chain(&sets).any(|script| script.name == self.name)
     }
 
     /// The command that makes the script known to a server.
@@ -174,7 +188,8 @@ scripts! {
         REMOVE = "remove" after ["clock", "board"] with 5 keys;
         AUDIT = "audit" after ["clock", "board"] with 5 keys;
         AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys;
-        AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys;
+        AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys;
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "bulk"] with 5 keys;
         HEAL = "heal" after [] with 1 keys;
         SWEEP = "sweep" after ["stopwatch", "clock", "board", "bulk"] with 8 keys;
         UNDEFINE = "undefine" after [] with 1 keys;

@@ -16,7 +16,8 @@ use super::session::Session;
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
-/// How long a reading is asked for again while the server is away: as long as a write that it goes along with.
+/// How long a reading is asked for again while the server is away, for those who write: as long as the writes that it
+/// goes along with.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two attempts: doubles from the first to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
@@ -27,12 +28,15 @@ pub(super) struct Versions {
     /// Held to join or take, never across an await.
     state: Mutex<State>,
     arrived: Notify,
+    /// Somebody came who does not wait for the pause between two attempts.
+    hurried: Notify,
 }
 
-/// One who waits, until when.
+/// One who waits.
 #[derive(Debug)]
 struct Asker {
-    deadline: Instant,
+    /// Until when a reading that fails is made again; `None` not to have it made again, as with other reads.
+    deadline: Option<Instant>,
     answer: oneshot::Sender<Result<u64, Failure>>,
 }
 
@@ -45,16 +49,28 @@ struct State {
 impl Versions {
     /// The version as it is read at some time after this call.
     pub async fn read(&self, session: &Session) -> Result<u64> {
-        match receive(self.join(Instant::now() + PATIENCE)).await {
+        self.answer(session, self.join(None)).await
+    }
+
+    /// The same for those who write meanwhile, with the patience of a write.
+    pub async fn read_beside_writes(&self, session: &Session) -> Result<u64> {
+        self.answer(session, self.join(Some(Instant::now() + PATIENCE))).await
+    }
+
+    async fn answer(&self, session: &Session, answered: oneshot::Receiver<Result<u64, Failure>>) -> Result<u64> {
+        match receive(answered).await {
             Ok(version) => version.map_err(|failure| session.servers.error(failure)),
             Err(stopped) => Err(StoreError::Backend { source: Box::new(stopped) }),
         }
     }
 
-    fn join(&self, deadline: Instant) -> oneshot::Receiver<Result<u64, Failure>> {
+    fn join(&self, deadline: Option<Instant>) -> oneshot::Receiver<Result<u64, Failure>> {
         let (answer, answered) = oneshot::channel();
         self.state.lock().waiting.push(Asker { deadline, answer });
         self.arrived.notify_one();
+        if deadline.is_none() {
+            self.hurried.notify_one();
+        }
         answered
     }
 
@@ -82,7 +98,8 @@ impl Versions {
 
     /// Lets those wait for another attempt whose time is not over before it, and answers the others. Whether any wait.
     fn put_back(&self, askers: Vec<Asker>, next: Instant, failure: &Failure) -> bool {
-        let (early, late): (Vec<Asker>, Vec<Asker>) = askers.into_iter().partition(|asker| asker.deadline > next);
+        let has_time = |asker: &Asker| asker.deadline.is_some_and(|deadline| deadline > next);
+        let (early, late): (Vec<Asker>, Vec<Asker>) = askers.into_iter().partition(has_time);
         for asker in late {
             drop(asker.answer.send(Err(failure.clone())));
         }
@@ -100,14 +117,22 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
         // The connection of the writes, because it lives on the same thread as this, and because what is asked for
         // goes with a write that is just as long on its way.
         let reading = session.servers.read(session.keys.names_slot(), Line::Writes, &command);
-        let until = waiting.iter().map(|asker| asker.deadline).min().unwrap_or_else(Instant::now);
-        let silent = || Err(Failure::Unknown("no answer in time".to_owned()));
-        let version = timeout_at(until, reading).await.unwrap_or_else(|_| silent()).and_then(parse);
+        let version = match waiting.iter().filter_map(|asker| asker.deadline).min() {
+            None => reading.await,
+            Some(until) => {
+                let silent = || Err(Failure::Unknown("no answer in time".to_owned()));
+                timeout_at(until, reading).await.unwrap_or_else(|_| silent())
+            }
+        };
+        let version = version.and_then(parse);
         let may_pass = |failure: &Failure| failure.is_passing() || matches!(failure, Failure::Unknown(_));
         match version {
             Err(failure) if may_pass(&failure) => {
                 if versions.put_back(waiting, Instant::now() + pause, &failure) {
-                    sleep(pause).await;
+                    tokio::select! {
+                        () = sleep(pause) => {}
+                        () = versions.hurried.notified() => {}
+                    }
                     pause = (pause * 2).min(PAUSES.1);
                 }
             }
@@ -169,7 +194,7 @@ mod tests {
     #[tokio::test]
     async fn who_comes_while_a_reading_is_under_way_waits_for_the_next() {
         let versions = Versions::default();
-        let join = || versions.join(Instant::now() + PATIENCE);
+        let join = || versions.join(Some(Instant::now() + PATIENCE));
         let _first = [join(), join()];
         assert_eq!(versions.take().await.unwrap().len(), 2);
         let _second = join();
@@ -182,11 +207,11 @@ mod tests {
     async fn a_failed_reading_is_repeated_for_those_who_have_time() {
         let versions = Versions::default();
         let now = Instant::now();
-        let late = versions.join(now);
-        let mut early = versions.join(now + PATIENCE);
+        let (late, hurried) = (versions.join(Some(now)), versions.join(None));
+        let mut early = versions.join(Some(now + PATIENCE));
         let waiting = versions.take().await.unwrap();
         assert!(versions.put_back(waiting, now + PAUSES.0, &Failure::Unknown(String::new())));
-        assert!(late.await.unwrap().is_err() && early.try_recv().is_err());
+        assert!(late.await.unwrap().is_err() && hurried.await.unwrap().is_err() && early.try_recv().is_err());
         assert_eq!(versions.take().await.unwrap().len(), 1);
         assert!(!versions.put_back(Vec::new(), now, &Failure::Unknown(String::new())));
     }

@@ -118,6 +118,179 @@ async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_
     }
 }
 
+/// A number from the statistics of the server.
+fn fact(server: &RedisServer, name: &str) -> u64 {
+    let stats: String = behind(server, &["INFO", "stats"]);
+    let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim_end().parse().ok());
+    line.unwrap_or_else(|| panic!("no {name} in {stats}"))
+}
+
+/// Deletes ranking and totals.
+fn lose_scores(server: &RedisServer, board: &Board) {
+    let (name, generation) = (board.name(), board.generation());
+    for key in ["r", "t"] {
+        behind::<()>(server, &["DEL", &format!("rolltop:1:{{{name}}}:{generation}:{key}")]);
+    }
+}
+
+/// What an audit of a whole board took.
+#[derive(Debug)]
+struct Took {
+    checked: u64,
+    differences: u64,
+    repaired: u64,
+    scripts: u64,
+    /// Looks of scripts for cells of single subjects.
+    looks: u64,
+    /// The most looks of any step.
+    most_looks: u64,
+    /// What the server sent.
+    bytes: u64,
+}
+
+async fn whole_audit(server: &RedisServer, store: &RedisStore, board: &Arc<Board>, repair: bool) -> Took {
+    let mut cursor = AuditCursor::default();
+    let mut took = Took { checked: 0, differences: 0, repaired: 0, scripts: 0, looks: 0, most_looks: 0, bytes: 0 };
+    loop {
+        behind::<()>(server, &["CONFIG", "RESETSTAT"]);
+        let step = store.audit_step(board, cursor, repair).await.unwrap();
+        took.bytes += fact(server, "total_net_output_bytes");
+        let looks = calls(server, "hexists");
+        took.scripts += calls(server, "evalsha");
+        took.looks += looks;
+        took.most_looks = took.most_looks.max(looks);
+        took.checked += step.checked;
+        took.differences += step.differences.len() as u64;
+        took.repaired += step.repaired;
+        match step.next {
+            Some(next) => cursor = next,
+            None => return took,
+        }
+    }
+}
+
+#[tokio::test]
+async fn cells_are_read_once_where_totals_and_ranking_are_lost() {
+    const SUBJECTS: u64 = 50;
+    const SLOTS: u64 = 60;
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define(&store, "about", "APPROX_COUNT_DISTINCT(100m, e, s, c)", "1m").await;
+        let names: Vec<String> = (0..SUBJECTS).map(|i| format!("s{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        // One subject in the newest slot alone: looked for in all before it, and found in none.
+        fill(&server, &store, &board, &["new"], 1).await;
+        let estimate = fill(&server, &store, &board, &names, SLOTS as i64).await;
+        lose_scores(&server, &board);
+        let all = SUBJECTS + 1;
+        let cells = SUBJECTS * SLOTS;
+        for (repair, found) in [(false, all), (true, all), (false, 0)] {
+            let took = whole_audit(&server, &store, &board, repair).await;
+            println!("{}: {took:?}", engine.name);
+            assert_eq!((took.checked, took.differences), (all, found), "{took:?}");
+            assert_eq!(took.repaired, if repair { found } else { 0 });
+            assert!(took.bytes < (cells + all) * 2_048 * 3 / 2, "{cells} cells were read more than once: {took:?}");
+            // Each cell is looked at for a total, and then in the slot before it; `new` is looked for in all slots.
+            assert!(took.looks < 3 * cells, "{took:?}");
+            assert!(took.most_looks <= 3_000 + 1_000, "{took:?}");
+        }
+        assert_eq!(
+            scores(&store, &board).await.iter().filter(|(_, score)| *score == estimate).count() as u64,
+            SUBJECTS
+        );
+    }
+}
+
+/// Sums keep no totals, and what cancels out is in no ranking: the slots alone know of it.
+#[tokio::test]
+async fn subjects_that_only_slots_know_are_compared_once_each() {
+    const SUBJECTS: u64 = 600;
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let now = store.now().await.unwrap();
+        for (name, metric) in
+            [("sums", "SUM(40m, e, v, s)"), ("means", "AVG(40m, e, v, s)"), ("best", "MAX(40m, e, v, s)")]
+        {
+            let board = define(&store, name, metric, "1m").await;
+            // Every other subject in each slot, every other one in a slot of its own.
+            for back in 0..40 {
+                let at = now.plus_millis(-60_000 * back);
+                let is_there = |i: &i64| i % 2 == 0 || i % 40 == back;
+                let all = (0..SUBJECTS as i64).filter(is_there).map(|i| item(&format!("s{i}"), i + 1).at_time(at));
+                let all = Batch { increments: all.collect(), return_scores: false };
+                store.add(&board, all).await.unwrap();
+            }
+            let lines = async || -> Vec<_> {
+                let page = store.page(&board, 0, 10_000).await.unwrap();
+                page.items.iter().map(|line| (line.subject.clone(), line.score)).collect()
+            };
+            let before = lines().await;
+            lose_scores(&server, &board);
+            for (repair, found) in [(false, SUBJECTS), (true, SUBJECTS), (false, 0)] {
+                let took = whole_audit(&server, &store, &board, repair).await;
+                println!("{} {metric}: {took:?}", engine.name);
+                assert_eq!((took.checked, took.differences), (SUBJECTS, found), "{metric} {took:?}");
+                assert_eq!(took.repaired, if repair { found } else { 0 });
+                assert!(took.most_looks <= 3_000 + 1_000, "{took:?}");
+                assert!(took.scripts < 200, "{took:?}");
+            }
+            assert_eq!(lines().await, before);
+        }
+    }
+}
+
+/// Also while each write gives the board another version.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_subjects_are_set_right_by_one_script() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let board = define(&store, "sums", "SUM(3m, e, v, s)", "1m").await;
+        add(&store, &board, (0..3_000).map(|i| item(&format!("s{i}"), i + 1))).await;
+        add(&store, &board, [item("busy", 1)]).await;
+        let right = scores(&store, &board).await;
+        for is_busy in [false, true] {
+            lose_scores(&server, &board);
+            let stop = Arc::new(AtomicBool::new(!is_busy));
+            let writer = {
+                let (store, board, stop) = (store.clone(), board.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let mut written = 0;
+                    while !stop.load(Ordering::SeqCst) {
+                        add(&store, &board, [item("busy", 1)]).await;
+                        written += 1;
+                    }
+                    written
+                })
+            };
+            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            let mut cursor = AuditCursor::default();
+            let mut repaired = 0;
+            loop {
+                let step = store.audit_step(&board, cursor, true).await.unwrap();
+                repaired += step.repaired;
+                let Some(next) = step.next else { break };
+                cursor = next;
+            }
+            // What scripts of an audit write, at most 500 subjects each; `busy` is written one at a time.
+            let written = calls(&server, "zadd");
+            stop.store(true, Ordering::SeqCst);
+            let busy = writer.await.unwrap();
+            println!("{}: {repaired} set right, {written} writes of scores beside {busy}", engine.name);
+            assert!(repaired >= 3_000, "{repaired}");
+            assert!(is_busy || written <= 20, "{written} writes of scores");
+            audit(&store, &board, true).await;
+            assert_eq!(audit(&store, &board, false).await.1, []);
+            let scores = scores(&store, &board).await;
+            let of_others =
+                |all: &[(String, i64)]| all.iter().filter(|(name, _)| name != "busy").cloned().collect::<Vec<_>>();
+            assert_eq!(of_others(&scores), of_others(&right));
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_audit_is_right_while_others_write() {
     for engine in Engine::available() {

@@ -26,6 +26,8 @@ pub struct Proxy {
 #[derive(Default)]
 struct Shared {
     next: AtomicU8,
+    /// How many answers pass before it.
+    passing: AtomicU64,
     happened: AtomicU64,
     /// Calls of scripts that came from clients.
     calls: AtomicU64,
@@ -54,6 +56,12 @@ impl Proxy {
     /// The next answer of the server, whichever it is, meets this fault.
     pub fn arm(&self, fault: Fault) {
         self.shared.next.store(fault as u8, Ordering::SeqCst);
+    }
+
+    /// So many answers of the server pass, and the one after them meets this fault.
+    pub fn arm_after(&self, answers: u64, fault: Fault) {
+        self.shared.passing.store(answers, Ordering::SeqCst);
+        self.arm(fault);
     }
 
     /// How many answers were lost so far.
@@ -106,7 +114,13 @@ async fn forward(mut client: TcpStream, server: u16, shared: Arc<Shared>) {
                 server.read(&mut from_server).await
             } => match read {
                 Ok(n) if n > 0 => {
-                    let fault = if silent { Fault::Silence as u8 } else { shared.next.swap(0, Ordering::SeqCst) };
+                    let less = |passing: u64| passing.checked_sub(1);
+                    let passes = shared.passing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok();
+                    let fault = match (silent, passes) {
+                        (true, _) => Fault::Silence as u8,
+                        (false, true) => Fault::None as u8,
+                        (false, false) => shared.next.swap(0, Ordering::SeqCst),
+                    };
                     if fault != Fault::None as u8 {
                         shared.happened.fetch_add(1, Ordering::SeqCst);
                     }

@@ -1,56 +1,91 @@
--- Sets score and total of one subject to what its slots come to, if nothing has changed since these were read.
+-- Sets score and total of some subjects to what their slots come to, each if nothing has changed since these were read.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists, where cells are compared
--- ARGV  1-8 the board, 9 subject, 10 score or '' and 11 total or '' as they were read, 12 score or '' and 13 total or ''
---       to set, 14 a new version of what the board holds, 15 the version that all was read at, or '' to compare the
---       cells: then start of each slot and the cell in it or ''
--- reply ok, now, reading, retiring, 1 if it was set, 0 if something has changed
--- cost  1 us per slot, 3 us where it has 2,048 bytes
+-- ARGV  1-8 the board, 9 a new version of what the board holds, 10 the version that all was read at, or '' to compare the
+--       cells, 11 how many subjects, 12 how many slots, then the start of each slot; then for each subject: subject,
+--       score or '' and total or '' as they were read, score or '' and total or '' to set; and, to compare the cells,
+--       how many there are, and each after the place of its slot, from 1
+-- reply ok, now, reading, retiring, then for each subject 1 if it is set, 0 if something has changed
+-- cost  4 us per subject; to compare the cells 1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes
 -- why a script: a write between the reading and this would be lost
-
-local FIRST = 15
-local call = redis.call
 
 local early = read_meta('version') or advance()
 if early then
   return early
 end
+local COUNT, SLOTS = tonumber(ARGV[11]), tonumber(ARGV[12])
+local BY_CELLS = ARGV[10] == ''
 
-local subject = ARGV[9]
-local is_same = (call('ZSCORE', RANKING, subject) or '') == ARGV[10]
-  and (call('HGET', TOTALS, subject) or '') == ARGV[11]
-
-if ARGV[15] ~= '' then
-  is_same = is_same and asked_field == ARGV[15]
-  if not asked_field then
-    -- From now on it has one, by which the next reading can tell.
-    touch(ARGV[14])
-  end
-else
-  local slots = call('ZRANGE', INDEX, 0, -1)
-  is_same = is_same and #slots == (#ARGV - FIRST) / 2
-  for i = 1, #slots do
-    is_same = is_same and slots[i] == ARGV[FIRST + 2 * i - 1]
-    if is_same and tonumber(slots[i]) >= dropped then
-      is_same = (call('HGET', KEYS[5 + i], subject) or '') == ARGV[FIRST + 2 * i]
+local names, wanted = {}, {}
+local at = 13 + SLOTS
+for i = 1, COUNT do
+  local cells = {}
+  names[i] = ARGV[at]
+  wanted[i] = {was_score = ARGV[at + 1], was_total = ARGV[at + 2], score = ARGV[at + 3], total = ARGV[at + 4], cells = cells}
+  at = at + 5
+  if BY_CELLS then
+    local last = at + 2 * tonumber(ARGV[at])
+    for cell = at + 1, last, 2 do
+      cells[tonumber(ARGV[cell])] = ARGV[cell + 1]
     end
+    at = last + 1
   end
 end
 
-if is_same then
-  if ARGV[13] ~= '' then
-    call('HSET', TOTALS, subject, ARGV[13])
-  else
-    call('HDEL', TOTALS, subject)
+-- Whether the cells are those that were read, of all subjects; and by subject.
+local is_same, differs = nil, {}
+if BY_CELLS then
+  is_same = names_all_slots(13, SLOTS)
+  for slot = 1, is_same and SLOTS or 0 do
+    if tonumber(ARGV[12 + slot]) >= dropped then
+      local found = call('HMGET', KEYS[5 + slot], unpack(names))
+      for i = 1, COUNT do
+        differs[i] = differs[i] or (found[i] or nil) ~= wanted[i].cells[slot]
+      end
+    end
   end
-  if ARGV[12] ~= '' then
-    call('ZADD', RANKING, ARGV[12], subject)
-  else
-    call('ZREM', RANKING, subject)
+else
+  is_same = asked_field == ARGV[10]
+  if not asked_field then
+    -- From now on it has one, by which the next reading can tell.
+    touch(ARGV[9])
   end
-  touch(ARGV[14])
+end
+
+local held, lines, without, unranked, done = {}, {}, {}, {}, {}
+for i = 1, COUNT do
+  local name, to = names[i], wanted[i]
+  local score, total = call('ZSCORE', RANKING, name) or '', call('HGET', TOTALS, name) or ''
+  if total == to.total and tonumber(score) == tonumber(to.score) then
+    -- By an earlier sending of this very call.
+    done[i] = 1
+  elseif is_same and not differs[i] and score == to.was_score and total == to.was_total then
+    done[i] = 1
+    if to.total ~= '' then
+      held[#held + 1], held[#held + 2] = name, to.total
+    else
+      without[#without + 1] = name
+    end
+    if to.score ~= '' then
+      lines[#lines + 1], lines[#lines + 2] = to.score, name
+    else
+      unranked[#unranked + 1] = name
+    end
+  else
+    done[i] = 0
+  end
+end
+-- Deletions last: the server refuses only a first write for want of memory.
+each_thousand('HSET', TOTALS, held)
+each_thousand('ZADD', RANKING, lines)
+each_thousand('HDEL', TOTALS, without)
+each_thousand('ZREM', RANKING, unranked)
+if #held + #lines + #without + #unranked > 0 then
+  touch(ARGV[9])
 end
 
 local reply = ok()
-reply[5] = is_same and 1 or 0
+for i = 1, COUNT do
+  reply[#reply + 1] = done[i]
+end
 return reply

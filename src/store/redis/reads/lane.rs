@@ -120,6 +120,13 @@ impl State {
     fn take(&mut self) -> Vec<(Question, Waiting)> {
         let (mut taken, mut weight) = (Vec::new(), 0);
         while let Some(next) = self.order.front() {
+            if self.waiting.get(next).is_some_and(|waiting| waiting.iter().all(oneshot::Sender::is_closed)) {
+                // Nobody waits any more.
+                if let Some(left) = self.order.pop_front() {
+                    self.waiting.remove(&left);
+                }
+                continue;
+            }
             let more = next.weight();
             if !taken.is_empty() && weight + more > FLIGHT {
                 break;
@@ -159,6 +166,18 @@ mod tests {
         let _answered = lane.ask(window(&part, "a", 1));
         assert_eq!(subjects(&lane.state.lock().take()), [("a", 1)]);
         assert!(lane.state.lock().take().is_empty());
+    }
+
+    #[test]
+    fn a_question_that_nobody_waits_for_any_more_does_not_leave() {
+        let part = part("COUNT(2h, e, s)", "1h", true);
+        let lane = Lane::default();
+        let [first, second, _third] = ["a", "a", "b"].map(|who| lane.ask(window(&part, who, 1)));
+        drop((first, second));
+        assert_eq!(subjects(&lane.state.lock().take()), [("b", 1)]);
+        let (first, _second) = (lane.ask(window(&part, "a", 1)), lane.ask(window(&part, "a", 1)));
+        drop(first);
+        assert_eq!(subjects(&lane.state.lock().take()).len(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use redis::{ErrorKind, Pipeline, RedisError, Value, cmd};
 use super::Servers;
 use super::address::Host;
 use super::failure::{Failure, Refusal};
-use super::link::Line;
+use super::link::{Care, Line};
 use super::map::Map;
 use super::node::Node;
 use crate::store::redis::hash_slot::HashSlot;
@@ -85,7 +85,7 @@ async fn ask(node: &Node) -> Result<View, Failure> {
     info.arg("INFO");
     let mut questions = Pipeline::with_capacity(2);
     questions.add_command(slots).add_command(info);
-    let answers = node.request_all(Line::Calls, &questions).await.map_err(Refusal::into_failure)?;
+    let answers = node.request_all(Line::Calls, Care::Repeats, &questions).await.map_err(Refusal::into_failure)?;
     let mut answers = answers.into_iter().map(|answer| answer.map_err(Refusal::into_failure));
     let unreadable =
         || Failure::Other(RedisError::from((ErrorKind::UnexpectedReturnType, "CLUSTER SLOTS cannot be read")));

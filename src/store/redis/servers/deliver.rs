@@ -6,6 +6,7 @@ use redis::{ErrorKind, Pipeline, ServerErrorKind, Value, cmd};
 
 use super::address::Deployment;
 use super::failure::{Failure, Refusal};
+use super::link::Care;
 use super::{Line, Node, Request, Servers};
 use crate::store::redis::hash_slot::HashSlot;
 
@@ -65,16 +66,21 @@ impl Servers {
 
     /// Asks one node, which is told the script if it does not know it.
     async fn ask(&self, node: &Node, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
-        let answer = node.request(line, request.command).await;
-        let (Err(Refusal::NoScript(_)), Some(script)) = (&answer, request.script) else { return answer };
-        // A user may be forbidden to load, and a server may forget again at any moment.
-        if node.request(line, &script.load()).await.is_ok() {
-            let answer = node.request(line, request.command).await;
-            if !matches!(answer, Err(Refusal::NoScript(_))) {
-                return answer;
+        let care = request.care(line);
+        let mut answer = node.request(line, care, request.command).await;
+        if let (Err(Refusal::NoScript(_)), Some(script)) = (&answer, request.script) {
+            // A user may be forbidden to load, and a server may forget again at any moment.
+            if node.request(line, Care::Repeats, &script.load()).await.is_ok() {
+                answer = node.request(line, care, request.command).await;
+            }
+            if matches!(answer, Err(Refusal::NoScript(_))) {
+                answer = node.request(line, care, &script.with_text(request.command)).await;
             }
         }
-        node.request(line, &script.with_text(request.command)).await
+        if answer.as_ref().is_ok_and(|answer| request.has_written(line, answer)) {
+            node.note_write();
+        }
+        answer
     }
 
     /// Asks the node that a slot is moving to. ASKING holds for the next command of a connection only, and the connection
@@ -88,7 +94,7 @@ impl Servers {
             Some(script) => script.with_text(request.command),
             None => request.command.clone(),
         });
-        let answers = node.request_all(line, &pipeline).await?;
+        let answers = node.request_all(line, request.care(line), &pipeline).await?;
         let lost = || Err(Failure::Unknown("a command after ASKING was not answered".to_owned()).into());
         answers.into_iter().nth(1).unwrap_or_else(lost)
     }

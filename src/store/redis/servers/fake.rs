@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 
 /// What a server does about a command.
 pub enum Reaction {
@@ -33,6 +34,8 @@ pub struct State {
     pub connections: AtomicU64,
     /// The run id.
     pub run: AtomicU64,
+    /// Told to close all connections.
+    closing: Notify,
 }
 
 impl Fake {
@@ -44,6 +47,7 @@ impl Fake {
             asked: Mutex::default(),
             connections: AtomicU64::new(0),
             run: AtomicU64::new(1),
+            closing: Notify::new(),
         });
         let fake = Fake { port, state: state.clone() };
         tokio::spawn(async move {
@@ -58,6 +62,11 @@ impl Fake {
     /// Reacts so from now on.
     pub fn on(&self, react: impl Fn(&[String]) -> Reaction + Send + Sync + 'static) {
         *self.state.react.lock() = Arc::new(react);
+    }
+
+    /// Closes all connections.
+    pub fn hang_up(&self) {
+        self.state.closing.notify_waiters();
     }
 
     /// The commands since the last call.
@@ -82,6 +91,7 @@ async fn serve(mut stream: TcpStream, number: u64, state: Arc<State>) {
             read.drain(..length);
             let answer = match command[0].as_str() {
                 "CLIENT" => "+OK\r\n".to_owned(),
+                "PING" => "+PONG\r\n".to_owned(),
                 "INFO" => {
                     let text = format!("redis_version:7.0.0\r\nrun_id:{}\r\n", state.run.load(Ordering::SeqCst));
                     format!("${}\r\n{text}\r\n", text.len())
@@ -100,9 +110,12 @@ async fn serve(mut stream: TcpStream, number: u64, state: Arc<State>) {
                 return;
             }
         }
-        match stream.read(&mut buffer).await {
-            Ok(n) if n > 0 => read.extend_from_slice(&buffer[..n]),
-            _ => return,
+        tokio::select! {
+            more = stream.read(&mut buffer) => match more {
+                Ok(n) if n > 0 => read.extend_from_slice(&buffer[..n]),
+                _ => return,
+            },
+            () = state.closing.notified() => return,
         }
     }
 }

@@ -27,7 +27,6 @@ use futures_util::future::join_all;
 use metrics::counter;
 use parking_lot::{Mutex, RwLock};
 use redis::{Cmd, Pipeline, Value};
-use tokio::sync::watch;
 
 pub use self::address::{Address, AddressError};
 pub(super) use self::failure::Failure;
@@ -37,6 +36,7 @@ pub(super) use self::node::Node;
 
 use self::address::{Deployment, Host};
 use self::failure::Refusal;
+use self::link::Care;
 use self::map::Map;
 use self::node::Signs;
 use self::open::Access;
@@ -72,6 +72,8 @@ pub(super) struct Request<'a> {
     script: Option<&'a Script>,
     /// It may be sent again where nobody knows what became of it.
     repeatable: bool,
+    /// It is a command that only a server which takes writes does.
+    writes: bool,
 }
 
 /// What became of a request.
@@ -86,17 +88,32 @@ pub(super) struct Reply {
 impl<'a> Request<'a> {
     /// A command that is sent once more where its answer is lost.
     pub fn read(slot: HashSlot, command: &'a Cmd) -> Self {
-        Self { slot, command, script: None, repeatable: true }
+        Self { slot, command, script: None, repeatable: true, writes: false }
     }
 
     /// A command that may change something.
     pub fn write(slot: HashSlot, command: &'a Cmd) -> Self {
-        Self { slot, command, script: None, repeatable: false }
+        Self { slot, command, script: None, repeatable: false, writes: true }
+    }
+
+    /// A command that changes the same once and twice: sent once more where its answer is lost.
+    pub fn set(slot: HashSlot, command: &'a Cmd) -> Self {
+        Self { slot, command, script: None, repeatable: true, writes: true }
     }
 
     /// A call of a script ([`Script::command`]); the script is loaded where a server does not know it.
     pub fn call(slot: HashSlot, script: &'a Script, command: &'a Cmd) -> Self {
-        Self { slot, command, script: Some(script), repeatable: script.only_reads() }
+        Self { slot, command, script: Some(script), repeatable: script.is_repeatable(), writes: false }
+    }
+
+    fn care(&self, line: Line) -> Care {
+        if self.repeatable || line.is_of_writes() { Care::Repeats } else { Care::Doubts }
+    }
+
+    /// Whether a server that gave this answer takes writes.
+    fn has_written(&self, line: Line, answer: &Value) -> bool {
+        let is_done = || matches!(answer, Value::Array(values) if matches!(values.first(), Some(Value::BulkString(word)) if word == b"ok"));
+        self.writes || self.script.is_some() && line.is_of_writes() && is_done()
     }
 
     /// Notes how a call of a script ended.
@@ -119,7 +136,12 @@ impl Servers {
         self.request(line, Request::read(slot, command)).await
     }
 
-    /// Sends a call of a script; one that only reads once more if its answer is lost.
+    /// Sends a command that changes the same once and twice: once more if its answer is lost.
+    pub async fn set(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
+        self.request(line, Request::set(slot, command)).await
+    }
+
+    /// Sends a call of a script; one that is repeatable once more if its answer is lost.
     pub async fn call(&self, slot: HashSlot, line: Line, script: &Script, command: &Cmd) -> Result<Value, Failure> {
         self.request(line, Request::call(slot, script, command)).await
     }
@@ -162,7 +184,9 @@ impl Servers {
                 pipeline.add_command(requests[*place].command.clone());
             }
             let before = node.epoch();
-            let answers = node.request_all(line, &pipeline).await;
+            let is_doubtful = group.iter().any(|place| requests[*place].care(line) == Care::Doubts);
+            let care = if is_doubtful { Care::Doubts } else { Care::Repeats };
+            let answers = node.request_all(line, care, &pipeline).await;
             let epoch = Some(before).filter(|before| *before == node.epoch());
             (answers, epoch, group)
         });
@@ -209,12 +233,6 @@ impl Servers {
     /// The run id of the process that has the slot, as far as is known without asking.
     pub fn run(&self, slot: HashSlot) -> Option<Arc<str>> {
         self.map.read().owner(slot)?.run()
-    }
-
-    /// Tells of every run id that is met for the first time; the number says nothing.
-    #[allow(dead_code)]
-    pub fn restarts(&self) -> watch::Receiver<u64> {
-        self.signs.restarts.subscribe()
     }
 
     /// The nodes that have slots now.

@@ -2,18 +2,17 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, cmd};
-use tokio::sync::watch;
 
 use super::address::Host;
 use super::failure::{Failure, Refusal};
 use super::info::Info;
-use super::link::{Line, Link};
+use super::link::{Care, Line, Link};
 
 /// How long connecting may take, and then the first questions.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -31,15 +30,15 @@ pub(in crate::store::redis) struct Node {
     epoch: AtomicU64,
     /// Connections to what is not a master are of no use.
     must_be_master: bool,
+    /// It has refused a write because it is a replica, and has taken none since.
+    refuses: AtomicBool,
     signs: Arc<Signs>,
 }
 
-/// What all nodes tell: who listens for changes, and the next epoch.
+/// What all nodes share: the next epoch.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     epochs: AtomicU64,
-    /// How often a node was found to run as another process than before.
-    pub restarts: watch::Sender<u64>,
 }
 
 impl Signs {
@@ -53,7 +52,8 @@ impl Node {
     pub(super) fn new(host: Host, client: Client, must_be_master: bool, signs: Arc<Signs>) -> Self {
         let at = host.to_string().into();
         let epoch = AtomicU64::new(signs.epoch());
-        Self { host, at, client, links: Default::default(), run: Mutex::default(), epoch, must_be_master, signs }
+        let (links, run, refuses) = Default::default();
+        Self { host, at, client, links, run, epoch, must_be_master, refuses, signs }
     }
 
     /// Host and port, for messages.
@@ -76,28 +76,34 @@ impl Node {
         self.run.lock().clone()
     }
 
-    /// Sends a command that concerns the server itself and no key.
+    /// Sends a command that concerns the server itself and no key: once more if its answer is lost, for all that there are
+    /// do the same once and twice.
     pub async fn send(&self, line: Line, command: &Cmd) -> Result<Value, Failure> {
-        self.request(line, command).await.map_err(Refusal::into_failure)
+        let mut answer = self.request(line, Care::Repeats, command).await;
+        if matches!(answer, Err(Refusal::Failed(Failure::Unknown(_)))) {
+            answer = self.request(line, Care::Repeats, command).await;
+        }
+        answer.map_err(Refusal::into_failure)
     }
 
-    pub(super) async fn request(&self, line: Line, command: &Cmd) -> Result<Value, Refusal> {
+    pub(super) async fn request(&self, line: Line, care: Care, command: &Cmd) -> Result<Value, Refusal> {
         let exchange =
             |mut connection: MultiplexedConnection| async move { command.query_async(&mut connection).await };
-        self.links[line as usize].exchange(self, exchange).await
+        self.links[line as usize].exchange(self, care, exchange).await
     }
 
     /// Sends commands together; an answer for each, or one refusal for all.
     pub(super) async fn request_all(
         &self,
         line: Line,
+        care: Care,
         commands: &Pipeline,
     ) -> Result<Vec<Result<Value, Refusal>>, Refusal> {
         let count = commands.len();
         let exchange = |mut connection: MultiplexedConnection| async move {
             connection.send_packed_commands(commands, 0, count).await
         };
-        let answers = self.links[line as usize].exchange(self, exchange).await?;
+        let answers = self.links[line as usize].exchange(self, care, exchange).await?;
         Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
     }
 
@@ -142,8 +148,20 @@ impl Node {
             tracing::warn!(at = self.at(), run, "the server was restarted");
             self.renew();
         }
-        drop(known);
-        self.signs.restarts.send_modify(|count| *count += 1);
+    }
+
+    /// It has refused a write because it is a replica: logged once, until it has taken one again.
+    pub(super) fn note_refusal(&self, reason: &str) {
+        if !self.refuses.swap(true, Ordering::AcqRel) {
+            tracing::warn!(at = self.at(), reason, "the server is a replica: it takes no writes");
+        }
+    }
+
+    /// It has certainly taken a write.
+    pub(super) fn note_write(&self) {
+        if self.refuses.load(Ordering::Acquire) && self.refuses.swap(false, Ordering::AcqRel) {
+            tracing::info!(at = self.at(), "the server takes writes again");
+        }
     }
 }
 

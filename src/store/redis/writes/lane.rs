@@ -183,9 +183,10 @@ impl<'f> Context<'_, 'f> {
             Ok(planned) => planned,
             Err(trouble) => return self.flush.fail(all, &trouble),
         };
-        let scripts = self.divide(&planned).len();
+        let chunks = self.divide(&planned);
+        let scripts = chunks.len();
         if scripts == 1 {
-            return Lane { context: self, number: 0, is_bulk: false }.write(planned).await;
+            return Lane { context: self, number: 0, is_bulk: false }.write_divided(&planned, &chunks).await;
         }
         let Planned { plan, hold, in_order, looks, alone } = planned;
         let lanes = self.split(plan, scripts.min(LANES)).into_iter().enumerate().map(async |(number, plan)| {
@@ -286,11 +287,16 @@ fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
 impl<'f> Lane<'_, 'f> {
     /// Writes until every item is settled or in trouble.
     async fn write(&self, planned: Planned<'f>) {
+        self.write_divided(&planned, &self.context.divide(&planned)).await;
+    }
+
+    /// The same of a plan that is divided into scripts.
+    async fn write_divided(&self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
         let Context { flush, .. } = self.context;
-        let mut planned = planned;
         let mut needed = BTreeSet::new();
         let mut in_vain = 0;
-        while let Some(mut left) = self.write_planned(&planned, &mut needed).await {
+        let mut next = self.write_chunks(planned, chunks, &mut needed).await;
+        while let Some(mut left) = next {
             // Each script may turn out to need slots of its own, so only those that settle nothing are counted.
             in_vain = if left.in_vain { in_vain + 1 } else { 0 };
             if in_vain >= ATTEMPTS {
@@ -300,17 +306,22 @@ impl<'f> Lane<'_, 'f> {
                 // Items tried singly keep the order of the entries they come from.
                 left.items.sort_unstable();
             }
-            planned = match self.context.plan(&left.items, left.read, left.alone).await {
+            let planned = match self.context.plan(&left.items, left.read, left.alone).await {
                 Ok(planned) => planned,
                 Err(trouble) => return flush.fail(left.items, &trouble),
             };
+            next = self.write_chunks(&planned, &self.context.divide(&planned), &mut needed).await;
         }
     }
 
     /// Sends script after script as long as each does all it should. Answers what is left to do otherwise.
-    async fn write_planned(&self, planned: &Planned<'f>, needed: &mut BTreeSet<Timestamp>) -> Option<Left> {
+    async fn write_chunks(
+        &self,
+        planned: &Planned<'f>,
+        chunks: &[Chunk<'_, 'f>],
+        needed: &mut BTreeSet<Timestamp>,
+    ) -> Option<Left> {
         let Context { flush, .. } = self.context;
-        let chunks = self.context.divide(planned);
         for (nth, chunk) in chunks.iter().enumerate() {
             let rest = |from: usize| chunks[from..].iter().flat_map(Chunk::items);
             let again =

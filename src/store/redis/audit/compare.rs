@@ -1,0 +1,128 @@
+//! Comparing what the ranking says of subjects with what their slots come to.
+
+use super::progress::Progress;
+use super::read::{Reading, portion, read_all};
+use super::repair::{Wrong, set_right};
+use super::step_of;
+use crate::board::{Subject, Tally, Timestamp};
+use crate::store::redis::fold::{Folded, fold, has_totals, read_cell, read_score};
+use crate::store::redis::part::Part;
+use crate::store::redis::servers::Failure;
+use crate::store::redis::session::Session;
+use crate::store::{AuditStep, Difference};
+
+/// How often a subject that changes while it is read is read again.
+const ATTEMPTS: usize = 6;
+
+/// What a subject was found to have: score, total and what its slots come to.
+type Seen = (Vec<u8>, Option<Vec<u8>>, Folded);
+
+/// A subject that is not known to be right.
+struct Suspect {
+    name: String,
+    /// What it had at the last reading.
+    last: Option<Seen>,
+    /// In which it certainly differed.
+    found: Option<Difference>,
+}
+
+/// Compares as many of the pending subjects as one script reads, and sets right those that differ if told to. Those that
+/// change meanwhile are read again, together.
+pub(super) async fn compare(
+    session: &Session,
+    part: &Part,
+    progress: &mut Progress,
+    repair: bool,
+) -> Result<Option<AuditStep>, Failure> {
+    let (count, _) = portion(part.board.kind(), part.existing().slots.len());
+    let names = progress.pending.split_off(progress.pending.len().saturating_sub(count));
+    let since = progress.since.map(Timestamp::from_millis);
+    let mut open: Vec<Suspect> = names.into_iter().map(|name| Suspect { name, last: None, found: None }).collect();
+    let mut step: Option<AuditStep> = None;
+    for attempt in 0..ATTEMPTS {
+        let names: Vec<String> = open.iter().map(|suspect| suspect.name.clone()).collect();
+        let readings = read_all(session, part, &names).await?;
+        let Some(last) = readings.last() else { break };
+        let step = step.get_or_insert_with(|| step_of(last.frame));
+        step.frame = last.frame;
+        let (mut doubtful, mut wrong) = (Vec::new(), Vec::new());
+        for (suspect, reading) in open.into_iter().zip(readings) {
+            if attempt == 0 {
+                if was_compared(&reading, since) {
+                    continue;
+                }
+                step.checked += 1;
+            }
+            match judge(part, suspect, &reading) {
+                Verdict::Right => {}
+                Verdict::Doubtful(suspect) => doubtful.push(suspect),
+                Verdict::Wrong(suspect, folded) if repair => wrong.push((suspect, Wrong::new(reading, folded))),
+                Verdict::Wrong(suspect, _) => step.differences.extend(suspect.found),
+            }
+        }
+        let done = set_right(session, part, &wrong, |(suspect, wrong)| (&suspect.name, wrong)).await?;
+        for ((suspect, _), is_done) in wrong.into_iter().zip(done) {
+            match is_done {
+                true => {
+                    step.repaired += 1;
+                    step.differences.extend(suspect.found);
+                }
+                false => doubtful.push(suspect),
+            }
+        }
+        open = doubtful;
+        if open.is_empty() {
+            break;
+        }
+    }
+    if let Some(step) = &mut step {
+        step.differences.extend(open.into_iter().filter_map(|suspect| suspect.found));
+    }
+    Ok(step)
+}
+
+/// Whether the subject has anything in a slot before the one that is looked through: it was compared where its oldest
+/// was.
+fn was_compared(reading: &Reading, since: Option<Timestamp>) -> bool {
+    let oldest = reading.held.cells.iter().filter_map(|(place, _)| reading.starts.get(*place)).min();
+    since.is_some_and(|since| oldest.is_some_and(|oldest| *oldest < since))
+}
+
+enum Verdict {
+    Right,
+    Wrong(Suspect, Folded),
+    /// It was read in pieces while others wrote.
+    Doubtful(Suspect),
+}
+
+fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
+    let kind = part.board.kind();
+    let folded = folded(part, reading);
+    let score = read_score(&reading.held.score, kind);
+    let total = Some(reading.held.total.clone()).filter(|total| !total.is_empty());
+    if score == folded.score && (!has_totals(kind) || total == folded.total) {
+        return Verdict::Right;
+    }
+    let Suspect { name, last, found } = suspect;
+    let seen: Seen = (reading.held.score.clone(), total, folded);
+    // What was read in pieces, while others wrote, differs if it does so twice in the same way.
+    if !reading.is_atomic && last.as_ref() != Some(&seen) {
+        return Verdict::Doubtful(Suspect { name, last: Some(seen), found });
+    }
+    let shown = |score: Option<crate::board::Value>| score.or(kind.absent());
+    let (score, slots) = (shown(score), shown(seen.2.score));
+    let found = Some(Difference { subject: Subject::from_stored(name.clone()), score, slots });
+    let folded = seen.2.clone();
+    Verdict::Wrong(Suspect { name, last: Some(seen), found }, folded)
+}
+
+fn folded(part: &Part, reading: &Reading) -> Folded {
+    let kind = part.board.kind();
+    let cells: Vec<(Timestamp, Tally)> = reading
+        .held
+        .cells
+        .iter()
+        .filter_map(|(place, cell)| Some((*reading.starts.get(*place)?, read_cell(cell.clone(), kind)?)))
+        .collect();
+    fold(&part.board, &cells)
+}

@@ -1,0 +1,167 @@
+//! Finding the subjects that an audit compares, each once.
+//!
+//! The totals name them first, then the ranking names those without a total, then the slots those that neither knows. A
+//! subject of several slots is compared where its oldest is looked through: what a later slot names is looked for in
+//! those before it, from the newest on, until one of them has it. So a subject costs as many looks as there are slots,
+//! or as it has cells, whichever is more, and its cells are read once.
+
+use std::collections::HashSet;
+
+use super::progress::{Place, Progress};
+use crate::board::{Frame, Kind, Sketch, Timestamp};
+use crate::store::AuditStep;
+use crate::store::redis::part::Part;
+use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND};
+use crate::store::redis::servers::Failure;
+use crate::store::redis::session::{Answer, Session};
+
+/// How many subjects of a slot or of the ranking one script looks at.
+const LOOKED_AT: usize = 1_000;
+/// How many bytes of totals or cells it looks at, if they are large.
+const BYTES: usize = 250_000;
+/// How many slots one script looks through for subjects.
+const SLOTS: usize = 200;
+/// How many looks for a subject in an earlier slot one script takes, unless it has more subjects than that: about 2 ms.
+const LOOKS: usize = 3_000;
+
+/// Looks for subjects to compare, at the place where the audit is, and moves it on. `None` at the end.
+pub(super) async fn find(
+    session: &Session,
+    part: &Part,
+    progress: &mut Progress,
+    repair: bool,
+) -> Result<Option<AuditStep>, Failure> {
+    let (place, cursor, from) = match &progress.place {
+        Place::Totals { cursor } => ("totals", cursor, None),
+        Place::Ranking { cursor } => ("ranking", cursor, None),
+        Place::Slots { from, cursor } => ("slots", cursor, from.map(Timestamp::from_millis)),
+        Place::End => return Ok(None),
+    };
+    let looks_at_slots = place == "slots";
+    let most = if looks_at_slots { SLOTS } else { 0 };
+    let answer = session.ask(part, &AUDIT_FIND, |moment, call| {
+        let slots = slots_from(&moment.existing.slots, from, most);
+        // Where the slot to go on in has gone, the next one is begun.
+        let is_there = from.is_none() || slots.first().copied() == from;
+        call.arg(place).arg(if is_there { cursor } else { "0" }).arg(looked_at(part, looks_at_slots));
+        call.arg(if repair { session.token() } else { String::new() });
+        call.arg(start_text(from)).arg(most);
+        for start in slots {
+            call.key(part.keys.slot(*start)).arg(start.millis());
+        }
+        slots.to_vec()
+    });
+    let Answer { frame, asked: slots, mut reply, .. } = answer.await?;
+    let (cursor, whole, missing_slots) = (reply.text()?, reply.count()? as usize, reply.count()?);
+    let mut seen = HashSet::new();
+    while !reply.is_empty() {
+        let subject = reply.text()?;
+        if seen.insert(subject.clone()) {
+            progress.pending.push(subject);
+        }
+    }
+    progress.since = slots.first().filter(|_| looks_at_slots).map(|start| start.millis());
+    progress.below = progress.since.filter(|_| !progress.pending.is_empty());
+    let beginning = || "0".to_owned();
+    progress.place = match (&progress.place, cursor == "0") {
+        (Place::Totals { .. }, false) => Place::Totals { cursor },
+        (Place::Totals { .. }, true) => Place::Ranking { cursor: beginning() },
+        (Place::Ranking { .. }, false) => Place::Ranking { cursor },
+        (Place::Ranking { .. }, true) => Place::Slots { from: None, cursor: beginning() },
+        (Place::Slots { .. }, is_at_start) => match slots.get(whole) {
+            Some(start) => {
+                Place::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }
+            }
+            // There may be more than this call named.
+            None if slots.len() == most => {
+                Place::Slots { from: slots.last().map(|last| last.millis() + 1), cursor: beginning() }
+            }
+            None => Place::End,
+        },
+        (Place::End, _) => Place::End,
+    };
+    Ok(Some(AuditStep { missing_slots, ..super::step_of(frame) }))
+}
+
+/// Looks for the pending subjects in some of the slots before those that they were found in, and leaves out those that
+/// have anything there: they were compared with it.
+pub(super) async fn leave_out(
+    session: &Session,
+    part: &Part,
+    progress: &mut Progress,
+    below: Timestamp,
+) -> Result<Frame, Failure> {
+    let names = std::mem::take(&mut progress.pending);
+    let most = (LOOKS / names.len().max(1)).max(1);
+    let answer = session.ask(part, &AUDIT_EARLIER, |moment, call| {
+        let slots = slots_below(&moment.existing.slots, below, most);
+        call.arg(below.millis()).arg(most).arg(names.len()).args(&names);
+        for start in &slots {
+            call.key(part.keys.slot(*start)).arg(start.millis());
+        }
+        slots
+    });
+    let answer = match answer.await {
+        Ok(answer) => answer,
+        Err(failure) => {
+            progress.pending = names;
+            return Err(failure);
+        }
+    };
+    let Answer { frame, asked: slots, mut reply, .. } = answer;
+    let mut places = HashSet::new();
+    while !reply.is_empty() {
+        places.insert(reply.count()?);
+    }
+    let left = (1..).zip(names).filter(|(place, _)| places.contains(place));
+    progress.pending = left.map(|(_, name)| name).collect();
+    let are_more = slots.len() == most && !progress.pending.is_empty();
+    progress.below = slots.last().filter(|_| are_more).map(|start| start.millis());
+    Ok(frame)
+}
+
+/// How many subjects a script may look at where the totals, or the cells, of such a board are that large.
+fn looked_at(part: &Part, looks_at_slots: bool) -> usize {
+    let board = &*part.board;
+    let bytes = match board.kind() {
+        Kind::Sketch => Sketch::MOST_BYTES,
+        Kind::Min | Kind::Max if !looks_at_slots => 16 * board.slots() as usize,
+        _ => 1,
+    };
+    (BYTES / bytes).clamp(10, LOOKED_AT)
+}
+
+pub(super) fn start_text(from: Option<Timestamp>) -> String {
+    from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string())
+}
+
+/// The oldest slots from a start on, oldest first.
+pub(super) fn slots_from(slots: &[Timestamp], from: Option<Timestamp>, most: usize) -> &[Timestamp] {
+    let first = slots.partition_point(|start| from.is_some_and(|from| *start < from));
+    let rest = &slots[first..];
+    &rest[..rest.len().min(most)]
+}
+
+/// The newest slots before a start, newest first.
+fn slots_below(slots: &[Timestamp], below: Timestamp, most: usize) -> Vec<Timestamp> {
+    let end = slots.partition_point(|start| *start < below);
+    slots[..end].iter().rev().take(most).copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_told_of_a_bounded_part_of_the_slots() {
+        let at = Timestamp::from_millis;
+        let slots: Vec<_> = (0..10).map(|i| at(i * 100)).collect();
+        assert_eq!(slots_from(&slots, None, 3), &slots[..3]);
+        assert_eq!(slots_from(&slots, Some(at(101)), 3), &slots[2..5]);
+        assert_eq!(slots_from(&slots, Some(at(800)), 3), &slots[8..]);
+        assert_eq!(slots_from(&slots, Some(at(901)), 3), &[] as &[Timestamp]);
+        assert_eq!(slots_below(&slots, at(300), 2), [at(200), at(100)]);
+        assert_eq!(slots_below(&slots, at(101), 5), [at(100), at(0)]);
+        assert_eq!(slots_below(&slots, at(0), 5), []);
+    }
+}

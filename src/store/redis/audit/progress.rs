@@ -1,0 +1,124 @@
+//! Where an audit goes on, and what it has found so far.
+
+use serde::{Deserialize, Serialize};
+
+use crate::board::Board;
+use crate::store::redis::fold::has_totals;
+use crate::store::{AuditCursor, AuditStep};
+
+/// Where an audit goes on, and what it has found so far.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::store::redis) struct Progress {
+    pub(super) place: Place,
+    /// Subjects found there and not yet compared.
+    pub(super) pending: Vec<String>,
+    /// Slots: the first of those that the pending subjects were found in.
+    pub(super) since: Option<i64>,
+    /// Slots: the pending subjects have nothing in the slots from this start until `since`; those before it are still to
+    /// be looked in. `None` once they were.
+    pub(super) below: Option<i64>,
+    pub checked: u64,
+    pub differences: u64,
+    pub repaired: u64,
+    pub missing_slots: u64,
+}
+
+/// Where subjects are looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Place {
+    /// All subjects with a total, on boards that keep totals.
+    Totals { cursor: String },
+    /// Ranked subjects without a total.
+    Ranking { cursor: String },
+    /// Subjects that neither the ranking nor the totals know, in the first slot from this start on and those after it.
+    Slots { from: Option<i64>, cursor: String },
+    /// Nowhere: all is done.
+    End,
+}
+
+impl Progress {
+    /// Where an audit of such a board begins.
+    pub fn start(board: &Board) -> Self {
+        let cursor = "0".to_owned();
+        let place = match board.is_ranked() {
+            true if has_totals(board.kind()) => Place::Totals { cursor },
+            true => Place::Ranking { cursor },
+            // Without a ranking there is nothing to compare slots with.
+            false => Place::End,
+        };
+        let (checked, differences, repaired, missing_slots) = (0, 0, 0, 0);
+        let (pending, since, below) = (Vec::new(), None, None);
+        Self { place, pending, since, below, checked, differences, repaired, missing_slots }
+    }
+
+    pub(super) fn parse(cursor: &AuditCursor, board: &Board) -> Option<Self> {
+        if cursor.0.is_empty() {
+            return Some(Self::start(board));
+        }
+        serde_json::from_str(&cursor.0).ok().filter(Self::is_sound)
+    }
+
+    /// Whether its numbers are numbers: the server would refuse others as an error of the script.
+    fn is_sound(&self) -> bool {
+        match &self.place {
+            Place::Totals { cursor } | Place::Ranking { cursor } | Place::Slots { cursor, .. } => {
+                !cursor.is_empty() && cursor.bytes().all(|byte| byte.is_ascii_digit())
+            }
+            Place::End => true,
+        }
+    }
+
+    pub(super) fn print(&self) -> AuditCursor {
+        // Texts and numbers: there is nothing that could fail to be JSON.
+        AuditCursor(serde_json::to_string(self).unwrap_or_default())
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.place == Place::End && self.pending.is_empty()
+    }
+
+    /// Takes in what a step has found.
+    pub(super) fn count(&mut self, step: &AuditStep) {
+        self.checked += step.checked;
+        self.differences += step.differences.len() as u64;
+        self.repaired += step.repaired;
+        self.missing_slots += step.missing_slots;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    fn board(metric: &str, ranked: bool) -> Board {
+        let definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+        let name = BoardName::parse("b").unwrap();
+        Board::new(name, Generation(1), Definition { ranked, ..definition }).unwrap()
+    }
+
+    #[test]
+    fn cursors_read_back_and_others_are_refused() {
+        let sum = board("SUM(3h, e, v, s)", true);
+        let start = |board: &Board| Progress::parse(&AuditCursor::default(), board).map(|progress| progress.place);
+        let cursor = "0".to_owned();
+        assert_eq!(start(&sum), Some(Place::Ranking { cursor: cursor.clone() }));
+        assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(Place::Totals { cursor }));
+        assert_eq!(start(&board("AVG(3h, e, v, s)", false)), Some(Place::End));
+        for place in [
+            Place::Totals { cursor: "184467".to_owned() },
+            Place::Ranking { cursor: "7".to_owned() },
+            Place::Slots { from: Some(3_600_000), cursor: "0".to_owned() },
+            Place::End,
+        ] {
+            let pending = vec!["a".to_owned(), "\"{ä}".to_owned()];
+            let progress = Progress { place, pending, since: Some(5), below: Some(3), ..Progress::start(&sum) };
+            assert_eq!(Progress::parse(&progress.print(), &sum), Some(progress));
+        }
+        let bad_place = Progress { place: Place::Totals { cursor: "x".to_owned() }, ..Progress::start(&sum) };
+        for bad in ["x", "r:0", "{}", "[]", &bad_place.print().0] {
+            assert_eq!(Progress::parse(&AuditCursor(bad.to_owned()), &sum), None, "{bad}");
+        }
+    }
+}

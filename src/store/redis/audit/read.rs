@@ -1,0 +1,165 @@
+//! Reading what subjects have: score, total and cells, in scripts that are bounded by cells.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::find::{slots_from, start_text};
+use crate::board::{Frame, Kind, Timestamp};
+use crate::store::redis::part::Part;
+use crate::store::redis::reply::Reply;
+use crate::store::redis::scripts::AUDIT;
+use crate::store::redis::servers::Failure;
+use crate::store::redis::session::{Answer, Session};
+
+/// How many cells one script reads, a slot that is looked at counting as two: about 2 ms.
+const CELLS: usize = 5_000;
+/// How many slots one script looks at, at most.
+const SLOTS_READ: usize = 2_100;
+/// How many sketches, of 2,048 bytes at most.
+const SKETCHES: usize = 400;
+
+/// What is stored of one subject.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    pub score: Vec<u8>,
+    pub total: Vec<u8>,
+    /// Place of the slot in what was read, and the cell.
+    pub cells: Vec<(usize, Vec<u8>)>,
+}
+
+/// One reading of some subjects.
+pub(super) struct Piece {
+    pub frame: Frame,
+    version: String,
+    held: Vec<Held>,
+    /// The slots that were read.
+    starts: Arc<[Timestamp]>,
+    /// These are all there are from the first one on.
+    is_last: bool,
+}
+
+/// All that one subject has.
+pub(super) struct Reading {
+    pub frame: Frame,
+    pub held: Held,
+    pub starts: Arc<[Timestamp]>,
+    /// Of the first piece.
+    pub version: String,
+    /// It was read by one script.
+    pub is_one_piece: bool,
+    /// All pieces are known to be of one instant.
+    pub is_atomic: bool,
+}
+
+/// How many subjects one script may read where so many slots exist, and in how many slots. A reading that finds as many
+/// slots as it may read does not know whether these are all.
+pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
+    let is_sketch = kind == Kind::Sketch;
+    let (cells, most) = if is_sketch { (SKETCHES, SKETCHES) } else { (CELLS, SLOTS_READ) };
+    let for_cells = if is_sketch { cells } else { cells.saturating_sub(2 * slots) };
+    let subjects = (for_cells / (slots + 1)).max(1);
+    (subjects, (cells / subjects).min(most))
+}
+
+/// Reads what subjects have, by one script; or one subject after the other, in pieces, if there are more slots than were
+/// known or than one script reads. No more subjects than [`portion`] says.
+pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -> Result<Vec<Reading>, Failure> {
+    let (count, most) = portion(part.board.kind(), part.existing().slots.len());
+    if names.len() <= count {
+        let Piece { frame, version, held, starts, is_last } = read(session, part, names, None, most).await?;
+        if is_last {
+            let reading = |held| {
+                let (starts, version) = (starts.clone(), version.clone());
+                Reading { frame, held, starts, version, is_one_piece: true, is_atomic: true }
+            };
+            return Ok(held.into_iter().map(reading).collect());
+        }
+    }
+    let mut readings = Vec::with_capacity(names.len());
+    for name in names {
+        readings.push(read_whole(session, part, name).await?);
+    }
+    Ok(readings)
+}
+
+/// Reads what subjects have in the slots from one on, `most` of them.
+pub(super) async fn read(
+    session: &Session,
+    part: &Part,
+    names: &[String],
+    from: Option<Timestamp>,
+    most: usize,
+) -> Result<Piece, Failure> {
+    let answer = session.ask(part, &AUDIT, |moment, call| {
+        let slots = slots_from(&moment.existing.slots, from, most);
+        call.arg(start_text(from)).arg(most).arg(names.len()).args(names);
+        for start in slots {
+            call.key(part.keys.slot(*start)).arg(start.millis());
+        }
+        slots.to_vec()
+    });
+    let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
+    let version = reply.text()?;
+    let mut held = Vec::with_capacity(names.len());
+    for _ in names {
+        held.push(read_held(&mut reply)?);
+    }
+    let is_last = starts.len() < most;
+    Ok(Piece { frame, version, held, starts: starts.into(), is_last })
+}
+
+fn read_held(reply: &mut Reply) -> Result<Held, Failure> {
+    let (score, total) = (reply.bytes()?, reply.bytes()?);
+    let count = reply.count()?;
+    let mut cells = Vec::new();
+    for _ in 0..count {
+        let place = reply.count()?.saturating_sub(1) as usize;
+        cells.push((place, reply.bytes()?));
+    }
+    Ok(Held { score, total, cells })
+}
+
+/// Reads one subject in as many pieces as it takes; between two of them others are served for as long as one took.
+async fn read_whole(session: &Session, part: &Part, name: &str) -> Result<Reading, Failure> {
+    let names = [name.to_owned()];
+    let (_, most) = portion(part.board.kind(), usize::MAX / 4);
+    let (mut from, mut starts): (Option<Timestamp>, Vec<Timestamp>) = (None, Vec::new());
+    let (mut cells, mut first_version, mut is_atomic) = (Vec::new(), None, true);
+    loop {
+        let begun = Instant::now();
+        let mut piece = read(session, part, &names, from, most).await?;
+        let held = piece.held.pop().unwrap_or_default();
+        from = piece.starts.last().map(|start| start.plus_millis(1));
+        let is_one_piece = first_version.is_none();
+        let version = first_version.get_or_insert_with(|| piece.version.clone());
+        is_atomic &= is_one_piece || !piece.version.is_empty() && piece.version == *version;
+        let before = starts.len();
+        cells.extend(held.cells.into_iter().map(|(place, cell)| (before + place, cell)));
+        starts.extend_from_slice(&piece.starts);
+        if piece.is_last {
+            let (frame, version) = (piece.frame, version.clone());
+            let held = Held { score: held.score, total: held.total, cells };
+            return Ok(Reading { frame, held, starts: starts.into(), version, is_one_piece, is_atomic });
+        }
+        tokio::time::sleep(begun.elapsed()).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_reads_all_slots_that_are_known_or_one_subject() {
+        for kind in [Kind::Sum, Kind::Sketch] {
+            for slots in [0, 1, 24, 300, 399, 400, 500, 1_000, 2_000, 2_099, 2_100, 5_000] {
+                let (subjects, most) = portion(kind, slots);
+                let bound = if kind == Kind::Sketch { SKETCHES } else { CELLS };
+                assert!(subjects * most <= bound && subjects >= 1, "{kind:?}, {slots} slots: {subjects} in {most}");
+                assert!(most > slots || subjects == 1, "{kind:?}, {slots} slots: {subjects} in {most}");
+            }
+        }
+        assert_eq!(portion(Kind::Sum, 2_000), (1, SLOTS_READ));
+        assert_eq!(portion(Kind::Sketch, usize::MAX / 4), (1, SKETCHES));
+    }
+}
