@@ -69,7 +69,7 @@ impl Script {
     /// Whether it only reads, so that it may be called again where nobody knows what became of the first call. Advancing,
     /// and taking slots that do not exist off the index, repeat harmlessly.
     pub fn only_reads(&self) -> bool {
-        [&PAGE, &NEIGHBORS, &LOOKUP, &SUBJECTS, &STATUS, &READ, &VALUES, &AUDIT, &AUDIT_FIND]
+        [&PAGE, &NEIGHBORS, &LINES, &BETWEEN, &LOOKUP, &SUBJECTS, &STATUS, &READ, &VALUES, &AUDIT, &AUDIT_FIND]
             .iter()
             .any(|script| script.name == self.name)
     }

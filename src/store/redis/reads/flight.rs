@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use metrics::counter;
-use redis::{Cmd, Value, cmd};
+use redis::{Value, cmd};
 
 use super::lane::Waiting;
 use super::look::{self, Belief, Look, Verdict};
-use super::pages::{Held, Pages};
+use super::pages::{Held, Pages, Stamp, is_kept};
+use super::pipeline::{Pipeline, Replies};
 use super::question::{Answer, Question, What};
 use super::scripted;
 use super::windows::{self, Range};
 use crate::board::{Board, Frame, Timestamp};
+use crate::store::Reach;
 use crate::store::redis::clock;
-use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
-use crate::store::redis::scripts::{Call, SUBJECTS, Script};
-use crate::store::redis::servers::{Failure, Line, Request};
+use crate::store::redis::scripts::{Call, SUBJECTS};
+use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
-use crate::store::{Page, Reach};
 
 /// The most subjects of one call of `subjects.lua`: Lua unpacks some thousand values at most.
 const TOGETHER: usize = 1_000;
@@ -87,7 +87,7 @@ struct Sent<'a> {
     scripts: Vec<(usize, Asked)>,
     /// Place of the time, unless it is simulated, and of the meta key.
     look: Option<(Option<usize>, usize)>,
-    kept: Vec<(Pending, Held)>,
+    kept: Vec<(Pending, Arc<Held>)>,
     direct: Vec<(usize, Pending, Range)>,
 }
 
@@ -114,42 +114,6 @@ struct Round<'s> {
     again: Vec<Pending>,
 }
 
-/// What is sent together.
-#[derive(Default)]
-struct Pipeline(Vec<(HashSlot, Cmd, Option<&'static Script>)>);
-
-impl Pipeline {
-    /// Adds a command; answers the place of its reply.
-    fn read(&mut self, part: &Part, command: Cmd) -> usize {
-        self.0.push((part.slot(), command, None));
-        self.0.len() - 1
-    }
-
-    /// The same for a call of a script.
-    fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
-        self.0.push((part.slot(), script.command(call), Some(script)));
-        self.0.len() - 1
-    }
-}
-
-/// What came back.
-struct Replies {
-    values: Vec<Option<Result<Value, Failure>>>,
-    /// Whether each did not travel with the others.
-    single: Vec<bool>,
-}
-
-impl Replies {
-    fn take(&mut self, place: usize) -> Result<Value, Failure> {
-        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
-        self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
-    }
-
-    fn is_single(&self, place: usize) -> bool {
-        self.single.get(place).copied().unwrap_or(true)
-    }
-}
-
 impl<'s> Round<'s> {
     /// Asks all of these once; answers those that must be asked again.
     async fn of(session: &'s Session, line: Line, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
@@ -172,13 +136,7 @@ impl<'s> Round<'s> {
             }
             sent.push(round.send(part, group, simulated.is_some(), &mut pipeline));
         }
-        let requests = pipeline.0.iter().map(|(slot, command, script)| match script {
-            Some(script) => Request::call(*slot, script, command),
-            None => Request::read(*slot, command),
-        });
-        let told = session.servers.replies(line, &requests.collect::<Vec<_>>()).await;
-        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.epoch.is_none())).unzip();
-        let mut replies = Replies { values, single };
+        let mut replies = pipeline.send(session, line).await;
         for sent in sent {
             round.receive(sent, &mut replies);
         }
@@ -218,7 +176,7 @@ impl<'s> Round<'s> {
                         None => self.send_script(&mut sent, pending, pipeline),
                     }
                 }
-                What::Page { offset, limit } if !pending.by_script => match self.pages.get(part, *offset, *limit) {
+                what_is if !pending.by_script && is_kept(what_is) => match self.pages.get(part, &what) {
                     Some(held) => sent.kept.push((pending, held)),
                     None => self.send_script(&mut sent, pending, pipeline),
                 },
@@ -294,18 +252,16 @@ impl<'s> Round<'s> {
         }
         let verdict = look.judge(&moment.window);
         for (pending, held) in kept {
-            self.receive_kept(pending, held, verdict, &look, epoch);
+            self.receive_kept(pending, &held, verdict, &look, epoch);
         }
         for (place, pending, range) in direct {
             self.receive_direct(&moment, pending, &range, verdict, &look, replies.take(place));
         }
     }
 
-    fn receive_kept(&mut self, mut pending: Pending, held: Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
+    fn receive_kept(&mut self, mut pending: Pending, held: &Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
         if verdict == Verdict::Right && held.is_right(epoch, &look.version, look.head) {
-            let Held { mut page, .. } = held;
-            page.frame.as_of = look.now;
-            return pending.answer(Ok(Answer::Page(page)));
+            return pending.answer(Ok(held.answer.clone().as_of(look.now)));
         }
         (pending.told, pending.by_script) = (Some(look.now), true);
         self.again.push(pending);
@@ -360,11 +316,9 @@ impl<'s> Round<'s> {
         };
         let frame = header.frame(moment.window);
         match asked {
-            Asked::One(pending) => match scripted::read(&pending.question, moment, frame, &mut reply) {
-                Ok((answer, version)) => {
-                    if let (Answer::Page(page), Some(version)) = (&answer, version) {
-                        self.keep(&pending.question, page, &version, epoch);
-                    }
+            Asked::One(pending) => match scripted::read(&pending.question, moment, frame, epoch, &mut reply) {
+                Ok((answer, stamp)) => {
+                    self.keep(&pending.question, frame.window.head, &answer, stamp);
                     pending.answer(Ok(answer));
                 }
                 Err(failure) => pending.answer(Err(failure)),
@@ -389,10 +343,10 @@ impl<'s> Round<'s> {
         self.again.extend(asked.into_pending().into_iter().map(|pending| Pending { told: Some(now), ..pending }));
     }
 
-    fn keep(&self, question: &Question, page: &Page, version: &str, epoch: Option<u64>) {
-        if let (What::Page { offset, limit }, Some(epoch), false) = (&*question.what, epoch, version.is_empty()) {
-            let held = Held { page: page.clone(), version: version.into(), epoch };
-            self.pages.put(&question.part, *offset, *limit, held);
+    fn keep(&self, question: &Question, head: Timestamp, answer: &Answer, stamp: Option<Stamp>) {
+        if stamp.is_some() && is_kept(&question.what) {
+            let held = Held { answer: answer.clone(), head, stamps: vec![stamp] };
+            self.pages.put(&question.part, &question.what, held);
         }
     }
 }
