@@ -43,6 +43,6 @@ async fn fly(session: &Session, asks: &Asks, taken: Vec<(Question, Waiting)>) {
 async fn page(session: &Session, asks: &Asks, question: &Question) -> Result<Answer, Failure> {
     let What::Page { offset, limit } = &*question.what else { return Err(mistaken()) };
     let parts = session.parts_of(&question.part.board);
-    let spread = Spread { asks, parts: &parts, with_slots: false };
+    let spread = Spread { asks, parts: &parts, with_slots: false, is_here: true };
     spread.page(*offset, *limit).await.map(Answer::Page)
 }

@@ -8,7 +8,8 @@
 //!   slots are named once for all of them;
 //! - **unranked boards**: one command a question, which reads the subject's one key; what a script would check, the caller
 //!   checks ([`look`]). `max_values` and subjects with many values take a script;
-//! - **pages** read before: nothing but a look at the board's version ([`pages`]).
+//! - **pages** read before: nothing but a look at the board's version ([`pages`]);
+//! - **the first lines of one of several parts**: commands, between two looks at the part's version ([`first`]).
 //!
 //! A page of a board of several parts waits on another lane first, which joins equal ones ([`merging`]); its parts are then
 //! asked like any others.
@@ -16,12 +17,14 @@
 //! There are two lanes to each node, each with a connection of its own: a call that reads many cells takes the bulk lane,
 //! and goes in portions, so that it takes turns with others there and holds up nobody on the other.
 
+mod first;
 mod flight;
 mod lane;
 mod lanes;
 mod look;
 mod merging;
 mod pages;
+mod pending;
 mod pipeline;
 mod question;
 mod scripted;
@@ -92,6 +95,12 @@ impl Asks {
         answer_of(answered).await
     }
 
+    /// The same on the thread of the lanes.
+    async fn ask_here(&self, question: Question) -> Result<Answer, Failure> {
+        let stopped = |_| Err(Failure::Unknown("nobody reads any more".to_owned()));
+        self.lanes(&question).ask(question).await.unwrap_or_else(stopped)
+    }
+
     fn lanes(&self, question: &Question) -> &Lanes {
         if question.weight() <= LIGHT { &self.light } else { &self.bulk }
     }
@@ -119,7 +128,7 @@ impl Reads {
 
     /// What is asked of all parts where there are several.
     fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
-        Spread { asks: &self.asks, parts, with_slots: false }
+        Spread { asks: &self.asks, parts, with_slots: false, is_here: false }
     }
 
     pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, Failure> {

@@ -19,6 +19,7 @@
 use std::collections::HashMap;
 use std::mem::size_of;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -61,6 +62,9 @@ pub(super) struct Held {
     pub head: Timestamp,
     /// Of each part that it is of: always there.
     pub stamps: Vec<Option<Stamp>>,
+    /// Whether the part had changed when this was read, and a look has not found it unchanged since: then it may well
+    /// have changed again, and reading what is asked for spares the look.
+    pub restless: AtomicBool,
 }
 
 /// The pages held.
@@ -92,6 +96,16 @@ pub(super) fn is_kept(what: &What) -> bool {
 }
 
 impl Held {
+    pub fn new(answer: Answer, head: Timestamp, stamps: Vec<Option<Stamp>>) -> Self {
+        Self { answer, head, stamps, restless: AtomicBool::new(false) }
+    }
+
+    /// Whether a look at the part's version is likely to be enough. Reading a whole page by a script costs so much more
+    /// that the look is always worth its while.
+    pub fn is_worth_a_look(&self) -> bool {
+        matches!(self.answer, Answer::Page(_)) || !self.restless.load(Ordering::Relaxed)
+    }
+
     /// Whether it is right where its only part has this version and head, asked in this epoch of the servers.
     pub fn is_right(&self, epoch: Option<u64>, version: &str, head: Timestamp) -> bool {
         let [Some(stamp)] = &*self.stamps else { return false };
@@ -130,7 +144,10 @@ impl Pages {
     pub fn put(&self, part: &Arc<Part>, what: &Arc<What>, held: Held) {
         let key = (Arc::as_ptr(part).addr(), what.clone());
         let mut halves = self.0.lock();
-        halves.old.remove(&key);
+        let old = halves.old.remove(&key);
+        let before = halves.young.get(&key).or(old.as_ref());
+        let has_changed = before.is_some_and(|(_, before)| before.stamps != held.stamps);
+        held.restless.store(has_changed, Ordering::Relaxed);
         halves.keep(key, part.clone(), held.into());
     }
 }
@@ -155,6 +172,8 @@ mod tests {
     use super::*;
     use crate::board::{Amount, Frame, Subject, Value};
     use crate::store::Page;
+    use crate::store::redis::merge::Lines;
+    use crate::store::redis::reads::spread::Share;
 
     fn held(part: &Part, lines: usize) -> Held {
         let line = |i: usize| Ranked {
@@ -165,7 +184,7 @@ mod tests {
         let as_of = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let frame = Frame { window: part.board.window_at(as_of), as_of, retiring: 0 };
         let page = Page { frame, total: 1, items: (0..lines).map(line).collect() };
-        Held { answer: Answer::Page(page), head: frame.window.head, stamps: vec![Stamp::new("one", Some(7))] }
+        Held::new(Answer::Page(page), frame.window.head, vec![Stamp::new("one", Some(7))])
     }
 
     fn page(offset: u64, limit: u32) -> Arc<What> {
@@ -199,6 +218,24 @@ mod tests {
         let subject = Subject::parse("a").unwrap();
         let place = Place { score: Value::ZERO, subject: subject.clone() };
         assert!(!is_kept(&lines(Center::Place(place), 0, false)) && !is_kept(&What::Standing(subject)));
+    }
+
+    #[test]
+    fn what_had_changed_is_not_looked_at_before_it_is_read() {
+        let part = part("COUNT(2h, e, s)", "1h", true);
+        let near = Near { center: Center::Start, before: 0, after: 9 };
+        let what = Arc::new(What::Lines { near, with_slots: false });
+        let pages = Pages::default();
+        let read = |version: &str| {
+            let page = held(&part, 1);
+            let Answer::Page(Page { frame, .. }) = page.answer else { panic!("it is a page") };
+            let said = Lines { total: 0, first: 0, better: 0, lines: Vec::new(), subject: None };
+            let stamp = Stamp::new(version, Some(1));
+            let answer = Answer::Lines(Share { frame, version: stamp.clone(), said });
+            pages.put(&part, &what, Held::new(answer, page.head, vec![stamp]));
+            pages.get(&part, &what).unwrap().is_worth_a_look()
+        };
+        assert_eq!(["one", "one", "two", "three", "three"].map(read), [true, true, false, false, true]);
     }
 
     #[test]

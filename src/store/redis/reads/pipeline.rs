@@ -1,6 +1,6 @@
 //! What a flight sends together, and what comes back.
 
-use redis::{Cmd, Value};
+use redis::{Cmd, Value, cmd};
 
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::part::Part;
@@ -10,23 +10,37 @@ use crate::store::redis::session::Session;
 
 /// What is sent together.
 #[derive(Default)]
-pub(super) struct Pipeline(Vec<(HashSlot, Cmd, Option<&'static Script>)>);
+pub(super) struct Pipeline {
+    sent: Vec<(HashSlot, Cmd, Option<&'static Script>)>,
+    /// Where the time of each node is asked for.
+    times: Vec<(usize, usize)>,
+}
 
 impl Pipeline {
     /// Adds a command; answers the place of its reply.
     pub fn read(&mut self, part: &Part, command: Cmd) -> usize {
-        self.0.push((part.slot(), command, None));
-        self.0.len() - 1
+        self.sent.push((part.slot(), command, None));
+        self.sent.len() - 1
+    }
+
+    /// Asks the node that has a part for its time, once for all parts that it has; answers the place of its reply.
+    pub fn time(&mut self, part: &Part, node: usize) -> usize {
+        if let Some((_, place)) = self.times.iter().find(|(other, _)| *other == node) {
+            return *place;
+        }
+        let place = self.read(part, cmd("TIME"));
+        self.times.push((node, place));
+        place
     }
 
     /// The same for a call of a script.
     pub fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
-        self.0.push((part.slot(), script.command(call), Some(script)));
-        self.0.len() - 1
+        self.sent.push((part.slot(), script.command(call), Some(script)));
+        self.sent.len() - 1
     }
 
     pub async fn send(self, session: &Session, line: Line) -> Replies {
-        let requests = self.0.iter().map(|(slot, command, script)| match script {
+        let requests = self.sent.iter().map(|(slot, command, script)| match script {
             Some(script) => Request::call(*slot, script, command),
             None => Request::read(*slot, command),
         });
@@ -44,9 +58,22 @@ pub(super) struct Replies {
 }
 
 impl Replies {
+    /// These, none of which travelled by itself.
+    #[cfg(test)]
+    pub fn of(values: Vec<Result<Value, Failure>>) -> Self {
+        let single = vec![false; values.len()];
+        Self { values: values.into_iter().map(Some).collect(), single }
+    }
+
     pub fn take(&mut self, place: usize) -> Result<Value, Failure> {
         let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
         self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
+    }
+
+    /// The same of a reply that is of use to several.
+    pub fn share(&self, place: usize) -> Result<Value, Failure> {
+        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
+        self.values.get(place).cloned().flatten().unwrap_or_else(missing)
     }
 
     pub fn is_single(&self, place: usize) -> bool {

@@ -19,6 +19,8 @@ pub(super) struct Spread<'a> {
     pub parts: &'a Parts,
     /// Whether what a subject has in its slots is wanted as well.
     pub with_slots: bool,
+    /// Whether this is the thread of the lanes, which then cannot send before all questions of a round wait.
+    pub is_here: bool,
 }
 
 /// What the part of a subject tells of it beside its score.
@@ -78,7 +80,11 @@ impl merge::Parts for Spread<'_> {
 impl Spread<'_> {
     async fn ask(&self, part: usize, at_least: Option<Timestamp>, what: What) -> Result<Answer, Failure> {
         let part = self.parts.all().get(part).ok_or_else(mistaken)?;
-        self.asks.ask_in_round(Question { at_least, ..Question::new(part.clone(), what) }).await
+        let question = Question { at_least, ..Question::new(part.clone(), what) };
+        match self.is_here {
+            true => self.asks.ask_here(question).await,
+            false => self.asks.ask_in_round(question).await,
+        }
     }
 
     pub async fn page(&self, offset: u64, limit: u32) -> Result<Page, Failure> {
@@ -95,7 +101,7 @@ impl Spread<'_> {
         };
         let page = Page { frame, total, items: found.into() };
         if stamps.iter().all(Option::is_some) {
-            let held = Held { answer: Answer::Page(page.clone()), head: frame.window.head, stamps };
+            let held = Held::new(Answer::Page(page.clone()), frame.window.head, stamps);
             self.asks.pages.put(first, &what, held);
         }
         Ok(page)
