@@ -270,7 +270,10 @@ impl<'s> Round<'s> {
                 pending.answer(Ok(answer));
             }
             Ok(_) => {
-                (pending.told, pending.by_script) = (Some(look.now), verdict != Verdict::Moved);
+                // A window that was moved to by what the part told and is not right either is one that a clock has not
+                // come to, or that does not end: a script sees to that.
+                let by_script = verdict != Verdict::Moved || pending.told.is_some();
+                (pending.told, pending.by_script) = (Some(look.now), by_script);
                 self.again.push(pending);
             }
             Err(failure) => pending.answer(Err(failure)),
