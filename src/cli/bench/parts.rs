@@ -79,8 +79,11 @@ struct Shares {
     rows: Vec<(String, Work)>,
 }
 
-/// A column: its name, and what it shows of a node.
-const COLUMNS: [(&str, fn(&Work) -> u64); 3] =
+/// What a column shows of a node.
+type Of = fn(&Work) -> u64;
+
+/// The columns, with their names.
+const COLUMNS: [(&str, Of); 3] =
     [("increments", |work| work.increments), ("scripts", |work| work.scripts), ("commands", |work| work.commands)];
 
 impl fmt::Display for Shares {

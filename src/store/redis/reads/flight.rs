@@ -247,7 +247,7 @@ impl<'s> Round<'s> {
 
     fn receive_kept(&mut self, mut pending: Pending, held: &Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
         if verdict == Verdict::Right && held.is_right(epoch, &look.version, look.head) {
-            return pending.answer(Ok(held.answer.clone().as_of(look.now)));
+            return pending.answer(Ok(held.answer.clone().at(look.now)));
         }
         // A part that is behind must be advanced.
         let by_script = matches!(held.answer, Answer::Page(_)) || verdict == Verdict::Behind;

@@ -88,11 +88,10 @@ type Key = (usize, Arc<What>);
 
 /// Whether the answer to such a question is kept: a page, and the first lines of a part.
 pub(super) fn is_kept(what: &What) -> bool {
-    match what {
-        What::Page { .. } => true,
-        What::Lines { near: Near { center: Center::Start, before: 0, .. }, with_slots: false } => true,
-        _ => false,
-    }
+    matches!(
+        what,
+        What::Page { .. } | What::Lines { near: Near { center: Center::Start, before: 0, .. }, with_slots: false }
+    )
 }
 
 impl Held {

@@ -73,7 +73,7 @@ pub(super) enum Answer {
 
 impl Answer {
     /// A page, or the first lines of a part, as of another time within their window.
-    pub fn as_of(mut self, now: Timestamp) -> Self {
+    pub fn at(mut self, now: Timestamp) -> Self {
         match &mut self {
             Answer::Page(page) => page.frame.as_of = now,
             Answer::Lines(share) => share.frame.as_of = now,
