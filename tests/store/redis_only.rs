@@ -16,6 +16,7 @@ mod housekeeping;
 mod instances;
 mod load;
 mod metrics;
+mod parted_pages;
 mod proxy;
 mod reads;
 mod restarts;

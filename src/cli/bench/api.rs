@@ -49,6 +49,12 @@ impl Api {
         self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
 
+    /// Defines a ranked board of so many parts.
+    pub async fn define_parts(&self, board: &str, metric: &str, slot: &str, shards: u32) -> anyhow::Result<()> {
+        let definition = json!({"metric": metric, "slot": slot, "shards": shards});
+        self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
+    }
+
     /// Removes a board with all it holds.
     pub async fn remove(&self, board: &str) -> anyhow::Result<()> {
         self.call::<Value>("DELETE", &format!("/v1/boards/{board}"), Value::Null).await.map(drop)

@@ -9,6 +9,7 @@ mod api;
 mod arrivals;
 mod baseline;
 mod busy;
+mod cluster;
 mod distance;
 mod expire;
 mod fanout;
@@ -19,6 +20,7 @@ mod latencies;
 mod load;
 mod mixed;
 mod page;
+mod parts;
 mod process;
 mod proxy;
 mod report;
@@ -79,6 +81,9 @@ enum Scenario {
     Busy(busy::BusySetting),
     /// How fast a slot retires if Redis is far away, against one nearby.
     Distance(distance::DistanceSetting),
+    /// Boards of several parts on a cluster of six masters, started for it: each node's share of uniform increments, and
+    /// the top page of a board of 16 parts against that of one without.
+    Parts(Setting),
     /// One event a request: one that feeds ten boards against one that feeds one.
     Fanout(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
@@ -88,7 +93,7 @@ enum Scenario {
     /// A board that grows to millions of subjects on the embedded store: rates, waiting, memory, disk, a restart; with
     /// `--against` the same of another rolltop program.
     Growth(growth::GrowthSetting),
-    /// All of them but `growth`; `distance` on Redis only.
+    /// All of them but `growth`; `distance` and `parts` on Redis only.
     All(Setting),
     /// The baseline that echoes JSON.
     #[command(hide = true)]
@@ -216,6 +221,7 @@ async fn measure(scenario: Scenario) -> anyhow::Result<()> {
         Scenario::Retire(setting) => retire::run(&setting).await,
         Scenario::Busy(setting) => busy::run(&setting).await,
         Scenario::Distance(setting) => distance::run(&setting).await,
+        Scenario::Parts(setting) => parts::run(&setting).await,
         Scenario::Fanout(setting) => fanout::run(&setting).await,
         Scenario::Feature(setting) => feature::run(&setting).await,
         Scenario::Expire(setting) => expire::run(&setting).await,
@@ -238,6 +244,7 @@ async fn all(setting: Setting) -> anyhow::Result<()> {
     busy::run(&busy::BusySetting::of(setting.clone())).await?;
     if setting.store != "embedded" {
         distance::run(&distance::DistanceSetting::of(setting.clone())).await?;
+        parts::run(&setting).await?;
     }
     fanout::run(&setting).await?;
     feature::run(&setting).await?;

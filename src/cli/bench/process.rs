@@ -17,6 +17,10 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Where the embedded store keeps its data, below the server's folder.
 const DATA: &str = "data";
 
+/// A Redis without persistence.
+const REDIS: [&str; 8] =
+    ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"];
+
 /// A server on a free port of this machine.
 pub struct Server {
     child: Child,
@@ -73,13 +77,20 @@ impl Server {
     }
 
     async fn redis() -> anyhow::Result<Self> {
-        let args = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"];
-        let port = |address: String| address.rsplit(':').next().unwrap_or_default().to_owned();
-        Self::start(Path::new("redis-server"), &args, |address| vec!["--port".into(), port(address)]).await
+        Self::start(Path::new("redis-server"), &REDIS, |address| vec!["--port".into(), port_of(&address)]).await
+    }
+
+    /// A node of a cluster, without slots and knowing no other; and the port where other nodes reach it.
+    pub async fn redis_of_cluster() -> anyhow::Result<(Self, String)> {
+        let bus = free_port()?.to_string();
+        let mut args = REDIS.to_vec();
+        args.extend(["--cluster-enabled", "yes", "--cluster-port", &bus]);
+        let listen = |address: String| vec!["--port".into(), port_of(&address)];
+        Ok((Self::start(Path::new("redis-server"), &args, listen).await?, bus))
     }
 
     async fn start(program: &Path, args: &[&str], listen: impl Fn(String) -> Vec<String>) -> anyhow::Result<Self> {
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let port = free_port()?;
         let address = format!("127.0.0.1:{port}");
         let folder = std::env::temp_dir().join(format!("rolltop-bench-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&folder)?;
@@ -133,6 +144,14 @@ impl Server {
     pub fn usage(&self) -> anyhow::Result<Usage> {
         Usage::of(self.child.id(), &self.folder.join(DATA))
     }
+}
+
+fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+fn port_of(address: &str) -> String {
+    address.rsplit(':').next().unwrap_or_default().to_owned()
 }
 
 fn spawn(program: &Path, args: &[String], folder: &Path) -> anyhow::Result<Child> {

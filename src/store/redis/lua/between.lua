@@ -4,11 +4,11 @@
 -- ARGV  1-8 the part, 9 `desc` or `asc`, 10 score and 11 subject of the first place, 12 and 13 of the second; '' is the start
 --       and the end of the ranking, 14 how many samples, 15 up to how many lines all are answered
 -- reply ok, now, reading, retiring, total, lines before the first place, lines better than it, lines before the second
---       place, then lines before it, subject, score of each line or sample
+--       place, the part's version or '', then lines before it, subject, score of each line or sample
 -- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are answered
 -- why a script: counts and lines are of one instant, after the window was advanced
 
-local early = enter()
+local early = enter_with_version()
 if early then
   return early
 end
@@ -22,7 +22,7 @@ if ARGV[12] ~= '' then
   till = lines_before(ARGV[12], ARGV[13])
 end
 local reply = ok()
-reply[5], reply[6], reply[7], reply[8] = total, from, better, till
+reply[5], reply[6], reply[7], reply[8], reply[9] = total, from, better, till, asked_field or ''
 
 local function add(first, lines)
   for i = 1, #lines, 2 do

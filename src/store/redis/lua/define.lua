@@ -33,6 +33,9 @@ else
   add('floor', ARGV[5])
   add('head', ARGV[6])
   add('dropped', ARGV[5])
+  -- What is still empty has a version too, so that answers that tell it so can be kept; generations are never used again.
+  add('version', 'n:' .. ARGV[4])
+  add('retiring', '0')
 end
 if ARGV[11] ~= '' then
   add('run', ARGV[11])

@@ -5,13 +5,13 @@
 --       to read
 -- ARGV  1-8 the part, 9 `desc` or `asc`, 10 `start`, `place` or `subject`, 11 score of the place; or of the subject, if it is
 --       not ranked, 12 subject, 13 how many lines before, 14 how many from there on, 15 `capped` or ''
--- reply ok, now, reading, retiring, total, lines before the first one here, lines better than it, then a list: the subject's
---       score or '', the time of its latest value dropped for want of room or '', then position (from 1) and cell of every
---       slot that holds anything; then subject, score, … of the lines
+-- reply ok, now, reading, retiring, total, lines before the first one here, lines better than it, the part's version or '',
+--       then a list: the subject's score or '', the time of its latest value dropped for want of room or '', then position
+--       (from 1) and cell of every slot that holds anything; then subject, score, … of the lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
 -- why a script: lines and counts are of one instant, after the window was advanced
 
-local early = enter()
+local early = enter_with_version()
 if early then
   return early
 end
@@ -47,8 +47,8 @@ local lines = call(LINES, RANKING, format(first), format(center + tonumber(ARGV[
 local reply = ok()
 reply[5] = call('ZCARD', RANKING)
 reply[6], reply[7] = first, lines[2] and better_than(lines[2], ASCENDING) or 0
-reply[8] = located
+reply[8], reply[9] = asked_field or '', located
 for i = 1, #lines do
-  reply[8 + i] = lines[i]
+  reply[9 + i] = lines[i]
 end
 return reply

@@ -5,6 +5,12 @@
 local ASCENDING = ARGV[9] == 'asc'
 local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
 
+-- Makes sure of the part, advances, and reads its version in the same command as the rest of meta, into `asked_field`.
+-- If advancing drops the ranking, that is the version before: one that the part will never have again.
+local function enter_with_version()
+  return read_meta('version') or advance()
+end
+
 -- Whether the bytes of `a` come before those of `b`. `<` would go by the server's locale.
 local function precedes(a, b)
   for i = 1, math.min(#a, #b) do

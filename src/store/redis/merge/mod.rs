@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | a page at a small offset | [`page`] | 1, or 2 if some parts have more than their share of its lines |
 //! | a page at a large offset | [`page`] | 1 for each factor of about 30 between the total and what is read at last, and 1 |
+//! | a page that was read before and has not changed ([`Known`]) | [`page`] | 1 |
 //! | rank, percentile and neighbors of a subject | [`around`] | 1 to find its score, and 1; 1 more if parts are uneven |
 //!
 //! # What is exact
@@ -23,6 +24,7 @@
 mod around;
 mod deep;
 mod further;
+mod known;
 mod one_head;
 mod place;
 mod region;
@@ -34,6 +36,7 @@ mod top;
 use std::future::Future;
 
 pub(super) use self::around::{Around, around};
+pub(super) use self::known::Known;
 pub(super) use self::one_head::of_one_head;
 pub(super) use self::place::Place;
 #[cfg(test)]
@@ -59,7 +62,7 @@ pub(super) trait Parts: Sync {
     /// Why a call failed.
     type Error: Send;
     /// Says whether a part has changed: equal versions, equal rankings.
-    type Version: Send;
+    type Version: PartialEq + Send + Sync;
     /// What the part that has a subject tells of it beside its score, at the same instant.
     type Extra: Send;
 
@@ -206,16 +209,30 @@ pub(super) struct Merged<T, V> {
 /// What a call to a part comes to.
 pub(super) type Said<P, T> = Result<Answer<T, <P as Parts>::Version>, <P as Parts>::Error>;
 
+/// Consecutive lines, as a part answered them.
+pub(super) type LinesOf<P> = Answer<Lines<<P as Parts>::Extra>, <P as Parts>::Version>;
+
 /// What a read of all parts comes to.
 pub(super) type Read<P, T> = Result<Merged<T, <P as Parts>::Version>, MergeError<<P as Parts>::Error>>;
 
-/// The page of the ranking that starts at `offset`, of at most `limit` lines.
-pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
+/// The page of the ranking that starts at `offset`, of at most `limit` lines. `None` if it is the one that is `known`.
+pub(super) async fn page<P: Parts>(
+    parts: &P,
+    order: Order,
+    offset: u64,
+    limit: u64,
+    known: Option<Known<'_, P::Version>>,
+) -> Read<P, Option<Vec<Ranked>>> {
     if offset <= SKIPPED_PER_PART * parts.count() as u64 {
-        top::page(parts, order, offset, limit).await
-    } else {
-        deep::page(parts, order, offset, limit).await
+        return top::page(parts, order, offset, limit, known).await;
     }
+    if let Some(known) = known
+        && let Some(unchanged) = known::unchanged(parts, &known).await?
+    {
+        return Ok(unchanged);
+    }
+    let Merged { frame, versions, total, found } = deep::page(parts, order, offset, limit).await?;
+    Ok(Merged { frame, versions, total, found: Some(found) })
 }
 
 /// Takes answers of one head apart: the frame of all, their versions, and what they said. `None` of no answers.

@@ -1,15 +1,22 @@
 //! Pages at a small offset: the first lines of each part, merged.
 
 use super::further::{Side, further};
+use super::known::{Known, as_known};
 use super::region::{Region, Segment};
-use super::{Answer, Center, Lines, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
+use super::{Answer, Center, LinesOf, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
 use crate::board::Order;
 use crate::store::Ranked;
 
-type Answers<P> = Vec<Option<Answer<Lines<<P as Parts>::Extra>, <P as Parts>::Version>>>;
+type Answers<P> = Vec<Option<LinesOf<P>>>;
 
 /// Reads an even share and [`MARGIN`] lines of each part, then more of those whose last line is still on the page.
-pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
+pub(super) async fn page<P: Parts>(
+    parts: &P,
+    order: Order,
+    offset: u64,
+    limit: u64,
+    known: Option<Known<'_, P::Version>>,
+) -> Read<P, Option<Vec<Ranked>>> {
     let count = parts.count();
     let wanted = offset.saturating_add(limit);
     let mut questions = vec![first_lines(wanted.div_ceil(count as u64).saturating_add(MARGIN)); count];
@@ -25,6 +32,9 @@ pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: 
         if !due.is_empty() {
             continue;
         }
+        if known.as_ref().is_some_and(|known| known.is_of(&answers.iter().flatten().collect::<Vec<_>>())) {
+            return as_known::<P, _>(answers.into_iter().flatten().collect());
+        }
         for (part, more) in more_lines::<P>(order, &answers, wanted) {
             questions[part] = first_lines(more.saturating_add(MARGIN));
             due.push(part);
@@ -36,7 +46,7 @@ pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: 
     Err(MergeError::Unsettled)
 }
 
-fn first_lines(count: u64) -> Near {
+pub(super) fn first_lines(count: u64) -> Near {
     Near { center: Center::Start, before: 0, after: count }
 }
 
@@ -56,11 +66,11 @@ fn more_lines<P: Parts>(order: Order, answers: &Answers<P>, wanted: u64) -> Vec<
     more.filter(|(_, more)| *more > 0).map(|(part, more)| (part, sides[part].lines.len() as u64 + more)).collect()
 }
 
-fn finish<P: Parts>(order: Order, answers: Answers<P>, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
+fn finish<P: Parts>(order: Order, answers: Answers<P>, offset: u64, limit: u64) -> Read<P, Option<Vec<Ranked>>> {
     let answers = answers.into_iter().flatten().collect();
     let (frame, versions, said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
     let segments = said.into_iter().map(|said| Segment::of_lines(said, order)).collect::<Result<_, _>>()?;
     let region = Region::new(order, segments);
     let found = region.page(offset, limit).ok_or(MergeError::Impossible("fewer lines than it has"))?;
-    Ok(Merged { frame, versions, total: region.total(), found })
+    Ok(Merged { frame, versions, total: region.total(), found: Some(found) })
 }

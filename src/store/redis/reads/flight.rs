@@ -3,23 +3,27 @@
 use std::sync::Arc;
 
 use metrics::counter;
-use redis::{Cmd, Value, cmd};
+use redis::Value;
 
+use super::first;
 use super::lane::Waiting;
 use super::look::{self, Belief, Look, Verdict};
-use super::pages::{Held, Pages};
+use super::pages::{Held, Pages, Stamp, is_kept};
+use super::pending::{Pending, by_part, fail_all};
+use super::pipeline::{Pipeline, Replies};
 use super::question::{Answer, Question, What};
 use super::scripted;
+use super::spread::{About, Share};
 use super::windows::{self, Range};
-use crate::board::{Board, Frame, Timestamp};
+use crate::board::{Frame, Timestamp};
+use crate::store::Reach;
 use crate::store::redis::clock;
-use crate::store::redis::hash_slot::HashSlot;
+use crate::store::redis::merge::Lines;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
-use crate::store::redis::scripts::{Call, SUBJECTS, Script};
-use crate::store::redis::servers::{Failure, Line, Request};
+use crate::store::redis::scripts::{Call, SUBJECTS};
+use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
-use crate::store::{Page, Reach};
 
 /// The most subjects of one call of `subjects.lua`: Lua unpacks some thousand values at most.
 const TOGETHER: usize = 1_000;
@@ -36,37 +40,6 @@ pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec
     for pending in left {
         tracing::warn!(board = pending.board().name().as_str(), "the window moved at every attempt to read");
         pending.answer(Err(Failure::Restless));
-    }
-}
-
-/// A question that is not answered yet.
-struct Pending {
-    question: Question,
-    waiting: Waiting,
-    /// What time it is by the last attempt.
-    told: Option<Timestamp>,
-    /// Only a script can answer.
-    by_script: bool,
-}
-
-impl Pending {
-    fn new((question, waiting): (Question, Waiting)) -> Self {
-        Self { question, waiting, told: None, by_script: false }
-    }
-
-    fn board(&self) -> &Board {
-        &self.question.part.board
-    }
-
-    /// Who has gone needs no answer.
-    fn answer(mut self, answer: Result<Answer, Failure>) {
-        let last = self.waiting.pop();
-        for waiting in self.waiting {
-            drop(waiting.send(answer.clone()));
-        }
-        if let Some(last) = last {
-            drop(last.send(answer));
-        }
     }
 }
 
@@ -87,7 +60,9 @@ struct Sent<'a> {
     scripts: Vec<(usize, Asked)>,
     /// Place of the time, unless it is simulated, and of the meta key.
     look: Option<(Option<usize>, usize)>,
-    kept: Vec<(Pending, Held)>,
+    kept: Vec<(Pending, Arc<Held>)>,
+    /// First lines.
+    first: Vec<(first::Asked, Pending)>,
     direct: Vec<(usize, Pending, Range)>,
 }
 
@@ -114,42 +89,6 @@ struct Round<'s> {
     again: Vec<Pending>,
 }
 
-/// What is sent together.
-#[derive(Default)]
-struct Pipeline(Vec<(HashSlot, Cmd, Option<&'static Script>)>);
-
-impl Pipeline {
-    /// Adds a command; answers the place of its reply.
-    fn read(&mut self, part: &Part, command: Cmd) -> usize {
-        self.0.push((part.slot(), command, None));
-        self.0.len() - 1
-    }
-
-    /// The same for a call of a script.
-    fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
-        self.0.push((part.slot(), script.command(call), Some(script)));
-        self.0.len() - 1
-    }
-}
-
-/// What came back.
-struct Replies {
-    values: Vec<Option<Result<Value, Failure>>>,
-    /// Whether each did not travel with the others.
-    single: Vec<bool>,
-}
-
-impl Replies {
-    fn take(&mut self, place: usize) -> Result<Value, Failure> {
-        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
-        self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
-    }
-
-    fn is_single(&self, place: usize) -> bool {
-        self.single.get(place).copied().unwrap_or(true)
-    }
-}
-
 impl<'s> Round<'s> {
     /// Asks all of these once; answers those that must be asked again.
     async fn of(session: &'s Session, line: Line, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
@@ -172,13 +111,7 @@ impl<'s> Round<'s> {
             }
             sent.push(round.send(part, group, simulated.is_some(), &mut pipeline));
         }
-        let requests = pipeline.0.iter().map(|(slot, command, script)| match script {
-            Some(script) => Request::call(*slot, script, command),
-            None => Request::read(*slot, command),
-        });
-        let told = session.servers.replies(line, &requests.collect::<Vec<_>>()).await;
-        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.epoch.is_none())).unzip();
-        let mut replies = Replies { values, single };
+        let mut replies = pipeline.send(session, line).await;
         for sent in sent {
             round.receive(sent, &mut replies);
         }
@@ -194,9 +127,9 @@ impl<'s> Round<'s> {
         let moment = self.session.moment(part, now, at_least);
         let belief = Belief { estimate, latest };
         let epoch = self.session.servers.epoch(part.slot());
-        let (scripts, kept, direct) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sent = Sent { moment, belief, epoch, scripts, look: None, kept, direct };
-        let mut looking = Vec::new();
+        let (scripts, kept, first, direct) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut sent = Sent { moment, belief, epoch, scripts, look: None, kept, first, direct };
+        let (mut looking, mut first) = (Vec::new(), Vec::new());
         let mut together: Vec<(Slots, Vec<Pending>)> = Vec::new();
         for pending in group {
             let what = pending.question.what.clone();
@@ -218,10 +151,14 @@ impl<'s> Round<'s> {
                         None => self.send_script(&mut sent, pending, pipeline),
                     }
                 }
-                What::Page { offset, limit } if !pending.by_script => match self.pages.get(part, *offset, *limit) {
-                    Some(held) => sent.kept.push((pending, held)),
-                    None => self.send_script(&mut sent, pending, pipeline),
-                },
+                asked if !pending.by_script && is_kept(asked) => {
+                    let held = self.pages.get(part, &what).filter(|held| !pending.outdated && held.is_worth_a_look());
+                    match (held, asked) {
+                        (Some(held), _) => sent.kept.push((pending, held)),
+                        (None, What::Lines { near, .. }) => first.push((near.clone(), pending)),
+                        (None, _) => self.send_script(&mut sent, pending, pipeline),
+                    }
+                }
                 _ => self.send_script(&mut sent, pending, pipeline),
             }
         }
@@ -229,8 +166,12 @@ impl<'s> Round<'s> {
             self.send_subjects(&mut sent, slots == Slots::Standing, all, pipeline);
         }
         // After the scripts, which may have advanced the board.
-        if !looking.is_empty() || !sent.kept.is_empty() {
-            let time = (!simulated).then(|| pipeline.read(part, cmd("TIME")));
+        if !looking.is_empty() || !first.is_empty() || !sent.kept.is_empty() {
+            let node = self.session.servers.place(part.slot());
+            let time = (!simulated).then(|| pipeline.time(part, node));
+            for (near, pending) in first {
+                sent.first.push((first::Asked::send(part, &near, pipeline), pending));
+            }
             for (command, pending, range) in looking {
                 sent.direct.push((pipeline.read(part, command), pending, range));
             }
@@ -256,7 +197,7 @@ impl<'s> Round<'s> {
     }
 
     fn receive(&mut self, sent: Sent<'_>, replies: &mut Replies) {
-        let Sent { moment, belief, epoch, scripts, look, kept, direct } = sent;
+        let Sent { moment, belief, epoch, scripts, look, kept, first, direct } = sent;
         // A connection that was replaced has changed the epoch before the first answer over the new one.
         let epoch = (epoch == self.session.servers.epoch(moment.part.slot())).then_some(epoch);
         for (place, asked) in scripts {
@@ -267,10 +208,12 @@ impl<'s> Round<'s> {
             }
         }
         let Some((time, meta)) = look else { return };
-        // What was redirected, or sent once more, did not keep its place in the order that a look needs.
+        // What was redirected, or sent once more, did not keep its place in the order that a look needs; nor is the time
+        // that of a node which is not the part's any more.
         let places = time.into_iter().chain([meta]).chain(direct.iter().map(|(place, ..)| *place));
-        let in_order = !places.into_iter().any(|place| replies.is_single(place));
-        let reading = time.map_or(Ok(belief.estimate), |time| replies.take(time).and_then(clock::server_time));
+        let mut places = places.chain(first.iter().flat_map(|(asked, _)| asked.places()));
+        let in_order = epoch.is_some() && !places.any(|place| replies.is_single(place));
+        let reading = time.map_or(Ok(belief.estimate), |time| replies.share(time).and_then(clock::server_time));
         let looked = reading.and_then(|reading| Look::read(moment.part, belief, reading, replies.take(meta)?));
         let outcome = if looked.is_ok() { "ok" } else { "failed" };
         counter!("rolltop_store_calls_total", "call" => "look", "outcome" => outcome).increment(1);
@@ -280,35 +223,61 @@ impl<'s> Round<'s> {
                 if matches!(failure, Failure::BoardChanged) {
                     self.session.forget(&moment.part.board);
                 }
-                let all = kept.into_iter().map(|(pending, _)| pending);
-                drop(fail_all(all.chain(direct.into_iter().map(|(_, pending, _)| pending)), &failure));
-                return;
+                return drop(fail_all(all_looking(kept, first, direct), &failure));
             }
         };
         moment.part.learn_time(look.reading, self.session.monotonic());
         if !in_order {
-            let kept = kept.into_iter().map(|(pending, _)| pending);
-            let all = kept.chain(direct.into_iter().map(|(_, pending, _)| pending));
             let told = Some(look.now);
-            return self.again.extend(all.map(|pending| Pending { told, by_script: true, ..pending }));
+            let by_script = |pending| Pending { told, by_script: true, ..pending };
+            return self.again.extend(all_looking(kept, first, direct).map(by_script));
         }
         let verdict = look.judge(&moment.window);
         for (pending, held) in kept {
-            self.receive_kept(pending, held, verdict, &look, epoch);
+            self.receive_kept(pending, &held, verdict, &look, epoch);
+        }
+        for (asked, pending) in first {
+            let read = asked.read(moment.part, moment.window, &look, epoch, replies);
+            self.receive_first(pending, verdict, &look, read);
         }
         for (place, pending, range) in direct {
             self.receive_direct(&moment, pending, &range, verdict, &look, replies.take(place));
         }
     }
 
-    fn receive_kept(&mut self, mut pending: Pending, held: Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
+    fn receive_kept(&mut self, mut pending: Pending, held: &Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
         if verdict == Verdict::Right && held.is_right(epoch, &look.version, look.head) {
-            let Held { mut page, .. } = held;
-            page.frame.as_of = look.now;
-            return pending.answer(Ok(Answer::Page(page)));
+            return pending.answer(Ok(held.answer.clone().at(look.now)));
         }
-        (pending.told, pending.by_script) = (Some(look.now), true);
+        // A part that is behind must be advanced.
+        let by_script = matches!(held.answer, Answer::Page(_)) || verdict == Verdict::Behind;
+        (pending.told, pending.by_script, pending.outdated) = (Some(look.now), by_script, true);
         self.again.push(pending);
+    }
+
+    fn receive_first(
+        &mut self,
+        mut pending: Pending,
+        verdict: Verdict,
+        look: &Look,
+        read: Result<Option<Share<Lines<About>>>, Failure>,
+    ) {
+        match read {
+            Ok(Some(share)) if verdict == Verdict::Right => {
+                let (head, stamp) = (share.frame.window.head, share.version.clone());
+                let answer = Answer::Lines(share);
+                self.keep(&pending.question, head, &answer, stamp);
+                pending.answer(Ok(answer));
+            }
+            Ok(_) => {
+                // A window that was moved to by what the part told and is not right either is one that a clock has not
+                // come to, or that does not end: a script sees to that.
+                let by_script = verdict != Verdict::Moved || pending.told.is_some();
+                (pending.told, pending.by_script) = (Some(look.now), by_script);
+                self.again.push(pending);
+            }
+            Err(failure) => pending.answer(Err(failure)),
+        }
     }
 
     fn receive_direct(
@@ -360,11 +329,9 @@ impl<'s> Round<'s> {
         };
         let frame = header.frame(moment.window);
         match asked {
-            Asked::One(pending) => match scripted::read(&pending.question, moment, frame, &mut reply) {
-                Ok((answer, version)) => {
-                    if let (Answer::Page(page), Some(version)) = (&answer, version) {
-                        self.keep(&pending.question, page, &version, epoch);
-                    }
+            Asked::One(pending) => match scripted::read(&pending.question, moment, frame, epoch, &mut reply) {
+                Ok((answer, stamp)) => {
+                    self.keep(&pending.question, frame.window.head, &answer, stamp);
                     pending.answer(Ok(answer));
                 }
                 Err(failure) => pending.answer(Err(failure)),
@@ -389,30 +356,20 @@ impl<'s> Round<'s> {
         self.again.extend(asked.into_pending().into_iter().map(|pending| Pending { told: Some(now), ..pending }));
     }
 
-    fn keep(&self, question: &Question, page: &Page, version: &str, epoch: Option<u64>) {
-        if let (What::Page { offset, limit }, Some(epoch), false) = (&*question.what, epoch, version.is_empty()) {
-            let held = Held { page: page.clone(), version: version.into(), epoch };
-            self.pages.put(&question.part, *offset, *limit, held);
+    fn keep(&self, question: &Question, head: Timestamp, answer: &Answer, stamp: Option<Stamp>) {
+        if stamp.is_some() && is_kept(&question.what) {
+            self.pages.put(&question.part, &question.what, Held::new(answer.clone(), head, vec![stamp]));
         }
     }
 }
 
-/// Answers nobody is left.
-fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &Failure) -> Vec<Pending> {
-    for pending in all {
-        pending.answer(Err(failure.clone()));
-    }
-    Vec::new()
-}
-
-/// Groups questions by part, each part's in their order.
-fn by_part(all: Vec<Pending>) -> Vec<(Arc<Part>, Vec<Pending>)> {
-    let mut groups: Vec<(Arc<Part>, Vec<Pending>)> = Vec::new();
-    for pending in all {
-        match groups.iter_mut().find(|(part, _)| Arc::ptr_eq(part, &pending.question.part)) {
-            Some((_, group)) => group.push(pending),
-            None => groups.push((pending.question.part.clone(), vec![pending])),
-        }
-    }
-    groups
+/// All who are answered by a look.
+fn all_looking(
+    kept: Vec<(Pending, Arc<Held>)>,
+    first: Vec<(first::Asked, Pending)>,
+    direct: Vec<(usize, Pending, Range)>,
+) -> impl Iterator<Item = Pending> {
+    let kept = kept.into_iter().map(|(pending, _)| pending);
+    let first = first.into_iter().map(|(_, pending)| pending);
+    kept.chain(first).chain(direct.into_iter().map(|(_, pending, _)| pending))
 }

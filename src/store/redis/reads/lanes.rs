@@ -1,6 +1,7 @@
 //! A lane for each node, so that one that does not answer holds up only what it has; all run on one thread.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -17,14 +18,20 @@ use crate::store::redis::session::Session;
 /// Where an answer will come.
 pub(super) type Answered = oneshot::Receiver<Result<Answer, Failure>>;
 
+/// What runs on the thread of lanes.
+type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// The lanes whose questions take one line of each node.
 #[derive(Debug)]
 pub(super) struct Lanes {
     session: Arc<Session>,
+    pages: Arc<Pages>,
+    line: Line,
+    flights: usize,
     /// By [`place`](crate::store::redis::servers::Servers::place).
     by_node: RwLock<HashMap<usize, Arc<Lane>>>,
-    /// Lanes that nobody runs yet; `None` once closed.
-    new: RwLock<Option<mpsc::UnboundedSender<Arc<Lane>>>>,
+    /// To the thread; `None` once closed.
+    jobs: RwLock<Option<mpsc::UnboundedSender<Job>>>,
 }
 
 impl Lanes {
@@ -37,24 +44,39 @@ impl Lanes {
         flights: usize,
     ) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (new, mut made) = mpsc::unbounded_channel::<Arc<Lane>>();
-        let (running, pages) = (session.clone(), pages.clone());
+        let (jobs, mut given) = mpsc::unbounded_channel::<Job>();
         let run = async move {
-            let mut lanes = JoinSet::new();
-            while let Some(lane) = made.recv().await {
-                let (session, pages) = (running.clone(), pages.clone());
-                lanes.spawn(async move {
-                    let fly = |taken| {
-                        let (session, pages) = (session.clone(), pages.clone());
-                        async move { flight::fly(&session, line, &pages, taken).await }
-                    };
-                    lane.run(flights, fly).await;
-                });
+            let mut running = JoinSet::new();
+            while let Some(job) = given.recv().await {
+                running.spawn(job);
             }
-            while lanes.join_next().await.is_some() {}
+            while running.join_next().await.is_some() {}
         };
         std::thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(run))?;
-        Ok(Self { session: session.clone(), by_node: RwLock::default(), new: RwLock::new(Some(new)) })
+        let (session, pages) = (session.clone(), pages.clone());
+        Ok(Self { session, pages, line, flights, by_node: RwLock::default(), jobs: RwLock::new(Some(jobs)) })
+    }
+
+    /// Runs something else on the thread of the lanes, until it ends.
+    pub fn run(&self, job: impl Future<Output = ()> + Send + 'static) {
+        if let Some(jobs) = &*self.jobs.read() {
+            // The other end lives until this one is dropped.
+            drop(jobs.send(Box::pin(job)));
+        }
+    }
+
+    fn make(&self) -> Arc<Lane> {
+        let lane = Arc::new(Lane::default());
+        let (session, pages, line, flights) = (self.session.clone(), self.pages.clone(), self.line, self.flights);
+        let running = lane.clone();
+        self.run(async move {
+            let fly = |taken| {
+                let (session, pages) = (session.clone(), pages.clone());
+                async move { flight::fly(&session, line, &pages, taken).await }
+            };
+            running.run(flights, fly).await;
+        });
+        lane
     }
 
     /// The lane to the node that has the question's part.
@@ -63,16 +85,7 @@ impl Lanes {
         if let Some(lane) = self.by_node.read().get(&place) {
             return lane.clone();
         }
-        let mut by_node = self.by_node.write();
-        let make = || {
-            let lane = Arc::new(Lane::default());
-            if let Some(new) = &*self.new.read() {
-                // The other end lives until this one is dropped.
-                drop(new.send(lane.clone()));
-            }
-            lane
-        };
-        by_node.entry(place).or_insert_with(make).clone()
+        self.by_node.write().entry(place).or_insert_with(|| self.make()).clone()
     }
 
     /// Lets a question wait.
@@ -102,9 +115,9 @@ impl Lanes {
         answered.into_iter().map(|(_, answered)| answered).collect()
     }
 
-    /// Ends the thread once nothing waits.
+    /// Ends the thread once nothing waits and nothing else runs there.
     pub fn close(&self) {
-        *self.new.write() = None;
+        *self.jobs.write() = None;
         for lane in self.by_node.read().values() {
             lane.close();
         }

@@ -1,4 +1,4 @@
-//! What a caller needs to know of a board to judge for itself what a script would: the time, and four fields of the
+//! What a caller needs to know of a board to judge for itself what a script would: the time, and some fields of the
 //! board's meta key.
 //!
 //! `TIME` is sent first, then what reads subjects, each with one command, then `HMGET` of the meta key; all in one
@@ -29,6 +29,9 @@ pub(super) struct Look {
     pub head: Timestamp,
     /// Empty if answers must not be kept.
     pub version: String,
+    /// How many slots are retiring; `None` where a script must count them.
+    pub retiring: Option<u64>,
+    belief: Belief,
 }
 
 /// What the server's clock is judged by.
@@ -60,7 +63,7 @@ impl Belief {
 /// The command that reads the meta key.
 pub(super) fn command(part: &Part) -> Cmd {
     let mut command = cmd("HMGET");
-    command.arg(&part.keys.meta).arg("generation").arg("head").arg("version");
+    command.arg(&part.keys.meta).arg("generation").arg("head").arg("version").arg("retiring");
     command
 }
 
@@ -73,7 +76,13 @@ impl Look {
         }
         let head = meta.maybe_time()?.ok_or_else(|| Failure::Corrupt("a board without a head".to_owned()))?;
         let version = meta.maybe_text()?.unwrap_or_default();
-        Ok(Self { now: belief.now(reading).max(head), reading, head, version })
+        let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
+        Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, belief })
+    }
+
+    /// What the same command answered earlier, when the clock had been read already.
+    pub fn before(&self, part: &Part, meta: Value) -> Result<Self, Failure> {
+        Self::read(part, self.belief, self.reading, meta)
     }
 
     /// Whether what was asked for the sake of this window is an answer.
@@ -107,7 +116,7 @@ mod tests {
         let belief = Belief { estimate: at(1_800), latest: at(5_400) };
         let window = part.board.window_at(at(1_800));
         let look = |reading: i64, head: i64| {
-            let meta = Value::Array(vec![bulk(&generation), bulk(at(head).millis()), Value::Nil]);
+            let meta = Value::Array(vec![bulk(&generation), bulk(at(head).millis()), Value::Nil, Value::Nil]);
             Look::read(&part, belief, at(reading), meta).unwrap()
         };
         let judged = |reading, head| (look(reading, head).now, look(reading, head).judge(&window));
@@ -129,10 +138,12 @@ mod tests {
         let belief = Belief { estimate: at(0), latest: at(5) };
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));
         let generation = part.board.generation();
-        assert!(matches!(read(vec![Value::Nil, Value::Nil, Value::Nil]), Err(Failure::BoardChanged)));
-        assert!(matches!(read(vec![bulk("x"), bulk(0), Value::Nil]), Err(Failure::BoardChanged)));
-        assert!(matches!(read(vec![bulk(generation), Value::Nil, Value::Nil]), Err(Failure::Corrupt(_))));
-        assert_eq!(read(vec![bulk(generation), bulk(0), bulk("v")]).unwrap().version, "v");
+        let nil = || Value::Nil;
+        assert!(matches!(read(vec![nil(), nil(), nil(), nil()]), Err(Failure::BoardChanged)));
+        assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil()]), Err(Failure::BoardChanged)));
+        assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil()]), Err(Failure::Corrupt(_))));
+        let look = read(vec![bulk(generation), bulk(0), bulk("v"), bulk(3)]).unwrap();
+        assert_eq!((look.version.as_str(), look.retiring), ("v", Some(3)));
         assert_eq!(server_time(Value::Array(vec![bulk(5), bulk(1_999)])).unwrap(), Timestamp::from_millis(5_001));
     }
 }

@@ -8,16 +8,24 @@
 //!   slots are named once for all of them;
 //! - **unranked boards**: one command a question, which reads the subject's one key; what a script would check, the caller
 //!   checks ([`look`]). `max_values` and subjects with many values take a script;
-//! - **pages** read before: nothing but a look at the board's version ([`pages`]).
+//! - **pages** read before: nothing but a look at the board's version ([`pages`]);
+//! - **the first lines of one of several parts**: commands, between two looks at the part's version ([`first`]).
+//!
+//! A page of a board of several parts waits on another lane first, which joins equal ones ([`merging`]); its parts are then
+//! asked like any others.
 //!
 //! There are two lanes to each node, each with a connection of its own: a call that reads many cells takes the bulk lane,
 //! and goes in portions, so that it takes turns with others there and holds up nobody on the other.
 
+mod first;
 mod flight;
 mod lane;
 mod lanes;
 mod look;
+mod merging;
 mod pages;
+mod pending;
+mod pipeline;
 mod question;
 mod scripted;
 mod spread;
@@ -27,7 +35,7 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
 
-use self::lane::answer_of;
+use self::lane::{Lane, answer_of};
 use self::lanes::Lanes;
 use self::pages::Pages;
 use self::question::{Answer, Question, What};
@@ -53,21 +61,22 @@ const BULK_FLIGHTS: usize = 1;
 /// The questions of one store.
 #[derive(Debug)]
 pub(super) struct Reads {
-    light: Lanes,
-    bulk: Lanes,
+    asks: Arc<Asks>,
+    /// The pages of boards of several parts: a question to the first part stands for all.
+    merging: Arc<Lane>,
 }
 
-impl Reads {
-    /// Sends what is asked until [`close`](Self::close), from two threads of its own.
-    pub fn start(session: &Arc<Session>) -> std::io::Result<Self> {
-        let pages = Arc::<Pages>::default();
-        let light = Lanes::start("rolltop-reads", session, &pages, Line::Reads, LIGHT_FLIGHTS)?;
-        let bulk = Lanes::start("rolltop-bulk", session, &pages, Line::Bulk, BULK_FLIGHTS)?;
-        Ok(Self { light, bulk })
-    }
+/// The questions to parts.
+#[derive(Debug)]
+struct Asks {
+    light: Lanes,
+    bulk: Lanes,
+    pages: Arc<Pages>,
+}
 
+impl Asks {
     /// Ends the threads once nothing waits.
-    pub fn close(&self) {
+    fn close(&self) {
         self.light.close();
         self.bulk.close();
     }
@@ -86,19 +95,47 @@ impl Reads {
         answer_of(answered).await
     }
 
+    /// The same on the thread of the lanes.
+    async fn ask_here(&self, question: Question) -> Result<Answer, Failure> {
+        let stopped = |_| Err(Failure::Unknown("nobody reads any more".to_owned()));
+        self.lanes(&question).ask(question).await.unwrap_or_else(stopped)
+    }
+
     fn lanes(&self, question: &Question) -> &Lanes {
         if question.weight() <= LIGHT { &self.light } else { &self.bulk }
+    }
+}
+
+impl Reads {
+    /// Sends what is asked until [`close`](Self::close), from two threads of its own.
+    pub fn start(session: &Arc<Session>) -> std::io::Result<Self> {
+        let pages = Arc::<Pages>::default();
+        let light = Lanes::start("rolltop-reads", session, &pages, Line::Reads, LIGHT_FLIGHTS)?;
+        let bulk = Lanes::start("rolltop-bulk", session, &pages, Line::Bulk, BULK_FLIGHTS)?;
+        let (asks, merging) = (Arc::new(Asks { light, bulk, pages }), Arc::<Lane>::default());
+        asks.light.run(merging::run(session.clone(), asks.clone(), merging.clone()));
+        Ok(Self { asks, merging })
+    }
+
+    /// Ends the threads once nothing waits.
+    pub fn close(&self) {
+        self.merging.close();
+    }
+
+    async fn ask(&self, question: Question) -> Result<Answer, Failure> {
+        self.asks.ask(question).await
     }
 
     /// What is asked of all parts where there are several.
     fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
-        Spread { reads: self, parts, with_slots: false }
+        Spread { asks: &self.asks, parts, with_slots: false, is_here: false }
     }
 
     pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, Failure> {
+        let question = Question::new(parts.first().clone(), What::Page { offset, limit });
         match parts.only() {
-            Some(part) => self.ask(Question::new(part.clone(), What::Page { offset, limit })).await?.page(),
-            None => self.spread(parts).page(offset, limit).await,
+            Some(_) => self.ask(question).await?.page(),
+            None => answer_of(self.merging.ask(question)).await?.page(),
         }
     }
 
@@ -149,7 +186,7 @@ impl Reads {
         let questions: Vec<Question> = asks.into_iter().map(question).collect();
         let weight: u64 = questions.iter().map(Question::weight).sum();
         if weight <= LIGHT {
-            let answered = self.light.ask_all(questions);
+            let answered = self.asks.light.ask_all(questions);
             let mut answers = Vec::with_capacity(answered.len());
             for answered in answered {
                 answers.push(answer_of(answered).await.and_then(Answer::window));
@@ -163,7 +200,7 @@ impl Reads {
             .map(|portion| async {
                 let (places, questions): (Vec<usize>, Vec<Question>) = portion.into_iter().unzip();
                 let mut answers = Vec::with_capacity(places.len());
-                for (place, answered) in places.into_iter().zip(self.bulk.ask_all(questions)) {
+                for (place, answered) in places.into_iter().zip(self.asks.bulk.ask_all(questions)) {
                     answers.push((place, answer_of(answered).await.and_then(Answer::window)));
                 }
                 answers

@@ -71,6 +71,18 @@ pub(super) enum Answer {
     Sampled(Share<Sampled>),
 }
 
+impl Answer {
+    /// A page, or the first lines of a part, as of another time within their window.
+    pub fn at(mut self, now: Timestamp) -> Self {
+        match &mut self {
+            Answer::Page(page) => page.frame.as_of = now,
+            Answer::Lines(share) => share.frame.as_of = now,
+            _ => {}
+        }
+        self
+    }
+}
+
 impl Question {
     pub fn new(part: Arc<Part>, what: What) -> Self {
         Self { part, what: Arc::new(what), at_least: None }

@@ -1,5 +1,6 @@
 //! Questions that a script answers, so that all of an answer is of one instant.
 
+use super::pages::Stamp;
 use super::question::{Answer, Question, What};
 use super::spread::{About, Share};
 use super::windows::{self, Held, Range};
@@ -71,19 +72,21 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) 
     }
 }
 
-/// Reads what [`script`] answered. The other value is the board's version, where the script tells it.
+/// Reads what [`script`] answered in an epoch of the servers, which is `None` if that changed meanwhile. The other value
+/// is there if the script tells the board's version and the answer may be kept for as long as that is the same.
 pub(super) fn read(
     question: &Question,
     moment: &Moment<'_>,
     frame: Frame,
+    epoch: Option<u64>,
     reply: &mut Reply,
-) -> Result<(Answer, Option<String>), Failure> {
+) -> Result<(Answer, Option<Stamp>), Failure> {
     let kind = question.part.board.kind();
     let answer = match &*question.what {
         What::Page { offset, .. } => {
             let (total, better, version) = (reply.count()?, reply.count()?, reply.text()?);
             let items = lines(reply, kind, (*offset).min(FARTHEST), better)?.into();
-            return Ok((Answer::Page(Page { frame, total, items }), Some(version)));
+            return Ok((Answer::Page(Page { frame, total, items }), Stamp::new(&version, epoch)));
         }
         What::Neighbors { .. } => {
             let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
@@ -96,10 +99,14 @@ pub(super) fn read(
         }
         What::Values { .. } => Answer::Values(values(reply, frame)?),
         What::Lines { near, .. } => {
-            let said = read_lines(question, moment, near, reply)?;
-            Answer::Lines(Share { frame, version: (), said })
+            let (said, version) = read_lines(question, moment, near, reply)?;
+            let version = Stamp::new(&version, epoch);
+            return Ok((Answer::Lines(Share { frame, version: version.clone(), said }), version));
         }
-        What::Between(_) => Answer::Sampled(Share { frame, version: (), said: read_between(reply, kind)? }),
+        What::Between(_) => {
+            let (said, version) = read_between(reply, kind)?;
+            Answer::Sampled(Share { frame, version: Stamp::new(&version, epoch), said })
+        }
         What::Standing(_) | What::Window { .. } => {
             let (capped, held) = windows::scripted(reply, kind)?;
             windows::answer(question, moment, frame, capped, held)
@@ -130,15 +137,15 @@ fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slo
     call.arg(near.before.min(FARTHEST)).arg(near.after.min(FARTHEST)).arg(if capped { "capped" } else { "" });
 }
 
-/// Reads what `lines.lua` answered.
+/// Reads what `lines.lua` answered, and the part's version.
 fn read_lines(
     question: &Question,
     moment: &Moment<'_>,
     near: &Near,
     reply: &mut Reply,
-) -> Result<Lines<About>, Failure> {
+) -> Result<(Lines<About>, String), Failure> {
     let kind = question.part.board.kind();
-    let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
+    let (total, first, better, version) = (reply.count()?, reply.count()?, reply.count()?, reply.text()?);
     let mut located = reply.part()?;
     let (score, capped) = (located.score(kind)?, located.maybe_time()?);
     let slots = positioned(&mut located, &windows::range(question, moment), kind)?;
@@ -149,19 +156,19 @@ fn read_lines(
         let subject = reply.subject()?;
         lines.push(Place { score: reply.line_score(kind)?, subject });
     }
-    Ok(Lines { total, first, better, lines, subject })
+    Ok((Lines { total, first, better, lines, subject }, version))
 }
 
-/// Reads what `between.lua` answered.
-fn read_between(reply: &mut Reply, kind: Kind) -> Result<Sampled, Failure> {
+/// Reads what `between.lua` answered, and the part's version.
+fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), Failure> {
     let (total, before_lo, better_than_lo) = (reply.count()?, reply.count()?, reply.count()?);
-    let before_hi = reply.count()?;
+    let (before_hi, version) = (reply.count()?, reply.text()?);
     let mut lines = Vec::with_capacity(reply.len() / 3);
     while !reply.is_empty() {
         let (position, subject) = (reply.count()?, reply.subject()?);
         lines.push((position, Place { score: reply.line_score(kind)?, subject }));
     }
-    Ok(Sampled { total, before_lo, better_than_lo, before_hi, lines })
+    Ok((Sampled { total, before_lo, better_than_lo, before_hi, lines }, version))
 }
 
 /// Reads cells, each after the position of its slot among those asked for, from 1.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::pages::{Held, Stamp};
 use super::question::{Answer, Question, What};
-use super::{Reads, mistaken, status_of};
+use super::{Asks, mistaken, status_of};
 use crate::board::{Subject, Timestamp, Value};
-use crate::store::redis::merge::{self, Between, Lines, MergeError, Near, Sampled, of_one_head};
+use crate::store::redis::merge::{self, Between, Known, Lines, MergeError, Near, Sampled, of_one_head};
 use crate::store::redis::parts::Parts;
 use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Session;
@@ -14,10 +15,12 @@ use crate::store::{Lookup, Page, Standing, Status};
 
 /// A board of several parts.
 pub(super) struct Spread<'a> {
-    pub reads: &'a Reads,
+    pub asks: &'a Asks,
     pub parts: &'a Parts,
     /// Whether what a subject has in its slots is wanted as well.
     pub with_slots: bool,
+    /// Whether this is the thread of the lanes, which then cannot send before all questions of a round wait.
+    pub is_here: bool,
 }
 
 /// What the part of a subject tells of it beside its score.
@@ -28,8 +31,8 @@ pub(super) struct About {
     pub capped: Option<Timestamp>,
 }
 
-/// What a part answered. Pages of several parts are not kept, so nobody asks for versions.
-pub(super) type Share<T> = merge::Answer<T, ()>;
+/// What a part answered, with what it held then if that is known.
+pub(super) type Share<T> = merge::Answer<T, Option<Stamp>>;
 
 fn failure(error: MergeError<Failure>) -> Failure {
     match error {
@@ -41,7 +44,7 @@ fn failure(error: MergeError<Failure>) -> Failure {
 
 impl merge::Parts for Spread<'_> {
     type Error = Failure;
-    type Version = ();
+    type Version = Option<Stamp>;
     type Extra = About;
 
     fn count(&self) -> usize {
@@ -77,16 +80,38 @@ impl merge::Parts for Spread<'_> {
 impl Spread<'_> {
     async fn ask(&self, part: usize, at_least: Option<Timestamp>, what: What) -> Result<Answer, Failure> {
         let part = self.parts.all().get(part).ok_or_else(mistaken)?;
-        self.reads.ask_in_round(Question { at_least, ..Question::new(part.clone(), what) }).await
+        let question = Question { at_least, ..Question::new(part.clone(), what) };
+        match self.is_here {
+            true => self.asks.ask_here(question).await,
+            false => self.asks.ask_in_round(question).await,
+        }
     }
 
     pub async fn page(&self, offset: u64, limit: u32) -> Result<Page, Failure> {
-        let order = self.parts.first().board.order();
-        let page = merge::page(self, order, offset, u64::from(limit)).await.map_err(failure)?;
-        Ok(Page { frame: page.frame, total: page.total, items: page.found.into() })
+        let (first, what) = (self.parts.first(), Arc::new(What::Page { offset, limit }));
+        let held = self.asks.pages.get(first, &what);
+        let known = held.as_ref().map(|held| Known { head: held.head, versions: &held.stamps });
+        let merged = merge::page(self, first.board.order(), offset, u64::from(limit), known).await.map_err(failure)?;
+        let merge::Merged { frame, versions: stamps, total, found } = merged;
+        let Some(found) = found else {
+            return match held.as_ref().map(|held| &held.answer) {
+                Some(Answer::Page(page)) => Ok(Page { frame, total, items: page.items.clone() }),
+                _ => Err(mistaken()),
+            };
+        };
+        let page = Page { frame, total, items: found.into() };
+        if stamps.iter().all(Option::is_some) {
+            let held = Held::new(Answer::Page(page.clone()), frame.window.head, stamps);
+            self.asks.pages.put(first, &what, held);
+        }
+        Ok(page)
     }
 
-    async fn around(&self, subject: &Subject, radius: u32) -> Result<merge::Merged<merge::Around<About>, ()>, Failure> {
+    async fn around(
+        &self,
+        subject: &Subject,
+        radius: u32,
+    ) -> Result<merge::Merged<merge::Around<About>, Option<Stamp>>, Failure> {
         let board = &self.parts.first().board;
         let absent = board.kind().absent().unwrap_or(Value::ZERO);
         let own = self.parts.number_of(subject);
@@ -125,7 +150,7 @@ impl Spread<'_> {
             let what = What::Lookup(shares[part].1.clone());
             async move {
                 match self.ask(part, at_least, what).await? {
-                    Answer::Lookup(said) => Ok(Share { frame: said.frame, version: (), said }),
+                    Answer::Lookup(said) => Ok(Share { frame: said.frame, version: None, said }),
                     _ => Err(mistaken()),
                 }
             }
@@ -150,7 +175,7 @@ pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, F
         let part = Arc::clone(&parts.all()[part]);
         async move {
             let said = status_of(session, &part, at_least).await?;
-            Ok(Share { frame: said.frame, version: (), said })
+            Ok(Share { frame: said.frame, version: None, said })
         }
     };
     let answers = of_one_head(&all, None, ask).await.map_err(failure)?;

@@ -1,6 +1,7 @@
 //! Reads over parts in memory, compared with the same question to one sorted list.
 
 mod changes;
+mod known;
 mod neighbors;
 mod pages;
 mod random;
@@ -165,7 +166,8 @@ impl Memory {
 
     fn page(&self, offset: u64, limit: u64) -> Result<Merged<Vec<Ranked>, u64>, MergeError<String>> {
         let order = self.state.lock().content.order;
-        block_on(page(self, order, offset, limit))
+        let Merged { frame, versions, total, found } = block_on(page(self, order, offset, limit, None))?;
+        Ok(Merged { frame, versions, total, found: found.unwrap() })
     }
 
     fn around(&self, text: &str, radius: u64) -> Result<Merged<Around<usize>, u64>, MergeError<String>> {

@@ -81,7 +81,7 @@ impl Parts for Broken {
 #[test]
 fn a_part_that_fails_fails_the_read() {
     for offset in [0, 10_000] {
-        let answer = block_on(page(&Broken, Order::Desc, offset, 10)).map(|_| ());
+        let answer = block_on(page(&Broken, Order::Desc, offset, 10, None)).map(|_| ());
         assert_eq!(answer, Err(MergeError::Part("no connection")));
     }
     let answer = block_on(around(&Broken, Order::Desc, 2, &subject("s"), exact(0), 3)).map(|_| ());

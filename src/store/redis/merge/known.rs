@@ -1,0 +1,44 @@
+//! A page that was read before, and whether it is what would be read now.
+
+use super::top::first_lines;
+use super::{Answer, LinesOf, MergeError, Merged, Parts, Read, of_one_head, take_apart};
+use crate::board::Timestamp;
+
+/// A page that was read before: the head and the versions of the parts that it was made of, in their order.
+///
+/// A page follows from what the parts hold, and a part of the same version and head holds the same. So if each part
+/// answers with these, at whatever instants, the page is that of these instants.
+#[derive(Debug)]
+pub(in crate::store::redis) struct Known<'a, V> {
+    pub head: Timestamp,
+    pub versions: &'a [V],
+}
+
+impl<V: PartialEq> Known<'_, V> {
+    /// Whether these answers, one of each part in their order, are of what the page was made of.
+    pub(super) fn is_of<T>(&self, answers: &[&Answer<T, V>]) -> bool {
+        let same = |(answer, version): (&&Answer<T, V>, &V)| answer.head() == self.head && answer.version == *version;
+        answers.len() == self.versions.len() && answers.iter().zip(self.versions).all(same)
+    }
+}
+
+/// Asks each part for its first line, for the sake of its version. `None` if a part has changed.
+pub(super) async fn unchanged<P: Parts, T>(
+    parts: &P,
+    known: &Known<'_, P::Version>,
+) -> Result<Option<Merged<Option<T>, P::Version>>, MergeError<P::Error>> {
+    let all: Vec<usize> = (0..parts.count()).collect();
+    let question = first_lines(1);
+    let answers = of_one_head(&all, None, |part, at_least| parts.lines(part, at_least, &question)).await?;
+    if !known.is_of(&answers.iter().collect::<Vec<_>>()) {
+        return Ok(None);
+    }
+    as_known::<P, T>(answers).map(Some)
+}
+
+/// The result where a page is as it was known.
+pub(super) fn as_known<P: Parts, T>(answers: Vec<LinesOf<P>>) -> Read<P, Option<T>> {
+    let (frame, versions, said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
+    let total = said.iter().map(|lines| lines.total).sum();
+    Ok(Merged { frame, versions, total, found: None })
+}

@@ -1,0 +1,66 @@
+//! Pages that are known, and parts that have changed since or not.
+
+use super::*;
+
+/// Parts with these lines, a page of them, and what it was made of.
+fn read(lines: u64, offset: u64) -> (Memory, Merged<Vec<Ranked>, u64>) {
+    let mut content = Content::new(Order::Desc, 4);
+    content.fill((0..lines).map(|i| (format!("s{i}"), exact(i as i64 + 1))));
+    let memory = Memory::new(content);
+    let page = memory.page(offset, 10).unwrap();
+    memory.cost();
+    (memory, page)
+}
+
+/// Reads the page again, which is known.
+fn again(memory: &Memory, page: &Merged<Vec<Ranked>, u64>, offset: u64) -> Option<Vec<Ranked>> {
+    let known = Known { head: page.frame.window.head, versions: &page.versions };
+    let merged = block_on(super::page(memory, Order::Desc, offset, 10, Some(known))).unwrap();
+    assert_eq!(merged.total, memory.ranking().len() as u64);
+    merged.found
+}
+
+#[test]
+fn what_is_known_is_not_read_again() {
+    // Near the top, and beyond 64 lines of each of four parts.
+    for offset in [0, 7, 400] {
+        let (memory, page) = read(1_000, offset);
+        assert_eq!(again(&memory, &page, offset), None);
+        let cost = memory.cost();
+        assert_eq!((cost.rounds, cost.calls), (1, 4), "{cost:?}");
+        assert!(offset < 100 || cost.lines == 4, "{cost:?}");
+    }
+}
+
+#[test]
+fn a_part_that_has_changed_is_noticed() {
+    for offset in [0, 400] {
+        let (memory, page) = read(1_000, offset);
+        memory.state.lock().content.set("s3", exact(5_000));
+        let found = again(&memory, &page, offset).unwrap();
+        assert_eq!(found, memory.ranking()[offset as usize..][..10]);
+        // One version is another, or one head.
+        let (memory, page) = read(1_000, offset);
+        memory.state.lock().content.versions[2] += 1;
+        assert_eq!(again(&memory, &page, offset), Some(page.found.clone()));
+        let (memory, page) = read(1_000, offset);
+        memory.state.lock().content.heads.fill(2);
+        assert_eq!(again(&memory, &page, offset), Some(page.found.clone()));
+    }
+}
+
+/// Between the rounds of a page at a large offset a part changes: what it was made of is that of the last round.
+#[test]
+fn the_versions_of_a_page_are_those_of_its_last_round() {
+    let mut content = Content::new(Order::Desc, 4);
+    content.fill((0..1_000).map(|i| (format!("s{i}"), exact(i + 1))));
+    let memory = Memory::changing(content, |round, content| {
+        if round == 2 {
+            content.set("s600", exact(650));
+        }
+    });
+    let page = memory.page(400, 10).unwrap();
+    assert_eq!(page.found, memory.ranking()[400..410]);
+    assert_eq!(page.versions, memory.state.lock().content.versions);
+    assert_eq!(again(&memory, &page, 400), None);
+}

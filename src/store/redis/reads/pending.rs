@@ -1,0 +1,62 @@
+//! Questions of a flight that are not answered yet.
+
+use std::sync::Arc;
+
+use super::lane::Waiting;
+use super::question::{Answer, Question};
+use crate::board::{Board, Timestamp};
+use crate::store::redis::part::Part;
+use crate::store::redis::servers::Failure;
+
+/// A question that is not answered yet.
+pub(super) struct Pending {
+    pub question: Question,
+    pub waiting: Waiting,
+    /// What time it is by the last attempt.
+    pub told: Option<Timestamp>,
+    /// Only a script can answer.
+    pub by_script: bool,
+    /// What is kept has been found to be so no more.
+    pub outdated: bool,
+}
+
+impl Pending {
+    pub fn new((question, waiting): (Question, Waiting)) -> Self {
+        Self { question, waiting, told: None, by_script: false, outdated: false }
+    }
+
+    pub fn board(&self) -> &Board {
+        &self.question.part.board
+    }
+
+    /// Who has gone needs no answer.
+    pub fn answer(mut self, answer: Result<Answer, Failure>) {
+        let last = self.waiting.pop();
+        for waiting in self.waiting {
+            drop(waiting.send(answer.clone()));
+        }
+        if let Some(last) = last {
+            drop(last.send(answer));
+        }
+    }
+}
+
+/// Answers nobody is left.
+pub(super) fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &Failure) -> Vec<Pending> {
+    for pending in all {
+        pending.answer(Err(failure.clone()));
+    }
+    Vec::new()
+}
+
+/// Groups questions by part, each part's in their order.
+pub(super) fn by_part(all: Vec<Pending>) -> Vec<(Arc<Part>, Vec<Pending>)> {
+    let mut groups: Vec<(Arc<Part>, Vec<Pending>)> = Vec::new();
+    for pending in all {
+        match groups.iter_mut().find(|(part, _)| Arc::ptr_eq(part, &pending.question.part)) {
+            Some((_, group)) => group.push(pending),
+            None => groups.push((pending.question.part.clone(), vec![pending])),
+        }
+    }
+    groups
+}

@@ -1,0 +1,82 @@
+//! What a flight sends together, and what comes back.
+
+use redis::{Cmd, Value, cmd};
+
+use crate::store::redis::hash_slot::HashSlot;
+use crate::store::redis::part::Part;
+use crate::store::redis::scripts::{Call, Script};
+use crate::store::redis::servers::{Failure, Line, Request};
+use crate::store::redis::session::Session;
+
+/// What is sent together.
+#[derive(Default)]
+pub(super) struct Pipeline {
+    sent: Vec<(HashSlot, Cmd, Option<&'static Script>)>,
+    /// Where the time of each node is asked for.
+    times: Vec<(usize, usize)>,
+}
+
+impl Pipeline {
+    /// Adds a command; answers the place of its reply.
+    pub fn read(&mut self, part: &Part, command: Cmd) -> usize {
+        self.sent.push((part.slot(), command, None));
+        self.sent.len() - 1
+    }
+
+    /// Asks the node that has a part for its time, once for all parts that it has; answers the place of its reply.
+    pub fn time(&mut self, part: &Part, node: usize) -> usize {
+        if let Some((_, place)) = self.times.iter().find(|(other, _)| *other == node) {
+            return *place;
+        }
+        let place = self.read(part, cmd("TIME"));
+        self.times.push((node, place));
+        place
+    }
+
+    /// The same for a call of a script.
+    pub fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
+        self.sent.push((part.slot(), script.command(call), Some(script)));
+        self.sent.len() - 1
+    }
+
+    pub async fn send(self, session: &Session, line: Line) -> Replies {
+        let requests = self.sent.iter().map(|(slot, command, script)| match script {
+            Some(script) => Request::call(*slot, script, command),
+            None => Request::read(*slot, command),
+        });
+        let told = session.servers.replies(line, &requests.collect::<Vec<_>>()).await;
+        let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.epoch.is_none())).unzip();
+        Replies { values, single }
+    }
+}
+
+/// What came back.
+pub(super) struct Replies {
+    values: Vec<Option<Result<Value, Failure>>>,
+    /// Whether each did not travel with the others.
+    single: Vec<bool>,
+}
+
+impl Replies {
+    /// These, none of which travelled by itself.
+    #[cfg(test)]
+    pub fn of(values: Vec<Result<Value, Failure>>) -> Self {
+        let single = vec![false; values.len()];
+        Self { values: values.into_iter().map(Some).collect(), single }
+    }
+
+    pub fn take(&mut self, place: usize) -> Result<Value, Failure> {
+        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
+        self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
+    }
+
+    /// The same of a reply that is of use to several.
+    pub fn share(&self, place: usize) -> Result<Value, Failure> {
+        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
+        self.values.get(place).cloned().flatten().unwrap_or_else(missing)
+    }
+
+    pub fn is_single(&self, place: usize) -> bool {
+        self.single.get(place).copied().unwrap_or(true)
+    }
+}
