@@ -288,12 +288,21 @@ impl RedisServer {
         use std::io::{Read, Write};
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
         let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
-        let mut reply = String::new();
-        let asked = stream.write_all(b"PING\r\nINFO server\r\nQUIT\r\n").is_ok();
-        asked
-            && stream.read_to_string(&mut reply).is_ok()
-            && reply.starts_with("+PONG")
-            && reply.lines().any(|line| line.strip_prefix("process_id:") == Some(pid))
+        if stream.write_all(b"PING\r\nINFO server\r\n").is_err() {
+            return false;
+        }
+        let (mut reply, mut some) = (String::new(), [0; 4_096]);
+        // The port comes after the process id.
+        while !reply.contains("tcp_port:") {
+            match stream.read(&mut some) {
+                Ok(size) if size > 0 => reply.push_str(&String::from_utf8_lossy(&some[..size])),
+                _ => return false,
+            }
+            if !reply.starts_with('+') {
+                return false;
+            }
+        }
+        reply.starts_with("+PONG") && reply.lines().any(|line| line.strip_prefix("process_id:") == Some(pid))
     }
 }
 
