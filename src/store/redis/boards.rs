@@ -1,4 +1,4 @@
-//! Boards as such, and whether the server is fit to hold them.
+//! Defining, listing and removing boards, and checks that the server can hold them.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use super::version;
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{Defined, Listing, Result, StoreError, Unreadable};
 
-/// The oldest server whose commands the scripts use.
+/// The oldest server version that has the commands of the scripts.
 const OLDEST: (u32, u32) = (6, 2);
 
-/// Defines a board. Its name is listed first, so that no board is ever missing from the list, and announced when it is
-/// there, so that every instance knows that its own list is old.
+/// Defines a board. Its name is listed before it is created, so that no board is ever missing from the list. After it
+/// was created it is announced, so that every instance detects that its own list is old.
 pub(super) async fn define(session: &Session, name: &BoardName, definition: &Definition) -> Result<Defined> {
     let generation = Generation(rand::random());
     let refused = |error: &dyn std::fmt::Display| StoreError::Setup { detail: format!("board '{name}': {error}") };
@@ -49,7 +49,7 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
         Some(_) => create_divided(session, &board, json).await,
     };
     if !matches!(defined, Ok(None)) {
-        // It never came to be.
+        // The board was not created.
         session.forget(&board);
     }
     Ok(match defined? {
@@ -62,16 +62,16 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
             Defined::Unchanged(existing)
         }
         Some(existing) => {
-            // Looked up, it is announced if it was not.
+            // Looking the board up also announces it, if it was not announced.
             self::board(session, existing.name()).await?;
             Defined::Conflict(existing)
         }
     })
 }
 
-/// Makes the list of boards another one, now that this board is there. Also for a board that was there before: whoever
-/// created it may have ended in between, or be about to do this. Once is enough for an instance that is asked to define
-/// the same board again and again, as clients do when they start.
+/// Changes the list version, after a board was created. This is also done for a board that existed before: the instance
+/// that created it may have ended before it did this, or may be about to do it. An instance does this once per board,
+/// even if it is requested to define the same board again and again, as clients do when they start.
 async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> {
     let parts = session.parts_of(board);
     if !parts.first().is_announced() {
@@ -86,13 +86,13 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Lists the name of a board that is there; or takes the name of one off the list that was seen to be none at a
-/// version of the list. `false`, and nothing done, if the list is another by now.
+/// Adds the name of an existing board to the list. With `gone_at`, removes the name of a board that did not exist at
+/// that version of the list. Returns `false` and does nothing if the list has a different version by now.
 async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, Failure> {
     let change = || async {
         let mut call = Call::default();
         call.key(session.keys.names()).key(session.keys.version());
-        // Drawn for each sending: no version may come back after it was another.
+        // Drawn for each attempt: a version must not return after the list had a different one.
         call.arg(name).arg(version::draw()).args(gone_at);
         let command = ANNOUNCE.command(&call);
         session.servers.call(session.keys.names_slot(), Line::Calls, &ANNOUNCE, &command).await
@@ -108,22 +108,22 @@ async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) 
     }
 }
 
-/// A meta key to be created.
+/// The input for creating a meta key.
 struct New<'a> {
-    /// Whose beliefs about the clock to go by.
+    /// The part whose clock is used.
     part: Arc<Part>,
     meta: String,
     slot: HashSlot,
-    /// The board's definition; empty in the meta key of a part.
+    /// The board's definition. Empty for the meta key of a part.
     definition: &'a str,
-    /// How the board is divided; empty if it is not, and in the meta key of a part.
+    /// The stored division of the board. Empty if the board is not divided, and for the meta key of a part.
     parts: &'a str,
-    /// It must not be created from then on.
+    /// The time from which the key must not be created any more.
     until: Timestamp,
 }
 
 impl<'a> New<'a> {
-    /// The meta key of a board, which is also that of its only part if it is not divided.
+    /// Returns the input for the meta key of a board, which is also that of its only part if the board is not divided.
     fn whole(session: &Session, board: &'a Arc<Board>, definition: &'a str) -> Self {
         let part = session.parts_of(board).first().clone();
         let meta = session.keys.meta(board.name());
@@ -131,19 +131,20 @@ impl<'a> New<'a> {
         Self { part, meta, slot, definition, parts: board.parts().unwrap_or_default(), until: Timestamp::MAX }
     }
 
-    /// The meta key of one of several parts.
+    /// Returns the input for the meta key of one of several parts.
     fn part(part: &Arc<Part>, until: Timestamp) -> Self {
         let (meta, slot) = (part.keys.meta.clone(), part.slot());
         Self { part: part.clone(), meta, slot, definition: "", parts: "", until }
     }
 }
 
-/// Creates a board that is divided: first its parts, which nobody knows of, then its own meta key, with which it comes to
-/// be. What is created is noted before, so that it goes if this ends half way. Answers the board that exists already, if
-/// one does.
+/// Creates a board that is divided: first its parts, which cannot be found before the board exists, then its own meta
+/// key, with which the board exists. Before that, a note with the names of the parts is written, so that they are
+/// deleted if this call ends early. Returns the board that exists already, if there is one.
 ///
-/// Who finds the note removes the parts some minutes after [`removing::UNBORN`] is over, and the board cannot come to be
-/// from then on, by the time that the script itself reads: so no board comes to be whose parts are being removed.
+/// An instance that finds the note removes the parts some minutes after [`removing::UNBORN`] has passed. From the end
+/// of `UNBORN` on the board can no longer be created, which the script checks with the time that it reads itself. So no
+/// board is created whose parts are being removed.
 async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Result<Option<Arc<Board>>, Failure> {
     match read_meta(session, board.name()).await? {
         Stored::None => {}
@@ -163,7 +164,7 @@ async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Re
     Ok(existing)
 }
 
-/// Answers the board that exists already, if one does.
+/// Creates a meta key. Returns the board that exists already, if there is one.
 async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, Failure> {
     let part = &*new.part;
     let mut read = None;
@@ -190,7 +191,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
                 let generation = reply.text()?;
                 let found = stored(part.board.name(), &generation, &reply.text()?, reply.text_or_none()?.as_deref());
                 if generation == part.board.generation().to_string() {
-                    // By an earlier sending of this very call.
+                    // An earlier attempt of this call created it.
                     return Ok(None);
                 }
                 return found.map(Some).map_err(|unreadable| Failure::Unreadable(Box::new(unreadable)));
@@ -212,7 +213,7 @@ async fn list(session: &Session, name: &BoardName) -> Result<(), Failure> {
     session.servers.set(session.keys.names_slot(), Line::Calls, &command).await.map(drop)
 }
 
-/// What a meta key says of a board.
+/// The content of a board's meta key.
 enum Stored {
     /// There is no board of this name.
     None,
@@ -223,7 +224,7 @@ enum Stored {
     Unreadable(Unreadable),
 }
 
-/// A board as its meta key describes it.
+/// Returns the board that a meta key describes.
 fn stored(name: &BoardName, generation: &str, definition: &str, parts: Option<&str>) -> Result<Arc<Board>, Unreadable> {
     let damaged = |what: &dyn std::fmt::Display| Unreadable {
         name: name.as_str().to_owned(),
@@ -248,7 +249,7 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Failur
     let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Line::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
         Ok(other) => return Err(Failure::Corrupt(format!("HMGET was answered {other:?}"))),
-        // The key is of another type: this board is damaged, and no other.
+        // The key has a different type: only this board is damaged.
         Err(Failure::Corrupt(reason)) => {
             return Ok(Stored::Unreadable(Unreadable { name: name.to_string(), generation: String::new(), reason }));
         }
@@ -268,8 +269,8 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Failur
     })
 }
 
-/// Looks a board up. Nobody is told of a board that other instances may not find: one that is not announced yet,
-/// because its definer is about to do it or has ended, is announced first.
+/// Looks a board up. A board must not be returned before other instances can find it. So if it is not announced yet,
+/// because the instance that defines it has not done it yet or has ended, it is announced first.
 pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<Arc<Board>>, Failure> {
     match read_meta(session, name).await? {
         Stored::None => Ok(None),
@@ -283,7 +284,8 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
     }
 }
 
-/// Whether a board was removed, or its name is another's by now. `false` if that cannot be told.
+/// Returns whether a board was removed, or its name belongs to a different board by now. Returns `false` if this cannot
+/// be determined.
 pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
     match read_meta(session, board.name()).await {
         Ok(Stored::None) => true,
@@ -292,7 +294,7 @@ pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
     }
 }
 
-/// All boards by name; one round trip for the names and one for all of them.
+/// Returns all boards by name, in one round trip for the names and one for all boards.
 pub(super) async fn boards(session: &Session) -> Result<Listing, Failure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.names());
@@ -323,7 +325,7 @@ pub(super) async fn boards(session: &Session) -> Result<Listing, Failure> {
         }
     }
     for name in session.health.long_missing(&without_board, session.monotonic()) {
-        // Its definer or its remover has ended half way. If this fails the next list tries again.
+        // The instance that defined or removed the board ended early. If this fails, the next listing tries again.
         if let Err(failure) = unlist(session, &name).await {
             tracing::warn!(board = name.as_str(), ?failure, "the name of a removed board stays listed for now");
         }
@@ -331,7 +333,7 @@ pub(super) async fn boards(session: &Session) -> Result<Listing, Failure> {
     Ok(listing)
 }
 
-/// Removes a board. What it holds is noted first, so that it is deleted even if this instance ends half way.
+/// Removes a board. First a note of its data is written, so that the data is deleted even if this instance ends early.
 pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> {
     let removed = Noted::removed(board);
     removed.write(session).await?;
@@ -346,10 +348,10 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
     }
     match Reply::new(answer?)?.text()?.as_str() {
         "removed" => {}
-        // Most likely by the first call, whose answer was lost.
+        // Most likely the first attempt removed it, and its reply was lost.
         "board_changed" if is_unknown => {}
         "board_changed" => {
-            // Whoever removed it may still be deleting what it held, or have ended.
+            // The instance that removed it may still be deleting its data, or may have ended.
             removing::begin(session, &removed).await?;
             return Ok(false);
         }
@@ -362,8 +364,8 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
     Ok(true)
 }
 
-/// Takes the name of a board that has gone off the list, unless somebody has defined it anew: whoever does that makes
-/// the list another one before anybody is told, and then the name stays.
+/// Removes the name of a board that no longer exists from the list, unless it was defined again in the meantime. A
+/// definition changes the list version before it returns the board to any caller, and then the name stays.
 async fn unlist(session: &Session, name: &BoardName) -> Result<(), Failure> {
     let mut gone = false;
     for _ in 0..ATTEMPTS {
@@ -376,14 +378,16 @@ async fn unlist(session: &Session, name: &BoardName) -> Result<(), Failure> {
             break;
         }
     }
-    // A name of no board does no harm. One may have come just before its name went, of which nobody has been told.
+    // A listed name without a board does no harm. But a board may have been created just before its name was removed.
+    // No caller has received that board yet.
     if !gone || !matches!(read_meta(session, name).await?, Stored::None) {
         change_list(session, name, None).await?;
     }
     Ok(())
 }
 
-/// Refuses servers that are too old, that may evict what we store, or that run in another way than the address says.
+/// Returns an error for servers that are too old, that may evict stored data, or whose topology differs from the
+/// address.
 pub(super) async fn check_server(servers: &Servers) -> Result<()> {
     for (node, info) in servers.identify().await? {
         if parse_version(&info.version).is_none_or(|version| version < OLDEST) {
@@ -405,7 +409,7 @@ pub(super) async fn check_server(servers: &Servers) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a server that may evict what we store. `false` if it does not say.
+/// Returns an error for a server that may evict stored data. Returns `false` if the server does not report its policy.
 pub(super) async fn check_policy(node: &Node) -> Result<bool> {
     let mut policy = cmd("CONFIG");
     policy.arg("GET").arg("maxmemory-policy");

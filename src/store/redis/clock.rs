@@ -1,6 +1,6 @@
-//! Trust in the server's clock: what was recorded of it before this instance started, and what the store as a whole
-//! believes now. Each part of a board judges readings for itself ([`Part`]), for it is its window that says how far a
-//! leap may go.
+//! Trust in the server's clock: the time that was recorded before this instance started, and the time that the store as
+//! a whole believes now. Each part of a board judges readings itself (see [`Part`]), because the window determines how
+//! large a jump may be.
 
 use std::time::Duration;
 
@@ -18,18 +18,19 @@ use super::session::Session;
 use crate::board::{BoardName, Timestamp};
 use crate::store::{ClockMode, ClockTrust, StoreError};
 
-/// How far beyond the recorded time a first reading may be in any case, in milliseconds: longer than instances leave
-/// between two records, and than a restart takes.
+/// The smallest distance, in milliseconds, by which a first reading may be ahead of the recorded time. It is longer
+/// than the interval between two records of the time, and longer than a restart takes.
 pub(super) const RESTART: i64 = 60_000;
-/// How far it may be for a board to be defined: a board defined in the future takes nothing in until it has come.
+/// The largest such distance, in milliseconds, with which a board may be defined. A board that is defined in the future
+/// accepts nothing until that time.
 const DEFINING: i64 = 86_400_000;
 
 const DOUBTED: &str = "rolltop_clock_doubted";
 
-/// What the store as a whole believes of a system clock.
+/// The belief of the store as a whole in a system clock.
 #[derive(Debug)]
 pub(super) struct StoreClock {
-    /// The last time recorded before this instance started, unless there was none or the clock is trusted.
+    /// The last time recorded before this instance started. `None` if there was none, or if the clock is to be trusted.
     recorded: Option<Timestamp>,
     first: Timestamp,
     state: Mutex<State>,
@@ -42,7 +43,7 @@ struct State {
     at: Duration,
 }
 
-/// What a part starts with.
+/// The state of a clock with which a part starts.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub trust: ClockTrust,
@@ -51,14 +52,14 @@ pub(super) struct Start {
 }
 
 impl Start {
-    /// With a reading that is believed, taken when this instance started.
+    /// Creates a start from a reading that is believed, taken when this instance started.
     pub fn believed(reading: Timestamp) -> Self {
         Start { trust: ClockTrust::new(reading, Duration::ZERO), believed: reading, at: Duration::ZERO }
     }
 }
 
 impl StoreClock {
-    /// Starts from the first reading, with what was recorded before.
+    /// Creates the clock from the first reading and the time recorded before.
     pub fn new(recorded: Option<Timestamp>, first: Timestamp) -> Self {
         let start = Self::start(recorded, first, 0);
         let state = State { trust: start.trust, believed: start.believed, at: Duration::ZERO };
@@ -72,7 +73,8 @@ impl StoreClock {
         Start { trust, believed, at: Duration::ZERO }
     }
 
-    /// What a part of a board with this window starts with. Where the store believes its clock by now, so does the part.
+    /// Returns the start for a part of a board with this window. If the store believes its clock by now, so does the
+    /// part.
     pub fn for_part(&self, window: i64, monotonic: Duration) -> Start {
         let state = self.state.lock();
         match state.trust.is_standing(monotonic) {
@@ -81,7 +83,7 @@ impl StoreClock {
         }
     }
 
-    /// Takes in a reading and answers the time to go by.
+    /// Records a reading and returns the time to use.
     pub fn learn(&self, reading: Timestamp, monotonic: Duration) -> Timestamp {
         let mut state = self.state.lock();
         let window = if state.trust.is_standing(monotonic).is_some() { RESTART } else { 0 };
@@ -90,13 +92,13 @@ impl StoreClock {
         state.believed
     }
 
-    /// The believed time, to be recorded; `None` while a reading is doubted.
+    /// Returns the believed time to record, or `None` while a reading is doubted.
     fn to_record(&self) -> Option<Timestamp> {
         let state = self.state.lock();
         state.trust.doubted().is_none().then_some(state.believed)
     }
 
-    /// Why no board is to be defined now.
+    /// Returns the error that refuses to define a board now, if there is one.
     pub fn refusal_to_define(&self, monotonic: Duration) -> Option<StoreError> {
         let state = self.state.lock();
         let retry_after = state.trust.is_standing(monotonic)?;
@@ -113,7 +115,7 @@ impl StoreClock {
     }
 }
 
-/// Makes the store's clock of the wanted mode, if it has none yet, and reads it.
+/// Sets the mode of the store's clock, if it has none yet, and reads the clock.
 pub(super) async fn open(servers: &Servers, keys: &StoreKeys, clock: ClockMode) -> Result<Timestamp, StoreError> {
     let (wanted, start) = match clock {
         ClockMode::System => ("system", Timestamp::EPOCH),
@@ -129,7 +131,7 @@ pub(super) async fn open(servers: &Servers, keys: &StoreKeys, clock: ClockMode) 
     read(servers, keys, opened.simulated).await.map_err(|failure| servers.error(failure))
 }
 
-/// What `set_clock.lua` answered.
+/// The reply of `set_clock.lua`.
 struct Clock {
     done: bool,
     simulated: bool,
@@ -142,7 +144,7 @@ async fn call(servers: &Servers, keys: &StoreKeys, call: &Call) -> Result<Clock,
     Ok(Clock { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
 }
 
-/// Moves a simulated clock forward and answers the new time.
+/// Moves a simulated clock forward and returns the new time.
 pub(super) async fn set(session: &Session, to: Timestamp) -> Result<Timestamp, StoreError> {
     let mut call = Call::default();
     call.key(session.keys.clock()).arg("set").arg("simulated").arg(to.millis());
@@ -154,7 +156,7 @@ pub(super) async fn set(session: &Session, to: Timestamp) -> Result<Timestamp, S
     }
 }
 
-/// What the clock reads.
+/// Reads the clock.
 pub(super) async fn read(servers: &Servers, keys: &StoreKeys, simulated: bool) -> Result<Timestamp, Failure> {
     if !simulated {
         return server_time(servers.read(keys.clock_slot(), Line::Calls, &cmd("TIME")).await?);
@@ -167,14 +169,15 @@ pub(super) async fn read(servers: &Servers, keys: &StoreKeys, simulated: bool) -
     }
 }
 
-/// What a server answered to `TIME`.
+/// Reads the reply to `TIME`.
 pub(super) fn server_time(answer: Value) -> Result<Timestamp, Failure> {
     let mut reply = Reply::new(answer)?;
     let (seconds, micros) = (reply.integer()?, reply.integer()?);
     Ok(Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)))
 }
 
-/// What instances recorded of the clock; from a version that recorded none, the latest head that a board has reached.
+/// Returns the time that instances recorded. If a version that recorded none wrote the data, returns the latest head of
+/// any board.
 pub(super) async fn recorded(servers: &Servers, keys: &StoreKeys) -> Result<Option<Timestamp>, Failure> {
     let field = |key: String, field: &str| {
         let mut command = cmd("HMGET");
@@ -200,7 +203,7 @@ pub(super) async fn recorded(servers: &Servers, keys: &StoreKeys) -> Result<Opti
     Ok(latest)
 }
 
-/// Reads the server's clock for all that judge it, and answers the time to go by.
+/// Reads the server's clock, passes the reading to everything that judges it, and returns the time to use.
 pub(super) async fn look(session: &Session) -> Result<Timestamp, Failure> {
     let reading = read(&session.servers, &session.keys, session.simulated).await?;
     if session.simulated {
@@ -229,7 +232,8 @@ pub(super) async fn record(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Refuses to write to a part whose clock is doubted since this instance started.
+/// Returns an error if the clock of a part has been doubted since this instance started, so that the part must not be
+/// written to.
 pub(super) async fn admit(session: &Session, part: &Part) -> Result<Result<(), StoreError>, Failure> {
     if !part.is_standing() {
         return Ok(Ok(()));
@@ -238,8 +242,8 @@ pub(super) async fn admit(session: &Session, part: &Part) -> Result<Result<(), S
     Ok(part.doubt(session.monotonic()).map_or(Ok(()), Err))
 }
 
-/// Why the store takes no writes to some board, if it doubts the clock since this instance started; and says in the
-/// metrics whether the clock is doubted at all.
+/// Returns the reason why writes to some board are refused, if the clock has been doubted since this instance started.
+/// Also exports whether the clock is doubted at all as a metric.
 pub(super) fn check(session: &Session) -> Result<(), StoreError> {
     let monotonic = session.monotonic();
     let doubt = session.parts().iter().find_map(|part| part.doubt(monotonic));

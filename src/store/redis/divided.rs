@@ -1,4 +1,4 @@
-//! Writing to boards of several parts: a batch is divided by part, and what became of its shares is put together.
+//! Writes to boards of several parts: divides a batch by part and combines the results of the shares.
 
 use std::sync::Arc;
 
@@ -8,22 +8,22 @@ use super::writes::Request;
 use crate::board::Frame;
 use crate::store::{Added, Batch, Outcome, Result, StoreError};
 
-/// How the items of one batch were divided.
+/// The division of the items of one batch.
 #[derive(Debug)]
 pub(super) struct Division {
     items: usize,
-    /// The items of each share, by their index; `None` of a batch that went to one part as it is.
+    /// The indexes of the items of each share, or `None` for a batch that went to one part undivided.
     shares: Option<Vec<Vec<usize>>>,
 }
 
-/// Divides a batch by part. Its items keep their order within each part; items of one subject are all in the same.
+/// Divides a batch by part. The items keep their order within each part. All items of one subject go to the same part.
 pub(super) fn divide(parts: &Parts, batch: Batch) -> (Division, Vec<Request>) {
     let items = batch.increments.len();
     let whole =
         |part: &Arc<Part>, batch| (Division { items, shares: None }, vec![Request { part: part.clone(), batch }]);
     match (parts.only(), &*batch.increments) {
         (Some(part), _) => return whole(part, batch),
-        // Asked for its frame, which any part can tell.
+        // A batch without items only asks for the frame, which any part can return.
         (None, []) => return whole(parts.first(), batch),
         (None, [one]) => return whole(&parts.of(&one.subject).clone(), batch),
         _ => {}
@@ -47,21 +47,22 @@ pub(super) fn divide(parts: &Parts, batch: Batch) -> (Division, Vec<Request>) {
 }
 
 impl Division {
-    /// How many requests it came to.
+    /// Returns the number of requests.
     pub fn requests(&self) -> usize {
         self.shares.as_ref().map_or(1, Vec::len)
     }
 
-    /// Whether a part says that the board has gone while another has counted something, or may have.
+    /// Returns whether a part reports that the board no longer exists, while a different part has counted something, or
+    /// may have.
     pub fn is_disputed(&self, answers: &[Result<Added>]) -> bool {
         let is_gone = |answer: &Result<Added>| matches!(answer, Err(StoreError::BoardChanged));
         answers.iter().any(is_gone) && !answers.iter().all(is_gone)
     }
 
-    /// What became of the batch: every item's outcome in the order given, and the latest frame. Where a share failed, the
-    /// outcome is unknown as soon as anything of the batch was counted, or may have been: then "nothing was counted",
-    /// which most errors say, is not true. `is_gone`: the board itself was seen to have gone, and with it whatever its
-    /// parts have counted.
+    /// Returns the result of the batch: every item's outcome in the order given, and the latest frame. If a share
+    /// failed, the outcome is unknown as soon as anything of the batch was counted, or may have been. Most errors say
+    /// that nothing was counted, which would then be wrong. `is_gone` is true if the board itself no longer exists, and
+    /// with it everything that its parts have counted.
     pub fn join(self, answers: Vec<Result<Added>>, is_gone: bool, at: &str) -> Result<Added> {
         if is_gone {
             return Err(StoreError::BoardChanged);
@@ -105,14 +106,15 @@ impl Division {
     }
 }
 
-/// The later of two frames, with as many slots retiring as in the part that has more of them.
+/// Returns the later of two frames, with the larger number of retiring slots.
 fn latest(a: Frame, b: Frame) -> Frame {
     let later = if (a.window.head, a.as_of) <= (b.window.head, b.as_of) { b } else { a };
     Frame { retiring: a.retiring.max(b.retiring), ..later }
 }
 
-/// Which of the errors of several shares is told: one after which the outcome is unknown before all that say that nothing
-/// was done, and of these the one that says most about what to do.
+/// Ranks the errors of several shares; the caller gets the one with the largest number. An error after which the
+/// outcome is unknown comes before those that say that nothing was done. Of these, the one that best says what to do
+/// comes first.
 fn gravity(error: &StoreError) -> u8 {
     match error {
         StoreError::Corrupt { .. } => 6,

@@ -1,10 +1,10 @@
-//! Expiry of what single subjects hold: their keys, which cannot be listed, are found through the periods in which they
-//! were written to.
+//! Expiry of the keys of single subjects. These keys cannot be listed, so they are found through the expiry periods in
+//! which the subjects were written to.
 //!
-//! Nothing has a time to live, for then the server's clock would decide, right or wrong. A write notes its subjects in
-//! the set of the expiry period of now; once nothing that was written in a period can still be kept, its subjects are
-//! looked at, a bounded number with each step. What a key holds decides whether it goes, never when it was written:
-//! a subject that was written to since is only moved to the period of now.
+//! No key has a time to live: otherwise a wrong server clock could delete data. A write adds its subjects to the set of
+//! the current expiry period. Once nothing that was written in a period can still be kept, its subjects are checked, a
+//! bounded number in each step. Whether a key is deleted depends on its content, never on the time when it was written:
+//! a subject that was written to later is only moved to the current period.
 
 use redis::cmd;
 
@@ -18,17 +18,19 @@ use crate::board::{Board, Kind, Mode, Subject, Timestamp, Window};
 
 /// The shortest period, in milliseconds.
 const SHORTEST: i64 = 60_000;
-/// The most subjects of one step, and about the most cells that it looks at: 1 to 2 ms of the server's time.
+/// The largest number of subjects of one step, and the approximate largest number of cells: 1 to 2 ms of the server's
+/// time.
 const SUBJECTS: usize = 200;
 const CELLS: usize = 4_000;
 
-/// Whether the board keeps keys of single subjects.
+/// Returns whether the board has keys of single subjects.
 pub(super) fn has_subject_keys(board: &Board) -> bool {
     !board.is_ranked() || board.kind() == Kind::Distinct || board.definition().mode == Mode::FromFirst
 }
 
-/// How long a period takes writes in, in milliseconds: a quarter of what a value lives through, so that what is idle is
-/// kept a quarter longer than it must be. Of a board always the same, though months differ.
+/// Returns the length of a period, in milliseconds: a quarter of the time for which a value is kept. So the keys of
+/// idle subjects are kept a quarter longer than necessary. The length is constant for a board, although months differ
+/// in length.
 fn width(board: &Board) -> i64 {
     let window = board.definition().metric.window.approximate_millis();
     let life = match board.definition().mode {
@@ -38,12 +40,12 @@ fn width(board: &Board) -> i64 {
     (life / 4).max(SHORTEST)
 }
 
-/// The number of the period that contains this time.
+/// Returns the number of the period that contains this time.
 pub(super) fn period(board: &Board, now: Timestamp) -> i64 {
     now.millis().div_euclid(width(board))
 }
 
-/// The number of the oldest period of which something may still be kept.
+/// Returns the number of the oldest period of which data may still be kept.
 pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64 {
     let board = &*part.board;
     let life = match board.definition().mode {
@@ -53,7 +55,8 @@ pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64
     now.millis().saturating_sub(life).div_euclid(width(board))
 }
 
-/// One bounded step of a period that is due; answers how long the server worked on it, if it can tell.
+/// Makes one bounded step for a period that is due. Returns the time that the server worked on it, in microseconds, if
+/// the server can measure it.
 pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, Failure> {
     let board = &*part.board;
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
@@ -90,7 +93,7 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
     Ok(u64::try_from(reply.integer()?).ok())
 }
 
-/// Some members of a set of subjects.
+/// Returns some members of a set of subjects.
 pub(super) async fn members(session: &Session, slot: HashSlot, key: &str) -> Result<Vec<Subject>, Failure> {
     let mut command = cmd("SRANDMEMBER");
     command.arg(key).arg(SUBJECTS);

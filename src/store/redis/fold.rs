@@ -1,25 +1,25 @@
-//! What a subject's cells come to: the score and the total that the scripts keep for it.
+//! Computes the score and the total of a subject from its cells, as the scripts store them.
 
 use redis::Value as Raw;
 
 use super::reply;
 use crate::board::{Amount, Board, EXACT_MAX, Kind, Sketch, Tally, Timestamp, Value};
 
-/// Score and total of one subject.
+/// The score and the total of one subject.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Folded {
-    /// `None` where the subject is not ranked.
+    /// `None` if the subject is not ranked.
     pub score: Option<Value>,
-    /// As it is stored; `None` where the board keeps none of the subject.
+    /// The total as it is stored, or `None` if the board stores none for the subject.
     pub total: Option<Vec<u8>>,
 }
 
-/// Whether scores follow from totals that are kept beside the ranking.
+/// Returns whether scores are computed from totals that are stored beside the ranking.
 pub(super) fn has_totals(kind: Kind) -> bool {
     !matches!(kind, Kind::Sum | Kind::Distinct)
 }
 
-/// Reads a cell. `None` for one that is not what the metric writes: it counts for nothing.
+/// Reads a cell. Returns `None` for a cell that the metric cannot have written. Such a cell does not count.
 pub(super) fn read_cell(bytes: Vec<u8>, kind: Kind) -> Option<Tally> {
     let tally = reply::tally(&Raw::BulkString(bytes), kind).ok()??;
     let is_exact = |amount: i64| amount.unsigned_abs() <= EXACT_MAX.unsigned_abs();
@@ -31,7 +31,7 @@ pub(super) fn read_cell(bytes: Vec<u8>, kind: Kind) -> Option<Tally> {
     is_sound.then_some(tally)
 }
 
-/// Folds what one subject has in each slot, oldest first.
+/// Folds the cells of one subject, oldest first.
 pub(super) fn fold(board: &Board, cells: &[(Timestamp, Tally)]) -> Folded {
     let kind = board.kind();
     let tallies = || cells.iter().map(|(_, tally)| tally);
@@ -71,7 +71,8 @@ pub(super) fn fold(board: &Board, cells: &[(Timestamp, Tally)]) -> Folded {
     }
 }
 
-/// Sum and count of all cells. Damaged cells may come to more than a number holds, which is then at its bound.
+/// Returns sum and count of all cells. With damaged cells the result may exceed the range of the type; it is then the
+/// limit of the range.
 fn add_up<'a>(tallies: impl Iterator<Item = &'a Tally>) -> (i64, i64) {
     tallies.fold((0_i64, 0_i64), |(sum, count), tally| match tally {
         Tally::Sum(amount) => (sum.saturating_add(amount.0), count),
@@ -80,7 +81,7 @@ fn add_up<'a>(tallies: impl Iterator<Item = &'a Tally>) -> (i64, i64) {
     })
 }
 
-/// The slots whose extreme beats that of every later slot, oldest first.
+/// Returns the slots whose extreme beats that of every later slot, oldest first.
 fn staircase(kind: Kind, cells: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> {
     let mut stairs: Vec<(Timestamp, i64)> = Vec::new();
     for (start, tally) in cells.iter().rev() {
@@ -95,7 +96,7 @@ fn staircase(kind: Kind, cells: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> 
     stairs
 }
 
-/// The score as the ranking is to be given it: read back, it is the same number.
+/// Returns the score as text for the ranking. Reading it back gives the same number.
 pub(super) fn score_text(score: Option<Value>) -> String {
     match score {
         None => String::new(),
@@ -104,8 +105,8 @@ pub(super) fn score_text(score: Option<Value>) -> String {
     }
 }
 
-/// The score that the ranking's own text says. One that is no whole number on a board of whole numbers is read all the
-/// same, for an audit must be able to show it.
+/// Reads a score from the ranking. A fraction on a board of whole numbers is read too, because an audit must be able to
+/// show it.
 pub(super) fn read_score(text: &[u8], kind: Kind) -> Option<Value> {
     let text = std::str::from_utf8(text).ok()?;
     let real: f64 = text.parse().ok()?;

@@ -1,30 +1,30 @@
-//! Hash slots of a Redis Cluster: which of the 16,384 slots a key belongs to, and so which node has it.
+//! The hash slots of a Redis Cluster. Each key belongs to one of the 16,384 hash slots, and each hash slot to a node.
 //!
-//! The rule is that of the [cluster specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/):
-//! the CRC-16/XMODEM of the key, or of its hash tag if it has one, modulo 16,384.
+//! The rule is that of the [cluster
+//! specification](https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/): the CRC-16/XMODEM of the
+//! key, or of its hash tag if it has one, modulo 16,384.
 
 use std::fmt;
 
-/// One of the hash slots of a Redis Cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct HashSlot(u16);
 
 impl HashSlot {
-    /// How many hash slots there are.
+    /// The number of hash slots.
     pub const COUNT: u16 = 16_384;
 
-    /// The slot with this number; `None` from [`COUNT`](Self::COUNT) on.
+    /// Returns the hash slot with this number, or `None` from [`COUNT`](Self::COUNT) on.
     #[cfg(test)]
     pub fn new(number: u16) -> Option<Self> {
         (number < Self::COUNT).then_some(Self(number))
     }
 
-    /// The slot of a key.
+    /// Returns the hash slot of a key.
     pub fn of_key(key: &[u8]) -> Self {
         Self(crc16(hash_tag(key)) % Self::COUNT)
     }
 
-    /// The slot's number, below [`COUNT`](Self::COUNT).
+    /// Returns the number of the hash slot, below [`COUNT`](Self::COUNT).
     pub fn number(self) -> u16 {
         self.0
     }
@@ -36,8 +36,8 @@ impl fmt::Display for HashSlot {
     }
 }
 
-/// The bytes of a key that are hashed: what stands between the first `{` and the first `}` after it. The whole key if
-/// there are no such braces, or nothing between them.
+/// Returns the bytes of a key that are hashed: those between the first `{` and the first `}` after it. If there are no
+/// such braces, or nothing between them, the whole key is hashed.
 fn hash_tag(key: &[u8]) -> &[u8] {
     let Some(open) = key.iter().position(|byte| *byte == b'{') else { return key };
     let inside = &key[open + 1..];
@@ -47,7 +47,7 @@ fn hash_tag(key: &[u8]) -> &[u8] {
     }
 }
 
-/// CRC-16/XMODEM: polynomial 0x1021, initial value 0, nothing reflected.
+/// Returns the CRC-16/XMODEM: polynomial 0x1021, initial value 0, nothing reflected.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| (crc << 8) ^ TABLE[usize::from((crc >> 8) as u8 ^ byte)])
 }
@@ -81,7 +81,8 @@ mod tests {
         assert_eq!(TABLE[255], 0x1ef0);
     }
 
-    /// What `CLUSTER KEYSLOT` of Redis 7.0.15 answers; the first lines are also in its documentation.
+    /// The expected values are those of `CLUSTER KEYSLOT` in Redis 7.0.15. The first lines are also in its
+    /// documentation.
     #[test]
     fn keys_are_in_the_slots_that_the_server_says() {
         for (key, slot) in [
@@ -104,7 +105,7 @@ mod tests {
         }
     }
 
-    /// The cases of the specification, with what the same server answers.
+    /// The cases of the specification, with the values of the same server.
     #[test]
     fn the_tag_stands_between_the_first_brace_and_the_first_that_closes_after_it() {
         for (key, tag, slot) in [

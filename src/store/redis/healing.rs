@@ -1,10 +1,10 @@
 //! Healing after a restart of the server.
 //!
-//! A server that was restarted may have lost the newest part of its data, or a part of one script (an append-only file
-//! cut inside of it). So each board is audited once for each run of the server, by one instance, in bounded steps. The
-//! first pass only reads. Few differences between ranking and slots are set right. If they are many, or a slot is gone,
-//! the ranking may be the last copy of what was counted: then nothing is changed, and the board is *held* until a person
-//! has it audited with repair. A board that is held is served as ever.
+//! A server that was restarted may have lost its newest data, or a part of one script (if the append-only file was cut
+//! inside it). So each board is audited once for each run of the server, by one instance, in bounded steps. The first
+//! pass only reads. If only a few subjects differ between ranking and slots, they are repaired. If many differ, or a
+//! slot is missing, the ranking may be the last copy of the data. Then nothing is changed, and the board is *held*
+//! until an operator audits it with repair. A held board is served as usual.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,27 +23,29 @@ use super::servers::{Failure, Line, Node};
 use super::session::Session;
 use crate::board::{Board, BoardName};
 
-/// How long a claim holds without being renewed: if an instance dies, others go on after that.
+/// The time for which a claim is valid without being renewed. If an instance ends, a different one can continue after
+/// this time.
 const LEASE: Duration = Duration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(5);
-/// How often boards are looked for that another instance has defined, once all are known to be whole.
+/// The interval at which new boards of other instances are looked for, once all known boards are complete.
 const LOOK: Duration = Duration::from_secs(15);
-/// Of how many differences a board is healed without anybody's help: of so many, or of 1 % of what was compared.
+/// The largest number of differences that are repaired automatically: this many, or 1 % of the compared subjects if
+/// that is more.
 const FEW: u64 = 1_000;
 
-/// How many runs of servers are remembered as asked to rewrite their file.
+/// The number of server runs that are remembered as asked to rewrite their file.
 const RUNS: usize = 100;
-/// How often subjects that change while they are set right are tried again.
+/// The number of passes that try to repair subjects which change in the meantime.
 const PASSES: usize = 5;
 
-/// Boards that a person has to decide about.
+/// The number of boards that are held.
 const HELD: &str = "rolltop_held_boards";
-/// Subjects set right after a restart.
+/// The number of subjects repaired after a restart.
 const HEALED: &str = "rolltop_healed_subjects_total";
-/// Restarts of the server that were noticed.
+/// The number of noticed restarts of the server.
 const RESTARTS: &str = "rolltop_store_restarts_total";
 
-/// What became of a claim.
+/// The reply of `heal.lua`.
 enum Claim {
     Yours,
     Busy,
@@ -52,21 +54,21 @@ enum Claim {
     Gone,
 }
 
-/// What a pass over a board came to.
+/// The result of the passes over a part.
 enum Verdict {
     Whole {
         healed: u64,
     },
     Held(String),
-    /// Another instance has taken over, or the server was restarted again.
+    /// A different instance has taken over, the server was restarted again, or the clock is doubted.
     Lost,
 }
 
-/// Notices restarts of servers, and sees to each board that is not known to be whole since the last one.
+/// Detects restarts of servers, and audits each board that is not known to be complete since the last one.
 pub(super) async fn tend(session: &Session) -> Result<(), Failure> {
     let (mut is_loading, mut is_new) = (false, false);
     for node in session.servers.nodes() {
-        // The first command on a new connection, before which the run of the server is read.
+        // On a new connection this is the first command. The run of the server is read before it.
         let server = Persistence::ask(&node).await?;
         let Some(run) = node.run() else { continue };
         is_new |= note_run(session, node.at(), &run);
@@ -107,8 +109,8 @@ pub(super) async fn tend(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Notes the run of the server at an address; whether it is another one than before. Of a restart everything is dropped
-/// that was believed.
+/// Records the run of the server at an address. Returns whether it differs from the recorded one. After a restart
+/// everything that was known about keys is reset.
 fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
     let before = session.health.findings(|findings| findings.runs.insert(at.to_owned(), run.clone()));
     match before {
@@ -125,7 +127,8 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
     }
 }
 
-/// Sees to each part of a board, one after the other; `false` if it is to be looked at again soon.
+/// Audits each part of a board if necessary, one after the other. Returns `false` if the board must be checked again
+/// soon.
 async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> {
     let mut all_known = true;
     for part in session.parts_of(board).all() {
@@ -136,7 +139,7 @@ async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> 
 
 async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
     let name = part.board.name();
-    // No connection to the server that has it: there is nothing to be done now.
+    // Without a connection to the part's server, nothing can be done now.
     let Some(run) = session.servers.run(part.slot()) else { return Ok(false) };
     let run_id = &*run;
     if session.health.findings(|findings| findings.whole.get(&part.keys.index) == Some(&run)) {
@@ -152,7 +155,7 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
             let verdict = match heal(session, part, run_id).await {
                 Ok(verdict) => verdict,
                 Err(failure) => {
-                    // Whoever comes next need not wait. If this fails too, the claim runs out.
+                    // Other instances then need not wait. If this fails too, the claim expires.
                     drop(act(session, part, "release", run_id, "").await);
                     return match failure {
                         Failure::BoardChanged => Ok(true),
@@ -189,7 +192,7 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Notes how a part was found, and logs it where that is news.
+/// Records the result for a part, and logs it if it is new.
 fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
     let name: &BoardName = part.board.name();
     session.health.findings(|findings| match held {
@@ -211,11 +214,13 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
     });
 }
 
-/// Audits a board that this instance has claimed: reads first, and sets right what differs if that is little.
+/// Audits a part that this instance has claimed: the first pass only reads, and further passes repair if only a few
+/// subjects differ.
 async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, Failure> {
     let reading = clock::read(&session.servers, &session.keys, session.simulated).await?;
     if reading > part.estimate(session.monotonic()).1 {
-        // A clock that is not believed yet: what it says has expired must not be looked at as gone.
+        // The clock reads a time that is not believed yet. Slots that would be expired at that time must not be treated
+        // as missing.
         return Ok(Verdict::Lost);
     }
     let Some(found) = pass(session, part, run_id, false, u64::MAX).await? else { return Ok(Verdict::Lost) };
@@ -228,7 +233,7 @@ async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, F
     }
     let mut healed = 0;
     for _ in 0..PASSES {
-        // Slots that are missing where nothing differs are names in the index that nothing was ever written under.
+        // Missing slots without differences are entries of the index to whose slots nothing was ever written.
         let Some(done) = pass(session, part, run_id, true, few).await? else { return Ok(Verdict::Lost) };
         healed += done.repaired;
         if let Some(reason) = reason_to_hold(&done, few) {
@@ -243,7 +248,7 @@ async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, F
     ))
 }
 
-/// Why a person has to decide; `None` if nobody has to.
+/// Returns the reason why the part must be held, or `None` if it need not be.
 fn reason_to_hold(found: &Progress, few: u64) -> Option<String> {
     let Progress { checked, differences, missing_slots, .. } = found;
     if *missing_slots > 0 && *differences > 0 {
@@ -257,8 +262,8 @@ fn reason_to_hold(found: &Progress, few: u64) -> Option<String> {
     })
 }
 
-/// One audit of the whole board, with as long a pause after each step as it took; it ends early after more than `most`
-/// differences. `None` if the claim is another instance's by now.
+/// Audits the whole part once. After each step it pauses for as long as the step took. It ends early after more than
+/// `most` differences. Returns `None` if the claim now belongs to a different instance, or the server was restarted.
 async fn pass(
     session: &Session,
     part: &Part,
@@ -283,7 +288,7 @@ async fn pass(
     Ok(Some(progress))
 }
 
-/// An audit that was asked for has found nothing wrong, or has set it right: the board need not wait for anybody.
+/// Records that a requested audit has found no differences, or has repaired them, so that the part is no longer held.
 pub(super) async fn found_whole(session: &Session, part: &Part) -> Result<(), Failure> {
     let run = session.servers.run(part.slot());
     let run_id = run.as_deref().unwrap_or_default();
@@ -315,8 +320,9 @@ async fn act(session: &Session, part: &Part, action: &str, run_id: &str, reason:
     })
 }
 
-/// Asks a server once in its run to write its append-only file anew: one that was cut inside a script would be
-/// replayed by half at the next start. A failure is logged, for a server that cannot is no worse than without.
+/// Asks a server to rewrite its append-only file, once per run. If the file was cut inside a script, the next start
+/// would replay only a part of that script. A failure is only logged, because the server is then in no worse state than
+/// without the request.
 async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
     if !session.health.rewrite_aof || session.health.findings(|findings| findings.rewritten.contains(run)) {
         return;
@@ -337,7 +343,7 @@ async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
     }
 }
 
-/// Whether no instance has asked this run of a server yet.
+/// Returns whether no instance has asked this run of a server before. If so, records that this instance does.
 async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
     let (key, slot) = (session.keys.rewrites(), session.keys.rewrites_slot());
     let mut claim = cmd("HSETNX");
@@ -349,7 +355,7 @@ async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
         if let Value::Array(runs) = session.servers.read(slot, Line::Calls, &names).await?
             && runs.len() > RUNS
         {
-            // Runs of the past are of no account.
+            // Earlier runs are no longer needed.
             let mut remove = cmd("HDEL");
             remove.arg(&key);
             for old in &runs {
@@ -365,7 +371,7 @@ async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
     Ok(is_ours)
 }
 
-/// What a server says of how it keeps its data.
+/// The state of a server's persistence.
 #[derive(Debug, PartialEq, Eq)]
 struct Persistence {
     is_loading: bool,

@@ -1,4 +1,4 @@
-//! Whether the server is fit to hold boards, and what this instance knows of how they are.
+//! Checks that the server can hold boards, and the state of servers and boards as known to this instance.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,54 +15,55 @@ use super::{boards, clock};
 use crate::board::BoardName;
 use crate::store::{ClockMode, Result, StoreError};
 
-/// A listed name without a board is taken off the list after this long: longer than any definition takes.
+/// The time after which a listed name without a board is removed from the list. It is longer than any definition takes.
 const MISSING: Duration = Duration::from_secs(60);
-/// How often the server's policy of eviction is read again, which may be changed while it runs.
+/// The interval at which the server's eviction policy is read. It may be changed while the server runs.
 const POLICY: Duration = Duration::from_secs(2);
 
-/// What one instance knows of the server's health. Nothing of it is held across an await.
+/// The state of the servers as known to one instance. No lock in it is held across an await.
 #[derive(Debug)]
 pub(super) struct Health {
     clock: ClockMode,
     pub rewrite_aof: bool,
-    /// Listed names that have no board, each by when it was first seen so.
+    /// The listed names without a board, each with the time when this was first seen.
     missing: Mutex<HashMap<BoardName, Duration>>,
-    /// When the policy of eviction was found to be right.
+    /// The time when the eviction policy was last found to be correct.
     policy_read: Mutex<Option<Duration>>,
-    /// What was found in the store when it was opened; another means that it was emptied.
+    /// The mark of the store when it was opened. A different mark means that the store was emptied.
     mark: Mutex<Option<String>>,
     findings: Mutex<Findings>,
 }
 
-/// How boards and servers were found. A *run* is what a server's process calls itself, from its start until it ends.
+/// The known state of boards and servers. A *run* is the time from the start of a server's process until its end; the
+/// server gives each run an id.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// The run of each server, by its address.
     pub runs: HashMap<String, Arc<str>>,
-    /// Runs that were asked to rewrite their append-only file, by this instance or another.
+    /// The runs that were asked to rewrite their append-only file, by any instance.
     pub rewritten: HashSet<Arc<str>>,
-    /// Parts of boards that are known to be whole, by the key of their index, each in the run of its server in which it
-    /// was found so.
+    /// The parts of boards that are known to be complete, by the key of their index, each with the run of its server in
+    /// which this was found.
     pub whole: HashMap<String, Arc<str>>,
-    /// Parts of which a person has to decide, by the same key: of which board, and why.
+    /// The parts that are held, by the same key, each with its board and the reason.
     pub held: BTreeMap<String, (BoardName, String)>,
-    /// When all boards were last looked at.
+    /// The time when all boards were last checked.
     pub looked: Option<Duration>,
 }
 
 impl Findings {
-    /// Notes that a person has to decide about a part; whether that is news.
+    /// Records that a part is held. Returns whether this is new.
     pub fn hold(&mut self, part: &Part, reason: &str) -> bool {
         let held = (part.board.name().clone(), reason.to_owned());
         self.held.insert(part.keys.index.clone(), held.clone()) != Some(held)
     }
 
-    /// Notes that nobody has to; whether that is news.
+    /// Records that a part is not held. Returns whether it was.
     pub fn release(&mut self, part: &Part) -> bool {
         self.held.remove(&part.keys.index).is_some()
     }
 
-    /// The boards of which a person has to decide, each with the reason for one of its parts.
+    /// Returns the boards that are held, each with the reason for one of its parts.
     pub fn held_boards(&self) -> BTreeMap<&BoardName, &str> {
         self.held.values().map(|(name, reason)| (name, reason.as_str())).collect()
     }
@@ -80,7 +81,7 @@ impl Health {
         }
     }
 
-    /// Takes in which listed names have no board now, and answers those that have had none for long.
+    /// Records which listed names have no board now. Returns those that have had none for a long time.
     pub fn long_missing(&self, without_board: &[&BoardName], monotonic: Duration) -> Vec<BoardName> {
         let mut missing = self.missing.lock();
         missing.retain(|name, _| without_board.contains(&name));
@@ -91,7 +92,7 @@ impl Health {
         without_board.iter().copied().filter(is_old).cloned().collect()
     }
 
-    /// What a person has to look at.
+    /// Returns the conditions that an operator has to look at.
     pub fn warnings(&self) -> Vec<String> {
         let findings = self.findings.lock();
         let text = |(name, reason): (&BoardName, &str)| {
@@ -102,13 +103,13 @@ impl Health {
         findings.held_boards().into_iter().map(text).collect()
     }
 
-    /// Looks at, or changes, what was found.
+    /// Calls a function with the findings, to read or change them.
     pub fn findings<T>(&self, of: impl FnOnce(&mut Findings) -> T) -> T {
         of(&mut self.findings.lock())
     }
 }
 
-/// Whether the server takes writes, does not evict, and holds what it held when it was opened.
+/// Checks that the server accepts writes, does not evict, and has the data that it had when it was opened.
 pub(super) async fn check(session: &Session) -> Result<()> {
     let mut set = cmd("SET");
     set.arg(session.keys.check()).arg(&session.instance).arg("PX").arg(60_000);
@@ -135,7 +136,8 @@ async fn check_policy(session: &Session) -> Result<()> {
     Ok(())
 }
 
-/// What tells this store from one that was emptied since: drawn when its clock is opened, and kept beside that.
+/// Reads the mark that distinguishes this store from one that was emptied in the meantime. It is drawn when the clock
+/// is opened, and stored in the same key.
 async fn read_mark(session: &Session) -> Result<Option<String>, Failure> {
     let mut command = cmd("HMGET");
     command.arg(session.keys.clock()).arg("mode").arg("born");
@@ -148,7 +150,7 @@ async fn read_mark(session: &Session) -> Result<Option<String>, Failure> {
     }
 }
 
-/// Draws the mark of a store that has none, and remembers it.
+/// Draws the mark of a store that has none, and records it.
 pub(super) async fn mark(session: &Session) -> Result<(), Failure> {
     let mut command = cmd("HSETNX");
     command.arg(session.keys.clock()).arg("born").arg(format!("{:016x}", rand::random::<u64>()));

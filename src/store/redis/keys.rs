@@ -1,18 +1,18 @@
-//! Every key there is. All keys of a part of a board share a hash tag, so that in a cluster they live together: that of
-//! the only part of a board without shards is the board's name. All but the board's own `meta` carry the generation, so
-//! that a deleted and re-created board never meets old keys.
+//! The names of all keys. All keys of a part share a hash tag, so that a cluster stores them on one node. A board
+//! without shards has one part, whose hash tag is the board's name. All keys except the board's own `meta` contain the
+//! generation, so that a board that was removed and defined again never uses old keys.
 
 use super::hash_slot::HashSlot;
 use crate::board::{BoardName, Generation, Subject, Timestamp};
 
-/// Changes when the layout does, so that two layouts never meet.
+/// The version of the key layout. It changes with the layout, so that two layouts never share keys.
 const SCHEMA: u32 = 1;
 
 const NAMES: &str = "boards";
 const CLOCK: &str = "clock";
 const CHECK: &str = "check";
 
-/// Keys that belong to no board.
+/// The keys that belong to no board.
 #[derive(Clone, Debug)]
 pub(super) struct StoreKeys {
     root: String,
@@ -21,7 +21,7 @@ pub(super) struct StoreKeys {
     check_slot: HashSlot,
 }
 
-/// Keys of one part of a board.
+/// The keys of one part of a board.
 #[derive(Clone, Debug)]
 pub(super) struct BoardKeys {
     pub meta: String,
@@ -41,38 +41,39 @@ impl StoreKeys {
         Self { names_slot: slot(NAMES), clock_slot: slot(CLOCK), check_slot: slot(CHECK), root }
     }
 
-    /// Set of the names of boards, for listing; a name without a meta key is no board.
+    /// Set: the names of boards, for listing. A name without a meta key is not a board.
     pub fn names(&self) -> String {
         format!("{}{NAMES}", self.root)
     }
 
-    /// Drawn anew whenever the list of boards has become another. On the hash tag of [`names`](Self::names), so that
-    /// in a cluster too one script may touch both.
+    /// String: the list version, drawn whenever a board is created or removed. Its hash tag is [`names`](Self::names),
+    /// so that one script can use both keys in a cluster too.
     pub fn version(&self) -> String {
         format!("{}{{{}}}:version", self.root, self.names())
     }
 
-    /// Hash: clock mode, and the time of a simulated clock.
+    /// Hash: the clock mode, the time of a simulated clock, the last recorded believed time of a system clock, and the
+    /// store's mark.
     pub fn clock(&self) -> String {
         format!("{}{CLOCK}", self.root)
     }
 
-    /// Set: generation and name of every board that was removed and of which something may be left.
+    /// Set: notes about boards of which data may be left (see `removing`).
     pub fn removed(&self) -> String {
         format!("{}removed", self.root)
     }
 
-    /// Hash: run id of a server to the instance that has asked it to rewrite its append-only file.
+    /// Hash: run id of a server to the instance that asked it to rewrite its append-only file.
     pub fn rewrites(&self) -> String {
         format!("{}rewrites", self.root)
     }
 
-    /// Written by health checks.
+    /// String: written by health checks.
     pub fn check(&self) -> String {
         format!("{}{CHECK}", self.root)
     }
 
-    /// Where the names of boards and the version of their list are.
+    /// Returns the hash slot of the names of boards and of the list version.
     pub fn names_slot(&self) -> HashSlot {
         self.names_slot
     }
@@ -93,18 +94,18 @@ impl StoreKeys {
         self.check_slot
     }
 
-    /// Hash: generation, definition, head, floor, and what else is known of the board as a whole.
+    /// Hash: generation, definition, head, floor, and the other data about the board as a whole.
     pub fn meta(&self, board: &BoardName) -> String {
         format!("{}{{{board}}}:meta", self.root)
     }
 
-    /// The keys of the only part of a board without shards.
+    /// Returns the keys of the only part of a board without shards.
     pub fn board(&self, board: &BoardName, generation: Generation) -> BoardKeys {
         BoardKeys::new(self.meta(board), format!("{}{{{board}}}:{generation}", self.root))
     }
 
-    /// The keys of a part with a hash tag of its own. Its meta key too carries the generation, so that a board never
-    /// meets a part that an earlier one of its name has left.
+    /// Returns the keys of a part that has its own hash tag. Its meta key contains the generation too, so that a board
+    /// never uses a part that is left of an earlier board of the same name.
     pub fn part(&self, tag: &str, generation: Generation) -> BoardKeys {
         let root = format!("{}{{{tag}}}:{generation}", self.root);
         BoardKeys::new(format!("{root}:meta"), root)
@@ -129,7 +130,7 @@ impl BoardKeys {
         format!("{}:s:{}", self.generation, start.millis())
     }
 
-    /// Unranked boards. Hash: start of the slot to cell; on a `from_first` board its counter.
+    /// Unranked boards. Hash: start of the slot to cell; on a `from_first` board, the counter.
     pub fn subject(&self, subject: &Subject) -> String {
         format!("{}:u:{subject}", self.generation)
     }
@@ -139,7 +140,8 @@ impl BoardKeys {
         format!("{}:v:{subject}", self.generation)
     }
 
-    /// COUNT_DISTINCT. Sorted set: the subject's tombstones by time, and when a value was dropped for want of room.
+    /// COUNT_DISTINCT. Sorted set: the subject's tombstones by time, and the time of the latest value that was dropped
+    /// because of `max_values`.
     pub fn gone(&self, subject: &Subject) -> String {
         format!("{}:x:{subject}", self.generation)
     }
@@ -149,7 +151,7 @@ impl BoardKeys {
         format!("{}:e:{period}", self.generation)
     }
 
-    /// Hash: subject and id, with a zero byte between, to time of arrival.
+    /// Hash: subject and id, separated by a zero byte, to time of arrival.
     pub fn dedupe(&self, bucket: i64) -> String {
         format!("{}:d:{bucket}", self.generation)
     }
@@ -159,7 +161,7 @@ impl BoardKeys {
 mod tests {
     use super::*;
 
-    /// The part of a key that a cluster hashes.
+    /// Returns the part of a key that a cluster hashes.
     fn tag(key: &str) -> &str {
         let from = key.find('{').unwrap() + 1;
         &key[from..from + key[from..].find('}').unwrap()]

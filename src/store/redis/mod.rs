@@ -1,60 +1,80 @@
-//! The store on Redis or Valkey: instances hold no state, so any number of them may share one server.
+//! The store on Redis or Valkey. Instances hold no state, so any number of them can share one server.
 //!
 //! # Data structures
 //! `P` is the prefix, 1 the schema, `{b}` the board's name in braces (its hash tag), `g` its generation.
 //!
-//! | key | type | holds |
+//! | key | type | content |
 //! |---|---|---|
-//! | `P:1:boards` | set | names of boards, for listing; `meta` is what counts |
-//! | `P:1:{P:1:boards}:version` | string | drawn anew whenever a board has come or gone |
-//! | `P:1:clock` | hash | `mode`; `now` of a simulated clock; `seen`, the believed time last recorded of a system clock |
-//! | `P:1:removed` | set | generation, name and parts of boards that were removed, or never came to be, and may have left something |
-//! | `P:1:{b}:meta` | hash | `generation`, `definition` (JSON), `head`, `floor`, `dropped`, `version`, `retiring`, `cursor`, `stepper`, `stepped`, `o:<writer>:<lane>` |
-//! | `P:1:{b}:g:i` | sorted set | start of every slot that exists, by itself |
-//! | `P:1:{b}:g:s:<start>` | hash | ranked boards, a slot: subject to cell |
-//! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score; on boards that say 0 of the unknown never 0 |
+//! | `P:1:boards` | set | names of boards, for listing; a board exists only if its `meta` does |
+//! | `P:1:{P:1:boards}:version` | string | the list version, drawn when a board is created or removed |
+//! | `P:1:clock` | hash | `mode`, `now`, `seen`, `born` |
+//! | `P:1:removed` | set | notes about boards of which data may be left |
+//! | `P:1:rewrites` | hash | run id of a server to the instance that asked it to rewrite its append-only file |
+//! | `P:1:check` | string | written by health checks |
+//! | `P:1:{b}:meta` | hash | the board as a whole; the fields are below |
+//! | `P:1:{b}:g:i` | sorted set | the start of every slot that exists, with itself as score |
+//! | `P:1:{b}:g:s:<start>` | hash | ranked boards, one slot: subject to cell |
+//! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score (never 0 if unknown subjects have the score 0) |
 //! | `P:1:{b}:g:t` | hash | ranked AVG, MIN, MAX and APPROX_COUNT_DISTINCT: subject to total of its cells |
 //! | `P:1:{b}:g:u:<subject>` | hash | unranked boards: start of slot to cell, and `f`; `from_first`: `s`, `a` |
 //! | `P:1:{b}:g:v:<subject>` | sorted set | COUNT_DISTINCT: value by the time it was last seen |
-//! | `P:1:{b}:g:x:<subject>` | sorted set | COUNT_DISTINCT: `t` and value by time of retraction; `c` by that of the latest value dropped |
-//! | `P:1:{b}:g:e` | sorted set | number of every expiry period that exists, by itself |
+//! | `P:1:{b}:g:x:<subject>` | sorted set | COUNT_DISTINCT: tombstones by time, and `c` |
+//! | `P:1:{b}:g:e` | sorted set | the number of every expiry period that exists, with itself as score |
 //! | `P:1:{b}:g:e:<n>` | set | subjects written to in that period |
 //! | `P:1:{b}:g:d:<n>` | hash | dedupe bucket: subject, zero byte, id to time of arrival |
-//! | `P:1:{b}:g:b` | sorted set | number of every dedupe bucket that exists, by itself |
+//! | `P:1:{b}:g:b` | sorted set | the number of every dedupe bucket that exists, with itself as score |
 //!
-//! A *cell* is what a subject has in a slot, a *total* what its cells come to:
+//! The fields and members whose meaning is not obvious:
+//!
+//! - `P:1:clock`: `now` is the time of a simulated clock, and `seen` the last recorded believed time of a system clock.
+//!   `born` is a random number, drawn when the store is first opened. It shows whether the store was emptied since.
+//! - `P:1:removed`: each note has the generation, the name and the parts of a board. The board was removed, or it is
+//!   divided and its creation is not finished (see `removing`).
+//! - `P:1:{b}:meta`: `generation`; `definition` (JSON); `announced`, if the list version was changed for the board;
+//!   `parts`; `head`, `floor` and `dropped`; `version`, the board version; `retiring`, the number of retiring slots;
+//!   `cursor`, `stepper` and `stepped` of retiring; `run`, `healer` and `held` of healing; `o:<writer>:<lane>`, the
+//!   last write operation of a lane.
+//! - `P:1:{b}:g:x:<subject>`: a tombstone is `t` and the value, by the time of the retraction. `c` has the time of the
+//!   latest dropped value.
+//!
+//! A *cell* is the data of one subject in one slot. A *total* combines all cells of a subject:
 //!
 //! | metric | cell | total | score |
 //! |---|---|---|---|
 //! | COUNT, SUM | the amount, never 0 | none | the sum |
-//! | AVG | `sum,count`, never `0,0` | `sum,count` | one divided by the other |
-//! | MIN, MAX | the slot's own extreme | the slots whose extreme beats every later one's, 16 bytes each | the first of them |
-//! | COUNT_DISTINCT | how many values were last seen in the slot; unranked none | none | the sum; unranked a count of times |
-//! | APPROX_COUNT_DISTINCT | a sketch, 2,048 bytes at most | all of them merged | its estimate |
+//! | AVG | `sum,count`, never `0,0` | `sum,count` | sum divided by count |
+//! | MIN, MAX | the slot's own extreme | a staircase, 16 bytes per step | the extreme of the first step |
+//! | COUNT_DISTINCT | the number of values last seen in the slot | none | the sum |
+//! | APPROX_COUNT_DISTINCT | a sketch, 2,048 bytes at most | all cells merged | its estimate |
 //!
-//! Cells and totals are written by `change.lua`, put together of what all kinds share, `cells/` (where cells are),
-//! `scores/` (what follows for the ranking) and `change/` (what an entry does); only amounts added to ranked sums,
-//! the most frequent by far, have a script made for them, `write.lua`. `kind/` is how cells combine. `scripts` tells
-//! which parts make which script, and what each part gives to the others.
+//! The steps of a staircase are the slots whose extreme beats that of every later slot. Unranked COUNT_DISTINCT boards
+//! have no cells: the value is the number of times in `g:v` that are within the window.
 //!
-//! Nothing but `check` has a time to live. The keys of single subjects, which cannot be listed without a scan of the
-//! keyspace, are found through the expiry periods in which they were written to (`expiry`); what a removed board leaves
-//! behind is deleted by steps that any instance finishes (`removing`). What is judged by time is judged by the time that
-//! is believed (`clock`), never by the server's alone.
+//! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `cells/` (where cells are
+//! stored), `scores/` (the resulting changes of the ranking) and `change/` (the effect of an entry). Amounts added to
+//! ranked sums, by far the most frequent case, have their own scripts, `write.lua` and `add.lua`. `kind/` defines how
+//! cells combine. The documentation of the module `scripts` lists the parts of each script and the functions that each
+//! part defines.
 //!
-//! Slots at or above `floor` are live, those below are sealed and retire. Slots below `dropped` were dropped with
-//! the ranking when all had expired: they are deleted whole, and no sum contains them. `cursor` is where the next
-//! step goes on in the oldest sealed slot; `stepper` and `stepped` are who took the last step, and when.
+//! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
+//! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
+//! board is deleted in steps that any instance continues (see `removing`). Every decision that depends on time uses the
+//! believed time (see `clock`), never the server's clock alone.
 //!
-//! A board with `shards` is spread over parts (`partition`, `parts`): each has all keys from `g:i` on, and a meta key
-//! `P:1:{b/<number>}:g:meta`, under a hash tag of its own; the board's own `meta` then holds `generation`, `definition`,
-//! `announced` and `parts`, the numbers.
+//! Slots at or above `floor` are live. Slots below it are sealed and retire. Slots below `dropped` were dropped with
+//! the ranking when all slots had expired at once: they are deleted whole, and no sum contains them. `cursor` is the
+//! position where the next step continues in the oldest sealed slot. `stepper` and `stepped` are the instance that made
+//! the last step, and the time of that step.
 //!
-//! Everything about a board is changed through scripts only (`lua/`), each atomic. Each first makes sure of the
-//! generation, reads the clock and advances the window, which the caller computes and the script checks: Lua
-//! needs no calendar, and no two instances need agree on the time. See `session` for how calls are repeated,
-//! `writes` for how writes are gathered and how a lost reply is made good, `reads` for how reads are gathered and how
-//! slots are read, `servers` for which server a command goes to.
+//! A board with `shards` is divided into parts (see `partition`, `parts`). Each part has all keys from `g:i` on, and a
+//! meta key `P:1:{b/<number>}:g:meta`, under a hash tag of its own. The board's own `meta` then has `generation`,
+//! `definition`, `announced` and `parts`, the numbers of the parts.
+//!
+//! Everything about a board is changed only by scripts (`lua/`), each of which is atomic. Each script first checks the
+//! generation, reads the clock and advances the window. The caller computes the window and the script checks it: so Lua
+//! needs no calendar, and no two instances need to agree on the time. See `session` for how calls are repeated,
+//! `writes` for how writes are combined and what happens when a reply is lost, `reads` for how reads are combined and
+//! how slots are read, and `servers` for how the server of a command is chosen.
 
 mod audit;
 mod boards;
@@ -105,24 +125,24 @@ use super::{
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
 
-/// Where the server is and how it is used.
+/// The address of the server, and how to use it.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// An [`Address`] as text; may contain a password, so it is never printed.
+    /// An [`Address`] as text. It may contain a password, so it is never printed.
     pub url: String,
-    /// A PEM file of certificates: whom to trust, in place of the well-known authorities, when the address speaks TLS.
+    /// A PEM file of certificates to trust in place of the well-known authorities, for an address that uses TLS.
     pub ca: Option<PathBuf>,
-    /// What every key begins with: stores of different prefixes share a server without meeting. Without braces,
-    /// which would take the place of the boards' hash tags.
+    /// The beginning of every key, so that stores with different prefixes can share a server. It must not contain
+    /// braces: they would replace the hash tags of the boards.
     pub prefix: String,
-    /// The clock mode wanted; refused if the store was made with the other one.
+    /// The clock mode. A store that was created with the other mode is refused.
     pub clock: ClockMode,
     pub limits: Limits,
-    /// Whether a server that keeps an append-only file is asked to rewrite it after each of its starts.
+    /// Whether to ask a server that keeps an append-only file to rewrite it after each of its starts.
     pub rewrite_aof: bool,
-    /// The most items that may wait for a flush; past it [`StoreError::Overloaded`].
+    /// The largest number of items that may wait for a flush. Beyond it, writes return [`StoreError::Overloaded`].
     pub queue: usize,
-    /// Believe the server's clock at the start, however far it is ahead of the last recorded time.
+    /// Whether to believe the server's clock at the start, however far it is ahead of the last recorded time.
     pub trust_clock: bool,
 }
 
@@ -135,10 +155,10 @@ pub struct RedisStore {
 }
 
 impl RedisOptions {
-    /// What keys begin with unless told otherwise.
+    /// The default prefix of keys.
     pub const PREFIX: &'static str = "rolltop";
 
-    /// Everything but address and clock as it is unless told otherwise.
+    /// Creates options with the given address and clock, and defaults for everything else.
     pub fn new(url: String, clock: ClockMode) -> Self {
         let prefix = Self::PREFIX.to_owned();
         Self {
@@ -155,10 +175,13 @@ impl RedisOptions {
 }
 
 impl RedisStore {
-    /// Connects, makes sure that the server is fit (Redis 6.2 or later, no eviction) and of the wanted clock mode.
+    /// Connects to the server and checks its version (Redis 6.2 or later), its eviction policy (none) and the clock
+    /// mode.
     ///
-    /// Must be called within a Tokio runtime. A thread of its own combines writes until the store is dropped.
-    /// [`StoreError::Setup`] and [`StoreError::ClockModeMismatch`] need another configuration; the rest may pass.
+    /// Must be called within a Tokio runtime. A separate thread combines writes until the store is dropped.
+    ///
+    /// Returns [`StoreError::Setup`] or [`StoreError::ClockModeMismatch`] if the configuration must be changed. Other
+    /// errors may be transient.
     pub async fn connect(options: RedisOptions) -> Result<Arc<RedisStore>> {
         if options.prefix.is_empty() || options.prefix.contains(['{', '}']) {
             return Err(StoreError::Setup {
@@ -189,19 +212,20 @@ impl RedisStore {
         self.session.servers.error(failure)
     }
 
-    /// What became of a batch by what became of its shares.
+    /// Returns the result of a batch, given the results of its shares.
     async fn join(&self, board: &Board, division: Division, answers: Vec<Result<Added>>) -> Result<Added> {
-        // Of a board that was removed the parts go after it. One that is still there has lost a part.
+        // When a board is removed, its own meta key is deleted before those of its parts. If the board still exists, it
+        // has lost a part.
         let is_gone = division.is_disputed(&answers) && boards::is_gone(&self.session, board).await;
         division.join(answers, is_gone, self.session.servers.at())
     }
 
-    /// Refuses to write to a board whose clock is doubted since the start.
+    /// Returns an error if the clock has been doubted since the start, so that the board must not be written to.
     async fn admit(&self, part: &Part) -> Result<()> {
         clock::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
     }
 
-    /// The same for all that is about to be written to one board.
+    /// Checks the same for all requests that are about to be written to one board.
     async fn admit_all(&self, requests: &[Request]) -> Result<()> {
         for request in requests {
             self.admit(&request.part).await?;
@@ -210,9 +234,9 @@ impl RedisStore {
     }
 }
 
-/// Starts the combiner on a thread of its own: it and the connection it writes through wake each other all the time,
-/// and on one thread that costs next to nothing. Reading the version of the list of boards, which goes along with most
-/// writes, is done there too. Ends when both are closed and empty.
+/// Starts the thread that combines writes. The combiner and the connection for writes wake each other all the time,
+/// which costs almost nothing if both run on one thread. The same thread reads the list version, because most writes
+/// need it too. It ends when both queues are closed and empty.
 fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versions>) -> Result<()> {
     let failed = |source: std::io::Error| StoreError::Backend { source: Box::new(source) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
@@ -223,7 +247,7 @@ fn start_combiner(session: Arc<Session>, queue: Arc<Queue>, versions: Arc<Versio
     Ok(())
 }
 
-/// The combiner's answer.
+/// Waits for the combiner's answer.
 async fn answer_of(answered: oneshot::Receiver<Result<Added>>) -> Result<Added> {
     receive(answered).await.unwrap_or_else(|stopped| Err(StoreError::Backend { source: Box::new(stopped) }))
 }
@@ -398,7 +422,7 @@ impl Store for RedisStore {
         Err(StoreError::Unsupported { detail: detail.to_owned() })
     }
 
-    /// What was acknowledged is the server's already.
+    /// Does nothing: the server already has everything that was acknowledged.
     async fn close(&self) -> Result<()> {
         Ok(())
     }

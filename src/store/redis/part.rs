@@ -1,5 +1,5 @@
-//! What this instance believes about a board: the time, and which keys exist. Beliefs may be wrong at any moment;
-//! every script checks those it is given and answers with better ones.
+//! The state that this instance keeps about one part of a board: the expected time, and which keys exist. It may be out
+//! of date at any moment. Every script checks the values that it receives and returns better ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -13,14 +13,15 @@ use super::keys::BoardKeys;
 use crate::board::{Board, Timestamp, Window};
 use crate::store::{ClockTrust, StoreError};
 
-/// The fewest and the most subjects one step of retiring subtracts, and how many the first one does.
+/// The smallest and the largest number of subjects that one step of retiring subtracts, and the number for the first
+/// step.
 const LEAST: u32 = 32;
 const MOST: u32 = 2_000;
 const START: u32 = 200;
-/// What a step of retiring aims at.
+/// The target duration of a step of retiring.
 const STEP: Duration = Duration::from_millis(2);
 
-/// One instance's beliefs about one part of a board.
+/// The state that one instance keeps about one part of a board.
 #[derive(Debug)]
 pub(super) struct Part {
     pub board: Arc<Board>,
@@ -33,7 +34,7 @@ pub(super) struct Part {
     pace: AtomicU32,
     kept: Mutex<Option<Kept>>,
     announced: AtomicBool,
-    /// No reading was believed since this instance started.
+    /// Whether no reading of the clock has been believed since this instance started.
     standing: AtomicBool,
     /// The shortest round trip of a step of retiring, in microseconds.
     distance: AtomicU64,
@@ -46,14 +47,14 @@ struct Time {
     at: Duration,
 }
 
-/// What a board keeps while its window has this head.
+/// The slots that a board keeps while its window has this head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     head: Timestamp,
-    /// The start of the oldest slot kept.
+    /// The start of the oldest kept slot.
     pub oldest: Timestamp,
-    /// How long the head's slot is kept from its start on, in milliseconds: not what lies behind it, for months, and days
-    /// on which clocks change, differ in length.
+    /// The time for which the head's slot is kept, from its start on, in milliseconds. This is computed from the slots
+    /// after it, not from those before it, because months, and days on which clocks change, differ in length.
     pub life: i64,
 }
 
@@ -65,7 +66,7 @@ pub(super) struct Existing {
 }
 
 impl Part {
-    /// Starts with what the store knows of its clock.
+    /// Creates the state from the store's knowledge of its clock.
     pub fn new(board: Arc<Board>, keys: BoardKeys, simulated: bool, start: Start) -> Self {
         let Start { trust, believed, at } = start;
         let standing = AtomicBool::new(!simulated && trust.is_standing(at).is_some());
@@ -86,17 +87,17 @@ impl Part {
         }
     }
 
-    /// Where all keys of the part are.
+    /// Returns the hash slot of all keys of the part.
     pub fn slot(&self) -> HashSlot {
         self.slot
     }
 
-    /// How far a leap of the clock may go to be believed by a board with this window, in milliseconds.
+    /// Returns the largest jump of the clock that is believed for a board with this window, in milliseconds.
     pub fn tolerance(board: &Board) -> i64 {
         half_window(board).saturating_mul(2)
     }
 
-    /// What time it should be, and the latest reading to believe.
+    /// Returns the expected time and the latest reading to believe.
     pub fn estimate(&self, monotonic: Duration) -> (Timestamp, Timestamp) {
         let time = self.time.lock();
         if self.simulated {
@@ -110,7 +111,7 @@ impl Part {
         (now, now.plus_millis(self.half_window))
     }
 
-    /// Takes in a reading of the store's clock.
+    /// Records a reading of the store's clock.
     pub fn learn_time(&self, reading: Timestamp, monotonic: Duration) {
         let mut time = self.time.lock();
         time.at = monotonic;
@@ -126,13 +127,13 @@ impl Part {
         }
     }
 
-    /// Whether time stands still: the clock was too far ahead when this instance started, and no reading was believed
-    /// since.
+    /// Returns whether time stands still: the clock was too far ahead when this instance started, and no reading has
+    /// been believed since.
     pub fn is_standing(&self) -> bool {
         self.standing.load(Ordering::Acquire)
     }
 
-    /// Why this part must not be written to while time stands still.
+    /// Returns the error that refuses writes to this part while time stands still.
     pub fn doubt(&self, monotonic: Duration) -> Option<StoreError> {
         if !self.is_standing() {
             return None;
@@ -143,15 +144,15 @@ impl Part {
         Some(StoreError::ClockDoubted { reading, recorded: time.believed, retry_after })
     }
 
-    /// Drops what is believed of the keys that exist and of the server's speed. What is believed of the time stays: a
-    /// server that came back on another machine is a reason to doubt its clock.
+    /// Resets what is known about existing keys and about the server's speed. The expected time is kept: if a server
+    /// has come back on a different machine, its clock may be wrong.
     pub fn drop_beliefs(&self) {
         self.learn_existing(Vec::new(), Vec::new());
         self.pace.store(START, Ordering::Relaxed);
         self.announced.store(false, Ordering::Release);
     }
 
-    /// Whether this instance has said in the list of boards that this one is there.
+    /// Returns whether this instance has announced the board in the list of boards.
     pub fn is_announced(&self) -> bool {
         self.announced.load(Ordering::Acquire)
     }
@@ -168,7 +169,7 @@ impl Part {
         *self.existing.lock() = Existing { slots: slots.into(), buckets: buckets.into() };
     }
 
-    /// A slot or a bucket went with a step of ours.
+    /// Removes a slot or a bucket that a step of this instance deleted.
     pub fn forget(&self, slot: Option<Timestamp>, bucket: Option<i64>) {
         let mut existing = self.existing.lock();
         if let Some(slot) = slot {
@@ -179,7 +180,8 @@ impl Part {
         }
     }
 
-    /// What the board keeps with this window. O(1) while the head stays, else O(slots kept).
+    /// Returns the slots that the board keeps with this window. O(1) while the head stays the same, otherwise O(kept
+    /// slots).
     pub fn kept(&self, window: &Window) -> Kept {
         let mut kept = self.kept.lock();
         match *kept {
@@ -188,18 +190,18 @@ impl Part {
         }
     }
 
-    /// How many subjects the next step of retiring should subtract.
+    /// Returns how many subjects the next step of retiring should subtract.
     pub fn pace(&self) -> u32 {
         self.pace.load(Ordering::Relaxed)
     }
 
-    /// Adapts the pace to how long a step took the server.
+    /// Adapts the pace to the time that a step took on the server.
     pub fn learn_pace(&self, asked: u32, touched: u64, took: Duration) {
         self.pace.store(next_pace(asked, touched, took), Ordering::Relaxed);
     }
 
-    /// How long a step took the server: what it measured itself; where it cannot, what its round trip took beyond the
-    /// shortest one.
+    /// Returns the time that a step took on the server: the time that the server measured, or, if it cannot measure,
+    /// the round trip minus the shortest one.
     pub fn work(&self, measured: Option<u64>, round_trip: Duration) -> Duration {
         let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
         let shortest = self.distance.fetch_min(micros, Ordering::Relaxed).min(micros);
@@ -220,12 +222,12 @@ impl Kept {
     }
 }
 
-/// Half a window in milliseconds, 5 s at least: a clock further ahead than this is doubted.
+/// Returns half a window in milliseconds, at least 5 s. A clock that is ahead by more than this is doubted.
 fn half_window(board: &Board) -> i64 {
     (board.definition().metric.window.approximate_millis() / 2).max(5_000)
 }
 
-/// A short last step of a slot says nothing about the pace; one that took long says to slow down in any case.
+/// Returns the pace of the next step. A short last step of a slot does not change the pace, unless it took too long.
 fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
     if touched < u64::from(asked / 2) && took <= STEP {
         return asked;
@@ -251,7 +253,7 @@ mod tests {
         Part::new(Arc::new(board), keys, simulated, Start::believed(at(0)))
     }
 
-    /// So many seconds after the reading that a part started from.
+    /// Returns the time this many seconds after the first reading of a part.
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(1_767_225_600_000 + seconds * 1_000)
     }
@@ -263,10 +265,10 @@ mod tests {
         assert_eq!(part.estimate(seconds(10)), (at(10), at(10 + 3_600)));
         part.learn_time(at(20), seconds(10));
         assert_eq!(part.estimate(seconds(11)).0, at(21));
-        // Two hours ahead of what it should be: more than half the window of two hours.
+        // 2 hours ahead of the expected time, which is more than half of the 2-hour window.
         part.learn_time(at(7_221), seconds(11));
         assert_eq!(part.estimate(seconds(12)), (at(22), at(22 + 3_600)));
-        // It has agreed with itself for over a minute.
+        // The readings have agreed for more than a minute.
         part.learn_time(at(7_300), seconds(90));
         assert_eq!(part.estimate(seconds(91)).0, at(7_301));
     }
@@ -279,7 +281,7 @@ mod tests {
         assert_eq!(part.estimate(Duration::from_secs(99)).0, at(1_000_000));
     }
 
-    /// February and March are shorter than March and April, which is what a value of the first of March lives through.
+    /// February and March together are shorter than March and April, the months for which a value of March 1 is kept.
     #[test]
     fn a_slot_is_kept_for_as_long_as_what_follows_it() {
         let definition = Definition::new("COUNT_DISTINCT(2mo, e, s, c)".parse().unwrap(), "1mo".parse().unwrap());

@@ -1,16 +1,16 @@
-//! Spreads a board over parts: which hash tag each part has, and which part a subject is in.
+//! Divides a board into parts: determines the hash tag of each part, and the part of each subject.
 //!
-//! A part has its own hash tag, so its keys may live on another node than those of the board's other parts. The tag
-//! is the board's name, a `/`, which no name contains, and a number: `{hot-posts/17}`. A board without shards has one
-//! part, whose tag is the name alone.
+//! Each part has its own hash tag, so its keys may be on a different node than those of the board's other parts. The
+//! tag is the board's name, a `/`, which no name contains, and a number: `{hot-posts/17}`. A board without shards has
+//! one part, whose tag is the name alone.
 //!
-//! # Even over nodes
-//! The 16,384 hash slots are divided into as many bands as there are parts, and each part is given a tag whose slot is
-//! near the middle of its band. Nodes usually have equal, contiguous ranges of slots; so each gets an even share of the
-//! parts, whatever number of nodes there is and however the borders of their ranges are rounded. With tags numbered
-//! 0, 1, 2 … the busiest of six nodes would have half as many parts again as an even share.
+//! # Even distribution over nodes
+//! The 16,384 hash slots are divided into as many bands as there are parts. Each part gets a tag whose hash slot is
+//! near the middle of its band. Nodes usually have contiguous ranges of hash slots of equal size. So each node gets an
+//! even share of the parts, for any number of nodes and any rounding of the limits of their ranges. With tags numbered
+//! 0, 1, 2 … the busiest of six nodes would have 50 % more parts than an even share.
 //!
-//! The numbers are stored with the definition: data stays where it is if the rule by which they are chosen changes.
+//! The numbers are stored with the definition, so that data stays where it is if the rule for choosing them changes.
 
 use std::fmt;
 
@@ -19,23 +19,23 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::hash_slot::HashSlot;
 use crate::board::{BoardName, MAX_SHARDS, Subject};
 
-/// Separates name and number; no board's name contains it.
+/// The separator of name and number. No board's name contains it.
 const SEPARATOR: char = '/';
 
-/// The middle eighth of a band, in sixteenths of the band. With a choice as narrow as this the distance of two
+/// The middle eighth of a band, in sixteenths of the band. Because this range is so narrow, the distance between two
 /// neighbors is between 7/8 and 9/8 of a band, so no node has more than one part too many.
 const MIDDLE: std::ops::Range<u64> = 7..9;
 
-/// The parts of one board.
+/// The division of a board into parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
     /// The hash tag of each part, without braces.
     tags: Box<[Box<str>]>,
-    /// The number in each tag; `None` of a board without shards.
+    /// The number in each tag, or `None` for a board without shards.
     suffixes: Option<Box<[u32]>>,
 }
 
-/// Why the stored form of a partition cannot be read.
+/// The reason why the stored form of a partition cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PartitionError {
     #[error("'{text}' is not the number of a part")]
@@ -49,17 +49,18 @@ pub(super) enum PartitionError {
 }
 
 impl Partition {
-    /// The one part of a board without shards.
+    /// Returns the partition of a board without shards: a single part.
     pub fn unsharded(name: &BoardName) -> Self {
         Self { tags: Box::new([name.as_str().into()]), suffixes: None }
     }
 
-    /// Chooses the parts of a new board: for each the smallest number whose slot is in the middle of the part's band.
+    /// Chooses the parts of a new board: for each part, the smallest number whose hash slot is in the middle of the
+    /// part's band.
     pub fn choose(name: &BoardName, shards: u32) -> Result<Self, PartitionError> {
         let count = parts(shards)?;
         let mut chosen: Vec<Option<u32>> = vec![None; count];
         let mut missing = count;
-        // Ends: a test shows that numbers of up to five digits reach the middle of every band, whatever the name is.
+        // The loop ends: a test shows that numbers of up to five digits reach the middle of every band, for any name.
         for suffix in 0.. {
             if missing == 0 {
                 break;
@@ -75,7 +76,7 @@ impl Partition {
         Ok(Self::with_suffixes(name, chosen.into_iter().flatten().collect()))
     }
 
-    /// Reads what [`stored`](Self::stored) wrote of a board with so many shards.
+    /// Reads the text that [`stored`](Self::stored) returned for a board with this number of shards.
     pub fn read(name: &BoardName, shards: u32, text: &str) -> Result<Self, PartitionError> {
         let count = parts(shards)?;
         let suffixes: Vec<u32> = text.split(',').map(suffix).collect::<Result<_, _>>()?;
@@ -95,35 +96,35 @@ impl Partition {
         Self { tags, suffixes: Some(suffixes.into_boxed_slice()) }
     }
 
-    /// The numbers of the parts in their order, as they are stored with the definition: `5,0,12`. `None` of a board
-    /// without shards, of which nothing is stored.
+    /// Returns the numbers of the parts in their order, as they are stored with the definition: `5,0,12`. Returns
+    /// `None` for a board without shards, for which nothing is stored.
     pub fn stored(&self) -> Option<String> {
         let suffixes = self.suffixes.as_ref()?;
         Some(suffixes.iter().map(u32::to_string).collect::<Vec<_>>().join(","))
     }
 
-    /// How many parts there are; 1 at least.
+    /// Returns the number of parts, at least 1.
     pub fn count(&self) -> usize {
         self.tags.len()
     }
 
-    /// The hash tag of each part, without braces.
+    /// Returns the hash tag of each part, without braces.
     pub fn tags(&self) -> impl ExactSizeIterator<Item = &str> {
         self.tags.iter().map(|tag| &**tag)
     }
 
-    /// Which part a subject is in, from 0.
+    /// Returns the index of the part that has the subject, from 0.
     ///
-    /// The XXH3 (64 bits, seed 0) of its bytes, multiplied by the number of parts; the upper half of that product. Its
-    /// format is fixed since xxHash 0.8.0 and the same on every platform. It must never change: subjects would be looked
-    /// for in other parts than those that have them.
+    /// The index is the upper half of the product of the subject's XXH3 (64 bits, seed 0) and the number of parts. The
+    /// hash has been fixed since xxHash 0.8.0 and is the same on every platform. This rule must never change: otherwise
+    /// subjects would be looked for in parts that do not have them.
     pub fn part_of(&self, subject: &Subject) -> usize {
         let hash = xxh3_64(subject.as_str().as_bytes());
         ((u128::from(hash) * self.tags.len() as u128) >> 64) as usize
     }
 }
 
-/// How many parts so many shards are.
+/// Returns the number of parts for a number of shards.
 fn parts(shards: u32) -> Result<usize, PartitionError> {
     match usize::try_from(shards) {
         Ok(count) if (1..=MAX_SHARDS).contains(&shards) => Ok(count),
@@ -131,18 +132,18 @@ fn parts(shards: u32) -> Result<usize, PartitionError> {
     }
 }
 
-/// The hash tag of a part, without braces.
+/// Returns the hash tag of a part, without braces.
 fn tag(name: &BoardName, suffix: impl fmt::Display) -> String {
     format!("{name}{SEPARATOR}{suffix}")
 }
 
-/// Reads a number as it is written: neither sign nor leading zeros.
+/// Reads a number as it was written: without a sign and without leading zeros.
 fn suffix(text: &str) -> Result<u32, PartitionError> {
     let number = text.parse::<u32>().ok().filter(|number| number.to_string() == text);
     number.ok_or_else(|| PartitionError::Number { text: text.chars().take(20).collect() })
 }
 
-/// The band of a slot, if the slot is in its middle.
+/// Returns the band of a hash slot, if the hash slot is in the middle of the band.
 fn band_in_whose_middle(slot: HashSlot, bands: usize) -> Option<usize> {
     let place = u64::from(slot.number()) * bands as u64;
     let slots = u64::from(HashSlot::COUNT);

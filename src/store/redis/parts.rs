@@ -1,4 +1,4 @@
-//! The parts of one board, as an instance uses them: which there are, and which has a subject.
+//! The parts of one board: a list of them, and the part of each subject.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,28 +8,28 @@ use super::part::Part;
 use super::partition::Partition;
 use crate::board::{Board, BoardName, Generation, Subject};
 
-/// The parts of a board; one of a board without shards.
+/// The parts of a board. A board without shards has one.
 #[derive(Debug)]
 pub(super) struct Parts {
     partition: Partition,
     all: Box<[Arc<Part>]>,
-    /// The part that the next step of retiring begins with.
+    /// The index of the part with which the next step of retiring begins.
     turn: AtomicUsize,
 }
 
-/// How a board is divided, by what is stored of it. A board of which nothing is stored is not divided; what is stored
-/// was seen to be readable when the board was read.
+/// Returns how a board is divided, given the stored value. Without a stored value the board is not divided. A stored
+/// value is readable, which was checked when the board was read.
 pub(super) fn partition(name: &BoardName, stored: Option<&str>) -> Partition {
     let read = stored.and_then(|stored| Partition::read(name, count(stored), stored).ok());
     read.unwrap_or_else(|| Partition::unsharded(name))
 }
 
-/// How many parts are stored here.
+/// Returns the number of parts in a stored value.
 pub(super) fn count(stored: &str) -> u32 {
     u32::try_from(stored.split(',').count()).unwrap_or(u32::MAX)
 }
 
-/// The keys of each part. Those of the one part of a board without shards are the board's own.
+/// Returns the keys of each part. The only part of a board without shards has the board's own keys.
 pub(super) fn keys(
     store: &StoreKeys,
     name: &BoardName,
@@ -43,7 +43,7 @@ pub(super) fn keys(
 }
 
 impl Parts {
-    /// Makes each part of its keys.
+    /// Creates the parts, each from its keys.
     pub fn new(board: &Arc<Board>, store: &StoreKeys, part: impl Fn(BoardKeys) -> Part) -> Self {
         let partition = partition(board.name(), board.parts());
         let keys = keys(store, board.name(), board.generation(), &partition);
@@ -59,12 +59,12 @@ impl Parts {
         self.partition.count()
     }
 
-    /// The first part. There always is one.
+    /// Returns the first part. There is always one.
     pub fn first(&self) -> &Arc<Part> {
         &self.all[0]
     }
 
-    /// The only part, if there are no others.
+    /// Returns the only part, or `None` if there are several.
     pub fn only(&self) -> Option<&Arc<Part>> {
         match &*self.all {
             [part] => Some(part),
@@ -72,7 +72,7 @@ impl Parts {
         }
     }
 
-    /// The number of the part that has a subject.
+    /// Returns the index of the part that has the subject.
     pub fn number_of(&self, subject: &Subject) -> usize {
         match self.all.len() {
             1 => 0,
@@ -80,18 +80,18 @@ impl Parts {
         }
     }
 
-    /// The part that has a subject.
+    /// Returns the part that has the subject.
     pub fn of(&self, subject: &Subject) -> &Arc<Part> {
         &self.all[self.number_of(subject)]
     }
 
-    /// All parts once, those first whose turn it is.
+    /// Returns all parts once, beginning with the one whose turn it is.
     pub fn in_turn(&self) -> impl Iterator<Item = &Arc<Part>> {
         let (count, turn) = (self.all.len(), self.turn.load(Ordering::Relaxed));
         (0..count).map(move |i| &self.all[(turn + i) % count])
     }
 
-    /// Gives the turn to the part after this many of those in turn.
+    /// Moves the turn forward by this many parts.
     pub fn pass_turn(&self, taken: usize) {
         let turn = self.turn.load(Ordering::Relaxed);
         self.turn.store((turn + taken) % self.all.len(), Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! What boards leave behind when they are removed: deleted in bounded steps, by any instance.
+//! Deletion of the data of removed boards, in bounded steps, by any instance.
 //!
-//! Without its meta key nothing of a board is read or written any more, so what is left can be deleted without haste
-//! and without scripts. Its name and generation are noted before the meta key goes, and forgotten after the last of
-//! its keys, so an instance that ends half way leaves nothing that another one does not find.
+//! Without its meta key no data of a board is read or written any more. So the rest can be deleted slowly and without
+//! scripts. A note with the board's name and generation is written before the meta key is deleted, and removed after
+//! the last of the board's keys. So if an instance ends early, a different one finds everything that is left.
 
 use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
@@ -18,18 +18,18 @@ use super::servers::{Failure, Line};
 use super::session::Session;
 use crate::board::{Board, BoardName, Generation, Timestamp};
 
-/// How many slots or buckets one step deletes at most.
+/// The largest number of slots or buckets that one step deletes.
 const KEYS: usize = 200;
-/// How many steps whoever removes a board takes before leaving the rest to the scheduler.
+/// The number of steps that the call which removes a board makes before it leaves the rest to the scheduler.
 const AT_ONCE: usize = 20;
 
-/// For how long after its parts were noted a board may come to be.
+/// The time, in milliseconds, within which a board must be created after its parts were noted.
 pub(super) const UNBORN: i64 = 60_000;
-/// How long after that its parts are left alone still: longer than clocks of servers differ.
+/// The time after that, in milliseconds, before its parts are deleted. It is longer than the clocks of servers differ.
 const GRACE: i64 = 240_000;
 
-/// A generation of a board of which something may be left, as the store notes it: `<generation>:<name>` and, of a board
-/// that is divided, `/<its parts>`; of one that is about to come to be also `@<when that was noted>`.
+/// A note about a generation of a board of which data may be left. It is stored as `<generation>:<name>`, followed by
+/// `/<its parts>` if the board is divided, and by `@<time of the note>` if the board is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,
@@ -39,18 +39,18 @@ pub(super) struct Noted {
 }
 
 impl Noted {
-    /// That a board is about to be removed.
+    /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
         let parts = board.parts().map(str::to_owned);
         Self { name: board.name().clone(), generation: board.generation(), parts, unborn: None }
     }
 
-    /// That parts of a board are about to be created, now, before the board itself is.
+    /// Creates the note for a board whose parts are about to be created, before the board itself is.
     pub fn unborn(board: &Board, now: Timestamp) -> Self {
         Self { unborn: Some(now), ..Self::removed(board) }
     }
 
-    /// Until when the board may come to be.
+    /// Returns the time before which the board must be created.
     pub fn until(&self) -> Timestamp {
         self.unborn.map_or(Timestamp::MAX, |noted| noted.plus_millis(UNBORN))
     }
@@ -79,27 +79,27 @@ impl Noted {
         format!("{}:{}{parts}{unborn}", self.generation, self.name)
     }
 
-    /// Writes the note down.
+    /// Stores the note.
     pub async fn write(&self, session: &Session) -> Result<(), Failure> {
         let mut command = cmd("SADD");
         command.arg(session.keys.removed()).arg(self.print());
         session.servers.set(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
     }
 
-    /// Takes the note off again: nothing is left, or the board has come to be.
+    /// Removes the note, because no data is left or the board has been created.
     pub async fn strike(&self, session: &Session) -> Result<(), Failure> {
         let mut command = cmd("SREM");
         command.arg(session.keys.removed()).arg(self.print());
         session.servers.set(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
     }
 
-    /// The keys of its parts.
+    /// Returns the keys of its parts.
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
         let partition = parts::partition(&self.name, self.parts.as_deref());
         parts::keys(&session.keys, &self.name, self.generation, &partition)
     }
 
-    /// Removes the meta keys of its parts, if it has several: from then on nothing of them is read or written.
+    /// Deletes the meta keys of its parts, if it is divided. Afterwards no data of them is read or written.
     pub async fn close(&self, session: &Session) -> Result<(), Failure> {
         if self.parts.is_none() {
             return Ok(());
@@ -112,7 +112,7 @@ impl Noted {
     }
 }
 
-/// Deletes what a removed board left, or most of it.
+/// Deletes the data of a removed board, or most of it.
 pub(super) async fn begin(session: &Session, removed: &Noted) -> Result<(), Failure> {
     for _ in 0..AT_ONCE {
         if step(session, removed).await? {
@@ -122,14 +122,14 @@ pub(super) async fn begin(session: &Session, removed: &Noted) -> Result<(), Fail
     Ok(())
 }
 
-/// Deletes the parts of a board that certainly never comes to be.
+/// Deletes the parts of a board that will never be created, which have only meta keys, and the note about them.
 pub(super) async fn clear(session: &Session, unborn: &Noted) -> Result<(), Failure> {
     unborn.close(session).await?;
     unborn.strike(session).await
 }
 
-/// One bounded step for each of the removed boards; answers whether nothing is left of any. One that cannot be worked on
-/// keeps nothing from being done for the others.
+/// Makes one bounded step for each removed board. Returns whether no data is left of any of them. A board for which the
+/// step fails does not prevent the steps for the others.
 pub(super) async fn go_on(session: &Session) -> Result<bool, Failure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.removed());
@@ -146,7 +146,7 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, Failure> {
     failed.map_or(Ok(done), Err)
 }
 
-/// Deletes a bounded part of what the board holds; answers whether nothing is left to do now.
+/// Deletes a bounded part of the board's data. Returns whether nothing is left to do now.
 async fn step(session: &Session, noted: &Noted) -> Result<bool, Failure> {
     let meta = session.keys.meta(&noted.name);
     let slot = HashSlot::of_key(meta.as_bytes());
@@ -154,7 +154,8 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, Failure> {
     generation.arg(meta).arg("generation");
     let mut reply = Reply::new(session.servers.read(slot, Line::Calls, &generation).await?)?;
     if reply.text_or_none()?.is_some_and(|found| found == noted.generation.to_string()) {
-        // Its removal has not come to that, and perhaps never will. Or it was about to come to be, and has.
+        // The board exists. Either its removal has not deleted the meta key, and perhaps never will. Or the board was
+        // about to be created, and now is.
         if noted.unborn.is_some() {
             noted.strike(session).await?;
         }
@@ -172,7 +173,7 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Deletes a bounded part of what one part holds; answers whether nothing is left.
+/// Deletes a bounded part of the data of one part. Returns whether nothing is left.
 async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, Failure> {
     let slot = HashSlot::of_key(keys.index.as_bytes());
     let work = leftovers(session, slot, &keys).await?;
@@ -185,7 +186,8 @@ async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, Failur
     Ok(work.is_empty())
 }
 
-/// The commands that delete some of the keys whose names are kept in others; each of these names goes after its key.
+/// Returns the commands that delete some of the keys whose names are stored in other keys. Each of these names is
+/// deleted after its key.
 async fn leftovers(session: &Session, slot: HashSlot, keys: &BoardKeys) -> Result<Vec<Cmd>, Failure> {
     let oldest = |key: &str, some: usize| {
         let mut command = cmd("ZRANGE");
@@ -229,7 +231,7 @@ fn taken_off(verb: &str, key: &str, members: &[String]) -> Cmd {
     command
 }
 
-/// The texts that a command answers, which is sent once more where its answer is lost.
+/// Reads a list of texts. The command is sent once more if its reply is lost.
 async fn texts(session: &Session, slot: HashSlot, command: &Cmd) -> Result<Vec<String>, Failure> {
     Reply::texts(session.servers.read(slot, Line::Calls, command).await?)
 }

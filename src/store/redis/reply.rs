@@ -1,4 +1,4 @@
-//! Reading what a script answered. Whatever has not the form we wrote is [`Failure::Corrupt`], never a panic.
+//! Reading the replies of scripts. A reply of an unexpected form is [`Failure::Corrupt`], never a panic.
 
 use redis::Value;
 
@@ -7,37 +7,37 @@ use crate::board::{
     Amount, Counted, EXACT_MAX, Frame, Kind, Sketch, Subject, Tally, Timestamp, Value as Score, Window,
 };
 
-/// The values of a reply that are still to be read.
+/// The values of a reply that have not been read yet.
 #[derive(Debug)]
 pub(super) struct Reply(std::vec::IntoIter<Value>);
 
-/// How a script about a board ended.
+/// The status of a script about a board.
 #[derive(Debug)]
 pub(super) enum Status {
-    /// Done. The rest of the reply is the script's own.
+    /// The script has done its work. The rest of the reply depends on the script.
     Done(Header),
-    /// Nothing was done: the window or the instant the caller believed in is over.
+    /// Nothing was done: the arguments are not valid at the time `now`.
     Stale { now: Timestamp, reading: Timestamp },
-    /// Nothing but advancing was done: the call must name these slots as well.
+    /// Nothing was done except advancing: the call must name these slots too.
     Missing { header: Header, slots: Vec<Timestamp> },
-    /// Nothing but advancing was done: these slots and dedupe buckets exist.
+    /// Nothing was done except advancing: these slots and dedupe buckets exist.
     StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64>, head_before: Timestamp },
 }
 
-/// What every reply of a script that was done begins with.
+/// The beginning of every reply of a script that has done its work.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
-    /// The time the script went by.
+    /// The time that the script used.
     pub now: Timestamp,
-    /// What the server's clock read.
+    /// The reading of the server's clock.
     pub reading: Timestamp,
-    /// Slots not yet fully subtracted.
+    /// The number of slots that are not fully subtracted.
     pub retiring: u64,
 }
 
 impl Header {
-    /// The frame of an answer about this window. The time is not before the head, which a part may have taken over from
-    /// another one before its own clock has come to it.
+    /// Returns the frame of an answer about this window. Its time is not before the head, because a part may have
+    /// advanced to the head of a different part before its own clock has reached it.
     pub fn frame(&self, window: Window) -> Frame {
         Frame { window, as_of: self.now.max(window.head), retiring: self.retiring }
     }
@@ -51,7 +51,7 @@ impl Reply {
         }
     }
 
-    /// The texts that a command answered, as a list or as a set.
+    /// Reads the texts in the reply to a command, which is a list or a set.
     pub fn texts(value: Value) -> Result<Vec<String>, Failure> {
         match value {
             Value::Array(values) | Value::Set(values) => values.into_iter().map(text).collect(),
@@ -86,7 +86,7 @@ impl Reply {
         text(self.next()?)
     }
 
-    /// `None` where there is nothing.
+    /// Reads a text, or `None` for nil.
     pub fn text_or_none(&mut self) -> Result<Option<String>, Failure> {
         match self.next()? {
             Value::Nil => Ok(None),
@@ -94,7 +94,7 @@ impl Reply {
         }
     }
 
-    /// `None` where there is nothing.
+    /// Reads an integer, or `None` for nil.
     pub fn maybe_integer(&mut self) -> Result<Option<i64>, Failure> {
         match self.next()? {
             Value::Nil => Ok(None),
@@ -119,12 +119,12 @@ impl Reply {
         self.text().map(Subject::from_stored)
     }
 
-    /// A value that a subject was seen with.
+    /// Reads a value that a subject was seen with.
     pub fn counted(&mut self) -> Result<Counted, Failure> {
         self.text().map(Counted::from_stored)
     }
 
-    /// A time; `None` for an empty text and for nothing.
+    /// Reads a time, or `None` for an empty text and for nil.
     pub fn maybe_time(&mut self) -> Result<Option<Timestamp>, Failure> {
         match self.next()? {
             Value::Nil => Ok(None),
@@ -132,7 +132,7 @@ impl Reply {
         }
     }
 
-    /// A score of such a board; `None` for an empty text.
+    /// Reads a score of a board of this kind, or `None` for an empty text.
     pub fn score(&mut self, kind: Kind) -> Result<Option<Score>, Failure> {
         let value = self.next()?;
         if kind != Kind::Mean {
@@ -145,12 +145,12 @@ impl Reply {
         }
     }
 
-    /// A score that must be there.
+    /// Reads a score that must be present.
     pub fn line_score(&mut self, kind: Kind) -> Result<Score, Failure> {
         self.score(kind)?.ok_or_else(|| Failure::Corrupt("a reply lacks a score".to_owned()))
     }
 
-    /// What a subject has in one slot of such a board; `None` for an empty text and for nothing.
+    /// Reads a cell of a board of this kind, or `None` for an empty text and for nil.
     pub fn tally(&mut self, kind: Kind) -> Result<Option<Tally>, Failure> {
         tally(&self.next()?, kind)
     }
@@ -163,12 +163,12 @@ impl Reply {
         Ok(self.part()?.0)
     }
 
-    /// A list within the reply.
+    /// Reads a list within the reply.
     pub fn part(&mut self) -> Result<Self, Failure> {
         Self::new(self.next()?)
     }
 
-    /// A text; `None` where there is none.
+    /// Reads a text, or `None` for nil.
     pub fn maybe_text(&mut self) -> Result<Option<String>, Failure> {
         match self.next()? {
             Value::Nil => Ok(None),
@@ -176,7 +176,7 @@ impl Reply {
         }
     }
 
-    /// A text as it is stored, which need not be UTF-8.
+    /// Reads a text as it is stored, which need not be UTF-8.
     pub fn bytes(&mut self) -> Result<Vec<u8>, Failure> {
         match self.next()? {
             Value::BulkString(bytes) => Ok(bytes),
@@ -184,18 +184,18 @@ impl Reply {
         }
     }
 
-    /// The time that a field of a hash is named by; `None` where it is not named by a time.
+    /// Reads the name of a hash field as a time. Returns `None` if the name is not a time.
     pub fn field_time(&mut self) -> Result<Option<Timestamp>, Failure> {
         let bytes = self.bytes()?;
         Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok()).map(Timestamp::from_millis))
     }
 
-    /// A time that is a score of a sorted set.
+    /// Reads a time that is a score of a sorted set.
     pub fn time_of_score(&mut self) -> Result<Timestamp, Failure> {
         self.maybe_time()?.ok_or_else(|| Failure::Corrupt("a reply lacks a time".to_owned()))
     }
 
-    /// How many values are still to be read.
+    /// Returns the number of values that have not been read yet.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -228,7 +228,8 @@ fn integer(value: &Value) -> Result<i64, Failure> {
     read.ok_or_else(|| unreadable("a whole number", value))
 }
 
-/// Scores are whole numbers, but newer servers print large ones as `1e+15`; up to 2^53 a float holds them exactly.
+/// Reads an amount. Scores are whole numbers, but newer servers print large ones as `1e+15`. A float holds them exactly
+/// up to 2^53.
 fn amount(value: &Value) -> Result<Option<Amount>, Failure> {
     let Value::BulkString(bytes) = value else { return Err(unreadable("an amount", value)) };
     let text = std::str::from_utf8(bytes).map_err(|_| unreadable("an amount", value))?;

@@ -1,4 +1,4 @@
-//! Retiring slots and removing subjects, in bounded steps.
+//! Retiring of slots and removal of subjects, in bounded steps.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use super::writes::bucket_width;
 use crate::board::{Frame, Kind, Subject, Timestamp};
 use crate::store::{Removal, RetireStep};
 
-/// Two instances do not step one board more often than this, in milliseconds, so that together they leave the
-/// server as much room as one.
+/// The shortest interval, in milliseconds, between steps of two instances for one board. So together they use no more
+/// of the server's time than one instance.
 const PAUSE: i64 = 5;
-/// Takes a subject off a ranked board.
+/// Removes a subject from a ranked board.
 pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, Failure> {
     let board = &*part.board;
     let answer = session.ask(part, &REMOVE, |moment, call| {
@@ -33,7 +33,7 @@ pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) ->
     Ok(Removal { frame, score, live_slots: reply.count()?, retiring_slots: reply.count()? })
 }
 
-/// What a step of retiring was asked to work on.
+/// The data on which a step of retiring works.
 struct Target {
     slot: Option<Timestamp>,
     bucket: Option<i64>,
@@ -41,8 +41,9 @@ struct Target {
     sent: Instant,
 }
 
-/// One step for a board: of the first of its parts, beginning with the one whose turn it is, that has anything to do.
-/// Done is what finds nothing to do in any part. A part that cannot be reached keeps nothing from being done in others.
+/// Makes one step for a board: in the first of its parts that has anything to do, beginning with the part whose turn it
+/// is. The step is done if no part has anything to do. A part that cannot be reached does not prevent work in the
+/// others.
 pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<RetireStep, Failure> {
     if let Some(part) = parts.only() {
         return retire_step(session, part).await;
@@ -58,7 +59,7 @@ pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<Ret
             }
         };
         if !Arc::ptr_eq(part, parts.first()) {
-            // A slot ends once for all parts.
+            // A slot ends once for all parts, so it is counted for the first part only.
             step.slots_advanced = 0;
         }
         let has_worked = step.slots_retired > 0 || step.subjects_touched > 0 || !(step.done || step.skipped);
@@ -78,7 +79,7 @@ pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<Ret
     }
 }
 
-/// What two steps did together.
+/// Returns the combined result of two steps.
 fn together(a: RetireStep, b: RetireStep) -> RetireStep {
     let window = if a.frame.window.head < b.frame.window.head { b.frame.window } else { a.frame.window };
     let (as_of, retiring) = (a.frame.as_of.max(b.frame.as_of), a.frame.retiring.max(b.frame.retiring));
@@ -94,7 +95,7 @@ fn together(a: RetireStep, b: RetireStep) -> RetireStep {
     }
 }
 
-/// One step of retiring and, where anything is due, one of expiry.
+/// Makes one step of retiring, and one of expiry if an expiry period is due.
 async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Failure> {
     let (mut step, due) = retire(session, part).await?;
     if let Some(due) = due {
@@ -106,12 +107,13 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Failu
     Ok(step)
 }
 
-/// Retires a bounded part; answers also an expiry period that is due.
+/// Retires a bounded part of a slot. Also returns an expiry period that is due, if there is one.
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), Failure> {
     let board = &*part.board;
     let width = bucket_width(board);
     let answer = session.ask(part, scripts::retire(board.kind()), |moment, call| {
-        // Two buckets back from now may still be needed; one more allows for a clock that is not quite ours.
+        // The current bucket and the two before it may still be needed. One more is kept because the clocks may differ
+        // a little.
         let needed = moment.now.millis().div_euclid(width) - 3;
         let slot = moment.existing.slots.first().copied().filter(|start| *start < moment.window.floor);
         let bucket = moment.existing.buckets.first().copied().filter(|number| *number < needed);

@@ -1,26 +1,27 @@
-//! The Lua scripts, each in its own file headed by its contract, and how they are put together.
+//! The Lua scripts and how they are assembled. Each script is in its own file, which begins with its contract.
 //!
-//! The server knows no modules, so a script is the text of several files, one after the other; what an earlier one
-//! defines the later ones use. The last file is the script, those before it are its parts, named in [`scripts!`]:
+//! The server has no modules, so a script is the text of several files, one after the other. Later files use the names
+//! that earlier ones define. The last file is the script itself. Those before it are its parts, which are listed in
+//! [`scripts!`]:
 //!
-//! | part | gives to those after it |
+//! | part | defines |
 //! |---|---|
 //! | `clock` | `read_clock`, `format` |
-//! | `stopwatch` | `worked`, which says how long the script has taken |
-//! | `board` | `enter`, which makes sure of the board and advances; `touch` and `recount`, which say that it has changed; `ok`, `stale_keys` and other replies |
+//! | `stopwatch` | `worked`, which returns how long the script has run |
+//! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies |
 //! | `bulk` | `each_thousand`, for commands with many values |
 //! | `places` | `lines_before` a place in the order of the ranking |
-//! | `gather` | `gather` and `save_gathered`: totals and scores that changed, written together |
-//! | `operation` | `begin` and `record`, which make a repeated write harmless |
-//! | `entries` | the arguments of `change` by name; `position` of a slot, `missing` ones |
-//! | `slices` | `add_slices`, which reads what a subject of an unranked board has |
+//! | `gather` | `gather` and `save_gathered`: changed totals and scores, written together |
+//! | `operation` | `begin` and `record`, which make it safe to send a write again |
+//! | `entries` | the arguments of `change` by name; `position` of a slot, and the `missing` slots |
+//! | `slices` | `add_slices`, which reads the data of a subject of an unranked board |
 //! | `kind/*` | how cells combine: `sound`, `new`, `fold`, `score_of`; totals: `read_total`, `total_of`, `withdraw` |
-//! | `cells/*` | where cells are: `cell`, `set_cell`, `save_cells` |
-//! | `scores/*` | what follows from cells: `acc_of`, `move`, `score_text`, `save_standing`; whether it `IS_RANKED` |
-//! | `change/*` | what an entry does: `prepare` reads and judges it, `apply`, and `finish` after all was saved |
-//! | `retire/*` | `load_totals` and `subtract`: taking cells out of scores that are sums, or that follow from totals |
+//! | `cells/*` | where cells are stored: `cell`, `set_cell`, `save_cells` |
+//! | `scores/*` | the effect of cells on the ranking: `acc_of`, `move`, `score_text`, `save_standing`, `IS_RANKED` |
+//! | `change/*` | the effect of an entry: `prepare`, `apply`, and `finish` after everything was saved |
+//! | `retire/*` | `load_totals` and `subtract`: subtract cells from scores that are sums, or from totals |
 //!
-//! A script of a kind is chosen by [`change`] and [`retire`].
+//! [`change`] and [`retire`] choose the script for the kind of a board.
 
 use std::sync::LazyLock;
 
@@ -28,17 +29,17 @@ use redis::{Arg, Cmd, cmd};
 
 use crate::board::{Board, Kind, Mode};
 
-/// A script as the server knows it: by the SHA-1 of its text.
+/// A script, which the server identifies by the SHA-1 of its text.
 #[derive(Debug)]
 pub(super) struct Script {
     name: &'static str,
     code: &'static str,
-    /// Keys of a call that are always there, before those whose number varies.
+    /// The number of keys that every call has. They come before the keys whose number varies.
     fixed_keys: usize,
     hash: String,
 }
 
-/// Keys and arguments of one call.
+/// The keys and arguments of one call.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Call {
     keys: Vec<String>,
@@ -51,24 +52,25 @@ impl Script {
         Self { name, code, fixed_keys, hash }
     }
 
-    /// What it is called in messages.
+    /// Returns the name for log messages.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// What the server calls it.
+    /// Returns the SHA-1 by which the server identifies the script.
     pub fn hash(&self) -> &str {
         &self.hash
     }
 
-    /// How many keys every call of it has at least.
+    /// Returns the smallest number of keys of a call.
     pub fn fixed_keys(&self) -> usize {
         self.fixed_keys
     }
 
-    /// Whether it may be called again where nobody knows what became of the first call. Some only read: advancing, and
-    /// taking slots that do not exist off the index, repeat harmlessly. What others do is the same once and twice, and
-    /// both calls are answered the same, or so that the caller can tell.
+    /// Returns whether the script may be called again when the outcome of the first call is unknown. Some scripts only
+    /// read. They also advance, and remove slots that do not exist from the index, but this may be repeated without
+    /// harm. The others have the same effect once and twice, and both calls return the same reply, or replies that let
+    /// the caller recognize the repetition.
     pub fn is_repeatable(&self) -> bool {
         let reads: [&Script; 12] = [
             &PAGE,
@@ -88,14 +90,15 @@ impl Script {
         reads.iter().chain(&sets).any(|script| script.name == self.name)
     }
 
-    /// The command that makes the script known to a server.
+    /// Returns the command that loads the script into a server.
     pub fn load(&self) -> Cmd {
         let mut command = cmd("SCRIPT");
         command.arg("LOAD").arg(self.code);
         command
     }
 
-    /// The same call as `command`, with the text in place of the hash: for a server that does not know the script.
+    /// Returns the same call as `command` with the text in place of the hash, for a server that does not have the
+    /// script.
     pub fn with_text(&self, command: &Cmd) -> Cmd {
         let mut with_text = cmd("EVAL");
         with_text.arg(self.code);
@@ -107,7 +110,7 @@ impl Script {
         with_text
     }
 
-    /// A call of it.
+    /// Returns the command that calls the script.
     pub fn command(&self, call: &Call) -> Cmd {
         debug_assert!(call.keys.len() >= self.fixed_keys, "{} was called with too few keys", self.name);
         let size = call.keys.iter().map(String::len).chain(call.arguments.iter().map(Vec::len)).sum::<usize>();
@@ -128,7 +131,7 @@ impl Call {
         self
     }
 
-    /// Adds bytes as they are.
+    /// Adds bytes unchanged.
     pub fn raw(&mut self, argument: Vec<u8>) -> &mut Self {
         self.arguments.push(argument);
         self
@@ -219,7 +222,7 @@ scripts! {
     }
 }
 
-/// What applies a board's changes one after the other.
+/// Returns the script that applies a board's changes one after the other.
 pub(super) fn change(board: &Board) -> &'static Script {
     if board.definition().mode == Mode::FromFirst {
         return &CHANGE_FROM_FIRST;
@@ -238,7 +241,7 @@ pub(super) fn change(board: &Board) -> &'static Script {
     }
 }
 
-/// What retires slots of such a board.
+/// Returns the script that retires slots of boards of this kind.
 pub(super) fn retire(kind: Kind) -> &'static Script {
     match kind {
         Kind::Sum | Kind::Distinct => &RETIRE_SUM,
@@ -248,7 +251,7 @@ pub(super) fn retire(kind: Kind) -> &'static Script {
     }
 }
 
-/// The last argument of the scripts that know the board's kind: what the kind needs to be told (`lua/kind`).
+/// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).
 pub(super) fn option(board: &Board) -> String {
     let definition = board.definition();
     match board.kind() {

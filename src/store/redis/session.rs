@@ -1,5 +1,5 @@
-//! How a script about a board is called: with the window that this instance believes in, and again with a better
-//! one where the store's clock says otherwise.
+//! Calls of scripts about a board: the first attempt uses the window that this instance expects. If the store's clock
+//! differs, the call is repeated with a better window.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::servers::{Failure, Line, Servers};
 use crate::board::{Board, Frame, Generation, Subject, Timestamp, Window};
 use crate::store::Limits;
 
-/// How often a call is repeated with a better window before we give up.
+/// The largest number of attempts of a call, each with a better window.
 pub(super) const ATTEMPTS: usize = 32;
 
-/// What every call of one instance shares.
+/// The state that all calls of one instance share.
 #[derive(Debug)]
 pub(super) struct Session {
     pub servers: Servers,
@@ -30,45 +30,45 @@ pub(super) struct Session {
     pub simulated: bool,
     pub limits: Limits,
     pub health: Health,
-    /// Drawn at random: tells instances apart.
+    /// A random text that identifies the instance.
     pub instance: String,
     started: Instant,
     pub clock: StoreClock,
     tokens: AtomicU64,
-    /// Of each board in use; removed with the board.
+    /// The parts of each board in use. The entry is removed with the board.
     parts: Mutex<HashMap<Generation, Arc<Parts>>>,
 }
 
-/// What the arguments of one attempt are made from.
+/// The input for the arguments of one attempt.
 #[derive(Debug)]
 pub(super) struct Moment<'a> {
     pub part: &'a Part,
     pub now: Timestamp,
     pub window: Window,
-    /// Start of each slot of the window, oldest first.
+    /// The start of each slot of the window, oldest first.
     pub starts: Arc<[Timestamp]>,
     pub existing: Existing,
-    /// The window holds although the part's clock may not have come to it.
+    /// Whether the window may be ahead of the part's clock.
     pub is_ahead: bool,
 }
 
-/// The arguments that every script about a board begins with.
+/// The arguments with which every script about a board begins.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preamble {
     pub window: Window,
-    /// The rest of the arguments holds from `low` until before `high`.
+    /// The remaining arguments are valid from `low` (inclusive) to `high` (exclusive).
     pub low: Timestamp,
     pub high: Timestamp,
 }
 
-/// A call that was done.
+/// The result of a call that succeeded.
 #[derive(Debug)]
 pub(super) struct Answer<T> {
     pub frame: Frame,
-    /// What the arguments were made of.
+    /// The value that the closure for the arguments returned.
     pub asked: T,
     pub reply: Reply,
-    /// The head before an earlier attempt advanced it.
+    /// The head before an earlier attempt of this call advanced it.
     pub head_before: Option<Timestamp>,
 }
 
@@ -102,17 +102,18 @@ impl Session {
         }
     }
 
-    /// A version of what a board holds, unlike any before: for scripts that change it without being numbered writes.
+    /// Returns a board version that was never used before, for scripts that change a board but are not write
+    /// operations.
     pub fn token(&self) -> String {
         format!("{}:r:{}", self.instance, self.tokens.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Time since this instance started.
+    /// Returns the time since this instance started.
     pub fn monotonic(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// The parts of a board.
+    /// Returns the parts of a board.
     pub fn parts_of(&self, board: &Arc<Board>) -> Arc<Parts> {
         let mut parts = self.parts.lock();
         let part = |keys| {
@@ -123,33 +124,33 @@ impl Session {
         parts.entry(board.generation()).or_insert_with(new).clone()
     }
 
-    /// The part of a board that has a subject.
+    /// Returns the part of a board that has the subject.
     pub fn part_for(&self, board: &Arc<Board>, subject: &Subject) -> Arc<Part> {
         self.parts_of(board).of(subject).clone()
     }
 
-    /// The parts in use, of all boards.
+    /// Returns the parts in use, of all boards.
     pub fn parts(&self) -> Vec<Arc<Part>> {
         self.parts.lock().values().flat_map(|parts| parts.all()).cloned().collect()
     }
 
-    /// Drops what was believed about a board that is gone.
+    /// Drops the state about a board that no longer exists.
     pub fn forget(&self, board: &Board) {
         self.parts.lock().remove(&board.generation());
     }
 
-    /// Drops everything that is believed of what the servers hold: one was restarted or emptied.
+    /// Resets what is known about the data of the servers, because one of them was restarted or emptied.
     pub fn drop_beliefs(&self) {
         for part in self.parts() {
             part.drop_beliefs();
         }
     }
 
-    /// The first eight arguments of every script about a board.
+    /// Returns the first eight arguments of every script about a board.
     pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [String; 8] {
         let (estimate, believable) = part.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
-        // The last slot of all never ends.
+        // The last possible slot never ends.
         let high = if *high == Timestamp::MAX { i64::MAX } else { high.millis() };
         [
             self.clock_mode().to_owned(),
@@ -163,8 +164,9 @@ impl Session {
         ]
     }
 
-    /// Reads a simulated clock and goes by it; `None` on a system clock, which each script reads for itself. A simulated
-    /// one need not be on the server of the board, so scripts are told the time.
+    /// Reads a simulated clock and uses it for the part. Returns `None` on a system clock, which each script reads
+    /// itself. A simulated clock may be on a different server than the board, so scripts receive the time as an
+    /// argument.
     pub async fn read_simulated(&self, part: &Part) -> Result<Option<Timestamp>, Failure> {
         if !self.simulated {
             return Ok(None);
@@ -178,7 +180,7 @@ impl Session {
         if self.simulated { "simulated" } else { "system" }
     }
 
-    /// Reads a reply's status and learns from it.
+    /// Reads a reply's status and records what it reveals about clock and keys.
     pub fn learn(&self, part: &Part, reply: &mut Reply) -> Result<Status, Failure> {
         let status = reply.status();
         match &status {
@@ -195,7 +197,7 @@ impl Session {
         status
     }
 
-    /// A call of a script about a board with what every such call begins with.
+    /// Returns a call of a script about a board, with the keys and arguments that every such call begins with.
     pub fn begin(&self, moment: &Moment<'_>) -> Call {
         let (keys, window) = (&moment.part.keys, moment.window);
         let mut call = Call::default();
@@ -205,14 +207,16 @@ impl Session {
         call
     }
 
-    /// What to ask a part about now, by a clock that reads `now`, where another part of its board has the head
-    /// `at_least`: the window of the later of the two.
+    /// Returns the input for a call to a part whose clock reads `now`, where a different part of its board has the head
+    /// `at_least`. The window is that of the later of the two times.
     ///
-    /// A part whose clock has not come to that head takes it over. That is right, for the board is in that window by a
-    /// clock that was believed there, and by this one it will be within moments: nothing goes but what was about to,
-    /// and until its own clock has caught up the head counts as now, as it does on a clock that was set back. A head
-    /// beyond what this part would believe of its own clock is not taken over, so that the clock of one node expires
-    /// nothing on another; the parts then have no head in common, and the caller is told to try again.
+    /// A part whose clock has not reached that head advances to it all the same. This is correct: the board has reached
+    /// that window by a clock that was believed there, and this part's clock will reach it within moments. So only
+    /// slots expire that were about to expire. Until the part's own clock has reached the head, the head counts as now,
+    /// as after a clock was set back.
+    ///
+    /// A head beyond the readings that this part would believe is not used, so that the clock of one node cannot expire
+    /// data on another node. The parts then have no head in common, and the caller gets an error that asks to retry.
     pub fn moment<'a>(&self, part: &'a Part, now: Timestamp, at_least: Option<Timestamp>) -> Moment<'a> {
         let believable = part.estimate(self.monotonic()).1;
         match at_least.filter(|head| *head > now && *head <= believable) {
@@ -221,7 +225,7 @@ impl Session {
         }
     }
 
-    /// Calls a script about a board; `arguments` adds the script's own keys and arguments for each attempt.
+    /// Calls a script about a board. `arguments` adds the script's own keys and arguments for each attempt.
     pub async fn ask<T>(
         &self,
         part: &Part,
@@ -231,7 +235,8 @@ impl Session {
         self.ask_at_least(part, None, script, arguments).await
     }
 
-    /// The same of a part that advances to the head of another one first ([`moment`](Self::moment)).
+    /// Calls a script like [`ask`](Self::ask), for a part that first advances to the head of a different part (see
+    /// [`moment`](Self::moment)).
     pub async fn ask_at_least<T>(
         &self,
         part: &Part,

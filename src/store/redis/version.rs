@@ -1,7 +1,8 @@
-//! Reading the version of the list of boards.
+//! Reads of the list version.
 //!
-//! Every request with events asks for it, and one reading serves all who asked before it began: those who come while
-//! one is under way share the next. Like combined writes, that makes nobody wait who is alone.
+//! Every request with events needs the list version. One read serves all requests that arrived before the read began;
+//! requests that arrive during a read share the next one. So a single request does not have to wait, as with combined
+//! writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +17,26 @@ use super::session::Session;
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
-/// How long a reading is asked for again while the server is away, for those who write: as long as the writes that it
-/// goes along with.
+/// The time for which a read is repeated while the server cannot be reached, if the caller also writes. It is as long
+/// as that of writes.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Between two attempts: doubles from the first to the second.
+/// The first and the longest pause between two attempts. The pause doubles with each attempt.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// Those who wait for the next reading.
+/// The requests that wait for the next read.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    /// Held to join or take, never across an await.
+    /// Locked to add or take requests, never across an await.
     state: Mutex<State>,
     arrived: Notify,
-    /// Somebody came who does not wait for the pause between two attempts.
+    /// Notified when a request arrives that should not wait for the pause between two attempts.
     hurried: Notify,
 }
 
-/// One who waits.
+/// A request that waits.
 #[derive(Debug)]
 struct Asker {
-    /// Until when a reading that fails is made again; `None` not to have it made again, as with other reads.
+    /// The time until which a failed read is repeated. `None` if it is not repeated, as with other reads.
     deadline: Option<Instant>,
     answer: oneshot::Sender<Result<u64, Failure>>,
 }
@@ -47,12 +48,13 @@ struct State {
 }
 
 impl Versions {
-    /// The version as it is read at some time after this call.
+    /// Returns the version as read at some time after this call.
     pub async fn read(&self, session: &Session) -> Result<u64> {
         self.answer(session, self.join(None)).await
     }
 
-    /// The same for those who write meanwhile, with the patience of a write.
+    /// Returns the version as [`read`](Self::read) does, for a caller that also writes: failed reads are repeated for
+    /// as long as failed writes are.
     pub async fn read_beside_writes(&self, session: &Session) -> Result<u64> {
         self.answer(session, self.join(Some(Instant::now() + PATIENCE))).await
     }
@@ -74,13 +76,13 @@ impl Versions {
         answered
     }
 
-    /// Ends [`run`] once nobody waits any more.
+    /// Ends [`run`] once no request waits.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.arrived.notify_one();
     }
 
-    /// Those to answer with the next reading; `None` when closed.
+    /// Returns the requests to answer with the next read, or `None` when closed.
     async fn take(&self) -> Option<Vec<Asker>> {
         loop {
             {
@@ -96,7 +98,8 @@ impl Versions {
         }
     }
 
-    /// Lets those wait for another attempt whose time is not over before it, and answers the others. Whether any wait.
+    /// Puts the requests back whose deadline is after the next attempt, and answers the others with the failure.
+    /// Returns whether any request waits.
     fn put_back(&self, askers: Vec<Asker>, next: Instant, failure: &Failure) -> bool {
         let has_time = |asker: &Asker| asker.deadline.is_some_and(|deadline| deadline > next);
         let (early, late): (Vec<Asker>, Vec<Asker>) = askers.into_iter().partition(has_time);
@@ -109,13 +112,13 @@ impl Versions {
     }
 }
 
-/// Reads for those who wait, one reading at a time, until it is closed.
+/// Reads the version for the waiting requests, one read at a time, until closed.
 pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
     let command = command(&session);
     let mut pause = PAUSES.0;
     while let Some(waiting) = versions.take().await {
-        // The connection of the writes, because it lives on the same thread as this, and because what is asked for
-        // goes with a write that is just as long on its way.
+        // The connection of the writes is used because it is on the same thread, and because the request waits for its
+        // write just as long anyway.
         let reading = session.servers.read(session.keys.names_slot(), Line::Writes, &command);
         let version = match waiting.iter().filter_map(|asker| asker.deadline).min() {
             None => reading.await,
@@ -139,7 +142,7 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
             version => {
                 pause = PAUSES.0;
                 for asker in waiting {
-                    // Whoever has gone needs no answer.
+                    // The receiver may be dropped already. It then needs no answer.
                     drop(asker.answer.send(version.clone()));
                 }
             }
@@ -147,13 +150,13 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
     }
 }
 
-/// The version now, for whoever is about to change it.
+/// Reads the version for a caller that is about to change it.
 pub(super) async fn current(session: &Session) -> Result<u64, Failure> {
     session.servers.read(session.keys.names_slot(), Line::Calls, &command(session)).await.and_then(parse)
 }
 
-/// A version unlike any before. At random and not counted up, so that a server which lost its latest writes and is
-/// then told of other boards does not come upon a number that stood for those lost.
+/// Draws a version that was never used before. It is random instead of counted up: a server that lost its latest writes
+/// could otherwise reach a number again that stood for a lost list.
 pub(super) fn draw() -> u64 {
     rand::random_range(1..=u64::MAX)
 }
@@ -164,7 +167,7 @@ fn command(session: &Session) -> Cmd {
     command
 }
 
-/// 0 before the first board.
+/// Parses the version. It is 0 before the first board.
 fn parse(value: Value) -> Result<u64, Failure> {
     let text = match value {
         Value::Nil => return Ok(0),

@@ -1,4 +1,4 @@
-//! Comparing what the ranking says of subjects with what their slots come to.
+//! Comparison of the ranking with the values computed from the slots.
 
 use super::progress::Progress;
 use super::read::{Reading, portion, read_all};
@@ -11,23 +11,23 @@ use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Session;
 use crate::store::{AuditStep, Difference};
 
-/// How often a subject that changes while it is read is read again.
+/// The largest number of times that one step reads a subject which changes while it is read.
 const ATTEMPTS: usize = 6;
 
-/// What a subject was found to have: score, total and what its slots come to.
+/// The data found for a subject: its stored score, its stored total, and the result computed from its slots.
 type Seen = (Vec<u8>, Option<Vec<u8>>, Folded);
 
-/// A subject that is not known to be right.
+/// A subject that is not known to be correct.
 struct Suspect {
     name: String,
-    /// What it had at the last reading.
+    /// The data found in the last reading.
     last: Option<Seen>,
-    /// In which it certainly differed.
+    /// The last difference that certainly existed.
     found: Option<Difference>,
 }
 
-/// Compares as many of the pending subjects as one script reads, and sets right those that differ if told to. Those that
-/// change meanwhile are read again, together.
+/// Compares as many of the pending subjects as one script reads. With `repair`, repairs those that differ. Subjects
+/// that change in the meantime are read again, together.
 pub(super) async fn compare(
     session: &Session,
     part: &Part,
@@ -81,8 +81,8 @@ pub(super) async fn compare(
     Ok(step)
 }
 
-/// Whether the subject has anything in a slot before the one that is looked through: it was compared where its oldest
-/// was.
+/// Returns whether the subject has data in a slot before those that are being looked through. Then it was compared when
+/// its oldest slot was looked through.
 fn was_compared(reading: &Reading, since: Option<Timestamp>) -> bool {
     let oldest = reading.held.cells.iter().filter_map(|(place, _)| reading.starts.get(*place)).min();
     since.is_some_and(|since| oldest.is_some_and(|oldest| *oldest < since))
@@ -91,7 +91,7 @@ fn was_compared(reading: &Reading, since: Option<Timestamp>) -> bool {
 enum Verdict {
     Right,
     Wrong(Suspect, Folded),
-    /// It was read in pieces while others wrote.
+    /// The subject was read in pieces while others wrote.
     Doubtful(Suspect),
 }
 
@@ -105,7 +105,8 @@ fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
     }
     let Suspect { name, last, found } = suspect;
     let seen: Seen = (reading.held.score.clone(), total, folded);
-    // What was read in pieces, while others wrote, differs if it does so twice in the same way.
+    // If a subject was read in pieces while others wrote, it counts as different if two readings in a row give the same
+    // data.
     if !reading.is_atomic && last.as_ref() != Some(&seen) {
         return Verdict::Doubtful(Suspect { name, last: Some(seen), found });
     }

@@ -1,9 +1,9 @@
 //! Finding the subjects that an audit compares, each once.
 //!
-//! The totals name them first, then the ranking names those without a total, then the slots those that neither knows. A
-//! subject of several slots is compared where its oldest is looked through: what a later slot names is looked for in
-//! those before it, from the newest on, until one of them has it. So a subject costs as many looks as there are slots,
-//! or as it has cells, whichever is more, and its cells are read once.
+//! First all subjects with a total are found, then those in the ranking without a total, then those in slots that have
+//! neither. A subject of several slots is compared when its oldest slot is looked through: a subject found in a later
+//! slot is looked for in the slots before it, from the newest on, until one of them has it. So a subject costs as many
+//! checks as there are slots, or as it has cells, whichever is more, and its cells are read once.
 
 use std::collections::HashSet;
 
@@ -15,16 +15,17 @@ use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND};
 use crate::store::redis::servers::Failure;
 use crate::store::redis::session::{Answer, Session};
 
-/// How many subjects of a slot or of the ranking one script looks at.
+/// The number of subjects of a slot or of the ranking that one script looks at.
 const LOOKED_AT: usize = 1_000;
-/// How many bytes of totals or cells it looks at, if they are large.
+/// The number of bytes of totals or cells that one script looks at, if they are large.
 const BYTES: usize = 250_000;
-/// How many slots one script looks through for subjects.
+/// The number of slots that one script looks through for subjects.
 const SLOTS: usize = 200;
-/// How many looks for a subject in an earlier slot one script takes, unless it has more subjects than that: about 2 ms.
+/// The number of checks for subjects in earlier slots that one script makes, unless it has more subjects than that:
+/// about 2 ms.
 const LOOKS: usize = 3_000;
 
-/// Looks for subjects to compare, at the place where the audit is, and moves it on. `None` at the end.
+/// Looks for subjects to compare, at the place where the audit is, and moves that place on. Returns `None` at the end.
 pub(super) async fn find(
     session: &Session,
     part: &Part,
@@ -41,7 +42,7 @@ pub(super) async fn find(
     let most = if looks_at_slots { SLOTS } else { 0 };
     let answer = session.ask(part, &AUDIT_FIND, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
-        // Where the slot to go on in has gone, the next one is begun.
+        // If the slot in which to continue no longer exists, the next one is begun.
         let is_there = from.is_none() || slots.first().copied() == from;
         call.arg(place).arg(if is_there { cursor } else { "0" }).arg(looked_at(part, looks_at_slots));
         call.arg(if repair { session.token() } else { String::new() });
@@ -72,7 +73,7 @@ pub(super) async fn find(
             Some(start) => {
                 Place::Slots { from: Some(start.millis()), cursor: if is_at_start { beginning() } else { cursor } }
             }
-            // There may be more than this call named.
+            // There may be more slots than this call named.
             None if slots.len() == most => {
                 Place::Slots { from: slots.last().map(|last| last.millis() + 1), cursor: beginning() }
             }
@@ -83,8 +84,8 @@ pub(super) async fn find(
     Ok(Some(AuditStep { missing_slots, ..super::step_of(frame) }))
 }
 
-/// Looks for the pending subjects in some of the slots before those that they were found in, and leaves out those that
-/// have anything there: they were compared with it.
+/// Looks for the pending subjects in some of the slots before those in which they were found, and drops those that are
+/// found there. They were compared already.
 pub(super) async fn leave_out(
     session: &Session,
     part: &Part,
@@ -120,7 +121,7 @@ pub(super) async fn leave_out(
     Ok(frame)
 }
 
-/// How many subjects a script may look at where the totals, or the cells, of such a board are that large.
+/// Returns the number of subjects that a script may look at, given the size of the totals or cells of the board.
 fn looked_at(part: &Part, looks_at_slots: bool) -> usize {
     let board = &*part.board;
     let bytes = match board.kind() {
@@ -135,14 +136,14 @@ pub(super) fn start_text(from: Option<Timestamp>) -> String {
     from.map_or_else(|| "-inf".to_owned(), |start| start.millis().to_string())
 }
 
-/// The oldest slots from a start on, oldest first.
+/// Returns the oldest slots from a start on, oldest first, at most `most`.
 pub(super) fn slots_from(slots: &[Timestamp], from: Option<Timestamp>, most: usize) -> &[Timestamp] {
     let first = slots.partition_point(|start| from.is_some_and(|from| *start < from));
     let rest = &slots[first..];
     &rest[..rest.len().min(most)]
 }
 
-/// The newest slots before a start, newest first.
+/// Returns the newest slots before a start, newest first, at most `most`.
 fn slots_below(slots: &[Timestamp], below: Timestamp, most: usize) -> Vec<Timestamp> {
     let end = slots.partition_point(|start| *start < below);
     slots[..end].iter().rev().take(most).copied().collect()

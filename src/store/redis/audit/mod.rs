@@ -1,9 +1,9 @@
-//! Auditing: comparing what the ranking says with what the slots say, in bounded steps.
+//! Auditing: comparison of the ranking with the slots, in bounded steps.
 //!
-//! One script names subjects to compare, another reads what a few of them have, and the cells are put together here, so
-//! that the server is busy for as long as reading takes. How much one script reads is bounded by cells: a subject with
-//! more of them is read in pieces, which are of one instant if the version of what the board holds is the same at each.
-//! A repair is made only where nothing has changed since the reading.
+//! One script finds subjects to compare, a second one reads the data of some of them. The cells are combined in this
+//! process, so that the server is busy only while it reads. The size of a reading is bounded by the number of cells. A
+//! subject with more cells is read in pieces; these are of one instant if the board version is the same in each. A
+//! repair is made only if nothing has changed since the reading.
 
 mod compare;
 mod find;
@@ -21,7 +21,7 @@ use super::session::Session;
 use crate::board::{Frame, Timestamp};
 use crate::store::{AuditCursor, AuditStep, StoreError};
 
-/// One step of an audit that was asked for, of one part of a board after the other.
+/// Makes one step of a requested audit. The parts of a board are audited one after the other.
 pub(super) async fn step_of_parts(
     session: &Session,
     parts: &Parts,
@@ -46,8 +46,7 @@ pub(super) async fn step_of_parts(
     Ok(AuditStep { next: next.map(AuditCursor), ..step })
 }
 
-/// One step of an audit of a part. Its end clears what healing has left for a person to decide, if nothing is
-/// left to set right.
+/// Makes one step of an audit of a part. When the audit ends and nothing is left to repair, the part is no longer held.
 async fn audit_step(
     session: &Session,
     part: &Part,
@@ -62,7 +61,7 @@ async fn audit_step(
         let is_right = progress.differences == progress.repaired && (repair || progress.missing_slots == 0);
         if is_right {
             match healing::found_whole(session, part).await {
-                // What was found is true all the same, and nothing had to be set right.
+                // The result of the audit is correct all the same, and nothing had to be repaired.
                 Err(Failure::ReadOnly(_)) => {}
                 outcome => outcome.map_err(error)?,
             }
@@ -72,7 +71,7 @@ async fn audit_step(
     Ok(AuditStep { next: Some(progress.print()), ..step })
 }
 
-/// Looks for some more subjects, or compares some that were found, and sets right those that differ if told to.
+/// Looks for more subjects, or compares some that were found. With `repair`, repairs those that differ.
 pub(super) async fn step(
     session: &Session,
     part: &Part,
@@ -93,7 +92,7 @@ pub(super) async fn step(
     }
     let step = match found {
         Some(step) => step,
-        // The audit was done before: its end is asked for once more.
+        // The audit is done already, and its end is requested once more.
         None => step_of(read::read(session, part, &[], None, 1).await?.frame),
     };
     progress.count(&step);

@@ -1,4 +1,4 @@
-//! Where an audit goes on, and what it has found so far.
+//! The position of an audit, and its results so far.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,17 +6,17 @@ use crate::board::Board;
 use crate::store::redis::fold::has_totals;
 use crate::store::{AuditCursor, AuditStep};
 
-/// Where an audit goes on, and what it has found so far.
+/// The position of an audit, and its results so far. Serialized as the cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::store::redis) struct Progress {
     pub(super) place: Place,
-    /// Subjects found there and not yet compared.
+    /// The subjects that were found and not yet compared.
     pub(super) pending: Vec<String>,
-    /// Slots: the first of those that the pending subjects were found in.
+    /// For slots: the first of the slots in which the pending subjects were found.
     pub(super) since: Option<i64>,
-    /// Slots: the pending subjects have nothing in the slots from this start until `since`; those before it are still to
-    /// be looked in. `None` once they were.
+    /// For slots: the pending subjects have no data in the slots from this start to `since`. The slots before this
+    /// start are still to be checked. `None` after they were.
     pub(super) below: Option<i64>,
     pub checked: u64,
     pub differences: u64,
@@ -24,21 +24,22 @@ pub(in crate::store::redis) struct Progress {
     pub missing_slots: u64,
 }
 
-/// Where subjects are looked for.
+/// The place where subjects are looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Place {
-    /// All subjects with a total, on boards that keep totals.
+    /// All subjects with a total, on boards that have totals.
     Totals { cursor: String },
     /// Ranked subjects without a total.
     Ranking { cursor: String },
-    /// Subjects that neither the ranking nor the totals know, in the first slot from this start on and those after it.
+    /// Subjects that are neither in the ranking nor in the totals, in the first slot from this start on and those after
+    /// it.
     Slots { from: Option<i64>, cursor: String },
-    /// Nowhere: all is done.
+    /// Nowhere: everything was looked through.
     End,
 }
 
 impl Progress {
-    /// Where an audit of such a board begins.
+    /// Returns the position at which an audit of the board begins.
     pub fn start(board: &Board) -> Self {
         let cursor = "0".to_owned();
         let place = match board.is_ranked() {
@@ -59,7 +60,7 @@ impl Progress {
         serde_json::from_str(&cursor.0).ok().filter(Self::is_sound)
     }
 
-    /// Whether its numbers are numbers: the server would refuse others as an error of the script.
+    /// Returns whether the cursors are numbers. The server would report others as an error of the script.
     fn is_sound(&self) -> bool {
         match &self.place {
             Place::Totals { cursor } | Place::Ranking { cursor } | Place::Slots { cursor, .. } => {
@@ -70,7 +71,7 @@ impl Progress {
     }
 
     pub(super) fn print(&self) -> AuditCursor {
-        // Texts and numbers: there is nothing that could fail to be JSON.
+        // Serialization cannot fail: there are only texts and numbers.
         AuditCursor(serde_json::to_string(self).unwrap_or_default())
     }
 
@@ -78,7 +79,7 @@ impl Progress {
         self.place == Place::End && self.pending.is_empty()
     }
 
-    /// Takes in what a step has found.
+    /// Adds the results of a step.
     pub(super) fn count(&mut self, step: &AuditStep) {
         self.checked += step.checked;
         self.differences += step.differences.len() as u64;

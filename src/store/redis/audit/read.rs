@@ -1,4 +1,4 @@
-//! Reading what subjects have: score, total and cells, in scripts that are bounded by cells.
+//! Reading score, total and cells of subjects, in scripts that are bounded by the number of cells.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,48 +11,48 @@ use crate::store::redis::scripts::AUDIT;
 use crate::store::redis::servers::Failure;
 use crate::store::redis::session::{Answer, Session};
 
-/// How many cells one script reads, a slot that is looked at counting as two: about 2 ms.
+/// The number of cells that one script reads, about 2 ms. A slot that is looked at counts as two.
 const CELLS: usize = 5_000;
-/// How many slots one script looks at, at most.
+/// The largest number of slots that one script looks at.
 const SLOTS_READ: usize = 2_100;
-/// How many sketches, of 2,048 bytes at most.
+/// The number of sketches that one script reads, of 2,048 bytes at most each.
 const SKETCHES: usize = 400;
 
-/// What is stored of one subject.
+/// The stored data of one subject.
 #[derive(Debug, Default)]
 pub(super) struct Held {
     pub score: Vec<u8>,
     pub total: Vec<u8>,
-    /// Place of the slot in what was read, and the cell.
+    /// For each cell, the position of its slot among those that were read, and the cell.
     pub cells: Vec<(usize, Vec<u8>)>,
 }
 
-/// One reading of some subjects.
+/// The result of one reading of some subjects.
 pub(super) struct Piece {
     pub frame: Frame,
     version: String,
     held: Vec<Held>,
     /// The slots that were read.
     starts: Arc<[Timestamp]>,
-    /// These are all there are from the first one on.
+    /// Whether these are all slots that exist from the first one on.
     is_last: bool,
 }
 
-/// All that one subject has.
+/// The complete data of one subject.
 pub(super) struct Reading {
     pub frame: Frame,
     pub held: Held,
     pub starts: Arc<[Timestamp]>,
-    /// Of the first piece.
+    /// The board version of the first piece.
     pub version: String,
-    /// It was read by one script.
+    /// Whether one script read everything.
     pub is_one_piece: bool,
-    /// All pieces are known to be of one instant.
+    /// Whether all pieces are known to be of one instant.
     pub is_atomic: bool,
 }
 
-/// How many subjects one script may read where so many slots exist, and in how many slots. A reading that finds as many
-/// slots as it may read does not know whether these are all.
+/// Returns how many subjects one script may read if this number of slots exists, and in how many slots. If a reading
+/// finds as many slots as it may read, there may be more.
 pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
     let is_sketch = kind == Kind::Sketch;
     let (cells, most) = if is_sketch { (SKETCHES, SKETCHES) } else { (CELLS, SLOTS_READ) };
@@ -61,8 +61,8 @@ pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
     (subjects, (cells / subjects).min(most))
 }
 
-/// Reads what subjects have, by one script; or one subject after the other, in pieces, if there are more slots than were
-/// known or than one script reads. No more subjects than [`portion`] says.
+/// Reads the data of subjects, in one script. If there are more slots than were known or than one script reads, reads
+/// one subject after the other, in pieces. The number of subjects must not exceed that of [`portion`].
 pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -> Result<Vec<Reading>, Failure> {
     let (count, most) = portion(part.board.kind(), part.existing().slots.len());
     if names.len() <= count {
@@ -82,7 +82,7 @@ pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -
     Ok(readings)
 }
 
-/// Reads what subjects have in the slots from one on, `most` of them.
+/// Reads the data of subjects in `most` slots, from one slot on.
 pub(super) async fn read(
     session: &Session,
     part: &Part,
@@ -119,7 +119,8 @@ fn read_held(reply: &mut Reply) -> Result<Held, Failure> {
     Ok(Held { score, total, cells })
 }
 
-/// Reads one subject in as many pieces as it takes; between two of them others are served for as long as one took.
+/// Reads one subject in as many pieces as necessary. Between two pieces it pauses for as long as one piece took, so
+/// that other requests are served.
 async fn read_whole(session: &Session, part: &Part, name: &str) -> Result<Reading, Failure> {
     let names = [name.to_owned()];
     let (_, most) = portion(part.board.kind(), usize::MAX / 4);

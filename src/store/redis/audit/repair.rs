@@ -1,7 +1,7 @@
-//! Setting subjects right, many with one script, each only if nothing has changed since it was read.
+//! Repair of subjects, many in one script, each only if nothing has changed since it was read.
 //!
-//! That nothing has changed is told by the version of what the board holds; where others write all the time, by the
-//! cells themselves, which have to be sent for that.
+//! Changes are detected by the board version. If there are writes all the time, they are detected by the cells
+//! themselves, which must then be sent to the server.
 
 use std::ops::Range;
 
@@ -12,19 +12,19 @@ use crate::store::redis::scripts::AUDIT_REPAIR;
 use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Session;
 
-/// How many subjects one script sets right, at most.
+/// The largest number of subjects that one script repairs.
 const SUBJECTS: usize = 500;
-/// How many bytes of them it is sent, unless a single one has more.
+/// The largest number of bytes that one script receives, unless a single subject has more.
 const BYTES: usize = 128 * 1_024;
 
-/// What a subject has, and what it should have.
+/// The data of a subject, and its correct score and total.
 pub(super) struct Wrong {
     reading: Reading,
     score: String,
     total: Vec<u8>,
 }
 
-/// How a script is to tell that nothing has changed.
+/// The means by which a script detects that nothing has changed.
 #[derive(Clone, Copy)]
 enum Proof<'a> {
     Version(&'a str),
@@ -46,8 +46,8 @@ impl Wrong {
     }
 }
 
-/// Sets subjects right and answers of each whether it was done: not if something has changed since it was read. `of`
-/// answers name and difference of each.
+/// Repairs subjects. Returns for each whether this was done, which is not the case if something has changed since it
+/// was read. `of` returns name and data of each subject.
 pub(super) async fn set_right<T>(
     session: &Session,
     part: &Part,
@@ -56,7 +56,7 @@ pub(super) async fn set_right<T>(
 ) -> Result<Vec<bool>, Failure> {
     let subjects: Vec<(&str, &Wrong)> = subjects.iter().map(of).map(|(name, wrong)| (name.as_str(), wrong)).collect();
     let mut done = vec![false; subjects.len()];
-    // What the version has become by a repair of ours that found it as it was read.
+    // A version at which subjects were read, and the version that a repair by this call has replaced it with.
     let mut renewed: Option<(&str, String)> = None;
     let size = |(name, wrong): &(&str, &Wrong)| wrong.bytes(name, Proof::Version(""));
     for batch in batches(&subjects, size, |(_, a), (_, b)| a.reading.version == b.reading.version) {
@@ -67,7 +67,7 @@ pub(super) async fn set_right<T>(
         }
         let expected = match &renewed {
             Some((from, to)) if *from == read_at => to.as_str(),
-            // A board without a version is given one.
+            // No board has this version. So a board without a version gets one, and nothing is repaired.
             _ if read_at.is_empty() => "none",
             _ => read_at,
         };
@@ -93,7 +93,7 @@ pub(super) async fn set_right<T>(
     Ok(done)
 }
 
-/// Divides a list into runs that one script takes, in each of which all `go_together` with the first.
+/// Divides a list into runs for one script each. In each run every element satisfies `go_together` with the first.
 fn batches<T>(all: &[T], bytes: impl Fn(&T) -> usize, go_together: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>> {
     let mut batches: Vec<Range<usize>> = Vec::new();
     let mut room = 0;

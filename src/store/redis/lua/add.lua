@@ -1,14 +1,14 @@
--- Adds amounts without ids for different subjects of one slot, once, whatever becomes of the reply: what write.lua does,
--- for the most frequent case by far, in which nothing is unusual.
+-- Adds amounts without ids to different subjects of one slot, exactly once, even if the reply is lost. It does the same
+-- as write.lua for the most frequent case, in which nothing needs special handling.
 --
 -- KEYS  1 meta, 2 slot, 3 ranking
 -- ARGV  1-8 the board (board.lua), 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), then the
 --       subjects, then the amount of each
--- reply ok, now, reading, retiring: all were counted; or `unusual`: nothing was done, and write.lua is to be called under the
---       same number: the window has moved, the slot is new, a sum is 0 or out of range, or something is damaged
--- cost  O(log subjects) per entry: 1.5-3 us, and 15-20 us for the call with its socket. It has no functions of its own and
---       names no key that it does not touch, for each costs as much as an entry
--- why a script: as write.lua
+-- reply ok, now, reading, retiring: all were counted; or `unusual`: nothing was done, and write.lua must be called with
+--       the same sequence number: the window has moved, the slot is new, a sum is 0 or out of range, or data is damaged
+-- cost  O(log subjects) per entry: 1.5-3 us, and 15-20 us for the call with its socket. The script has no functions of
+--       its own and names no key that it does not use, because each of these would cost as much as an entry
+-- why a script: the reasons of write.lua
 
 local redis_call, argv = redis.call, ARGV
 local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv[10])
@@ -61,7 +61,7 @@ for i = 1, entries do
   slot_pairs[at - 1], slot_pairs[at] = subject, format('%d', sum)
   rank_pairs[at - 1], rank_pairs[at] = format('%d', score), subject
 end
--- The index of slots names the slot before anything is in it.
+-- The index of slots must name a slot before the slot has data. So a new slot is left to write.lua.
 if is_new and redis_call('EXISTS', KEYS[2]) == 0 then
   return {'unusual'}
 end

@@ -1,11 +1,12 @@
--- Lists a board that has come, or takes one that has gone off the list, and says that the list is another now.
+-- Adds a board that was created to the list of boards, or removes one that no longer exists, and changes the list
+-- version.
 --
--- KEYS  1 the names of boards, 2 the version of that list
--- ARGV  1 name, 2 the new version; of a board that has gone: 3 the version at which it was seen to be none
--- reply done; or stale: other boards have come or gone since that version, and nothing was done
+-- KEYS  1 the names of boards, 2 the list version
+-- ARGV  1 name, 2 the new list version; to remove a board: 3 the list version at which the board was seen not to exist
+-- reply done; or stale: the list version has changed since, and nothing was done
 -- cost  O(1)
--- why a script: the name of a board that another instance has just defined anew must not go off the list, and there
---               must be no instant at which the list is another and its version still the old one
+-- why a script: the name of a board that a different instance has just defined again must not be removed, and the list
+--       must never change without its version
 
 if not ARGV[3] then
   redis.call('SADD', KEYS[1], ARGV[1])

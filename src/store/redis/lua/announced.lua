@@ -1,10 +1,10 @@
--- Notes in a board's meta key that the list of boards was made another one for it.
+-- Records in a board's meta key that the list version was changed for this board.
 --
 -- KEYS  1 meta
 -- ARGV  1 generation
--- reply done; or gone: another board has this name, or none, and nothing was done
+-- reply done; or gone: a board of this name and generation does not exist, and nothing was done
 -- cost  O(1)
--- why a script: the meta key of a board that was removed meanwhile must not come back
+-- why a script: the meta key of a board that was removed in the meantime must not be created again
 
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then
   return {'gone'}

@@ -1,14 +1,14 @@
--- What an audit compares: score and total of some subjects, and what they have in each slot.
+-- Reads the data that an audit compares: score and total of some subjects, and their cells.
 --
 -- KEYS  1-5 the board (board.lua), then the slots to read
--- ARGV  1-8 the board, 9 start of the first slot to read, or `-inf`, 10 the most slots that may be read, 11 how many
---       subjects, then the subjects, then the start of each of those slots: all there are from the first one on, or as
---       many as may be read
--- reply ok, now, reading, retiring, version of what the board holds or '', then for each subject: score or '', total or
---       '', how many cells, and each cell after the place of its slot, from 1
+-- ARGV  1-8 the board, 9 start of the first slot to read, or `-inf`, 10 the largest number of slots to read, 11 number
+--       of subjects, then the subjects, then the start of each of those slots: all that exist from the first one on,
+--       but no more than that number
+-- reply ok, now, reading, retiring, the board's version or '', then for each subject: score or '', total or '', number
+--       of cells, and for each cell the position of its slot, from 1, and the cell
 -- errors  stale_keys: other slots exist
--- cost  1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes: the caller names few enough
--- why a script: score, total and cells are of one instant, while writes and retiring go on
+-- cost  1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes; the caller limits their number
+-- why a script: score, total and cells must be of one instant, while writes and retiring go on
 
 local early = read_meta('version') or advance()
 if early then

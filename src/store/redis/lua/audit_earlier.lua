@@ -1,13 +1,14 @@
--- Which of some subjects have nothing in slots before those that an audit has found them in.
+-- Returns those of some subjects that have no data in the slots before the one in which an audit has found them.
 --
--- KEYS  1-5 the board (board.lua), then the slots to look in
--- ARGV  1-8 the board, 9 start that these slots are before, 10 the most slots that may be looked in, 11 how many
---       subjects, then the subjects, then the start of each of those slots, newest first: all there are before that
---       start, or as many as may be looked in
--- reply ok, now, reading, retiring, then the place of each subject, from 1, that none of these slots has
+-- KEYS  1-5 the board (board.lua), then the slots to check
+-- ARGV  1-8 the board, 9 the start before which these slots are, 10 the largest number of slots to check, 11 number of
+--       subjects, then the subjects, then the start of each of those slots, newest first: all that exist before that
+--       start, but no more than that number
+-- reply ok, now, reading, retiring, then the position, from 1, of each subject that none of these slots has
 -- errors  stale_keys: other slots exist
--- cost  0.6 us for each look; a subject is not looked for any more once a slot has it: the caller names few enough
--- why a script: what of the cells is there is told without the cells, some of which are large
+-- cost  0.6 us for each check; a subject that was found in a slot is not checked in further slots; the caller limits
+--       their number
+-- why a script: it checks whether cells exist without returning them, because some are large
 
 local early = enter()
 if early then

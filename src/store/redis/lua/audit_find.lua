@@ -1,18 +1,18 @@
--- Subjects for an audit to compare, a bounded part of them.
+-- Returns a bounded number of subjects for an audit to compare.
 --
 -- KEYS  1-5 the board (board.lua), then the slots to look through
 -- ARGV  1-8 the board, 9 where to look: `totals`, `ranking` or `slots`, 10 cursor within it, or within the first of the
---       slots, 11 how many subjects to look at, 12 a new version of what the board holds, to take slots off the index
---       that do not exist, or '', 13 start of the first slot to look through, or `-inf`, 14 the most slots, then the
---       start of each of those slots: all there are from the first one on, or as many as that
--- reply ok, now, reading, retiring, cursor to go on from, slots that were looked through whole, slots that the index
---       names and that do not exist, then the subjects: all with a total; of the ranking those without one; of a slot
---       those that have neither
+--       slots, 11 number of subjects to look at, 12 a new board version, to remove slots that do not exist from the
+--       index, or '', 13 start of the first slot to look through, or `-inf`, 14 the largest number of slots, then the
+--       start of each of those slots: all that exist from the first one on, but no more than that number
+-- reply ok, now, reading, retiring, cursor from which to continue, number of slots that were looked through completely,
+--       number of slots that the index names and that do not exist, then the subjects: of the totals all; of the
+--       ranking those without a total; of a slot those that have neither
 -- errors  stale_keys: other slots exist
--- cost  1 us per subject looked at and 4 us per slot. A key in the compact form is looked at whole: that has a few
---       hundred fields at most
--- why a script: what a slot holds is judged by ranking and totals of the same instant, and most of it never leaves the
---       server; a slot is missing only if index and key are looked at together
+-- cost  1 us per subject looked at and 4 us per slot. A key in the compact form is always looked at completely: it has
+--       a few hundred fields at most
+-- why a script: ranking and totals must be of the same instant as the slots that are compared with them, and most of
+--       the slots' data never leaves the server; a slot is missing only if index and key are read together
 
 local FIRST = 14
 local SLOTS = #ARGV - FIRST
@@ -37,7 +37,7 @@ local function has_total(subject)
   return call('HEXISTS', TOTALS, subject) == 1
 end
 
--- Looks at a part of a hash or sorted set from the cursor on. Every second word is a subject.
+-- Looks at a part of a hash or sorted set, from the cursor on. Every second value is a subject.
 local function look(command, key, wanted)
   local scanned = call(command, key, cursor, 'COUNT', math.max(room, 1))
   for i = 1, #scanned[2], 2 do
@@ -60,8 +60,8 @@ else
     return not call('ZSCORE', RANKING, subject) and not has_total(subject)
   end
   local gone = {}
-  -- What is found later in a slot may have been compared for what an earlier one holds: of a slot that is gone on with
-  -- nothing but its rest is looked at, so that the caller can tell by the oldest slot.
+  -- A subject in a later slot may have been compared for an earlier slot already. So when a slot is continued at a
+  -- cursor, only the rest of that slot is looked at: then the caller can recognize such a subject by its oldest slot.
   local last = cursor ~= '0' and 1 or SLOTS
   while whole < last and room > 0 do
     local key, start = KEYS[6 + whole], ARGV[FIRST + 1 + whole]

@@ -1,13 +1,14 @@
--- Sets score and total of some subjects to what their slots come to, each if nothing has changed since these were read.
+-- Sets score and total of some subjects to the values computed from their slots, each only if nothing has changed since
+-- the slots were read.
 --
--- KEYS  1-5 the board (board.lua), then every slot that exists, where cells are compared
--- ARGV  1-8 the board, 9 a new version of what the board holds, 10 the version that all was read at, or '' to compare the
---       cells, 11 how many subjects, 12 how many slots, then the start of each slot; then for each subject: subject,
+-- KEYS  1-5 the board (board.lua), then, to compare the cells, every slot that exists
+-- ARGV  1-8 the board, 9 a new board version, 10 the board version at which everything was read, or '' to compare the
+--       cells, 11 number of subjects, 12 number of slots, then the start of each slot; then for each subject: subject,
 --       score or '' and total or '' as they were read, score or '' and total or '' to set; and, to compare the cells,
---       how many there are, and each after the place of its slot, from 1
+--       their number, and for each the position of its slot, from 1, and the cell
 -- reply ok, now, reading, retiring, then for each subject 1 if it is set, 0 if something has changed
 -- cost  4 us per subject; to compare the cells 1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes
--- why a script: a write between the reading and this would be lost
+-- why a script: a write between the reading and this script would be lost
 
 local early = read_meta('version') or advance()
 if early then
@@ -32,7 +33,7 @@ for i = 1, COUNT do
   end
 end
 
--- Whether the cells are those that were read, of all subjects; and by subject.
+-- is_same: whether nothing has changed for any subject. differs: by subject, whether its cells have changed.
 local is_same, differs = nil, {}
 if BY_CELLS then
   is_same = names_all_slots(13, SLOTS)
@@ -47,7 +48,7 @@ if BY_CELLS then
 else
   is_same = asked_field == ARGV[10]
   if not asked_field then
-    -- From now on it has one, by which the next reading can tell.
+    -- Give the board a version, by which the next reading can detect changes.
     touch(ARGV[9])
   end
 end
@@ -57,7 +58,7 @@ for i = 1, COUNT do
   local name, to = names[i], wanted[i]
   local score, total = call('ZSCORE', RANKING, name) or '', call('HGET', TOTALS, name) or ''
   if total == to.total and tonumber(score) == tonumber(to.score) then
-    -- By an earlier sending of this very call.
+    -- An earlier attempt of this call has set it.
     done[i] = 1
   elseif is_same and not differs[i] and score == to.was_score and total == to.was_total then
     done[i] = 1
@@ -75,7 +76,7 @@ for i = 1, COUNT do
     done[i] = 0
   end
 end
--- Deletions last: the server refuses only a first write for want of memory.
+-- Deletions come last: if memory is full, the server refuses only the first write of a script.
 each_thousand('HSET', TOTALS, held)
 each_thousand('ZADD', RANKING, lines)
 each_thousand('HDEL', TOTALS, without)

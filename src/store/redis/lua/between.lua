@@ -1,12 +1,13 @@
--- How many lines one of several parts has before two places, and all lines between them or samples.
+-- Counts the lines that one of several parts has before two places, and returns all lines between them or samples.
 --
 -- KEYS  1-5 the part (board.lua)
--- ARGV  1-8 the part, 9 `desc` or `asc`, 10 score and 11 subject of the first place, 12 and 13 of the second; '' is the start
---       and the end of the ranking, 14 how many samples, 15 up to how many lines all are answered
--- reply ok, now, reading, retiring, total, lines before the first place, lines better than it, lines before the second
---       place, the part's version or '', then lines before it, subject, score of each line or sample
--- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are answered
--- why a script: counts and lines are of one instant, after the window was advanced
+-- ARGV  1-8 the part, 9 `desc` or `asc`, 10 score and 11 subject of the first place, 12 and 13 of the second; '' is the
+--       start or the end of the ranking, 14 number of samples, 15 the largest number of lines that are all returned
+-- reply ok, now, reading, retiring, total, lines before the first place, lines with a better score than it, lines
+--       before the second place, the part's version or '', then for each line or sample: number of lines before it,
+--       subject, score
+-- cost  O(log² subjects), O(log subjects) for each sample, O(lines) if all are returned
+-- why a script: counts and lines must be of one instant, after the window was advanced
 
 local early = enter_with_version()
 if early then
@@ -33,7 +34,7 @@ local function add(first, lines)
 end
 
 if till - from <= tonumber(ARGV[15]) then
-  -- A range that ends before it begins is empty.
+  -- An empty range is not read: `till` may be before `from`.
   if till > from then
     add(from, call(LINES, RANKING, format(from), format(till - 1), 'WITHSCORES'))
   end

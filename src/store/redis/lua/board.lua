@@ -1,36 +1,37 @@
--- What every script about a board does first: make sure of the board, read the clock, advance. Not a script of
--- its own.
+-- The beginning of every script about a board: checks the board, reads the clock, advances. Not a script of its own.
 --
 -- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets, 5 totals; a script's own keys follow
--- ARGV  1-3 the clock (clock.lua), 4 generation, 5 floor and 6 head of the window that the caller believes in,
---       7 and 8 the instants from which (included) until which (not) the rest of the arguments holds;
---       a script's own arguments follow
+-- ARGV  1-3 the clock (clock.lua), 4 generation, 5 floor and 6 head of the window that the caller expects, 7 and 8 the
+--       instants from which (inclusive) to which (exclusive) the rest of the arguments is valid; a script's own
+--       arguments follow
 -- reply of every script: a status, then
---       board_changed                                 that generation is gone; nothing was done
---       damaged, what                                 the store's data is not ours; nothing was done
---       stale, now, reading                           the arguments do not hold at `now`; nothing was done
+--       board_changed                                 the generation does not exist; nothing was done
+--       damaged, what                                 the data is not what this store writes; nothing was done
+--       stale, now, reading                           the arguments are not valid at `now`; nothing was done
 --       stale_keys, now, reading, retiring, slots, buckets, head before
---                                                     (advanced only) the slots and buckets that exist
+--                                                     nothing was done except advancing; all existing slots and buckets
 --       ok, now, reading, retiring, …                 done; retiring = slots not yet fully subtracted
--- Whatever changes ranking, slots or index ends with `touch`. Scripts that change slots below the floor call `recount`
--- before.
--- cost  O(log slots); dropping an expired ranking is left to the server's background
+-- A script that changes ranking, slots or index ends with `touch`. A script that changes slots below the floor calls
+-- `recount` before that.
+-- cost  O(log slots); an expired ranking is deleted in the server's background
 
 local META, INDEX, RANKING, BUCKETS, TOTALS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FLOOR = tonumber(ARGV[5])
 local now, reading, dropped, previous_head
--- How many slots retire, as meta says; nil where that must be counted. `is_recounted`: whether meta must be told.
+-- retiring: the number of retiring slots, as stored in meta, or nil if they must be counted. is_recounted: whether the
+-- number was counted and must be stored in meta.
 local retiring, is_recounted
--- The value of the further field of meta that was asked for, or false.
+-- The value of the additional field of meta that was requested, or false.
 local asked_field
 
--- Lets a script that frees memory, or that moves the window, run when memory is full: the server refuses the
--- first write of a script only, and never one that deletes.
+-- Lets a script that frees memory, or that moves the window, run when memory is full: the server refuses only the first
+-- write of a script, and never one that deletes.
 local function run_when_full()
   redis.call('HDEL', META, '')
 end
 
--- Makes sure of the board; `field` names a further field of meta to read. Answers nil, or the reply to give up with.
+-- Checks the board. `field` names an additional field of meta to read. Returns nil, or the reply with which to end the
+-- script.
 local function read_meta(field)
   local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head')
   if meta[1] ~= ARGV[4] then
@@ -43,7 +44,7 @@ local function read_meta(field)
   retiring, asked_field = tonumber(meta[4] or nil), meta[5]
 end
 
--- Answers how many slots below the floor are not fully subtracted.
+-- Returns the number of slots below the floor that are not fully subtracted.
 local function count_retiring()
   if not retiring then
     retiring = redis.call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV[5])
@@ -52,12 +53,12 @@ local function count_retiring()
   return retiring
 end
 
--- To be called after a slot below the floor has come to exist or ceased to: what `retiring` said is over.
+-- Makes the next use of `retiring` count again. Must be called after a slot below the floor was created or deleted.
 local function recount()
   retiring = nil
 end
 
--- Advances the window to now. Answers nil, or the reply to give up with.
+-- Advances the window to now. Returns nil, or the reply with which to end the script.
 local function advance()
   now, reading = read_clock()
   if now < previous_head then
@@ -70,8 +71,8 @@ local function advance()
     run_when_full()
     local fields = {'head', ARGV[6], 'floor', ARGV[5]}
     if FLOOR > previous_head then
-      -- Every slot has expired: drop the ranking now, for a write may follow in this very script. Meta is told after
-      -- that: where a restart loses the rest of this script, the next one drops the ranking again.
+      -- Every slot has expired: drop the ranking now, because this script may write to it next. Meta is written after
+      -- that: if a restart loses the rest of this script, the next script drops the ranking again.
       dropped = FLOOR
       redis.call('UNLINK', RANKING, TOTALS)
       redis.call('HDEL', META, 'cursor')
@@ -84,14 +85,14 @@ local function advance()
   end
 end
 
--- Makes sure of the board and advances the window to now. Answers nil, or the reply to give up with.
+-- Checks the board and advances the window to now. Returns nil, or the reply with which to end the script.
 local function enter()
   return read_meta() or advance()
 end
 
--- The last write of a script that changed the ranking, a slot or the index: sets the version of what the board holds to
--- `token`, unlike any before, and with it how many slots retire if that was counted, and further fields of meta.
--- Without a token the board has no version, so that nobody keeps an answer.
+-- Makes the last write of a script that changed the ranking, a slot or the index: sets the board version to `token`,
+-- which was never used before. Also stores the number of retiring slots if it was counted, and further fields of meta.
+-- Without a token the board gets no version, so that no answer is cached.
 local function touch(token, ...)
   count_retiring()
   local fields = {...}
@@ -121,7 +122,7 @@ local function stale_keys()
   return reply
 end
 
--- Whether `count` values of ARGV from `first` are exactly these slots.
+-- Returns whether `count` values of ARGV from `first` on are exactly these slots.
 local function are_named(slots, first, count)
   if #slots ~= count then
     return false
@@ -134,17 +135,18 @@ local function are_named(slots, first, count)
   return true
 end
 
--- Whether ARGV from `first` names exactly the slots that exist, oldest first.
+-- Returns whether ARGV from `first` on names exactly the slots that exist, oldest first.
 local function names_all_slots(first, count)
   return are_named(redis.call('ZRANGE', INDEX, 0, -1), first, count)
 end
 
--- Whether ARGV from `first` names exactly the slots that exist from the start `from` on, oldest first; `most` at most.
+-- Returns whether ARGV from `first` on names exactly the slots that exist from the start `from` on, oldest first,
+-- `most` at most.
 local function names_slots_from(from, most, first, count)
   return are_named(redis.call('ZRANGEBYSCORE', INDEX, from, '+inf', 'LIMIT', 0, most), first, count)
 end
 
--- How many ranked subjects have a strictly better score.
+-- Returns the number of ranked subjects with a strictly better score.
 local function better_than(score, ascending)
   if ascending then
     return redis.call('ZCOUNT', RANKING, '-inf', '(' .. score)

@@ -1,8 +1,9 @@
--- Commands with more values than `unpack` takes at once. Not a script of its own.
+-- Commands with more values than `unpack` accepts. Not a script of its own.
 
 local call = redis.call
 
--- Calls with an even number of the values at a time. Answers the sum of the replies.
+-- Calls the command repeatedly, each time with at most 1,000 of the values. The number is even, so that pairs stay
+-- together. Returns the sum of the replies.
 local function each_thousand(command, key, values)
   local sum = 0
   for first = 1, #values, 1000 do

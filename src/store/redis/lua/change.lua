@@ -1,34 +1,36 @@
--- Applies entries one after the other, once, whatever becomes of the reply: all that is not an amount to be added to
--- a ranked sum (write.lua).
+-- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts added to a
+-- ranked sum (write.lua).
 --
--- KEYS  1-5 the board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each subject
---       (none on a ranked board, but for COUNT_DISTINCT), then, where there are ids, the dedupe bucket of now, the one
---       before, and the one before that, and last, where subjects have keys, the expiry periods that exist and the
---       subjects of the period of now
--- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 how many slots,
---       13 how many subjects, 14 how many entries, 15 number of the dedupe bucket of now where they have ids, else
---       '', 16 dedupe horizon in ms, 17 position of the first subject's key, 18 that of the first bucket, 19 start of
---       the oldest slot kept, 20 number of the expiry period of now, or ''; then the start of
---       each slot, oldest first; the subjects; then for each entry: position of its slot, position of its subject
---       (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the kind's own (kind/)
---       code: 2 if it is a sum of several items, plus 1 if its score is wanted. Verbs are those of the kind
+-- KEYS  1-5 the board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each
+--       subject (none on a ranked board, except COUNT_DISTINCT), then, if there are ids, the current dedupe bucket, the
+--       one before, and the one before that, and last, if subjects have keys, the expiry periods that exist and the
+--       subjects of the current period
+-- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 number of slots,
+--       13 number of subjects, 14 number of entries, 15 number of the current dedupe bucket if there are ids, else '',
+--       16 dedupe horizon in ms, 17 position of the first subject's key, 18 that of the first bucket, 19 start of the
+--       oldest slot kept, 20 number of the current expiry period, or ''; then the start of each slot, oldest first; the
+--       subjects; then for each entry: position of its slot, position of its subject (both from 1), verb, a, b, its
+--       time in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
+--       code: 2 if the entry is a sum of several items, plus 1 if its score is wanted. Verbs are those of the kind
 --       (change/), and `look`, which changes nothing
--- reply ok, now, reading, retiring, then three values for each entry that is not simply counted: its position
---       from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier sum of its subject
---       was refused, and the items of that come first, or those before it took the script's time) or `damaged`; the subject's score after all entries if wanted
---       and there is one, else ''
+-- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
+--       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
+--       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
+--       used up the script's time) or `damaged`; the subject's score after all entries if wanted and there is one, else
+--       ''
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
---       missing, now, reading, retiring, starts: the call must name these slots as well; nothing was done
--- cost  O(log n) per entry and command: 5-15 us an entry, and 25-40 us for the call with its socket
--- why a script: cell, total and score change together or not at all, each item is judged by what those before it
---       left, and the reply is recorded by the step it tells of, which makes repeating it after a lost reply safe
+--       missing, now, reading, retiring, starts: the call must name these slots too; nothing was done except advancing
+-- cost  O(log n) per entry and command: 5-15 us per entry, and 25-40 us for the call with its socket
+-- why a script: cell, total and score change together or not at all, the effect of each item depends on the items
+--       before it, and the reply is recorded in the same atomic step, which makes it safe to send the operation again
+--       after a lost reply
 
 local early = begin()
 if early then
   return early
 end
 
--- There is no rollback: whatever may fail, a key of a wrong type among it, is read before the first write.
+-- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 local reply = ok()
 call('ZCARD', RANKING)
 local entries, fields, some = {}, {}, {}
@@ -41,7 +43,7 @@ for i = 1, ENTRIES do
   end
 end
 
--- By subject and id: true where it arrived within the horizon.
+-- By subject and id: true if the id arrived within the horizon.
 local is_duplicate = {}
 if #some > 0 then
   call('ZCARD', BUCKETS)
@@ -92,7 +94,7 @@ if #missing > 0 then
   return give_up()
 end
 
--- A refusal for want of memory can only be that of the first write, so then nothing was done.
+-- If memory is full, the server refuses only the first write, so then nothing was done.
 save_cells()
 save_standing()
 finish()

@@ -1,15 +1,15 @@
 -- The store's clock, for every script that needs the time. Not a script of its own.
 --
 -- ARGV  1 `system` or `simulated`
---       2 on a system clock: the latest reading the caller believes; one beyond it is not believed
---       3 what the caller takes for now: on a system clock where it does not believe the reading
+--       2 on a system clock: the latest reading that the caller believes; a later one is not believed
+--       3 the time to use on a simulated clock, and on a system clock if the reading is not believed
 
 local function format(number)
   return string.format('%.0f', number)
 end
 
--- Answers the time to go by and the reading itself, in milliseconds. A simulated clock may be on another server, so the
--- caller has read it.
+-- Returns the time to use and the reading itself, in milliseconds. A simulated clock may be on a different server, so
+-- the caller has read it.
 local function read_clock()
   if ARGV[1] == 'simulated' then
     local now = tonumber(ARGV[3])

@@ -1,13 +1,14 @@
--- Defines a board unless there is one of its name; or a part of a board, of which the board's own meta key tells.
+-- Defines a board, unless there is one of its name; or creates a part of a board, which the board's own meta key names.
 --
 -- KEYS  1 meta
--- ARGV  1-3 the clock (clock.lua), 4 generation, 5 floor and 6 head of the window that the caller believes in,
---       7 and 8 the instants from which (included) until which (not) that window holds, 9 definition, '' of a part,
---       10 how the board is divided into parts that have meta keys of their own, or '' if it is not,
---       11 run id of the server, or '' if it is not known: what is new is whole, so no audit is due in this run
--- reply created, or exists, generation, definition, how it is divided if it is; or stale, now, reading: nothing was done
+-- ARGV  1-3 the clock (clock.lua), 4 generation, 5 floor and 6 head of the window that the caller expects, 7 and 8 the
+--       instants from which (inclusive) to which (exclusive) that window is valid, 9 definition, '' for a part, 10 the
+--       division of the board into parts that have meta keys of their own, or '' if it is not divided, 11 run id of the
+--       server, or '' if it is not known: a new board is complete, so no audit is needed in this run
+-- reply created, or exists, generation, definition, the division if it is divided; or stale, now, reading: nothing was
+--       done
 -- cost  O(1)
--- why a script: two instances that define the same board at once must agree on whose it is
+-- why a script: if two instances define the same board at the same time, both must get the same board
 
 local known = redis.call('HMGET', KEYS[1], 'generation', 'definition', 'parts')
 if known[1] and known[2] then
@@ -33,7 +34,7 @@ else
   add('floor', ARGV[5])
   add('head', ARGV[6])
   add('dropped', ARGV[5])
-  -- What is still empty has a version too, so that answers that tell it so can be kept; generations are never used again.
+  -- An empty board has a version too, so that answers about it can be cached. A generation is never used again.
   add('version', 'n:' .. ARGV[4])
   add('retiring', '0')
 end

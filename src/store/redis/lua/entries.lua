@@ -4,13 +4,13 @@ local BOUND = tonumber(ARGV[11])
 local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local FIRST_SLOT_KEY, FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = 6, tonumber(ARGV[17]), tonumber(ARGV[18])
 local OLDEST, PERIOD = tonumber(ARGV[19]), ARGV[20]
--- Only where subjects have keys of their own.
+-- Valid only if subjects have keys of their own.
 local PERIODS, WRITTEN = KEYS[#KEYS - 1], KEYS[#KEYS]
 local FIRST_START = 21
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local FIRST_ENTRY, STRIDE = FIRST_SUBJECT + SUBJECTS, 8
 
--- Of the slot, or the subject, at a position from 1.
+-- Return the start of a slot, or a subject, at a position from 1.
 local function start_of(slot)
   return ARGV[FIRST_START - 1 + slot]
 end
@@ -28,21 +28,23 @@ local function entry_at(number)
     verb = ARGV[at + 2],
     a = ARGV[at + 3],
     b = ARGV[at + 4],
-    -- Nothing happens later than now, nor at a time that nobody named but now.
+    -- An event cannot have happened later than now. Without a time, it happened now.
     at = time and time < now and time or now,
     code = tonumber(ARGV[at + 6]),
     id = ARGV[at + 7],
   }
 end
 
--- How many cells entries have looked at beyond their own, and past how many the rest is left to the next script.
+-- The number of cells that entries have looked at in addition to their own, and the number beyond which the remaining
+-- entries are left to the next script.
 local looked_at, MOST_LOOKED_AT = 0, 3000
 
--- Slots that the call must name and does not: with any, it is given up before its first write.
+-- Slots that the call must name and does not. If there are any, the script ends before its first write.
 local missing = {}
 local position_of
 
--- The position of the slot that starts here; nil, and noted as missing, where the call does not name it.
+-- Returns the position of the slot with this start. If the call does not name it, records it as missing and returns
+-- nil.
 local function position(start)
   if not position_of then
     position_of = {}
@@ -58,8 +60,9 @@ end
 
 local is_period_noted = false
 
--- Notes subjects, before anything of theirs is written, in the expiry period of now, by which they are found once they
--- hold nothing any more. Each key of theirs must not go by itself: an earlier version gave it a time to live.
+-- Adds subjects to the current expiry period, before any of their data is written. The period is used to find them once
+-- they have no data any more. Their keys must not expire, but an earlier version gave them a time to live, so that is
+-- removed.
 local function note_written(subjects, keys)
   if not is_period_noted then
     call('ZADD', PERIODS, PERIOD, PERIOD)

@@ -1,10 +1,10 @@
--- Takes a subject off an unranked board.
+-- Removes a subject from an unranked board.
 --
 -- KEYS  1-5 the board (board.lua), then those of slices.lua
 -- ARGV  1-8 the board, then those of slices.lua
--- reply as read.lua, of what was there
--- cost  as read.lua; what the keys hold is freed in the server's background
--- why a script: nothing comes between what is answered and what is taken
+-- reply as read.lua, with the data that was removed
+-- cost  as read.lua; the memory of the keys is freed in the server's background
+-- why a script: the reply must be exactly the data that is removed
 
 local early = enter()
 if early then

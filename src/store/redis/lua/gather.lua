@@ -1,4 +1,4 @@
--- Totals and scores that changed, gathered and then written together. Not a script of its own.
+-- Totals and scores that changed, collected and then written together. Not a script of its own.
 
 local held, lines, without, unranked = {}, {}, {}, {}
 
@@ -18,7 +18,7 @@ local function gather(subject, acc)
   end
 end
 
--- Answers how many subjects left the ranking.
+-- Returns how many subjects left the ranking.
 local function save_gathered()
   each_thousand('HSET', TOTALS, held)
   each_thousand('ZADD', RANKING, lines)

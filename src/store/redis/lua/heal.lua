@@ -1,13 +1,15 @@
--- Who finds out whether a board is whole after a restart of its server, and what came of it.
+-- Decides which instance audits a board after a restart of its server, and records the result.
 --
 -- KEYS  1 meta
--- ARGV  1 generation, 2 `claim`; `finish`, `hold` or `release`, of a claim; or `whole`, whoever has the claim, 3 this
---       instance, 4 run id of the server or '' if it is not known, 5 for how long a claim holds in ms, 6 hold: why
--- reply gone: the board is another; whole; held, why: a person has to decide; busy: another instance has the claim;
---       yours: so has this one, for as long as a claim holds from now on
+-- ARGV  1 generation, 2 `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no claim, 3 this
+--       instance, 4 run id of the server or '' if it is not known, 5 duration of a claim in ms, 6 for `hold`: the
+--       reason
+-- reply gone: the generation does not exist; whole: the board needs no audit; held, reason: an operator has to decide;
+--       busy: a different instance has the claim, or this one has none any more; yours: this instance has the claim,
+--       for its full duration from now on
 -- cost  O(1)
--- why a script: of several instances that notice a restart at once only one may audit the board; the meta key of a board
---       that was removed meanwhile must not come back
+-- why a script: if several instances notice a restart at the same time, only one may audit the board; the meta key of a
+--       board that was removed in the meantime must not be created again
 
 local META, ACTION, OWN, RUN, LEASE = KEYS[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
 local call = redis.call
@@ -36,7 +38,7 @@ if ACTION == 'claim' then
     return {'whole'}
   end
   local left = healer and healer ~= OWN and tonumber(till) - now or 0
-  -- One that holds for longer than claims do was made before the clock was set back.
+  -- A claim that is valid for longer than the duration of claims was made before the clock was set back.
   if left > 0 and left <= LEASE then
     return {'busy'}
   end

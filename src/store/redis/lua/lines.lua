@@ -1,15 +1,16 @@
--- Consecutive lines of one of several parts: from its start, around a place, or around a subject; if wanted, with what
--- the subject has in its slots.
+-- Returns consecutive lines of one of several parts: from its start, around a place, or around a subject; if requested,
+-- with the subject's cells.
 --
--- KEYS  1-5 the part (board.lua), then, if `capped`, the companion of the subject's values (COUNT_DISTINCT), then the slots
---       to read
--- ARGV  1-8 the part, 9 `desc` or `asc`, 10 `start`, `place` or `subject`, 11 score of the place; or of the subject, if it is
---       not ranked, 12 subject, 13 how many lines before, 14 how many from there on, 15 `capped` or ''
--- reply ok, now, reading, retiring, total, lines before the first one here, lines better than it, the part's version or '',
---       then a list: the subject's score or '', the time of its latest value dropped for want of room or '', then position
---       (from 1) and cell of every slot that holds anything; then subject, score, … of the lines
+-- KEYS  1-5 the part (board.lua), then, if `capped`, the companion of the subject's values (COUNT_DISTINCT), then the
+--       slots to read
+-- ARGV  1-8 the part, 9 `desc` or `asc`, 10 `start`, `place` or `subject`, 11 score of the place; or of the subject, if
+--       it is not ranked, 12 subject, 13 number of lines before, 14 number of lines from there on, 15 `capped` or ''
+-- reply ok, now, reading, retiring, total, lines before the first returned one, lines with a better score than it, the
+--       part's version or '', then a list: the subject's score or '', the time of its latest value dropped because of
+--       the limit or '', then position (from 1) and cell of every slot that has data; then subject, score, … of the
+--       lines
 -- cost  O(log subjects + lines + slots); for a place in a tie O(log²)
--- why a script: lines and counts are of one instant, after the window was advanced
+-- why a script: lines and counts must be of one instant, after the window was advanced
 
 local early = enter_with_version()
 if early then

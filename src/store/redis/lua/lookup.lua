@@ -1,10 +1,10 @@
--- The scores of given subjects.
+-- Returns the scores of given subjects.
 --
 -- KEYS  1-5 the board (board.lua)
 -- ARGV  1-8 the board, then the subjects
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked
 -- cost  O(1) per subject
--- why a script: all are of one instant, after the window was advanced
+-- why a script: all scores must be of one instant, after the window was advanced
 
 local early = enter()
 if early then
@@ -12,7 +12,7 @@ if early then
 end
 local reply = ok()
 reply[5] = redis.call('ZCARD', RANKING)
--- `unpack` fails around 8,000 values.
+-- `unpack` fails with about 8,000 values.
 for first = 9, #ARGV, 1000 do
   local scores = redis.call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, #ARGV)))
   for i = 1, #scores do

@@ -1,11 +1,12 @@
--- The ranking around one subject.
+-- Returns the ranking around one subject.
 --
 -- KEYS  1-5 the board (board.lua)
--- ARGV  1-8 the board, 9 `desc` or `asc`, 10 subject, 11 how many lines on each side
--- reply ok, now, reading, retiring, total, position of the first line from 0, how many are better than the first
---       line, then subject, score, …; no lines if the subject is not ranked
+-- ARGV  1-8 the board, 9 `desc` or `asc`, 10 subject, 11 number of lines on each side
+-- reply ok, now, reading, retiring, total, position of the first line from 0, number of subjects with a better score
+--       than the first line, then subject, score, …; no lines if the subject is not ranked
 -- cost  O(log subjects + lines)
--- why a script: place and lines are of one instant; read one after the other they would be a race
+-- why a script: position and lines must be of one instant; with two commands, a write between them could change the
+--       position
 
 local early = enter()
 if early then

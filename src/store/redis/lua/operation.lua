@@ -1,11 +1,11 @@
--- What makes a repeated write harmless: the script records its reply under the operation's number. Not a script of
--- its own.
+-- The records that make it safe to send a write again: the script stores its reply under the number of the operation.
+-- Not a script of its own.
 --
--- ARGV  9 sequence number of this operation, 10 the lane it belongs to: `<writer>:<lane>`
+-- ARGV  9 sequence number of this operation, 10 its lane: `<writer>:<lane>`
 --
--- The field `o:<writer>:<lane>` of meta holds the last operation of a lane: `<sequence>:<now>:<reply, packed>`; a reply
--- of `ok` and nothing more is left out. Repeats of ours end after seconds; five minutes outlive whatever a network may
--- still deliver, and then housekeeping removes the field.
+-- The field `o:<writer>:<lane>` of meta contains the last operation of a lane: `<sequence>:<now>:<reply, packed>`. A
+-- reply of `ok` and the header alone is left out. An instance stops sending an operation again after some seconds.
+-- Housekeeping removes the field after five minutes, which is longer than a network may take to deliver a late request.
 
 local SEQUENCE, LANE = ARGV[9], ARGV[10]
 local FIELD = 'o:' .. LANE
@@ -14,19 +14,20 @@ local function record_of(reply)
   return SEQUENCE .. ':' .. format(now) .. ':' .. (#reply > 4 and cmsgpack.pack(reply) or '')
 end
 
--- Records the reply, with the version of the board, where the operation has changed it.
+-- Records the reply and a new board version, for an operation that has changed the board.
 local function record(reply)
   touch(LANE .. ':' .. SEQUENCE, FIELD, record_of(reply))
   return reply
 end
 
--- Records the reply of an operation that changed nothing, and now never will.
+-- Records the reply of an operation that changed nothing. From then on the same operation can no longer change
+-- anything.
 local function record_unchanged(reply)
   redis.call('HSET', META, FIELD, SEQUENCE .. ':' .. format(now) .. ':' .. cmsgpack.pack(reply))
   return reply
 end
 
--- Answers the reply of this very operation where it was done before, or that a later one was.
+-- Returns the recorded reply if this operation was done before, or `superseded` if a later one was.
 local function recorded()
   if not asked_field then
     return
@@ -43,8 +44,8 @@ local function recorded()
   end
 end
 
--- What a write does first: makes sure that it is not one that was done before, then as every script. Answers nil, or the
--- reply to give up with.
+-- Begins a write: checks that the operation was not done before, then does the same as `enter`. Returns nil, or the
+-- reply with which to end the script.
 local function begin()
   local early = read_meta(FIELD) or recorded()
   if early then
@@ -52,7 +53,8 @@ local function begin()
   end
   early = advance()
   if early and early[1] == 'stale' then
-    -- An earlier sending of this operation may still arrive; it must not count beside the one that replaces it.
+    -- An earlier attempt of this operation may still arrive. It must not count in addition to the operation that
+    -- replaces it.
     record_unchanged(early)
   end
   return early

@@ -1,11 +1,11 @@
--- A page of the ranking.
+-- Returns a page of the ranking.
 --
 -- KEYS  1-5 the board (board.lua)
 -- ARGV  1-8 the board, 9 `desc` or `asc`, 10 first and 11 last position, from 0
--- reply ok, now, reading, retiring, total, how many are better than the first line, the board's version or '', then
---       subject, score, …
+-- reply ok, now, reading, retiring, total, number of subjects with a better score than the first line, the board's
+--       version or '', then subject, score, …
 -- cost  O(log subjects + lines)
--- why a script: lines, total, rank and window are of one instant, and the window is advanced first
+-- why a script: lines, total, rank and window must be of one instant, after the window was advanced
 
 local early = enter()
 if early then

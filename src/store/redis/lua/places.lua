@@ -5,13 +5,13 @@
 local ASCENDING = ARGV[9] == 'asc'
 local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
 
--- Makes sure of the part, advances, and reads its version in the same command as the rest of meta, into `asked_field`.
--- If advancing drops the ranking, that is the version before: one that the part will never have again.
+-- Checks the part, advances, and reads the part's version into `asked_field`, in the same command as the rest of meta.
+-- If advancing drops the ranking, this is the version before that, which the part will never have again.
 local function enter_with_version()
   return read_meta('version') or advance()
 end
 
--- Whether the bytes of `a` come before those of `b`. `<` would go by the server's locale.
+-- Returns whether the bytes of `a` come before those of `b`. The operator `<` would depend on the server's locale.
 local function precedes(a, b)
   for i = 1, math.min(#a, #b) do
     local x, y = string.byte(a, i), string.byte(b, i)
@@ -22,8 +22,8 @@ local function precedes(a, b)
   return #a < #b
 end
 
--- How many lines come before the place of this score and subject, whether or not there is a line at it. A tie is
--- searched by halves, for all its lines may be of one score.
+-- Returns how many lines come before the place of this score and subject, whether or not there is a line at that place.
+-- A tie is searched by bisection, because all lines may have the same score.
 local function lines_before(score, subject)
   local held = redis.call('ZSCORE', RANKING, subject)
   if held and tonumber(held) == tonumber(score) then

@@ -1,11 +1,12 @@
--- Takes a subject out of the ranking and of every slot.
+-- Removes a subject from the ranking and from every slot.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists, then the subject's own keys, if any
--- ARGV  1-8 the board, 9 subject, 10 the version that the board has after it, then the start of each of those slots
--- reply ok, now, reading, retiring, score it had or '', live slots and retiring slots that held an amount
+-- ARGV  1-8 the board, 9 subject, 10 the new board version, then the start of each of those slots
+-- reply ok, now, reading, retiring, its previous score or '', number of live slots and number of retiring slots that
+--       had an amount
 -- errors  stale_keys: other slots exist
 -- cost  O(log subjects + slots)
--- why a script: a slot left out, or a write in between, would leave score and slots apart
+-- why a script: if a slot was left out, or a write came in between, score and slots would differ
 
 local early = enter()
 if early then

@@ -1,20 +1,21 @@
--- One bounded step of retiring: subtracts a part of the oldest slot below the floor from the ranking.
+-- Makes one bounded step of retiring: subtracts a part of the oldest slot below the floor from the ranking.
 --
--- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, 8 the expiry periods that exist, then,
---       where the kind withdraws by looking at what stays (APPROX_COUNT_DISTINCT), every slot that exists
+-- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, 8 the expiry periods that exist,
+--       then, if the kind needs the remaining cells to withdraw one (APPROX_COUNT_DISTINCT), every slot that exists
 -- ARGV  1-8 the board, 9 start of that slot or '', 10 number of that bucket or '', 11 oldest bucket still needed,
---       12 how many subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, 15 oldest
---       expiry period of which something may still be kept, 16 the version that the board has after it, then the start
---       of each of those slots; last, the kind's own (kind/)
--- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed,
---       1 if nothing below the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest
---       expiry period that is due or '', microseconds of work (stopwatch.lua)
--- errors  stale_keys: the oldest slot or bucket is another, or other slots exist
--- cost  5-9 us per subject; the server may hand out somewhat more than asked for. APPROX_COUNT_DISTINCT: up to 100 us
---       and 10 us per slot
--- why a script: an amount leaves slot and ranking together, so it is subtracted once, whoever steps, crashes or
---       repeats. The cursor stays in the meta key, for starting each step at 0 finds nothing among what was
---       deleted; the slot is sealed, so nothing is ever added behind the cursor.
+--       12 number of subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, 15 oldest
+--       expiry period of which data may still be kept, 16 the new board version, then the start of each of the slots
+--       named for withdrawing; last, the option of the kind (kind/)
+-- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed, 1 if no slot below
+--       the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest expiry period that is
+--       due or '', microseconds of work (stopwatch.lua)
+-- errors  stale_keys: the oldest slot or bucket differs, or other slots exist
+-- cost  5-9 us per subject; the server may return somewhat more subjects than requested. APPROX_COUNT_DISTINCT: up to
+--       100 us and 10 us per slot
+-- why a script: an amount is removed from slot and ranking in one atomic step, so it is subtracted once, even if
+--       several instances make steps, or a step is repeated after a crash. The cursor is kept in the meta key: a step
+--       that began at 0 would scan the deleted part again and find nothing. The slot is sealed, so nothing is added
+--       behind the cursor.
 
 local SLOT, BUCKET, PERIODS = KEYS[6], KEYS[7], KEYS[8]
 
@@ -34,17 +35,17 @@ if bucket then
 end
 
 local retired, touched, removed, skipped = 0, 0, 0, 0
--- Fields of meta to be written last, with their values.
+-- The fields of meta to write last, with their values.
 local fields = {}
 
--- Answers the subjects and cells to subtract now, with the cursor to go on from.
+-- Returns the subjects and cells to subtract now, and the cursor from which to continue.
 local function next_part()
   local cursor = call('HGET', META, 'cursor') or '0'
   local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV[12])
   local subjects, cells, seen = {}, {}, {}
   for i = 1, #scanned[2], 2 do
     local subject, cell = scanned[2][i], scanned[2][i + 1]
-    -- The server may name a subject twice in one reply.
+    -- The server may return a subject twice in one reply.
     if not seen[subject] then
       if not sound(cell) then
         return nil
@@ -57,8 +58,8 @@ local function next_part()
   return subjects, cells, scanned[1]
 end
 
--- Forgets writes that nobody repeats any more: repeats of one end after seconds, and five minutes outlive whatever a
--- network may still deliver.
+-- Removes the records of write operations that no instance sends again: an instance stops after some seconds, and five
+-- minutes are longer than a network may take to deliver a late request.
 local function forget_operations()
   local fields, old = {}, {}
   for _, field in ipairs(call('HKEYS', META)) do
@@ -86,7 +87,7 @@ if oldest then
   if last[1] and last[1] ~= ARGV[13] and since >= 0 and since < tonumber(ARGV[14]) then
     skipped = 1
   elseif tonumber(oldest) < dropped then
-    -- It went with the ranking: nothing is left to subtract it from.
+    -- The slot was dropped with the ranking, so there is nothing to subtract it from.
     call('UNLINK', SLOT)
     call('ZREM', INDEX, oldest)
     retired = 1
@@ -111,7 +112,7 @@ if oldest then
       call('HDEL', META, 'cursor')
       retired = 1
     elseif touched == found then
-      -- Where some were left, the next step finds them at the same place.
+      -- If some subjects were left, the next step finds them at the same cursor.
       fields = {'cursor', cursor}
     end
     for _, text in ipairs({'stepper', ARGV[13], 'stepped', format(clock)}) do
@@ -126,7 +127,7 @@ if retired > 0 or touched > 0 then
   end
   touch(ARGV[16], unpack(fields))
 elseif #fields > 0 then
-  -- Nothing was found where the server looked; the next step looks further on.
+  -- The server found nothing at this cursor. The next step continues after it.
   call('HSET', META, unpack(fields))
 end
 local reply = ok()

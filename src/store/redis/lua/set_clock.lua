@@ -1,10 +1,10 @@
--- Opens the clock in a mode, or moves a simulated one.
+-- Sets the mode of the clock, or moves a simulated clock.
 --
 -- KEYS  1 the clock
 -- ARGV  1 `open` or `set`, 2 `system` or `simulated`, 3 time in ms, for a simulated clock
--- reply done, mode, now: opened or moved; refused, mode, now: of the other mode, or later already
+-- reply done, mode, now: opened or moved; refused, mode, now: the clock has the other mode, or is later already
 -- cost  O(1)
--- why a script: instances that start at once must agree on the mode, and time must never move backward
+-- why a script: instances that start at the same time must agree on the mode, and time must never move backward
 
 local clock = redis.call('HMGET', KEYS[1], 'mode', 'now')
 local mode, now = clock[1], tonumber(clock[2])

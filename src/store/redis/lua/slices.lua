@@ -1,10 +1,10 @@
--- What a subject of an unranked board has in some of its slots. Not a script of its own.
+-- Some of the slots of a subject of an unranked board. Not a script of its own.
 --
 -- KEYS  6 the subject's own key and 7 its companion, on boards that have one
--- ARGV  9 how the board keeps it: `subject`, `seen` or `counter`; 10 subject; 11 start of the oldest
---       slot to read, or how long a counter lives in ms; 12 end of the newest slot; 13 `capped` to be told when a
---       value was dropped last, or ''; then the start of each slot, oldest first; none on a `subject` board to read
---       all between
+-- ARGV  9 how the board stores the subject: `subject`, `seen` or `counter`; 10 subject; 11 start of the oldest slot to
+--       read, or the duration of a counter's window in ms; 12 end of the newest slot; 13 `capped` to get the time of
+--       the latest dropped value, or ''; then the start of each slot, oldest first; on a `subject` board none, to read
+--       all slots between 11 and 12
 
 local call = redis.call
 local FIRST_START = 14
@@ -46,7 +46,7 @@ function read_by.seen(add)
     end
     return
   end
-  -- Fewer values than slots: look at each instead.
+  -- There are fewer values than slots, so look at each value instead.
   local seen = call('ZRANGEBYSCORE', KEYS[6], ARGV[11], '(' .. ARGV[12], 'WITHSCORES')
   local slot, count = 1, 0
   for i = 2, #seen, 2 do
@@ -70,7 +70,7 @@ function read_by.counter(add)
   end
 end
 
--- Adds to the reply when a value was dropped last, or '', then start and cell of every slot that holds anything, in
+-- Adds to the reply the time of the latest dropped value, or '', then start and cell of every slot that has data, in
 -- any order.
 local function add_slices(reply)
   local capped = ARGV[13] == 'capped' and call('ZSCORE', KEYS[7], 'c')

@@ -1,11 +1,12 @@
--- The board as a whole.
+-- Returns the state of the board as a whole.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists
 -- ARGV  1-8 the board, then the start of each of those slots
--- reply ok, now, reading, retiring, total, start from which slots were not dropped, then each slot's subjects
+-- reply ok, now, reading, retiring, total, the start below which slots were dropped, then the number of subjects of
+--       each slot
 -- errors  stale_keys: other slots exist
 -- cost  O(slots)
--- why a script: sizes and window are of one instant
+-- why a script: sizes and window must be of one instant
 
 local early = enter()
 if early then

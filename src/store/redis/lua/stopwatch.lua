@@ -1,7 +1,8 @@
--- How long a script takes the server, for the caller to choose how much to ask for. Not a script of its own.
+-- Measures how long a script runs on the server, so that the caller can choose the size of the next step. Not a script
+-- of its own.
 --
--- Some servers answer TIME within a script with the time at its start (Redis from 7.2 on, Valkey); these have
--- `os.clock`, the processor time of the process. Others have only a TIME that goes on.
+-- Some servers reply to TIME within a script with the time at its start (Redis from 7.2 on, Valkey). These have
+-- `os.clock`, the processor time of the process. On the others, TIME moves on during a script.
 
 local os_library = rawget(_G, 'os')
 
@@ -15,7 +16,7 @@ end
 
 local started = microseconds()
 
--- Answers the microseconds since the script began; -1 where nothing tells.
+-- Returns the microseconds since the script began, or -1 if no measurement is possible.
 local function worked()
   local passed = microseconds() - started
   return passed > 0 and math.ceil(passed) or -1

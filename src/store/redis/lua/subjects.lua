@@ -1,14 +1,14 @@
--- What some subjects have in slots of a ranked board and, if wanted, where they stand.
+-- Reads some subjects' slots of a ranked board and, if requested, their scores and ranks.
 --
 -- KEYS  1-5 the board (board.lua), then, if `capped`, the companion of each subject's values (COUNT_DISTINCT), then the
 --       slots to read
--- ARGV  1-8 the board, 9 `desc` or `asc` to be told where they stand, or '', 10 how many subjects, 11 `capped` to be told
---       when a value was dropped last, or ''; then the subjects
--- reply ok, now, reading, retiring, total, then for each subject a list: score or '', how many are better than that or 0,
---       the time of the latest value dropped for want of room or '', then position (from 1) and cell of every slot
---       that holds anything
--- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each standing
--- why a script: score, rank and slots are of one instant, after the window was advanced
+-- ARGV  1-8 the board, 9 `desc` or `asc` to get scores and ranks, or '', 10 number of subjects, 11 `capped` to get the
+--       time of the latest dropped value, or ''; then the subjects
+-- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
+--       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
+--       every slot that has data
+-- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each rank
+-- why a script: score, rank and slots must be of one instant, after the window was advanced
 
 local call = redis.call
 local FIRST, SUBJECTS, CAPPED = 12, tonumber(ARGV[10]), ARGV[11] == 'capped'

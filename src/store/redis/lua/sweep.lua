@@ -1,15 +1,15 @@
--- One bounded step of expiry: looks at some subjects that were last noted as written to in an expiry period long ago,
--- and removes what is not kept any more.
+-- Makes one bounded step of expiry: looks at some subjects that were noted as written to in an old expiry period, and
+-- removes data that is no longer kept.
 --
--- KEYS  1-5 the board (board.lua), 6 the subjects of that period, 7 the periods that exist, 8 the subjects of the period
---       of now, then the keys of each subject: two where the board remembers values, else one
--- ARGV  1-8 the board, 9 how the board keeps subjects: `subject`, `seen` or `counter`; 10 number of that period,
---       11 number of the period of now, 12 start of the oldest slot kept, or how long a counter lives in ms,
---       13 how many cells to look at; then the subjects
--- reply ok, now, reading, retiring, how many subjects were looked at, how many of them hold nothing now, 1 if the
---       period has gone, microseconds of work (stopwatch.lua)
--- cost  5 us per subject and 0.2 us per cell; what keys hold is freed in the server's background
--- why a script: a key is judged by what it holds at the instant at which it goes, whatever is written meanwhile
+-- KEYS  1-5 the board (board.lua), 6 the subjects of that period, 7 the periods that exist, 8 the subjects of the
+--       current period, then the keys of each subject: two on a `seen` board, else one
+-- ARGV  1-8 the board, 9 how the board stores subjects: `subject`, `seen` or `counter`; 10 number of that period,
+--       11 number of the current period, 12 start of the oldest slot kept, or the duration of a counter's window in ms,
+--       13 number of cells to look at; then the subjects
+-- reply ok, now, reading, retiring, number of subjects looked at, number of them that have no data now, 1 if the period
+--       was removed, microseconds of work (stopwatch.lua)
+-- cost  5 us per subject and 0.2 us per cell; the memory of keys is freed in the server's background
+-- why a script: whether a key is deleted depends on its content at that instant, and writes may go on
 
 local PERIOD, PERIODS, CURRENT = KEYS[6], KEYS[7], KEYS[8]
 local FIRST_KEY, FIRST_SUBJECT = 9, 14
@@ -24,8 +24,8 @@ call('SCARD', PERIOD)
 call('SCARD', CURRENT)
 run_when_full()
 
--- Each is given the position of a subject's first key, removes what is not kept and answers whether something is;
--- nil where more is left than there is room for.
+-- Each function receives the position of a subject's first key and removes data that is no longer kept. Returns whether
+-- data is left, or nil if there is more to remove than this step may look at.
 local sweep = {}
 
 function sweep.subject(at)
@@ -99,7 +99,7 @@ while looked < #ARGV - FIRST_SUBJECT + 1 and room > 0 do
   end
 end
 if #moved > 0 then
-  -- Written to since, or moved here by this script before.
+  -- They were written to after the period, or an earlier step moved them.
   call('ZADD', PERIODS, ARGV[11], ARGV[11])
   each_thousand('SADD', CURRENT, moved)
 end

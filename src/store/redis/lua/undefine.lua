@@ -1,10 +1,10 @@
--- Removes a board: its meta key, without which nothing else of it is ever read or written.
+-- Removes a board: deletes its meta key, without which no other data of it is read or written.
 --
 -- KEYS  1 meta
 -- ARGV  1 generation
--- reply removed, or board_changed: that generation is gone
+-- reply removed, or board_changed: the generation does not exist
 -- cost  O(fields of meta)
--- why a script: a board that another instance has just defined under the same name must not go
+-- why a script: a board that a different instance has just defined under the same name must not be removed
 
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then
   return {'board_changed'}

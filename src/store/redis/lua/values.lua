@@ -1,11 +1,11 @@
--- A page of the values a subject was seen with, the latest first.
+-- Returns a page of the values that a subject was seen with, the latest first.
 --
 -- KEYS  1-5 the board (board.lua), 6 the values by time, 7 their companion (change/distinct.lua)
--- ARGV  1-8 the board, 9 how many to pass over, 10 how many to answer
--- reply ok, now, reading, retiring, the time of the latest value dropped for want of room or '', how many there are in
---       all, then value, time, …
--- cost  O(log values + values answered)
--- why a script: total and page are of one instant, after the window was advanced
+-- ARGV  1-8 the board, 9 number of values to skip, 10 number of values to return
+-- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', number of values
+--       in the window, then value, time, …
+-- cost  O(log values + values returned)
+-- why a script: total and page must be of one instant, after the window was advanced
 
 local early = enter()
 if early then
@@ -14,7 +14,7 @@ end
 local reply = ok()
 reply[5] = redis.call('ZSCORE', KEYS[7], 'c') or ''
 reply[6] = redis.call('ZCOUNT', KEYS[6], ARGV[5], '+inf')
--- By place, for by time the server walks over what is passed over. Those of the window come before all others.
+-- Read by position: a read by time would walk over the skipped values. The values of the window come before all others.
 local first, last = tonumber(ARGV[9]), math.min(ARGV[9] + ARGV[10], reply[6]) - 1
 if first <= last then
   local page = redis.call('ZREVRANGE', KEYS[6], format(first), format(last), 'WITHSCORES')

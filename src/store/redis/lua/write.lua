@@ -1,29 +1,29 @@
--- Adds amounts to slots and ranking, once, whatever becomes of the reply.
+-- Adds amounts to slots and ranking, exactly once, even if the reply is lost.
 --
--- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, where there are ids, the dedupe bucket of
---       now, the one before, and the one before that
--- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 how many slots,
---       13 how many entries, 14 `coded` if they have codes, as they must where a subject may come twice or where slots
---       are not one, else '', 15 number of the dedupe bucket of now where they have ids, else '', 16 dedupe horizon
---       in ms; then the start of each slot; then, each for all entries in their
---       order: subjects; amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of
---       several items that ids may follow, plus 1 if its score is wanted; ids, or an empty text where one has none
--- reply ok, now, reading, retiring, then three values for each entry that is not simply counted: its position
---       from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: it has an id, an earlier sum of
---       its subject was refused, and the items of that come first) or `damaged`; the subject's score after all
---       entries if wanted, else ''
+-- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, if there are ids, the current dedupe
+--       bucket, the one before, and the one before that
+-- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 number of slots,
+--       13 number of entries, 14 `coded` if the entries have codes, else ''; codes are required if a subject may occur
+--       twice or if the number of slots is not one, 15 number of the current dedupe bucket if there are ids, else '',
+--       16 dedupe horizon in ms; then the start of each slot; then, each for all entries in their order: subjects;
+--       amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of several items and there are
+--       ids, plus 1 if its score is wanted; ids, if there are any, with an empty text for an entry that has none
+-- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
+--       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: it has an
+--       id, an earlier sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`;
+--       the subject's score after all entries if wanted, else ''
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
--- cost  O(log subjects) per entry: 1.5-3 us, and 25-40 us for the call with its socket. All is read at once and written at once,
---       for each command costs as much as what it does for an entry
+-- cost  O(log subjects) per entry: 1.5-3 us, and 25-40 us for the call with its socket. All data is read at once and
+--       written at once, because each command costs as much as its work for an entry
 -- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
---       recorded by the step it tells of, which makes repeating it after a lost reply safe
+--       recorded in the same atomic step, which makes it safe to send the operation again after a lost reply
 
 local BOUND, SLOTS, ENTRIES = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
 local CODED, HAS_IDS = ARGV[14] ~= '', ARGV[15] ~= ''
 local FIRST_SLOT, FIRST_START = 6, 17
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
--- Much cheaper than to let the server print a number, and as exact: sums are below 2^53.
+-- Formatting in Lua is much cheaper than letting the server print a number, and as exact, because sums are below 2^53.
 local call, tonumber, whole = redis.call, tonumber, string.format
 
 local early = begin()
@@ -31,18 +31,19 @@ if early then
   return early
 end
 
--- There is no rollback: whatever may fail, a key of a wrong type among it, is read before the first write.
+-- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 local reply = ok()
 if ENTRIES == 0 then
   return reply
 end
 
--- Position of an entry's slot, from 0.
+-- Returns the position of an entry's slot, from 0.
 local function slot_of(entry)
   return CODED and math.floor(tonumber(ARGV[LAST_SUBJECT + ENTRIES + entry]) / 4) or 0
 end
 
--- What slots and ranking hold, then what they are to hold: texts as read, numbers once changed, false where absent.
+-- The content of slots and ranking, first as read, then as it will be written: texts as read, numbers once changed,
+-- false if absent. is_new: by slot, whether none of the subjects was found in it.
 local amounts, scores, is_new = {}, {}, {}
 
 local function read_slot(slot, subjects)
@@ -76,7 +77,7 @@ for i = 1, ENTRIES do
   scores[subjects[i]] = held[i]
 end
 
--- By subject and id: true where it arrived within the horizon.
+-- By subject and id: true if the id arrived within the horizon.
 local is_duplicate, fields, bucket_is_new = {}, {}, false
 if HAS_IDS then
   call('ZCARD', BUCKETS)
@@ -102,7 +103,7 @@ if HAS_IDS then
   end
 end
 
--- Pairs to write, in order, so that of several for one subject the last one holds.
+-- The pairs to write, in order, so that of several pairs for one subject the last one wins.
 local slot_pairs, rank_pairs, arrivals = {}, {}, {}
 local zero_amounts, zero_scores = {}, {}
 for slot = 0, SLOTS - 1 do
@@ -126,7 +127,7 @@ for i = 1, ENTRIES do
   else
     local amount, before = tonumber(ARGV[LAST_SUBJECT + i]), tonumber(of[subject] or 0)
     local sum = before and before + amount
-    -- What is not a whole number was not written by us.
+    -- A number that is not whole was not written by this store.
     if not before or before % 1 ~= 0 then
       outcome = 'damaged'
     elseif sum > BOUND or sum < -BOUND then
@@ -169,7 +170,7 @@ for at, subject in pairs(asked) do
   reply[at] = format(scores[subject] or 0)
 end
 
--- Those of `subjects` that ended at zero, or had none to begin with.
+-- Returns those of `subjects` whose final value is 0.
 local function still_zero(subjects, values)
   local zero = {}
   for i = 1, #subjects do
@@ -180,9 +181,9 @@ local function still_zero(subjects, values)
   return zero
 end
 
--- A refusal for want of memory can only be that of the first write, so then nothing was done. A server that is restarted
--- may have kept but the first of these writes: an index that names a slot too many does no harm, a slot that no index names
--- would never retire.
+-- If memory is full, the server refuses only the first write, so then nothing was done. A server that is restarted may
+-- have kept only the first of these writes. So the index is written first: an entry without a slot does no harm, but a
+-- slot that the index does not name would never retire.
 for slot = 0, SLOTS - 1 do
   local key, start = KEYS[FIRST_SLOT + slot], ARGV[FIRST_START + slot]
   if #slot_pairs[slot] > 0 then
@@ -212,5 +213,5 @@ if #arrivals > 0 then
   end
   call('HSET', KEYS[FIRST_SLOT + SLOTS], unpack(arrivals))
 end
--- `retiring` counts sealed slots, which no write touches: the header still holds.
+-- `retiring` counts sealed slots, to which no write is made, so the header is still correct.
 return record(reply)

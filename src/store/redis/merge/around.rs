@@ -1,4 +1,4 @@
-//! Where a subject stands among those of all parts, and who is next to it.
+//! The rank of a subject among those of all parts, and its neighbors.
 
 use super::further::{Side, further};
 use super::place::backward;
@@ -9,24 +9,25 @@ use super::{
 use crate::board::{Order, Subject, Value};
 use crate::store::Ranked;
 
-/// How many lines are read on each side where only the rank is asked for. If the subject's score changes between the
-/// two rounds, they mostly are enough to tell its new rank without a third.
+/// The number of lines that are read on each side if only the rank is requested. If the subject's score changes between
+/// the two rounds, they are usually enough to find its new rank without a third round.
 const LEAST: u64 = 2;
 
-/// Where a subject stands.
+/// The rank and the neighbors of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::store::redis) struct Around<X> {
-    /// `None` if it is not ranked.
+    /// The score, or `None` if the subject is not ranked.
     pub score: Option<Value>,
-    /// How many lines of all parts have a strictly better score than the subject; if it is not ranked, than `absent`.
+    /// The number of lines of all parts with a strictly better score than the subject's, or than `absent` if the
+    /// subject is not ranked.
     pub better: u64,
-    /// The lines around the subject, itself among them; none if it is not ranked.
+    /// The lines around the subject, including its own. Empty if the subject is not ranked.
     pub lines: Vec<Ranked>,
-    /// What its part tells of it.
+    /// The additional data that its part returns.
     pub extra: X,
 }
 
-/// A subject, and the part that has it.
+/// The subject to find, and the part that has it.
 #[derive(Clone, Debug)]
 struct Sought<'a> {
     subject: &'a Subject,
@@ -39,18 +40,18 @@ impl Sought<'_> {
         Center::Subject { subject: self.subject.clone(), absent: self.absent }
     }
 
-    /// The subject's place with such a score.
+    /// Returns the subject's place with this score.
     fn place(&self, score: Option<Value>) -> Place {
         Place { score: score.unwrap_or(self.absent), subject: self.subject.clone() }
     }
 }
 
-/// Finds a subject, which part `own` has, and up to `radius` lines on each side of it. Of one that is not ranked, how
-/// many lines are better than the score `absent`.
+/// Finds a subject, which part `own` has, and up to `radius` lines on each side of it. If the subject is not ranked,
+/// counts the lines that are better than the score `absent`.
 ///
-/// The first round asks the subject's part for its score, the second all parts for the lines around that place, its
-/// own part for those around the subject wherever it is by then. A third is needed if it has moved beyond these lines,
-/// or if some part has more than its share of the lines next to it.
+/// The first round asks the subject's part for its score. The second round asks all parts for the lines around that
+/// place, and the subject's own part for those around the subject, wherever it is by then. A third round is needed if
+/// the subject has moved beyond these lines, or if some part has more than its share of the lines next to it.
 pub(in crate::store::redis) async fn around<P: Parts>(
     parts: &P,
     order: Order,
@@ -112,7 +113,7 @@ fn region<X, E>(order: Order, said: Vec<Lines<X>>) -> Result<Region, MergeError<
     Ok(Region::new(order, segments))
 }
 
-/// Asks for more lines of the parts that may have more of those next to the target.
+/// Increases the number of lines to ask for in the parts that may have more of those next to the target.
 fn grow(order: Order, segments: &[Segment], target: &Place, radius: u64, sizes: &mut [(u64, u64)]) {
     let (mut before, mut after) = (Vec::new(), Vec::new());
     for segment in segments {

@@ -1,5 +1,5 @@
-//! Pages at a large offset: the page is enclosed between two places, ever more closely, until all lines between can be
-//! read.
+//! Pages at a large offset. The page is enclosed between two places, more closely in each round, until all lines
+//! between them can be read.
 
 use super::region::{Region, Segment};
 use super::samples::{Samples, check};
@@ -7,27 +7,28 @@ use super::{Between, MergeError, Merged, Parts, ROUNDS, Read, Sampled, of_one_he
 use crate::board::Order;
 use crate::store::Ranked;
 
-/// How many lines are sampled of each part in a round.
+/// The number of lines that are sampled of each part in a round.
 const SAMPLES: u64 = 32;
 
-/// How many lines are sampled of all parts in a round, at least: with few parts more of each, so that as few rounds are
-/// needed as with many.
+/// The smallest number of lines that are sampled of all parts together in a round. With few parts more lines of each
+/// are sampled, so that no more rounds are needed than with many parts.
 const ALL_SAMPLES: u64 = 512;
 
-/// How many lines more than needed are enclosed on either side. So many subjects may pass the page between two rounds
-/// without another round being needed.
+/// The number of additional lines that are enclosed on either side. This many subjects may pass the page between two
+/// rounds without a further round.
 const SLACK: u64 = 32;
 
-/// Encloses the page between two places and reads what is between.
+/// Encloses the page between two places and reads the lines between them.
 ///
-/// Each round asks all parts how many lines they have before each place and for evenly spaced samples between. These
-/// bound the position of every sample, so the next round's places are the last sample surely before the page and the
-/// first one surely after it. If writes have moved the page out of what was enclosed, the next round encloses more.
+/// Each round asks all parts for the number of lines before each place and for evenly spaced samples between the
+/// places. These bound the position of every sample. So the places of the next round are the last sample that is
+/// certainly before the page and the first one that is certainly after it. If writes have moved the page out of the
+/// enclosed lines, the next round encloses more.
 pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: u64) -> Read<P, Vec<Ranked>> {
     let all: Vec<usize> = (0..parts.count()).collect();
     let count = all.len() as u64;
     let samples = SAMPLES.max(ALL_SAMPLES / count);
-    // As much as a round of samples and the page twice.
+    // The number of lines of a round of samples plus twice the page.
     let few = count.saturating_mul(samples).saturating_add(limit.saturating_mul(2));
     let mut question = Between { lo: None, hi: None, samples, all_up_to: samples };
     let mut known = Samples::default();
@@ -49,7 +50,7 @@ pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: 
             }
         }
         let bracket = known.bracket(offset.saturating_sub(slack), end.saturating_add(slack), total);
-        // The last rounds, which writes have made necessary, read more rather than nothing.
+        // The last rounds are needed only because of writes. They read more lines, so that the read does not fail.
         let readable = few.saturating_mul([1, 1, 4, 16][round.min(4) - 1]);
         let all_up_to = if bracket.lines <= readable { samples.max(bracket.lines + SLACK) } else { samples };
         question = Between { lo: bracket.lo, hi: bracket.hi, samples, all_up_to };
@@ -57,7 +58,7 @@ pub(super) async fn page<P: Parts>(parts: &P, order: Order, offset: u64, limit: 
     Err(MergeError::Unsettled)
 }
 
-/// By how many lines the page is outside of what was asked about.
+/// Returns the number of lines by which the page is outside of the two places.
 fn missed(said: &[Sampled], offset: u64, end: u64) -> u64 {
     let before_lo: u64 = said.iter().map(|said| said.before_lo).sum();
     let before_hi: u64 = said.iter().map(|said| said.before_hi).sum();

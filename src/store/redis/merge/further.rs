@@ -1,11 +1,11 @@
-//! How many more lines of each part are needed to know the next so many of all.
+//! The number of further lines of each part that are needed to know the nearest lines of all parts.
 
 use std::cmp::Ordering;
 
 use super::Place;
 use crate::board::Order;
 
-/// What is known of one part in one direction from some place.
+/// The known lines of one part in one direction from some place.
 #[derive(Clone, Debug)]
 pub(super) struct Side<'a> {
     /// The nearest lines, the nearest first.
@@ -20,10 +20,11 @@ impl Side<'_> {
     }
 }
 
-/// For each part, how many more of its lines may be among the `wanted` nearest of all parts.
+/// Returns, for each part, how many more of its lines may be among the `wanted` nearest of all parts.
 ///
 /// A line beyond the last known one of its part comes after all known lines up to that one. So it is among the `wanted`
-/// nearest only if there are fewer of these, and no more than the rest of them are.
+/// nearest only if there are fewer of these known lines than `wanted`. The number of such lines is at most the
+/// difference.
 pub(super) fn further(order: Order, sides: &[Side<'_>], wanted: u64) -> Vec<u64> {
     let of = |side: &Side<'_>| match side.lines.last() {
         _ if !side.open => 0,

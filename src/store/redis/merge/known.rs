@@ -1,13 +1,14 @@
-//! A page that was read before, and whether it is what would be read now.
+//! Pages that were read before, and the check whether they are still current.
 
 use super::top::first_lines;
 use super::{Answer, LinesOf, MergeError, Merged, Parts, Read, of_one_head, take_apart};
 use crate::board::Timestamp;
 
-/// A page that was read before: the head and the versions of the parts that it was made of, in their order.
+/// A page that was read before: the head and the versions of the parts from which it was made, in the order of the
+/// parts.
 ///
-/// A page follows from what the parts hold, and a part of the same version and head holds the same. So if each part
-/// answers with these, at whatever instants, the page is that of these instants.
+/// A page is determined by the content of the parts, and a part with the same version and head has the same content. So
+/// if each part returns these, at whatever instants, the page is also correct for these instants.
 #[derive(Debug)]
 pub(in crate::store::redis) struct Known<'a, V> {
     pub head: Timestamp,
@@ -15,14 +16,14 @@ pub(in crate::store::redis) struct Known<'a, V> {
 }
 
 impl<V: PartialEq> Known<'_, V> {
-    /// Whether these answers, one of each part in their order, are of what the page was made of.
+    /// Returns whether these answers, one of each part in their order, have the head and versions of the page.
     pub(super) fn is_of<T>(&self, answers: &[&Answer<T, V>]) -> bool {
         let same = |(answer, version): (&&Answer<T, V>, &V)| answer.head() == self.head && answer.version == *version;
         answers.len() == self.versions.len() && answers.iter().zip(self.versions).all(same)
     }
 }
 
-/// Asks each part for its first line, for the sake of its version. `None` if a part has changed.
+/// Asks each part for its first line, to get its version. Returns `None` if a part has changed.
 pub(super) async fn unchanged<P: Parts, T>(
     parts: &P,
     known: &Known<'_, P::Version>,
@@ -36,7 +37,7 @@ pub(super) async fn unchanged<P: Parts, T>(
     as_known::<P, T>(answers).map(Some)
 }
 
-/// The result where a page is as it was known.
+/// Returns the result for a page that has not changed.
 pub(super) fn as_known<P: Parts, T>(answers: Vec<LinesOf<P>>) -> Read<P, Option<T>> {
     let (frame, versions, said) = take_apart(answers).ok_or(MergeError::Unsettled)?;
     let total = said.iter().map(|lines| lines.total).sum();

@@ -1,24 +1,24 @@
-//! Exact reads of a ranking that is spread over several parts.
+//! Exact reads of a ranking that is divided into several parts.
 //!
 //! Every subject is in one part, and every part has a ranking of its own subjects. The functions here answer questions
-//! about the ranking of all of them together. They ask the parts in *rounds*: a round is one call to each part it asks,
-//! all at the same time. They need no connection and no clock: what a part can answer in one call is the trait
-//! [`Parts`].
+//! about the ranking of all parts together. They ask the parts in *rounds*: a round is one call to each of the parts
+//! that it asks, all at the same time. This module uses neither connections nor clocks: the trait [`Parts`] defines the
+//! questions that a part answers in one call.
 //!
 //! | question | function | rounds |
 //! |---|---|---|
 //! | a page at a small offset | [`page`] | 1, or 2 if some parts have more than their share of its lines |
-//! | a page at a large offset | [`page`] | 1 for each factor of about 30 between the total and what is read at last, and 1 |
+//! | a page at a large offset | [`page`] | 1 for each factor of about 30 between total and lines read last, and 1 |
 //! | a page that was read before and has not changed ([`Known`]) | [`page`] | 1 |
-//! | rank, percentile and neighbors of a subject | [`around`] | 1 to find its score, and 1; 1 more if parts are uneven |
+//! | rank, percentile, neighbors of a subject | [`around`] | 1 to find its score, and 1; 1 more if parts are uneven |
 //!
 //! # What is exact
-//! - What a part contributes to an answer is of one instant of that part. Of a page at a large offset and of what is
-//!   around a subject, all these instants are within the last round. Of a page at a small offset a part that had enough
-//!   lines in the first round is not asked again.
-//! - All contributions are of one head. Parts that answer with an older one are asked again ([`of_one_head`]).
-//! - Writes between rounds can make what was learned in an earlier round wrong. It only says where to look next: an
-//!   answer is made of lines and counts of which the last round proves that they are complete.
+//! - The contribution of a part to an answer is of one instant of that part. For a page at a large offset and for the
+//!   lines around a subject, all these instants are within the last round. For a page at a small offset, a part that
+//!   had enough lines in the first round is not asked again.
+//! - All contributions have the same head. Parts that answer with an older one are asked again ([`of_one_head`]).
+//! - Writes between rounds can make the results of an earlier round wrong. These results only determine what to ask
+//!   next: an answer consists of lines and counts that the last round proves to be complete.
 //! - After [`ROUNDS`] rounds without an answer the result is [`MergeError::Unsettled`], never an approximation.
 
 mod around;
@@ -44,32 +44,33 @@ use self::samples::sample_positions;
 use crate::board::{Frame, Order, Subject, Timestamp, Value};
 use crate::store::Ranked;
 
-/// After how many rounds a read gives up.
+/// The number of rounds after which a read fails.
 pub(super) const ROUNDS: usize = 5;
 
-/// How many lines more than an even share are read of each part, so that mostly one round is enough.
+/// The number of lines beyond an even share that are read of each part, so that one round is usually enough.
 const MARGIN: u64 = 8;
 
-/// Up to this many lines a part, the lines before a page are read and skipped: one call of that size costs less than
-/// the rounds that find the page.
+/// The largest number of lines per part, before a page, that are read and skipped. One call of that size costs less
+/// than the rounds that find the page.
 const SKIPPED_PER_PART: u64 = 64;
 
-/// What the parts of one board can be asked. Each method is one call to one part, answered at one instant.
+/// The questions to the parts of one board. Each method is one call to one part, answered at one instant.
 ///
-/// `at_least` is the newest head that another part has answered with. A part whose clock has not reached it yet
-/// advances its window to it first, so that clocks of two nodes that differ a little do not keep a read from ending.
+/// `at_least` is the newest head in the answers of the other parts. A part whose clock has not reached it yet first
+/// advances its window to that head. Otherwise a small difference between the clocks of two nodes would make a read
+/// fail.
 pub(super) trait Parts: Sync {
-    /// Why a call failed.
+    /// The error of a call.
     type Error: Send;
-    /// Says whether a part has changed: equal versions, equal rankings.
+    /// The version of a part: equal versions and heads mean equal rankings.
     type Version: PartialEq + Send + Sync;
-    /// What the part that has a subject tells of it beside its score, at the same instant.
+    /// The additional data about a subject, besides its score, that its part returns, of the same instant.
     type Extra: Send;
 
-    /// How many parts there are; 1 at least.
+    /// Returns the number of parts, at least 1.
     fn count(&self) -> usize;
 
-    /// Consecutive lines of a part.
+    /// Returns consecutive lines of a part.
     fn lines(
         &self,
         part: usize,
@@ -77,7 +78,7 @@ pub(super) trait Parts: Sync {
         question: &Near,
     ) -> impl Future<Output = Said<Self, Lines<Self::Extra>>> + Send;
 
-    /// Counts and samples of the lines between two places of a part.
+    /// Returns counts and samples of the lines between two places of a part.
     fn between(
         &self,
         part: usize,
@@ -86,7 +87,7 @@ pub(super) trait Parts: Sync {
     ) -> impl Future<Output = Said<Self, Sampled>> + Send;
 }
 
-/// What a part answered, with what every answer carries.
+/// The answer of a part, with the data that every answer has.
 #[derive(Clone, Debug)]
 pub(super) struct Answer<T, V> {
     pub frame: Frame,
@@ -100,95 +101,96 @@ impl<T, V> Answer<T, V> {
     }
 }
 
-/// Asks for consecutive lines.
+/// A question for consecutive lines.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Near {
     pub center: Center,
-    /// How many lines strictly before the center; fewer if there are no more. At least 1, or 0 at the start.
+    /// The number of lines strictly before the center, fewer if there are no more. At least 1, or 0 at the start.
     pub before: u64,
-    /// How many lines from the center on, the one at it included; fewer if there are no more. At least 1.
+    /// The number of lines from the center on, including the one at it, fewer if there are no more. At least 1.
     pub after: u64,
 }
 
-/// Where lines are asked for.
+/// The position around which lines are requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Center {
-    /// At the first line.
+    /// The first line.
     Start,
-    /// At a place, whether or not the part has a line there.
+    /// A place, whether or not the part has a line there.
     Place(Place),
-    /// At the line of a subject of this part; if it is not ranked, at the place it would have with the score `absent`.
+    /// The line of a subject of this part, or, if the subject is not ranked, the place it would have with the score
+    /// `absent`.
     Subject { subject: Subject, absent: Value },
 }
 
 /// Consecutive lines of a part.
 #[derive(Clone, Debug)]
 pub(super) struct Lines<X> {
-    /// How many lines the part has in all.
+    /// The number of all lines of the part.
     pub total: u64,
-    /// How many lines of the part come before the first one here.
+    /// The number of lines of the part before the first one here.
     pub first: u64,
-    /// How many lines of the part have a strictly better score than the first one here; 0 if there is none.
+    /// The number of lines of the part with a strictly better score than the first one here, or 0 if there is none.
     pub better: u64,
-    /// In the order of the ranking. Empty only if the part is.
+    /// The lines in the order of the ranking. Empty only if the part is.
     pub lines: Vec<Place>,
-    /// If the center was a subject.
+    /// The data about the subject, if the center was a subject.
     pub subject: Option<Located<X>>,
 }
 
-/// What a part says of a subject.
+/// The data that a part returns about a subject.
 #[derive(Clone, Debug)]
 pub(super) struct Located<X> {
-    /// `None` if it is not ranked.
+    /// The score, or `None` if the subject is not ranked.
     pub score: Option<Value>,
     pub extra: X,
 }
 
-/// Asks for what is between two places: from `lo` (included) to `hi` (not).
+/// A question about the lines between two places, from `lo` (inclusive) to `hi` (exclusive).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Between {
-    /// `None`: from the first line on.
+    /// The first place, or `None` for the first line.
     pub lo: Option<Place>,
-    /// `None`: to the last line.
+    /// The second place, or `None` for the end of the ranking.
     pub hi: Option<Place>,
-    /// How many lines are sampled, evenly spaced as `sample_positions` says.
+    /// The number of lines to sample, evenly spaced as defined by `sample_positions`.
     pub samples: u64,
-    /// If there are no more lines between than this, all of them are answered instead of samples. At least `samples`.
+    /// The largest number of lines between the places of which all are returned instead of samples. At least `samples`.
     pub all_up_to: u64,
 }
 
-/// What a part has between two places.
+/// The lines of a part between two places.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
-    /// How many lines the part has in all.
+    /// The number of all lines of the part.
     pub total: u64,
-    /// How many lines of the part come before `lo`; 0 if that is `None`.
+    /// The number of lines of the part before `lo`, or 0 if that is `None`.
     pub before_lo: u64,
-    /// How many lines of the part have a strictly better score than `lo`; 0 if that is `None`.
+    /// The number of lines of the part with a strictly better score than `lo`, or 0 if that is `None`.
     pub better_than_lo: u64,
-    /// How many lines of the part come before `hi`; all if that is `None`.
+    /// The number of lines of the part before `hi`, or all if that is `None`.
     pub before_hi: u64,
     /// All lines between or samples of them, in their order, each with the number of lines of the part before it.
     pub lines: Vec<(u64, Place)>,
 }
 
 impl Sampled {
-    /// Whether these are all lines between.
+    /// Returns whether these are all lines between the two places.
     fn is_complete(&self) -> bool {
         self.before_hi - self.before_lo == self.lines.len() as u64
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MergeError<E> {
     /// A part could not be asked.
     #[error("a part of the board could not be read")]
     Part(E),
-    /// The ranking changed faster than it could be read. Another attempt may succeed.
+    /// The ranking changed faster than it could be read. A further attempt may succeed.
     #[error("the ranking changed in every one of {ROUNDS} rounds of reading its parts")]
     Unsettled,
-    /// A part's answer cannot be true.
+    /// The answer of a part contradicts itself.
     #[error("a part of the board answered {0}")]
     Impossible(&'static str),
 }
@@ -196,26 +198,28 @@ pub(super) enum MergeError<E> {
 /// An answer about all parts together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Merged<T, V> {
-    /// The window that all parts have. Its instant is that of the latest part, and as many slots are retiring as in the
-    /// part that has most of them.
+    /// The window that all parts have. Its time is that of the latest part, and its number of retiring slots is the
+    /// largest of all parts.
     pub frame: Frame,
-    /// The version of each part that its contribution is of. While all are the same the answer is.
+    /// The version of each part from which its contribution was read. The answer is current as long as none of them
+    /// changes.
     pub versions: Vec<V>,
-    /// How many lines all parts have.
+    /// The number of lines of all parts.
     pub total: u64,
     pub found: T,
 }
 
-/// What a call to a part comes to.
+/// The result of a call to a part.
 pub(super) type Said<P, T> = Result<Answer<T, <P as Parts>::Version>, <P as Parts>::Error>;
 
-/// Consecutive lines, as a part answered them.
+/// Consecutive lines, as a part returned them.
 pub(super) type LinesOf<P> = Answer<Lines<<P as Parts>::Extra>, <P as Parts>::Version>;
 
-/// What a read of all parts comes to.
+/// The result of a read of all parts.
 pub(super) type Read<P, T> = Result<Merged<T, <P as Parts>::Version>, MergeError<<P as Parts>::Error>>;
 
-/// The page of the ranking that starts at `offset`, of at most `limit` lines. `None` if it is the one that is `known`.
+/// Returns the page of the ranking that starts at `offset`, of at most `limit` lines, or `None` if it is the `known`
+/// page.
 pub(super) async fn page<P: Parts>(
     parts: &P,
     order: Order,
@@ -235,7 +239,8 @@ pub(super) async fn page<P: Parts>(
     Ok(Merged { frame, versions, total, found: Some(found) })
 }
 
-/// Takes answers of one head apart: the frame of all, their versions, and what they said. `None` of no answers.
+/// Splits answers with the same head into the frame of all, their versions, and their content. Returns `None` if there
+/// are no answers.
 pub(super) fn take_apart<T, V>(answers: Vec<Answer<T, V>>) -> Option<(Frame, Vec<V>, Vec<T>)> {
     let mut frame = answers.first()?.frame;
     let (mut versions, mut said) = (Vec::with_capacity(answers.len()), Vec::with_capacity(answers.len()));

@@ -7,8 +7,8 @@ use futures_util::future::try_join_all;
 use super::{Answer, MergeError, ROUNDS};
 use crate::board::Timestamp;
 
-/// Asks these parts, all at the same time, and answers what they said, in the same order. Those whose head is older
-/// than the newest one, or than `newest`, are asked again, up to [`ROUNDS`] times in all.
+/// Asks these parts, all at the same time, and returns their answers in the same order. Parts whose head is older than
+/// the newest one, or than `newest`, are asked again, up to [`ROUNDS`] times in total.
 pub(in crate::store::redis) async fn of_one_head<T, V, E, F>(
     parts: &[usize],
     mut newest: Option<Timestamp>,

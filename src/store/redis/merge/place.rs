@@ -1,10 +1,10 @@
-//! Places in a ranking's order.
+//! Places in the order of a ranking.
 
 use std::cmp::Ordering;
 
 use crate::board::{Order, Subject, Value};
 
-/// A place in the order of a ranking: a score and a subject. Each line of a ranking is at one.
+/// A place in the order of a ranking: a score and a subject. Each line of a ranking has a place.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::store::redis) struct Place {
     pub score: Value,
@@ -12,7 +12,8 @@ pub(in crate::store::redis) struct Place {
 }
 
 impl Place {
-    /// `Less` if this place comes before the other on a board of such an order: by score, then by subject bytes.
+    /// Compares two places on a board of this order: by score, then by subject bytes. Returns `Less` if this place
+    /// comes first.
     pub fn compare(&self, other: &Place, order: Order) -> Ordering {
         compare_scores(self.score, other.score, order).then_with(|| {
             let ascending = self.subject.cmp(&other.subject);
@@ -21,7 +22,7 @@ impl Place {
     }
 }
 
-/// `Less` if the first score is strictly better than the second.
+/// Compares two scores. Returns `Less` if the first one is strictly better.
 pub(super) fn compare_scores(a: Value, b: Value, order: Order) -> Ordering {
     match order {
         Order::Asc => a.cmp(&b),
@@ -29,7 +30,7 @@ pub(super) fn compare_scores(a: Value, b: Value, order: Order) -> Ordering {
     }
 }
 
-/// The order of a ranking read from its end.
+/// Returns the order of a ranking that is read from its end.
 pub(super) fn backward(order: Order) -> Order {
     match order {
         Order::Asc => Order::Desc,

@@ -1,4 +1,4 @@
-//! The part of a ranking of which every line is known.
+//! A part of a ranking of which every line is known.
 
 use std::cmp::Ordering;
 
@@ -7,32 +7,32 @@ use super::{Between, Lines, MergeError, Place, Sampled};
 use crate::board::{Order, Value};
 use crate::store::Ranked;
 
-/// More lines than any part has; counts up to this can be added up without overflow.
+/// A number larger than the lines of any part. Counts up to this can be added without overflow.
 pub(super) const MOST_LINES: u64 = 1 << 52;
 
-/// Consecutive lines of one part: all it has from one place to another.
+/// Consecutive lines of one part: all its lines from one place to a later one.
 #[derive(Clone, Debug)]
 pub(super) struct Segment {
-    /// How many lines the part has in all.
+    /// The number of all lines of the part.
     pub total: u64,
-    /// Where the segment begins, included; `None`: with the part's first line.
+    /// The place where the segment begins (inclusive), or `None` for the part's first line.
     pub from: Option<Place>,
-    /// How many lines of the part come before `from`.
+    /// The number of lines of the part before `from`.
     pub skipped: u64,
-    /// How many lines of the part have a strictly better score than `from`.
+    /// The number of lines of the part with a strictly better score than `from`.
     pub better: u64,
     pub lines: Vec<Place>,
     pub until: Until,
 }
 
-/// Where what is known ends.
+/// The end of the known lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Until {
     /// Before this place.
     Before(Place),
     /// After this place.
     Through(Place),
-    /// With the last line.
+    /// After the last line.
     End,
 }
 
@@ -47,7 +47,7 @@ impl Until {
 }
 
 impl Segment {
-    /// The segment of consecutive lines that a part answered.
+    /// Creates the segment of consecutive lines that a part returned.
     pub fn of_lines<X, E>(said: Lines<X>, order: Order) -> Result<Self, MergeError<E>> {
         let Lines { total, first, better, lines, .. } = said;
         check_order(lines.iter(), order)?;
@@ -63,7 +63,7 @@ impl Segment {
         Ok(Self { total, from, skipped: first, better, lines, until })
     }
 
-    /// The segment between two places, of which a part has answered all lines.
+    /// Creates the segment between two places, of which a part has returned all lines.
     pub fn of_all_between(said: Sampled, question: &Between) -> Self {
         Self {
             total: said.total,
@@ -75,13 +75,14 @@ impl Segment {
         }
     }
 
-    /// How many lines of the segment come before a place.
+    /// Returns the number of lines of the segment before a place.
     pub fn lines_before(&self, place: &Place, order: Order) -> usize {
         self.lines.partition_point(|line| line.compare(place, order) == Ordering::Less)
     }
 
-    /// How many lines of the part have a strictly better score. Right of the score of any place in the segment: if it
-    /// is that of `from`, better lines are before the segment, else the last of them is in it or just before it.
+    /// Returns the number of lines of the part with a strictly better score. Correct for the score of any place in the
+    /// segment: if it is the score of `from`, all better lines are before the segment; otherwise the last of them is in
+    /// the segment or directly before it.
     fn better_than(&self, score: Value, order: Order) -> u64 {
         match &self.from {
             Some(from) if from.score == score => self.better,
@@ -93,7 +94,7 @@ impl Segment {
     }
 }
 
-/// Whether lines are in the order of the ranking.
+/// Checks that lines are in the order of the ranking.
 pub(super) fn check_order<'a, E>(
     lines: impl Iterator<Item = &'a Place> + Clone,
     order: Order,
@@ -105,14 +106,14 @@ pub(super) fn check_order<'a, E>(
     }
 }
 
-/// The lines of all parts from one place to another: what is in the segments of all of them.
+/// The lines of all parts from one place to a later one: those that are within the segments of all parts.
 #[derive(Clone, Debug)]
 pub(super) struct Region {
     order: Order,
     pub segments: Vec<Segment>,
     from: Option<Place>,
     until: Until,
-    /// How many lines of all parts come before the region.
+    /// The number of lines of all parts before the region.
     start: u64,
     lines: Vec<Place>,
 }
@@ -145,30 +146,32 @@ impl Region {
             let inside = segment.lines[before..].iter().take_while(|line| until.includes(line, order));
             lines.extend(inside.cloned());
         }
-        // Each part's lines are in order already, which is what this kind of sort is quick with.
+        // The lines of each part are in order already, which makes this sort fast.
         lines.sort_by(|a, b| a.compare(b, order));
         let (from, until) = (from.cloned(), until.clone());
         Self { order, segments, from, until, start, lines }
     }
 
-    /// How many lines all parts have.
+    /// Returns the number of lines of all parts.
     pub fn total(&self) -> u64 {
         self.segments.iter().map(|segment| segment.total).sum()
     }
 
-    /// How many lines of all parts come before a place; `None` if it is not in the region.
+    /// Returns the number of lines of all parts before a place, or `None` if the place is not in the region.
     pub fn position(&self, place: &Place) -> Option<u64> {
         let after_start = self.from.as_ref().is_none_or(|from| place.compare(from, self.order) != Ordering::Less);
         let before = self.lines.partition_point(|line| line.compare(place, self.order) == Ordering::Less);
         (after_start && self.until.includes(place, self.order)).then(|| self.start + before as u64)
     }
 
-    /// How many lines of all parts have a strictly better score than this one, which some place in the region has.
+    /// Returns the number of lines of all parts with a strictly better score than this one, which must be the score of
+    /// a place in the region.
     pub fn better_than(&self, score: Value) -> u64 {
         self.segments.iter().map(|segment| segment.better_than(score, self.order)).sum()
     }
 
-    /// The lines from position `offset` on, `limit` at most, with their ranks; `None` if some are not in the region.
+    /// Returns the lines from position `offset` on, at most `limit`, with their ranks. Returns `None` if some of them
+    /// are not in the region.
     pub fn page(&self, offset: u64, limit: u64) -> Option<Vec<Ranked>> {
         let end = offset.saturating_add(limit).min(self.total());
         if end <= offset {

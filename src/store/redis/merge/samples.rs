@@ -1,4 +1,4 @@
-//! What samples of the parts say about positions in the ranking of all.
+//! Bounds on positions in the ranking of all parts, computed from samples of the parts.
 
 use std::cmp::Ordering;
 
@@ -6,14 +6,14 @@ use super::region::{MOST_LINES, check_order};
 use super::{Between, MergeError, Place, Sampled};
 use crate::board::Order;
 
-/// The positions of `samples` evenly spaced lines among those from position `from` to `until` (not included). They
-/// divide these into parts of the same size, so that no two known lines are far apart.
+/// Returns the positions of `samples` evenly spaced lines among those from position `from` to `until` (exclusive). They
+/// divide these lines into sections of equal size, so that no two neighboring samples are far apart.
 #[cfg(test)]
 pub(super) fn sample_positions(from: u64, until: u64, samples: u64) -> impl Iterator<Item = u64> {
     (1..=samples).map(move |i| from + (until - from) * i / (samples + 1))
 }
 
-/// A place, and how many lines of all parts come before it.
+/// A place, with bounds on the number of lines of all parts before it.
 #[derive(Clone, Debug)]
 pub(super) struct Sample {
     pub place: Place,
@@ -21,12 +21,12 @@ pub(super) struct Sample {
     pub at_most: u64,
 }
 
-/// Everything learned about positions, in the order of the ranking. Later rounds replace what earlier ones said about
-/// the same places; what is left of earlier rounds may be wrong by what was written since.
+/// The places with known bounds, in the order of the ranking. Later rounds replace what earlier ones found in the same
+/// region. The bounds that remain from earlier rounds may be wrong because of later writes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples(Vec<Sample>);
 
-/// The places next to a page, and how many lines there are between them at most.
+/// The places next to a page, and the largest possible number of lines between them.
 #[derive(Clone, Debug)]
 pub(super) struct Bracket {
     pub lo: Option<Place>,
@@ -35,7 +35,7 @@ pub(super) struct Bracket {
 }
 
 impl Samples {
-    /// Learns from the answers of all parts to one question.
+    /// Adds the answers of all parts to one question.
     pub fn learn(&mut self, order: Order, question: &Between, answers: &[Sampled]) {
         let outside = |sample: &Sample| {
             let before = question.lo.as_ref().is_some_and(|lo| sample.place.compare(lo, order) == Ordering::Less);
@@ -54,7 +54,7 @@ impl Samples {
         self.0.sort_by(|a, b| a.place.compare(&b.place, order));
     }
 
-    /// The narrowest bracket around the positions from `first` to `end` (not included) out of `total`.
+    /// Returns the narrowest bracket around the positions from `first` to `end` (exclusive), out of `total`.
     pub fn bracket(&self, first: u64, end: u64, total: u64) -> Bracket {
         let lo = self.0.iter().rposition(|sample| sample.at_most <= first);
         let after = lo.map_or(0, |lo| lo + 1);
@@ -66,7 +66,7 @@ impl Samples {
     }
 }
 
-/// Whether a part's counts and lines agree with each other.
+/// Checks that a part's counts and lines are consistent.
 pub(super) fn check<E>(order: Order, question: &Between, said: &Sampled) -> Result<(), MergeError<E>> {
     check_order(said.lines.iter().map(|(_, place)| place), order)?;
     let counts = [said.better_than_lo, said.before_lo, said.before_hi, said.total, MOST_LINES].is_sorted();
@@ -80,15 +80,15 @@ pub(super) fn check<E>(order: Order, question: &Between, said: &Sampled) -> Resu
     }
 }
 
-/// Bounds on the position of each sampled line. In its own part the position is known; in any other part it is after
-/// the last sample that comes before it, and not after the next one.
+/// Returns bounds on the position of each sampled line. The position in its own part is known. In any other part it is
+/// after the last sample that comes before it, and not after the next one.
 fn merge(order: Order, answers: &[Sampled]) -> Vec<Sample> {
     let mut lines: Vec<(usize, u64, &Place)> = Vec::new();
     for (part, said) in answers.iter().enumerate() {
         lines.extend(said.lines.iter().map(|(position, place)| (part, *position, place)));
     }
     lines.sort_by(|a, b| a.2.compare(b.2, order));
-    // Of each part: how many of its lines come before the place that is looked at, at least and at most.
+    // For each part, the smallest possible number of its lines before the current place.
     let mut at_least: Vec<u64> = answers.iter().map(|said| said.before_lo).collect();
     let mut next: Vec<usize> = vec![0; answers.len()];
     let upper = |part: usize, next: usize| {

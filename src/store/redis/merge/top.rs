@@ -9,7 +9,8 @@ use crate::store::Ranked;
 
 type Answers<P> = Vec<Option<LinesOf<P>>>;
 
-/// Reads an even share and [`MARGIN`] lines of each part, then more of those whose last line is still on the page.
+/// Reads an even share plus [`MARGIN`] lines of each part, then more lines of the parts whose last line is still on the
+/// page.
 pub(super) async fn page<P: Parts>(
     parts: &P,
     order: Order,
@@ -50,14 +51,15 @@ pub(super) fn first_lines(count: u64) -> Near {
     Near { center: Center::Start, before: 0, after: count }
 }
 
-/// The parts that have answered with an older head than another.
+/// Returns the parts that have answered with an older head than others.
 fn behind<P: Parts>(answers: &Answers<P>) -> Vec<usize> {
     let newest = answers.iter().flatten().map(Answer::head).max();
     let is_behind = |answer: &Option<Answer<_, _>>| answer.as_ref().map(Answer::head) < newest;
     (0..answers.len()).filter(|part| is_behind(&answers[*part])).collect()
 }
 
-/// Each part of which more lines are needed to know the first `wanted` of all, and how many of its first lines.
+/// Returns each part of which more lines are needed to know the first `wanted` of all, with the required number of its
+/// first lines.
 fn more_lines<P: Parts>(order: Order, answers: &Answers<P>, wanted: u64) -> Vec<(usize, u64)> {
     let said = answers.iter().flatten().map(|answer| &answer.said);
     let side = said.map(|said| Side { open: said.total > said.lines.len() as u64, lines: said.lines.iter().collect() });

@@ -10,7 +10,7 @@ fn subject(text: &str) -> Subject {
     Subject::parse(text).unwrap()
 }
 
-/// The slots of a board's parts, in their order.
+/// Returns the hash slots of a board's parts, in the order of the parts.
 fn slots(partition: &Partition) -> Vec<u16> {
     partition.tags().map(|tag| HashSlot::of_key(format!("rolltop:1:{{{tag}}}:meta").as_bytes()).number()).collect()
 }
@@ -43,7 +43,7 @@ fn each_part_has_a_slot_in_its_own_band() {
     }
 }
 
-/// Fixed, so that a change of the rule is noticed. It would do no harm to boards that exist.
+/// The numbers are fixed here so that a change of the rule is noticed. Such a change would not affect existing boards.
 #[test]
 fn the_smallest_number_is_chosen() {
     let partition = Partition::choose(&name("hot-posts"), 3).unwrap();
@@ -59,9 +59,9 @@ fn the_smallest_number_is_chosen() {
 
 const THREE: &str = "63,1,20";
 
-/// A CRC is linear: the slots of `name/0`, `name/1` … are those of any other name of the same length, each with the
-/// same bits flipped. So if numbers of five digits reach every aligned block of 16 slots under one name, they do so
-/// under each, and the middle of the narrowest band has such a block.
+/// A CRC is linear: the hash slots of `name/0`, `name/1` … are those of any other name of the same length, each with
+/// the same bits flipped. So if numbers of five digits reach every aligned block of 16 hash slots under one name, they
+/// do so under every name of that length. The middle of the narrowest band contains such a block.
 #[test]
 fn choosing_ends_whatever_the_name_is() {
     let narrowest = 16_384 / 64 / 8;
@@ -74,7 +74,7 @@ fn choosing_ends_whatever_the_name_is() {
     }
 }
 
-/// The first slot of each of so many masters, as `redis-cli --cluster create` deals them out.
+/// Returns the first hash slot of each of the masters, as `redis-cli --cluster create` distributes them.
 fn ranges(masters: usize) -> Vec<u16> {
     let each = 16_384.0 / masters as f64;
     (0..masters).map(|master| (master as f64 * each).round() as u16).collect()
@@ -116,7 +116,7 @@ fn the_stored_form_reads_back_and_is_checked() {
         let stored = partition.stored().unwrap();
         assert_eq!(Partition::read(&board, shards, &stored), Ok(partition));
     }
-    // Numbers that another rule chose are as good.
+    // Numbers that a different rule chose are valid too.
     let other = Partition::read(&board, 3, "2,1,4294967295").unwrap();
     assert_eq!(other.tags().collect::<Vec<_>>(), ["hot-posts/2", "hot-posts/1", "hot-posts/4294967295"]);
     for bad in ["", "1,,2", "1,2,x", "1,2,03", "1,2,+3", "1,2, 3", "1,2,-3", "1,2,4294967296", "1;2;3"] {
@@ -131,7 +131,8 @@ fn the_stored_form_reads_back_and_is_checked() {
     }
 }
 
-/// Made with the reference implementation, xxHash 0.8.4. A change here moves subjects away from their data.
+/// The values come from the reference implementation, xxHash 0.8.4. If they change, subjects are separated from their
+/// data.
 #[test]
 fn a_subject_is_in_the_same_part_for_ever() {
     let of = |shards| Partition::choose(&name("b"), shards).unwrap();
@@ -167,7 +168,7 @@ fn parts_have_even_shares_of_the_subjects() {
         }
         let even = f64::from(subjects) / f64::from(shards);
         let chi_squared: f64 = counts.iter().map(|count| (f64::from(*count) - even).powi(2) / even).sum();
-        // Of n − 1 degrees of freedom: its mean and five standard deviations.
+        // The mean plus five standard deviations, for n − 1 degrees of freedom.
         let degrees = f64::from(shards - 1);
         assert!(chi_squared < degrees + 5.0 * (2.0 * degrees).sqrt(), "{shards}: {chi_squared}");
     }

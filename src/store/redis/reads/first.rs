@@ -1,9 +1,10 @@
-//! The first lines of a part, read without a script: that takes the server a third of the time.
+//! The first lines of a part, read without a script, which takes the server a third of the time.
 //!
-//! `HMGET` of the meta key, the lines, their number, and `HMGET` of the meta key again (the [look](super::look)), in this
-//! order. If both found the same version, nothing changed the ranking in between, for each change of it comes with a version
-//! that the part never had before: so lines and number are of one instant. Whatever else a script would see to, the
-//! look shows. Where something was written in between, or the part has no version, a script reads instead.
+//! The commands are `HMGET` of the meta key, the lines, their number, and again `HMGET` of the meta key (the
+//! [look](super::look)), in this order. Each change of the ranking comes with a new version that the part never had
+//! before. So if both `HMGET` found the same version, nothing changed the ranking in between, and lines and number are
+//! of one instant. The look shows everything else that a script would check. If there was a write in between, or the
+//! part has no version, a script reads instead.
 
 use redis::{Value, cmd};
 
@@ -17,7 +18,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::Failure;
 
-/// Places of the replies in a pipeline.
+/// The positions of the replies in a pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     before: usize,
@@ -26,7 +27,7 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Asks a part for its first lines; a look must follow.
+    /// Adds the commands for the first lines of a part. A look must follow.
     pub fn send(part: &Part, near: &Near, pipeline: &mut Pipeline) -> Self {
         let before = pipeline.read(part, look::command(part));
         let mut lines = cmd(if part.board.order() == Order::Asc { "ZRANGE" } else { "ZREVRANGE" });
@@ -41,7 +42,8 @@ impl Asked {
         [self.before, self.lines, self.total]
     }
 
-    /// Reads what came back, in this window and with the look that followed. `None` if it is not all of one instant.
+    /// Reads the replies for this window, given the look that followed. Returns `None` if they are not all of one
+    /// instant.
     pub fn read(
         self,
         part: &Part,

@@ -1,4 +1,4 @@
-//! One flight: questions that leave together, in one pipeline, and again those that the answers say must be asked again.
+//! A flight: questions that are sent together in one pipeline, and sent again if the replies require it.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ use crate::store::redis::scripts::{Call, SUBJECTS};
 use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
 
-/// The most subjects of one call of `subjects.lua`: Lua unpacks some thousand values at most.
+/// The largest number of subjects in one call of `subjects.lua`: Lua unpacks some thousand values at most.
 const TOGETHER: usize = 1_000;
 
-/// Sends questions, and answers each to all who wait for it.
+/// Sends questions, and sends each answer to all its callers.
 pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec<(Question, Waiting)>) {
     let mut left: Vec<Pending> = taken.into_iter().map(Pending::new).collect();
     for _ in 0..ATTEMPTS {
@@ -43,30 +43,31 @@ pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec
     }
 }
 
-/// Questions about the same slots of subjects of a ranked board are asked with the slots named once.
+/// The slots that questions about subjects of a ranked board ask for. Questions with equal slots share a call, which
+/// names the slots once.
 #[derive(PartialEq, Eq)]
 enum Slots {
     Standing,
     Reach(Reach, Option<Timestamp>),
 }
 
-/// What was sent for one part.
+/// The commands that were sent for one part.
 struct Sent<'a> {
     moment: Moment<'a>,
     belief: Belief,
-    /// That of the servers before anything was sent.
+    /// The epoch of the part's node before anything was sent.
     epoch: u64,
-    /// Places of the answers among all.
+    /// The scripts, each with the position of its reply.
     scripts: Vec<(usize, Asked)>,
-    /// Place of the time, unless it is simulated, and of the meta key.
+    /// The positions of the replies with the time, unless it is simulated, and with the meta key.
     look: Option<(Option<usize>, usize)>,
     kept: Vec<(Pending, Arc<Held>)>,
-    /// First lines.
+    /// The questions for the first lines of the part.
     first: Vec<(first::Asked, Pending)>,
     direct: Vec<(usize, Pending, Range)>,
 }
 
-/// Who is answered by a script.
+/// The questions that a script answers.
 enum Asked {
     One(Pending),
     Subjects(Vec<Pending>, Range),
@@ -81,16 +82,16 @@ impl Asked {
     }
 }
 
-/// One pipeline.
+/// One pipeline of a flight.
 struct Round<'s> {
     session: &'s Session,
     pages: &'s Pages,
-    /// Those to be asked again.
+    /// The questions that must be asked again.
     again: Vec<Pending>,
 }
 
 impl<'s> Round<'s> {
-    /// Asks all of these once; answers those that must be asked again.
+    /// Asks all of these questions once. Returns those that must be asked again.
     async fn of(session: &'s Session, line: Line, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
         let simulated = match left.first() {
             Some(first) => session.read_simulated(&first.question.part).await,
@@ -118,7 +119,7 @@ impl<'s> Round<'s> {
         round.again
     }
 
-    /// Adds to the pipeline what is to be asked of a part.
+    /// Adds the commands for the questions to a part to the pipeline.
     fn send<'a>(&self, part: &'a Arc<Part>, group: Vec<Pending>, simulated: bool, pipeline: &mut Pipeline) -> Sent<'a> {
         let (estimate, latest) = part.estimate(self.session.monotonic());
         let told = group.iter().filter_map(|pending| pending.told).max();
@@ -165,7 +166,7 @@ impl<'s> Round<'s> {
         for (slots, all) in together {
             self.send_subjects(&mut sent, slots == Slots::Standing, all, pipeline);
         }
-        // After the scripts, which may have advanced the board.
+        // These come after the scripts, which may have advanced the board.
         if !looking.is_empty() || !first.is_empty() || !sent.kept.is_empty() {
             let node = self.session.servers.place(part.slot());
             let time = (!simulated).then(|| pipeline.time(part, node));
@@ -198,7 +199,7 @@ impl<'s> Round<'s> {
 
     fn receive(&mut self, sent: Sent<'_>, replies: &mut Replies) {
         let Sent { moment, belief, epoch, scripts, look, kept, first, direct } = sent;
-        // A connection that was replaced has changed the epoch before the first answer over the new one.
+        // If a connection was replaced, the epoch changed before the first reply on the new one.
         let epoch = (epoch == self.session.servers.epoch(moment.part.slot())).then_some(epoch);
         for (place, asked) in scripts {
             let epoch = epoch.filter(|_| !replies.is_single(place));
@@ -208,8 +209,8 @@ impl<'s> Round<'s> {
             }
         }
         let Some((time, meta)) = look else { return };
-        // What was redirected, or sent once more, did not keep its place in the order that a look needs; nor is the time
-        // that of a node which is not the part's any more.
+        // A command that was redirected, or sent once more, was not executed in the order that a look requires. And the
+        // time may be that of a node that no longer has the part.
         let places = time.into_iter().chain([meta]).chain(direct.iter().map(|(place, ..)| *place));
         let mut places = places.chain(first.iter().flat_map(|(asked, _)| asked.places()));
         let in_order = epoch.is_some() && !places.any(|place| replies.is_single(place));
@@ -249,7 +250,7 @@ impl<'s> Round<'s> {
         if verdict == Verdict::Right && held.is_right(epoch, &look.version, look.head) {
             return pending.answer(Ok(held.answer.clone().at(look.now)));
         }
-        // A part that is behind must be advanced.
+        // If the part's head is old, the part must be advanced, which only a script does.
         let by_script = matches!(held.answer, Answer::Page(_)) || verdict == Verdict::Behind;
         (pending.told, pending.by_script, pending.outdated) = (Some(look.now), by_script, true);
         self.again.push(pending);
@@ -270,8 +271,9 @@ impl<'s> Round<'s> {
                 pending.answer(Ok(answer));
             }
             Ok(_) => {
-                // A window that was moved to by what the part told and is not right either is one that a clock has not
-                // come to, or that does not end: a script sees to that.
+                // If this was already an attempt with the time that the part returned, and the window is wrong again,
+                // then the clock has not reached the window, or the window ends with the last possible slot, which has
+                // no end. A script handles both.
                 let by_script = verdict != Verdict::Moved || pending.told.is_some();
                 (pending.told, pending.by_script) = (Some(look.now), by_script);
                 self.again.push(pending);
@@ -291,7 +293,7 @@ impl<'s> Round<'s> {
     ) {
         if verdict != Verdict::Right {
             pending.told = Some(look.now);
-            // One script advances the board for all that are asked after it in the same pipeline.
+            // One script advances the board for all questions that follow it in the same pipeline.
             let part = &pending.question.part;
             let advanced = |other: &Pending| other.by_script && Arc::ptr_eq(&other.question.part, part);
             pending.by_script = verdict == Verdict::Behind && !self.again.iter().any(advanced);
@@ -301,7 +303,7 @@ impl<'s> Round<'s> {
         let read = value.and_then(Reply::new);
         match read.and_then(|reply| windows::read(&pending.question, range, look.now, reply)) {
             Ok(Some(held)) => {
-                // An unranked board has nothing that retires.
+                // An unranked board has no retiring slots.
                 let frame = Frame { window: moment.window, as_of: look.now, retiring: 0 };
                 let answer = windows::answer(&pending.question, moment, frame, None, held);
                 pending.answer(Ok(answer));
@@ -363,7 +365,7 @@ impl<'s> Round<'s> {
     }
 }
 
-/// All who are answered by a look.
+/// Returns all questions that need a look.
 fn all_looking(
     kept: Vec<(Pending, Arc<Held>)>,
     first: Vec<(first::Asked, Pending)>,

@@ -1,11 +1,12 @@
-//! Questions that wait to be sent: equal ones wait as one, and what waits leaves together.
+//! The questions that wait to be sent to one node. Equal questions are sent once, and all that wait are sent together.
 //!
-//! A question is taken off the lane before anything is sent for it, and joined only while it is on the lane. So the
-//! read that answers it begins after each of those who asked had asked, and no answer is older than its request.
+//! A question is removed from the lane before anything is sent for it, and an equal question can join it only while it
+//! is on the lane. So the read that answers it begins after all its callers have asked, and no answer is older than its
+//! request.
 //!
-//! A question that finds the lane at rest leaves at once. One that comes while others are under way leaves when these
-//! are answered, or [`HOLD`] after they left: a server that is far away, or busy, holds nobody up for longer, and one
-//! that is near answers many with one read.
+//! A question that arrives when no flight is under way is sent at once. One that arrives during a flight is sent when
+//! the flight is answered, or [`HOLD`] after the flight was sent. So a distant or busy server delays a question by no
+//! more than that, and one read of a near server answers many callers.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -19,18 +20,18 @@ use super::question::{Answer, Question};
 use crate::store::receive::receive;
 use crate::store::redis::servers::Failure;
 
-/// How long questions wait for those before them to be answered.
+/// The longest time for which questions wait for the flight before them to be answered.
 const HOLD: Duration = Duration::from_millis(2);
-/// What leaves together weighs at most so many cells, unless a single question weighs more: about 2 ms of a server's
-/// time, in which it serves nobody else.
+/// The largest weight of a flight, in cells, unless a single question weighs more. This is about 2 ms of a server's
+/// time, in which it serves no other requests.
 const FLIGHT: u64 = 2_048;
 
-/// Those who wait for an answer.
+/// The callers that wait for an answer.
 pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, Failure>>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Held to join or take, never across an await.
+    /// Locked to add or take questions, never across an await.
     state: Mutex<State>,
     arrived: Notify,
 }
@@ -43,24 +44,24 @@ struct State {
 }
 
 impl Lane {
-    /// Lets a question wait.
+    /// Adds a question.
     pub fn ask(&self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
         let answered = self.state.lock().join(question);
         self.arrived.notify_one();
         answered
     }
 
-    /// Lets a question wait without telling anybody yet: others that belong to it follow, and then [`go`](Self::go).
+    /// Adds a question without waking the lane. Others that belong to it follow, and then [`go`](Self::go).
     pub fn ask_with_others(&self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
         self.state.lock().join(question)
     }
 
-    /// Lets leave what waits.
+    /// Wakes the lane, so that the waiting questions are sent.
     pub fn go(&self) {
         self.arrived.notify_one();
     }
 
-    /// Lets questions wait one after the other.
+    /// Adds several questions in their order.
     pub fn ask_all(&self, questions: Vec<Question>) -> Vec<oneshot::Receiver<Result<Answer, Failure>>> {
         let mut state = self.state.lock();
         let answered = questions.into_iter().map(|question| state.join(question)).collect();
@@ -69,13 +70,14 @@ impl Lane {
         answered
     }
 
-    /// Ends [`run`](Self::run) once nothing waits.
+    /// Ends [`run`](Self::run) once no question waits.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.arrived.notify_one();
     }
 
-    /// Answers what waits until the lane is closed: `fly` answers all it is given. At most so many are under way.
+    /// Sends waiting questions until the lane is closed. `fly` must answer all questions that it receives. At most
+    /// `most` flights are under way at the same time.
     pub async fn run<F>(&self, most: usize, fly: impl Fn(Vec<(Question, Waiting)>) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
@@ -116,12 +118,12 @@ impl State {
         answered
     }
 
-    /// What leaves next.
+    /// Takes the questions of the next flight.
     fn take(&mut self) -> Vec<(Question, Waiting)> {
         let (mut taken, mut weight) = (Vec::new(), 0);
         while let Some(next) = self.order.front() {
             if self.waiting.get(next).is_some_and(|waiting| waiting.iter().all(oneshot::Sender::is_closed)) {
-                // Nobody waits any more.
+                // No caller waits any more.
                 if let Some(left) = self.order.pop_front() {
                     self.waiting.remove(&left);
                 }
@@ -162,7 +164,7 @@ mod tests {
         let _answered = lane.ask_all(["a", "b", "a", "a"].map(|who| window(&part, who, 1)).to_vec());
         let taken = lane.state.lock().take();
         assert_eq!(subjects(&taken), [("a", 3), ("b", 1)]);
-        // What has left is not joined any more.
+        // A question that was sent cannot be joined any more.
         let _answered = lane.ask(window(&part, "a", 1));
         assert_eq!(subjects(&lane.state.lock().take()), [("a", 1)]);
         assert!(lane.state.lock().take().is_empty());
@@ -190,7 +192,7 @@ mod tests {
         assert_eq!(sizes, [2, 2, 2, 2, 2, 0]);
     }
 
-    /// One flight at a time while they are fast; all are answered before the end.
+    /// There is one flight at a time while flights are fast. All questions are answered before the end.
     #[tokio::test]
     async fn what_comes_while_a_flight_is_under_way_leaves_with_the_next() {
         let part = part("COUNT(2h, e, s)", "1h", true);

@@ -1,4 +1,5 @@
-//! A lane for each node, so that one that does not answer holds up only what it has; all run on one thread.
+//! The lanes of all nodes. Each node has its own lane, so that a node that does not answer delays only questions to
+//! itself. All lanes run on one thread.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -15,27 +16,27 @@ use super::question::{Answer, Question};
 use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::Session;
 
-/// Where an answer will come.
+/// The receiver of an answer.
 pub(super) type Answered = oneshot::Receiver<Result<Answer, Failure>>;
 
-/// What runs on the thread of lanes.
+/// A future that runs on the thread of the lanes.
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The lanes whose questions take one line of each node.
+/// The lanes that use one connection of each node.
 #[derive(Debug)]
 pub(super) struct Lanes {
     session: Arc<Session>,
     pages: Arc<Pages>,
     line: Line,
     flights: usize,
-    /// By [`place`](crate::store::redis::servers::Servers::place).
+    /// The lanes, by [`place`](crate::store::redis::servers::Servers::place).
     by_node: RwLock<HashMap<usize, Arc<Lane>>>,
-    /// To the thread; `None` once closed.
+    /// The sender of jobs to the thread, or `None` once closed.
     jobs: RwLock<Option<mpsc::UnboundedSender<Job>>>,
 }
 
 impl Lanes {
-    /// Starts the thread that sends what is asked, at most so many flights at a time to each node.
+    /// Starts the thread of the lanes. At most `flights` flights are under way to each node at the same time.
     pub fn start(
         name: &str,
         session: &Arc<Session>,
@@ -57,10 +58,10 @@ impl Lanes {
         Ok(Self { session, pages, line, flights, by_node: RwLock::default(), jobs: RwLock::new(Some(jobs)) })
     }
 
-    /// Runs something else on the thread of the lanes, until it ends.
+    /// Runs a different future on the thread of the lanes, until it ends.
     pub fn run(&self, job: impl Future<Output = ()> + Send + 'static) {
         if let Some(jobs) = &*self.jobs.read() {
-            // The other end lives until this one is dropped.
+            // The receiver exists until this sender is dropped.
             drop(jobs.send(Box::pin(job)));
         }
     }
@@ -79,7 +80,7 @@ impl Lanes {
         lane
     }
 
-    /// The lane to the node that has the question's part.
+    /// Returns the lane to the node that has the question's part.
     pub fn lane(&self, question: &Question) -> Arc<Lane> {
         let place = self.session.servers.place(question.part.slot());
         if let Some(lane) = self.by_node.read().get(&place) {
@@ -88,12 +89,13 @@ impl Lanes {
         self.by_node.write().entry(place).or_insert_with(|| self.make()).clone()
     }
 
-    /// Lets a question wait.
+    /// Adds a question to its lane.
     pub fn ask(&self, question: Question) -> Answered {
         self.lane(&question).ask(question)
     }
 
-    /// Lets questions wait; those to the same node one after the other. The answers come in the order of the questions.
+    /// Adds questions to their lanes. Those to the same node keep their order. The receivers are in the order of the
+    /// questions.
     pub fn ask_all(&self, questions: Vec<Question>) -> Vec<Answered> {
         let mut by_lane: Vec<(Arc<Lane>, Vec<usize>, Vec<Question>)> = Vec::new();
         let count = questions.len();
@@ -115,7 +117,7 @@ impl Lanes {
         answered.into_iter().map(|(_, answered)| answered).collect()
     }
 
-    /// Ends the thread once nothing waits and nothing else runs there.
+    /// Ends the thread once no question waits and no other future runs there.
     pub fn close(&self) {
         *self.jobs.write() = None;
         for lane in self.by_node.read().values() {

@@ -1,17 +1,16 @@
-//! What a caller needs to know of a board to judge for itself what a script would: the time, and some fields of the
-//! board's meta key.
+//! The data with which a caller checks what a script would check: the time, and some fields of the board's meta key.
 //!
-//! `TIME` is sent first, then what reads subjects, each with one command, then `HMGET` of the meta key; all in one
-//! pipeline. The answer is as of the time read, and holds what its command found an instant later. It is right if all of
-//! this is so, and else asked again:
+//! One pipeline has `TIME` first, then the commands that read subjects, one for each, then `HMGET` of the meta key. The
+//! answer is as of the time that was read, and contains the data that its command found an instant later. It is correct
+//! if all of the following is true. Otherwise the question is asked again.
 //!
-//! - The generation is the board's. It never comes back, so it was there when the subjects were read.
-//! - The stored head is that of the window of the time read. Head and floor move forward only, so nobody had moved them
-//!   beyond when the subjects were read, and nothing that the window needs had been cleaned up. If the stored head is
-//!   *behind*, nobody has advanced the board yet: a script does, so that no later answer, by a clock that jumped back,
-//!   is about an older window.
-//! - The time read is believed, or doubted and replaced by what it should be, just as in the scripts (`clock.lua`); a
-//!   time before the stored head counts as the head.
+//! - The generation is that of the board. A generation never comes back, so it existed when the subjects were read.
+//! - The stored head is that of the window of the time that was read. Head and floor only move forward, so they had not
+//!   moved further when the subjects were read, and nothing that the window needs had been deleted. If the stored head
+//!   is *behind*, the board has not been advanced yet, and a script must do so. Otherwise a later answer, given after
+//!   the clock was set back, could be about an older window.
+//! - The time that was read is believed, or doubted and replaced by the expected time, exactly as in the scripts
+//!   (`clock.lua`). A time before the stored head counts as the head.
 
 use redis::{Cmd, Value, cmd};
 
@@ -20,47 +19,47 @@ use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::Failure;
 
-/// What was read.
+/// The result of a look.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// The time to go by, and what the clock read.
+    /// The time to use.
     pub now: Timestamp,
     pub reading: Timestamp,
     pub head: Timestamp,
-    /// Empty if answers must not be kept.
+    /// The board version. Empty if answers must not be cached.
     pub version: String,
-    /// How many slots are retiring; `None` where a script must count them.
+    /// The number of retiring slots, or `None` if a script must count them.
     pub retiring: Option<u64>,
     belief: Belief,
 }
 
-/// What the server's clock is judged by.
+/// The values with which the server's clock is judged.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Belief {
-    /// What time it should be.
+    /// The expected time.
     pub estimate: Timestamp,
     /// The latest reading to believe.
     pub latest: Timestamp,
 }
 
-/// Whether what was read with a look can be used.
+/// The decision whether the data that was read with a look can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Right,
     /// The board must be advanced first.
     Behind,
-    /// The window is another by now.
+    /// The window has changed.
     Moved,
 }
 
 impl Belief {
-    /// The time to go by when the clock reads this.
+    /// Returns the time to use for a reading of the clock.
     fn now(&self, reading: Timestamp) -> Timestamp {
         if reading > self.latest { self.estimate } else { reading }
     }
 }
 
-/// The command that reads the meta key.
+/// Returns the command that reads the meta key.
 pub(super) fn command(part: &Part) -> Cmd {
     let mut command = cmd("HMGET");
     command.arg(&part.keys.meta).arg("generation").arg("head").arg("version").arg("retiring");
@@ -68,7 +67,7 @@ pub(super) fn command(part: &Part) -> Cmd {
 }
 
 impl Look {
-    /// Reads what [`command`] answered when the clock read `reading`.
+    /// Reads the reply to [`command`], given the reading of the clock.
     pub fn read(part: &Part, belief: Belief, reading: Timestamp, meta: Value) -> Result<Self, Failure> {
         let mut meta = Reply::new(meta)?;
         if meta.maybe_text()?.is_none_or(|generation| generation != part.board.generation().to_string()) {
@@ -80,17 +79,17 @@ impl Look {
         Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, belief })
     }
 
-    /// What the same command answered earlier, when the clock had been read already.
+    /// Reads an earlier reply to the same command, which was sent after the clock was read.
     pub fn before(&self, part: &Part, meta: Value) -> Result<Self, Failure> {
         Self::read(part, self.belief, self.reading, meta)
     }
 
-    /// Whether what was asked for the sake of this window is an answer.
+    /// Decides whether the data that was read for this window is an answer.
     pub fn judge(&self, window: &Window) -> Verdict {
         if !window.holds_at(self.now) {
             return Verdict::Moved;
         }
-        // The window holds the time, and the time is not before the stored head.
+        // The window contains the time, and the time is not before the stored head.
         if self.head == window.head { Verdict::Right } else { Verdict::Behind }
     }
 }
@@ -121,12 +120,12 @@ mod tests {
         };
         let judged = |reading, head| (look(reading, head).now, look(reading, head).judge(&window));
         assert_eq!(judged(1_801, 0), (at(1_801), Verdict::Right));
-        // Nobody has advanced the board to this window yet.
+        // The board has not been advanced to this window yet.
         assert_eq!(judged(1_801, -3_600), (at(1_801), Verdict::Behind));
-        // The next slot has begun, or the one before has not ended.
+        // The next slot has begun, or the previous one has not ended.
         assert_eq!(judged(3_600, 0), (at(3_600), Verdict::Moved));
         assert_eq!(judged(-1, -3_600), (at(-1), Verdict::Moved));
-        // A clock that jumped back moves nothing back; one far ahead is not believed.
+        // If the clock was set back, the time does not move back. A reading far ahead is not believed.
         assert_eq!(judged(-1, 0), (at(0), Verdict::Right));
         assert_eq!(judged(1_801, 3_600), (at(3_600), Verdict::Moved));
         assert_eq!(judged(5_401, 0), (at(1_800), Verdict::Right));

@@ -1,8 +1,8 @@
 //! Pages of boards of several parts.
 //!
-//! They wait on a lane of their own, so that equal ones are merged once, just as equal questions are read once. What
-//! leaves together asks the parts from there, on the thread that runs the lanes to the nodes: the parts of a page are
-//! asked and answered many times, and waking another thread each time would cost more than merging.
+//! These questions wait on a lane of their own, so that equal ones are merged once, as equal questions are read once.
+//! The parts are asked from there, on the thread that runs the lanes to the nodes. The reason is that the parts of a
+//! page are asked and answered many times, and waking a different thread each time would cost more than merging.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use super::{Asks, mistaken};
 use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Session;
 
-/// The most flights that are under way.
+/// The largest number of flights that are under way at the same time.
 const FLIGHTS: usize = 8;
 
-/// Answers what waits until the lane is closed. Whoever asks the parts is done then, so their lanes close with it.
+/// Answers waiting questions until the lane is closed. Then no question to a part can follow, so the lanes to the nodes
+/// are closed too.
 pub(super) async fn run(session: Arc<Session>, asks: Arc<Asks>, lane: Arc<Lane>) {
     let fly = |taken| {
         let (session, asks) = (session.clone(), asks.clone());
@@ -28,12 +29,12 @@ pub(super) async fn run(session: Arc<Session>, asks: Arc<Asks>, lane: Arc<Lane>)
     asks.close();
 }
 
-/// Reads all of these at the same time; each is answered as soon as it is known.
+/// Reads all of these pages at the same time. Each is answered as soon as it is complete.
 async fn fly(session: &Session, asks: &Asks, taken: Vec<(Question, Waiting)>) {
     let read = taken.into_iter().map(async |(question, waiting)| {
         let answer = page(session, asks, &question).await;
         for waiting in waiting {
-            // Who has gone needs no answer.
+            // The receiver may be dropped already. It then needs no answer.
             drop(waiting.send(answer.clone()));
         }
     });

@@ -1,21 +1,22 @@
-//! Reading: what is asked at the same moment leaves together, equal questions as one, and what has not changed is not
-//! read again.
+//! Reading: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
+//! not read again.
 //!
-//! A call puts its questions on a [`Lane`](lane) and waits. A thread of its own takes what waits on the lane and sends it
-//! in one pipeline, a [flight](flight):
+//! A call puts its questions on a [`Lane`](lane) and waits. A separate thread takes the questions that wait on the lane
+//! and sends them in one pipeline, a [flight](flight):
 //!
-//! - **ranked boards**: a script a question, or one for all questions about the same slots (`subjects.lua`), so that the
-//!   slots are named once for all of them;
-//! - **unranked boards**: one command a question, which reads the subject's one key; what a script would check, the caller
-//!   checks ([`look`]). `max_values` and subjects with many values take a script;
-//! - **pages** read before: nothing but a look at the board's version ([`pages`]);
+//! - **ranked boards**: one script for each question, or one for all questions about the same slots (`subjects.lua`),
+//!   so that the slots are named once for all of them;
+//! - **unranked boards**: one command for each question, which reads the subject's only key. The caller checks what a
+//!   script would check ([`look`]). Boards with `max_values` and subjects with many values need a script;
+//! - **cached pages**: only a look at the board version ([`pages`]);
 //! - **the first lines of one of several parts**: commands, between two looks at the part's version ([`first`]).
 //!
-//! A page of a board of several parts waits on another lane first, which joins equal ones ([`merging`]); its parts are then
-//! asked like any others.
+//! A page of a board of several parts first waits on a different lane, where equal questions become one ([`merging`]).
+//! Its parts are then asked like any others.
 //!
-//! There are two lanes to each node, each with a connection of its own: a call that reads many cells takes the bulk lane,
-//! and goes in portions, so that it takes turns with others there and holds up nobody on the other.
+//! There are two lanes to each node, each with a connection of its own. A call that reads many cells uses the bulk
+//! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on
+//! the light lane.
 
 mod first;
 mod flight;
@@ -49,20 +50,21 @@ use super::session::{Answer as Answered, Session};
 use crate::board::{Subject, Timestamp};
 use crate::store::{Ask, Lookup, Page, Reading, Standing, Status, StoreError, Values};
 
-/// A call that weighs more cells takes the bulk lane.
+/// The largest weight of a call, in cells, that does not use the bulk lane.
 const LIGHT: u64 = 2_048;
-/// A call on the bulk lane goes in portions of so many cells, of which this many wait at the same time.
+/// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
+/// same time.
 const PORTION: u64 = 2_048;
 const PORTIONS: usize = 2;
-/// The most flights that are under way on a lane.
+/// The largest number of flights of a lane that are under way at the same time.
 const LIGHT_FLIGHTS: usize = 8;
 const BULK_FLIGHTS: usize = 1;
 
-/// The questions of one store.
+/// The reads of one store.
 #[derive(Debug)]
 pub(super) struct Reads {
     asks: Arc<Asks>,
-    /// The pages of boards of several parts: a question to the first part stands for all.
+    /// The lane for pages of boards of several parts. A question about the first part stands for all parts.
     merging: Arc<Lane>,
 }
 
@@ -75,7 +77,7 @@ struct Asks {
 }
 
 impl Asks {
-    /// Ends the threads once nothing waits.
+    /// Ends the threads once no question waits.
     fn close(&self) {
         self.light.close();
         self.bulk.close();
@@ -85,8 +87,8 @@ impl Asks {
         answer_of(self.lanes(&question).ask(question)).await
     }
 
-    /// One of several questions that are asked at the same time, by futures that are polled one after the other: all of
-    /// them wait before the first one leaves, so they leave together.
+    /// Asks one of several questions of a round, each from a future of its own, which are polled one after the other.
+    /// All of them are on the lane before the first one is sent, so they are sent together.
     async fn ask_in_round(&self, question: Question) -> Result<Answer, Failure> {
         let lane = self.lanes(&question).lane(&question);
         let answered = lane.ask_with_others(question);
@@ -95,7 +97,7 @@ impl Asks {
         answer_of(answered).await
     }
 
-    /// The same on the thread of the lanes.
+    /// Asks a question from the thread of the lanes.
     async fn ask_here(&self, question: Question) -> Result<Answer, Failure> {
         let stopped = |_| Err(Failure::Unknown("nobody reads any more".to_owned()));
         self.lanes(&question).ask(question).await.unwrap_or_else(stopped)
@@ -107,7 +109,7 @@ impl Asks {
 }
 
 impl Reads {
-    /// Sends what is asked until [`close`](Self::close), from two threads of its own.
+    /// Starts the two threads that send questions until [`close`](Self::close).
     pub fn start(session: &Arc<Session>) -> std::io::Result<Self> {
         let pages = Arc::<Pages>::default();
         let light = Lanes::start("rolltop-reads", session, &pages, Line::Reads, LIGHT_FLIGHTS)?;
@@ -117,7 +119,7 @@ impl Reads {
         Ok(Self { asks, merging })
     }
 
-    /// Ends the threads once nothing waits.
+    /// Ends the threads once no question waits.
     pub fn close(&self) {
         self.merging.close();
     }
@@ -126,7 +128,7 @@ impl Reads {
         self.asks.ask(question).await
     }
 
-    /// What is asked of all parts where there are several.
+    /// Returns the reader for a board of several parts.
     fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
         Spread { asks: &self.asks, parts, with_slots: false, is_here: false }
     }
@@ -153,7 +155,7 @@ impl Reads {
         }
     }
 
-    /// Of a board without a ranking only the subject's own part is asked.
+    /// Reads the standing of a subject. On a board without a ranking, only the subject's own part is asked.
     pub async fn standing(&self, parts: &Parts, subject: &Subject) -> Result<Standing, Failure> {
         let part = parts.of(subject);
         if part.board.is_ranked() && parts.only().is_none() {
@@ -173,7 +175,8 @@ impl Reads {
         }
     }
 
-    /// Each question for itself. The outer error of each is the server's, the inner one a reach beyond what there is.
+    /// Reads windows, each independently. In each result, the outer error is that of the server; the inner one is a
+    /// reach beyond the slots that exist.
     pub async fn windows(
         &self,
         session: &Session,
@@ -216,8 +219,8 @@ impl Reads {
     }
 }
 
-/// Questions with their places, in portions; those about the same slots of a board one after the other, and equal ones
-/// in the same portion, where they are asked once.
+/// Divides questions, each with its index, into portions. Questions about the same slots of a board are next to each
+/// other. Equal questions are in the same portion, in which they are sent once.
 fn portions(questions: Vec<Question>) -> Vec<Vec<(usize, Question)>> {
     let mut questions: Vec<(usize, Question)> = questions.into_iter().enumerate().collect();
     questions.sort_by(|(_, a), (_, b)| a.order(b));
@@ -260,7 +263,7 @@ impl Answer {
     }
 }
 
-/// A board as a whole.
+/// Returns the state of a board as a whole.
 pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, Failure> {
     match parts.only() {
         Some(part) => status_of(session, part, None).await,
@@ -268,7 +271,7 @@ pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, F
     }
 }
 
-/// A part as a whole.
+/// Returns the state of a part as a whole.
 async fn status_of(session: &Session, part: &Part, at_least: Option<Timestamp>) -> Result<Status, Failure> {
     let answer = session.ask_at_least(part, at_least, &STATUS, |moment, call| {
         for start in moment.existing.slots.iter() {
@@ -301,7 +304,7 @@ mod tests {
         let questions: Vec<Question> =
             (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 1_000)).collect();
         let portions = portions(questions.clone());
-        // Ten different ones, two to a portion.
+        // There are ten different questions, two per portion.
         assert_eq!(portions.len(), 5);
         let mut places: Vec<usize> = portions.iter().flatten().map(|(place, _)| *place).collect();
         assert!(portions.iter().flatten().all(|(place, question)| questions[*place] == *question));

@@ -1,20 +1,21 @@
-//! Pages that were read, kept for as long as they are right.
+//! A cache of pages that were read.
 //!
-//! A page is right if the board's generation, its version and its head are what they were when the page was read: every
-//! script that changes a ranking or a slot gives the board a version it never had before, in the same atomic step, and
-//! head and floor move forward only. So what one `HMGET` says of the three holds for all pages of the board at that
-//! instant, and the instant lies between request and answer. What may differ is the time, which is read just before: it
-//! must lie in the page's window, whose head is the stored one.
+//! A cached page is correct if the board's generation, version and head are what they were when the page was read.
+//! Every script that changes a ranking or a slot gives the board a new version in the same atomic step, and head and
+//! floor only move forward. So one `HMGET` of these three values shows which cached pages of the board are correct at
+//! that instant, which is between request and answer. Only the time may differ. It is read just before, and must be in
+//! the page's window, whose head is the stored one.
 //!
-//! A server that restarts, or another that takes its place, may have lost the newest writes with their versions, even
-//! half a script. Both end connections and with them the servers' epoch, so a page is right only in the epoch it was
-//! read in, which must not have changed from before the question was sent until after it was answered. A version with
-//! the epoch it was read in is a [`Stamp`].
+//! A server that restarts, or a different one that replaces it, may have lost the newest writes with their versions,
+//! even a part of a script. Both end the connections, which changes the epoch of the node. So a page is correct only in
+//! the epoch in which it was read, and the epoch must not change from before the question is sent until after it is
+//! answered. A version with the epoch in which it was read is a [`Stamp`].
 //!
-//! Of a board of several parts two things are kept. The first lines of each part are, just as a page of a board without
-//! parts: where one part has changed only that part is read again. And the merged page is, with the stamp of each part:
-//! the stamp of the same script that answered the lines. It is right where all parts answer with these stamps and the
-//! same head, each within the present round (`merge::Known`), for the lines of a page follow from what the parts hold.
+//! For a board of several parts two things are cached. First, the first lines of each part, like a page of a board
+//! without shards: if one part has changed, only that part is read again. Second, the merged page, with the stamp of
+//! each part, which is read together with the lines of that part. The merged page is correct if all parts answer with
+//! these stamps and the same head, each within the current round (`merge::Known`), because the content of the parts
+//! determines the lines of a page.
 
 use std::collections::HashMap;
 use std::mem::size_of;
@@ -29,64 +30,66 @@ use crate::store::Ranked;
 use crate::store::redis::merge::{Center, Near, Place};
 use crate::store::redis::part::Part;
 
-/// What the pages of all boards take: some thousands of 50 lines, and little beside what a service needs anyway.
+/// The largest size of all cached pages in bytes: some thousand pages of 50 lines, and little compared with the other
+/// needs of a service.
 const MOST: usize = 32 << 20;
-/// What a page takes beside its lines.
+/// The size of a page without its lines and stamps, in bytes.
 const BESIDE: usize = 512;
-/// What a page takes for each part it is of.
+/// The size of the stamp of each of its parts, in bytes.
 const STAMP: usize = 96;
 
-/// What a part held when something of it was read. Equal stamps and equal heads: equal rankings.
+/// A mark of the content of a part when it was read. Equal stamps and equal heads mean equal rankings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     /// The part's version.
     pub version: Arc<str>,
-    /// That of the servers.
+    /// The epoch of the part's node.
     pub epoch: u64,
 }
 
 impl Stamp {
-    /// `None` if what was read must not be kept: the part has no version, or the epoch changed meanwhile.
+    /// Creates a stamp. Returns `None` if the answer must not be cached: the part has no version, or the epoch changed
+    /// while it was read.
     pub fn new(version: &str, epoch: Option<u64>) -> Option<Self> {
         let epoch = epoch.filter(|_| !version.is_empty())?;
         Some(Self { version: version.into(), epoch })
     }
 }
 
-/// An answer with what it was read under.
+/// A cached answer, with the stamps and the head with which it was read.
 #[derive(Debug)]
 pub(super) struct Held {
     /// A page, or the first lines of a part.
     pub answer: Answer,
     /// The head of its window.
     pub head: Timestamp,
-    /// Of each part that it is of: always there.
+    /// The stamp of each part that it was read from. In a cached answer, none of them is `None`.
     pub stamps: Vec<Option<Stamp>>,
-    /// Whether the part had changed when this was read, and a look has not found it unchanged since: then it may well
-    /// have changed again, and reading what is asked for spares the look.
+    /// Whether the part had changed when this was read, and no look has found it unchanged since. Then it has probably
+    /// changed again, and reading the lines at once saves the look.
     pub restless: AtomicBool,
 }
 
-/// The pages held.
+/// The cached pages.
 #[derive(Debug, Default)]
 pub(super) struct Pages(Mutex<Halves>);
 
-/// Pages asked for lately are among the young; when these fill half of the room, what was not asked for since the last
-/// time goes.
+/// The cached pages in two halves. Pages that were requested recently are in the young half. When these fill half of
+/// the space, they become the old half, and the pages that remained in the old half are dropped.
 #[derive(Debug, Default)]
 struct Halves {
     young: Half,
-    /// What the young take.
+    /// The size of the young half in bytes.
     bytes: usize,
     old: Half,
 }
 
-/// By part, of several the first, and question. Parts are told apart by their address, and kept so that no other takes
-/// it.
+/// The pages of one half, by part (the first one if there are several) and question. Parts are identified by their
+/// address. They are kept alive, so that no other part can get the same address.
 type Half = HashMap<Key, (Arc<Part>, Arc<Held>), rapidhash::fast::RandomState>;
 type Key = (usize, Arc<What>);
 
-/// Whether the answer to such a question is kept: a page, and the first lines of a part.
+/// Returns whether the answer to this question is cached: a page, or the first lines of a part.
 pub(super) fn is_kept(what: &What) -> bool {
     matches!(
         what,
@@ -99,19 +102,19 @@ impl Held {
         Self { answer, head, stamps, restless: AtomicBool::new(false) }
     }
 
-    /// Whether a look at the part's version is likely to be enough. Reading a whole page by a script costs so much more
-    /// that the look is always worth its while.
+    /// Returns whether a look at the part's version is likely to be sufficient. Reading a whole page by a script is so
+    /// much more expensive that a look is always worthwhile.
     pub fn is_worth_a_look(&self) -> bool {
         matches!(self.answer, Answer::Page(_)) || !self.restless.load(Ordering::Relaxed)
     }
 
-    /// Whether it is right where its only part has this version and head, asked in this epoch of the servers.
+    /// Returns whether the answer is correct if its only part has this version and head, in this epoch of its node.
     pub fn is_right(&self, epoch: Option<u64>, version: &str, head: Timestamp) -> bool {
         let [Some(stamp)] = &*self.stamps else { return false };
         Some(stamp.epoch) == epoch && *stamp.version == *version && self.head == head
     }
 
-    /// What it takes, with what is made of its lines.
+    /// Returns the size in bytes, including everything that is computed from its lines.
     fn bytes(&self) -> usize {
         let lines = match &self.answer {
             Answer::Page(page) => {
@@ -198,7 +201,7 @@ mod tests {
         assert!(!held.is_right(Some(8), "one", head) && !held.is_right(None, "one", head));
         assert!(!held.is_right(Some(7), "two", head) && !held.is_right(Some(7), "", head));
         assert!(!held.is_right(Some(7), "one", head.plus_millis(3_600_000)));
-        // One of several parts says nothing about the page of all.
+        // A page of several parts cannot be checked with the version of a single part.
         let stamps = vec![Stamp::new("one", Some(7)); 2];
         assert!(!Held { stamps, ..held }.is_right(Some(7), "one", head));
     }

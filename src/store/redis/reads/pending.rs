@@ -1,4 +1,4 @@
-//! Questions of a flight that are not answered yet.
+//! The questions of a flight that are not answered yet.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::store::redis::servers::Failure;
 pub(super) struct Pending {
     pub question: Question,
     pub waiting: Waiting,
-    /// What time it is by the last attempt.
+    /// The time according to the last attempt.
     pub told: Option<Timestamp>,
-    /// Only a script can answer.
+    /// Whether only a script can answer.
     pub by_script: bool,
-    /// What is kept has been found to be so no more.
+    /// Whether the cached answer was found to be outdated.
     pub outdated: bool,
 }
 
@@ -29,7 +29,7 @@ impl Pending {
         &self.question.part.board
     }
 
-    /// Who has gone needs no answer.
+    /// Sends the answer to all callers. Receivers may be dropped already.
     pub fn answer(mut self, answer: Result<Answer, Failure>) {
         let last = self.waiting.pop();
         for waiting in self.waiting {
@@ -41,7 +41,7 @@ impl Pending {
     }
 }
 
-/// Answers nobody is left.
+/// Answers all questions with a failure. Returns an empty list, because no question is left.
 pub(super) fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &Failure) -> Vec<Pending> {
     for pending in all {
         pending.answer(Err(failure.clone()));
@@ -49,7 +49,7 @@ pub(super) fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &Failure
     Vec::new()
 }
 
-/// Groups questions by part, each part's in their order.
+/// Groups questions by part. The questions of each part keep their order.
 pub(super) fn by_part(all: Vec<Pending>) -> Vec<(Arc<Part>, Vec<Pending>)> {
     let mut groups: Vec<(Arc<Part>, Vec<Pending>)> = Vec::new();
     for pending in all {

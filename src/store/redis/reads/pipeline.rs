@@ -1,4 +1,4 @@
-//! What a flight sends together, and what comes back.
+//! The pipeline of a flight, and the replies to it.
 
 use redis::{Cmd, Value, cmd};
 
@@ -8,22 +8,22 @@ use crate::store::redis::scripts::{Call, Script};
 use crate::store::redis::servers::{Failure, Line, Request};
 use crate::store::redis::session::Session;
 
-/// What is sent together.
+/// The commands that are sent together.
 #[derive(Default)]
 pub(super) struct Pipeline {
     sent: Vec<(HashSlot, Cmd, Option<&'static Script>)>,
-    /// Where the time of each node is asked for.
+    /// The position of the `TIME` command for each node.
     times: Vec<(usize, usize)>,
 }
 
 impl Pipeline {
-    /// Adds a command; answers the place of its reply.
+    /// Adds a command. Returns the position of its reply.
     pub fn read(&mut self, part: &Part, command: Cmd) -> usize {
         self.sent.push((part.slot(), command, None));
         self.sent.len() - 1
     }
 
-    /// Asks the node that has a part for its time, once for all parts that it has; answers the place of its reply.
+    /// Adds `TIME` for the node that has a part, once for all parts of that node. Returns the position of its reply.
     pub fn time(&mut self, part: &Part, node: usize) -> usize {
         if let Some((_, place)) = self.times.iter().find(|(other, _)| *other == node) {
             return *place;
@@ -33,7 +33,7 @@ impl Pipeline {
         place
     }
 
-    /// The same for a call of a script.
+    /// Adds a call of a script. Returns the position of its reply.
     pub fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
         self.sent.push((part.slot(), script.command(call), Some(script)));
         self.sent.len() - 1
@@ -50,15 +50,15 @@ impl Pipeline {
     }
 }
 
-/// What came back.
+/// The replies to a pipeline.
 pub(super) struct Replies {
     values: Vec<Option<Result<Value, Failure>>>,
-    /// Whether each did not travel with the others.
+    /// For each reply, whether its command was sent separately from the others.
     single: Vec<bool>,
 }
 
 impl Replies {
-    /// These, none of which travelled by itself.
+    /// Creates replies to commands that were all sent together.
     #[cfg(test)]
     pub fn of(values: Vec<Result<Value, Failure>>) -> Self {
         let single = vec![false; values.len()];
@@ -70,7 +70,7 @@ impl Replies {
         self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
     }
 
-    /// The same of a reply that is of use to several.
+    /// Returns a copy of a reply that several questions use.
     pub fn share(&self, place: usize) -> Result<Value, Failure> {
         let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
         self.values.get(place).cloned().flatten().unwrap_or_else(missing)

@@ -1,4 +1,4 @@
-//! What is asked of a part, and what it answers.
+//! The questions to a part, and the answers.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
@@ -10,21 +10,21 @@ use crate::store::redis::merge::{Between, Lines, Near, Sampled};
 use crate::store::redis::part::Part;
 use crate::store::{Lookup, Page, Reach, Reading, Standing, Values};
 
-/// The least that any question weighs: about what its command costs the server however little it reads.
+/// The smallest weight of a question: about the cost of its command for the server, however little it reads.
 const LEAST: u64 = 16;
-/// How many scores the server looks up in the time it takes to read one cell by a script.
+/// The number of scores that the server looks up in the time in which a script reads one cell.
 const SCORES: u64 = 4;
-/// How many ordinary cells a sketch of up to 2,048 bytes weighs.
+/// The weight of a sketch of up to 2,048 bytes, in ordinary cells.
 const SKETCH: u64 = 16;
-/// The whole key of a subject is read where it holds up to so many times the slots asked for.
+/// The whole key of a subject is read if it has up to this many times the requested slots.
 const WHOLE: u64 = 3;
 
-/// A question about one part of a board. Questions that are equal have the same answer at the same instant.
+/// A question about one part of a board. Equal questions have the same answer at the same instant.
 #[derive(Clone, Debug)]
 pub(super) struct Question {
     pub part: Arc<Part>,
     pub what: Arc<What>,
-    /// The head of another part, to which this one advances first.
+    /// The head of a different part, to which this one advances first.
     pub at_least: Option<Timestamp>,
 }
 
@@ -50,12 +50,12 @@ pub(super) enum What {
         offset: u64,
         limit: u32,
     },
-    /// Of one of several parts: consecutive lines, with what the subject in their center has in its slots if wanted.
+    /// For one of several parts: consecutive lines, and, if requested, the slots of the subject at their center.
     Lines {
         near: Near,
         with_slots: bool,
     },
-    /// Of one of several parts.
+    /// For one of several parts: the lines between two places.
     Between(Between),
 }
 
@@ -64,7 +64,7 @@ pub(super) enum Answer {
     Page(Page),
     Lookup(Lookup),
     Standing(Standing),
-    /// Or the oldest slot there is to ask for.
+    /// A reading, or the oldest slot that can be requested.
     Window(Result<Reading, Timestamp>),
     Values(Values),
     Lines(Share<Lines<About>>),
@@ -72,7 +72,7 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// A page, or the first lines of a part, as of another time within their window.
+    /// Returns a page, or the first lines of a part, with a different time within their window.
     pub fn at(mut self, now: Timestamp) -> Self {
         match &mut self {
             Answer::Page(page) => page.frame.as_of = now,
@@ -88,7 +88,7 @@ impl Question {
         Self { part, what: Arc::new(what), at_least: None }
     }
 
-    /// What the answer takes of the server's time and of memory, in cells read.
+    /// Returns the cost of the answer for the server and its size in memory, in cells read.
     pub fn weight(&self) -> u64 {
         let board = &*self.part.board;
         let cells = match &*self.what {
@@ -109,7 +109,7 @@ impl Question {
 }
 
 impl Question {
-    /// The subject it is about, if it is about one.
+    /// Returns the subject of the question, if it is about one.
     pub fn subject(&self) -> Option<&Subject> {
         match &*self.what {
             What::Neighbors { subject, .. }
@@ -120,7 +120,8 @@ impl Question {
         }
     }
 
-    /// An order in which questions about the same slots of a part are next to each other, and equal ones above all.
+    /// Compares questions, so that those about the same slots of a part are next to each other when sorted, and so are
+    /// equal questions.
     pub fn order(&self, other: &Self) -> Ordering {
         let reach = |question: &Self| match &*question.what {
             What::Window { reach: Reach::Slots(slots), as_of, .. } => Some((i64::from(*slots), 0, *as_of)),
@@ -133,7 +134,7 @@ impl Question {
     }
 }
 
-/// What so many slots of one subject weigh.
+/// Returns the weight of this number of slots of one subject.
 fn cells(board: &Board, slots: u32) -> u64 {
     if board.definition().mode == Mode::FromFirst {
         return 1;
@@ -143,7 +144,7 @@ fn cells(board: &Board, slots: u32) -> u64 {
     if board.kind() == Kind::Sketch { read * SKETCH } else { read }
 }
 
-/// Whether all that an unranked subject has is read where so many of its slots are asked for.
+/// Returns whether a subject's whole key is read, if this number of its slots is requested of an unranked board.
 pub(super) fn reads_whole_key(board: &Board, slots: usize) -> bool {
     !board.is_ranked() && u64::from(board.kept()) <= WHOLE * slots as u64
 }
@@ -172,7 +173,7 @@ pub(super) mod tests {
     use crate::store::redis::clock::Start;
     use crate::store::redis::keys::StoreKeys;
 
-    /// A part of a board of such a metric.
+    /// Returns a part of a board with this metric.
     pub fn part(metric: &str, slot: &str, ranked: bool) -> Arc<Part> {
         let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), slot.parse().unwrap()) };
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
@@ -193,7 +194,7 @@ pub(super) mod tests {
         assert_eq!(window(&ranked, "a", 5).weight(), LEAST);
         let sketches = part("APPROX_COUNT_DISTINCT(100m, e, s, c)", "1m", true);
         assert_eq!(window(&sketches, "a", 100).weight(), 100 * SKETCH);
-        // Of an unranked board all that it keeps is read, unless that is much more than was asked for.
+        // Of an unranked board everything that it keeps is read, unless that is much more than was requested.
         let unranked = part("COUNT(100m, e, s)", "1m", false);
         assert_eq!((window(&unranked, "a", 50).weight(), window(&unranked, "a", 20).weight()), (101, 20));
     }

@@ -1,4 +1,4 @@
-//! Questions that a script answers, so that all of an answer is of one instant.
+//! Questions that a script answers, so that the whole answer is of one instant.
 
 use super::pages::Stamp;
 use super::question::{Answer, Question, What};
@@ -14,7 +14,7 @@ use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Moment;
 use crate::store::{Lookup, Page, Ranked, Standing, Values};
 
-/// Beyond any sorted set, and exact in Lua.
+/// A position beyond any sorted set, which is exact in Lua.
 const FARTHEST: u64 = 1 << 52;
 
 fn order(board: &Board) -> &'static str {
@@ -24,14 +24,14 @@ fn order(board: &Board) -> &'static str {
     }
 }
 
-/// The script that answers a question by itself, and the arguments it is given beside those that every script about a
-/// board begins with.
+/// Adds the arguments that follow those of every script about a board, and returns the script that answers the
+/// question.
 pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) -> &'static Script {
     let board = &*question.part.board;
     match &*question.what {
         What::Page { offset, limit } => {
             let first = (*offset).min(FARTHEST);
-            // A range that ends before it begins is empty; -1 would be the last line.
+            // The range from 1 to 0 is empty. 0 to -1 would be all lines.
             let (first, last) = if *limit == 0 { (1, 0) } else { (first, first + u64::from(*limit) - 1) };
             call.arg(order(board)).arg(first).arg(last);
             &PAGE
@@ -72,8 +72,9 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) 
     }
 }
 
-/// Reads what [`script`] answered in an epoch of the servers, which is `None` if that changed meanwhile. The other value
-/// is there if the script tells the board's version and the answer may be kept for as long as that is the same.
+/// Reads the reply to [`script`]. `epoch` is the epoch of the part's node, or `None` if it changed in the meantime. The
+/// second value is present if the script returns the version and the answer may be cached as long as the version stays
+/// the same.
 pub(super) fn read(
     question: &Question,
     moment: &Moment<'_>,
@@ -115,7 +116,7 @@ pub(super) fn read(
     Ok((answer, None))
 }
 
-/// The arguments of `lines.lua`.
+/// Adds the arguments of `lines.lua`.
 fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slots: bool, call: &mut Call) {
     let (board, keys) = (&*question.part.board, &question.part.keys);
     let (how, score, subject) = match &near.center {
@@ -137,7 +138,7 @@ fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slo
     call.arg(near.before.min(FARTHEST)).arg(near.after.min(FARTHEST)).arg(if capped { "capped" } else { "" });
 }
 
-/// Reads what `lines.lua` answered, and the part's version.
+/// Reads the reply of `lines.lua`, and the part's version.
 fn read_lines(
     question: &Question,
     moment: &Moment<'_>,
@@ -159,7 +160,7 @@ fn read_lines(
     Ok((Lines { total, first, better, lines, subject }, version))
 }
 
-/// Reads what `between.lua` answered, and the part's version.
+/// Reads the reply of `between.lua`, and the part's version.
 fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), Failure> {
     let (total, before_lo, better_than_lo) = (reply.count()?, reply.count()?, reply.count()?);
     let (before_hi, version) = (reply.count()?, reply.text()?);
@@ -171,7 +172,7 @@ fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), Fail
     Ok((Sampled { total, before_lo, better_than_lo, before_hi, lines }, version))
 }
 
-/// Reads cells, each after the position of its slot among those asked for, from 1.
+/// Reads cells. Each is preceded by the position of its slot in the range, from 1.
 fn positioned(reply: &mut Reply, range: &Range, kind: Kind) -> Result<Held, Failure> {
     let mut held = Vec::with_capacity(reply.len() / 2);
     while !reply.is_empty() {
@@ -183,7 +184,7 @@ fn positioned(reply: &mut Reply, range: &Range, kind: Kind) -> Result<Held, Fail
     Ok(held)
 }
 
-/// Reads lines that begin at place `first` (from 0), of which `better` subjects are strictly better than the first.
+/// Reads lines that begin at position `first` (from 0). `better` subjects are strictly better than the first line.
 fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<Ranked>, Failure> {
     let mut items: Vec<Ranked> = Vec::with_capacity(reply.len() / 2);
     let mut place = first;
@@ -211,7 +212,7 @@ fn values(reply: &mut Reply, frame: Frame) -> Result<Values, Failure> {
     Ok(Values { frame, total, items, capped })
 }
 
-/// The arguments of `subjects.lua`: these subjects, whose questions are about the same slots.
+/// Adds the arguments of `subjects.lua`, for subjects whose questions are about the same slots.
 pub(super) fn ask_of_subjects(
     board: &Board,
     keys: &BoardKeys,
@@ -233,7 +234,7 @@ pub(super) fn ask_of_subjects(
     call.args(subjects);
 }
 
-/// Reads what `subjects.lua` answered of one subject.
+/// Reads the reply of `subjects.lua` about one subject.
 pub(super) fn read_subject(
     question: &Question,
     moment: &Moment<'_>,

@@ -1,4 +1,4 @@
-//! Questions about a board of several parts: each part is asked for its share, and `merge` puts the shares together.
+//! Questions about a board of several parts: each part is asked for its share, and `merge` combines the shares.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,25 +13,26 @@ use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Session;
 use crate::store::{Lookup, Page, Standing, Status};
 
-/// A board of several parts.
+/// A reader of a board of several parts.
 pub(super) struct Spread<'a> {
     pub asks: &'a Asks,
     pub parts: &'a Parts,
-    /// Whether what a subject has in its slots is wanted as well.
+    /// Whether the slots of the subject are requested too.
     pub with_slots: bool,
-    /// Whether this is the thread of the lanes, which then cannot send before all questions of a round wait.
+    /// Whether this runs on the thread of the lanes. Nothing is sent there before all questions of a round are on their
+    /// lanes.
     pub is_here: bool,
 }
 
-/// What the part of a subject tells of it beside its score.
+/// The data about a subject that its part returns besides the score.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
     pub slots: super::windows::Held,
-    /// When a value was dropped last for want of room.
+    /// The time of the latest value that was dropped because of `max_values`.
     pub capped: Option<Timestamp>,
 }
 
-/// What a part answered, with what it held then if that is known.
+/// The answer of a part, with its stamp if that is known.
 pub(super) type Share<T> = merge::Answer<T, Option<Stamp>>;
 
 fn failure(error: MergeError<Failure>) -> Failure {
@@ -137,7 +138,7 @@ impl Spread<'_> {
         })
     }
 
-    /// All parts are asked, for each tells of its total.
+    /// Looks up scores. All parts are asked, because each returns its own total.
     pub async fn lookup(&self, subjects: &[Subject]) -> Result<Lookup, Failure> {
         let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.parts.count()];
         for (place, subject) in subjects.iter().enumerate() {
@@ -168,7 +169,7 @@ impl Spread<'_> {
     }
 }
 
-/// A board of several parts as a whole: all of one head, each part's sizes added up.
+/// Returns the state of a board of several parts as a whole: all parts with the same head, and their sizes added.
 pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, Failure> {
     let all: Vec<usize> = (0..parts.count()).collect();
     let ask = |part: usize, at_least| {

@@ -1,5 +1,5 @@
-//! Questions about one subject's slots: which slots they are about, how an unranked board is asked, and what the cells
-//! found say.
+//! Questions about one subject's slots: the slots that they are about, the commands for unranked boards, and the
+//! answers computed from the cells.
 
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::store::redis::servers::Failure;
 use crate::store::redis::session::{Answer as Answered, Moment, Session};
 use crate::store::{Reach, Reading, Removal, Standing};
 
-/// The most slots that are asked for by name; of more, all between the first and the last are asked for.
+/// The largest number of slots that are requested by name. With more, all slots between the first and the last are
+/// requested.
 const NAMED: usize = 512;
-/// The most values of a subject that are read to be counted by us; of more a script counts.
+/// The largest number of values of a subject that are read and counted here. With more, a script counts.
 const VALUES: usize = 32;
 
 /// The slots to read, oldest first, and the end of the newest.
@@ -24,11 +25,11 @@ pub(super) struct Range {
     pub end: Timestamp,
 }
 
-/// What was found: the slots that hold anything, oldest first.
+/// The slots with data, oldest first.
 pub(super) type Held = Vec<(Timestamp, Tally)>;
 
 impl Range {
-    /// The window itself.
+    /// Returns the range of the window itself.
     fn whole(moment: &Moment<'_>) -> Self {
         Self { starts: moment.starts.clone(), end: moment.window.end }
     }
@@ -42,7 +43,7 @@ impl Range {
     }
 }
 
-/// Whether a board may have dropped values.
+/// Returns whether a board may have dropped values.
 pub(super) fn may_be_capped(board: &Board) -> bool {
     board.definition().max_values.is_some()
 }
@@ -51,18 +52,18 @@ fn is_counter(board: &Board) -> bool {
     board.definition().mode == Mode::FromFirst
 }
 
-/// The slots that a question is about when the window is this one; none where that is more than there is.
+/// Returns the slots that a question is about in this window. Returns none if not all of them exist.
 pub(super) fn range(question: &Question, moment: &Moment<'_>) -> Range {
     match &*question.what {
         What::Window { reach, as_of, .. } if !is_counter(&question.part.board) => {
-            // Even where there is nothing to read we need to know what time it is.
+            // Even if there is nothing to read, the time must be read.
             slots(moment, *reach, *as_of).unwrap_or_else(|_| Range::nothing(moment))
         }
         _ => Range::whole(moment),
     }
 }
 
-/// The slots of a reach; the oldest slot there is to ask for, if they are not all there.
+/// Returns the slots of a reach. If not all of them exist, returns the oldest slot that can be requested as the error.
 fn slots(moment: &Moment<'_>, reach: Reach, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
     let (board, window) = (&*moment.part.board, &moment.window);
     let calendar = board.calendar();
@@ -72,7 +73,7 @@ fn slots(moment: &Moment<'_>, reach: Reach, as_of: Option<Timestamp>) -> Result<
             Reach::Slots(slots) if slots > board.slots() => return Err(window.floor),
             Reach::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
             Reach::From(time) if time < window.floor => return Err(window.floor),
-            // What is ahead of the clock counts as now, and so does a reach that starts there.
+            // A time ahead of the clock counts as now, and so does a reach that starts there.
             Reach::From(time) => starts.partition_point(|start| *start < calendar.slot_of(time)),
         };
         if from == 0 {
@@ -115,7 +116,7 @@ fn slots(moment: &Moment<'_>, reach: Reach, as_of: Option<Timestamp>) -> Result<
     Ok(Range { starts: starts.into(), end: calendar.next(newest) })
 }
 
-/// The one command that reads what a subject of an unranked board has in these slots, if there is one that does.
+/// Returns the command that reads these slots of a subject of an unranked board, or `None` if no single command does.
 pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> Option<redis::Cmd> {
     let (board, keys) = (&*question.part.board, &question.part.keys);
     let mut command;
@@ -123,7 +124,7 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
         command = redis::cmd("HMGET");
         command.arg(keys.subject(subject)).arg("s").arg("a");
     } else if board.kind() == Kind::Distinct {
-        // With `max_values` another key tells whether a value was dropped, and two keys need a script.
+        // With `max_values` a different key shows whether a value was dropped, and two keys need a script.
         if may_be_capped(board) {
             return None;
         }
@@ -147,7 +148,7 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
     Some(command)
 }
 
-/// Reads what [`command`] answered; `None` if there is more than it was to read.
+/// Reads the reply to [`command`]. Returns `None` if there is more data than the command may read.
 pub(super) fn read(question: &Question, range: &Range, now: Timestamp, reply: Reply) -> Result<Option<Held>, Failure> {
     let (board, mut reply) = (&*question.part.board, reply);
     let mut held = Held::new();
@@ -167,7 +168,7 @@ pub(super) fn read(question: &Question, range: &Range, now: Timestamp, reply: Re
         held = counted_by_slot(range, &times);
     } else if reads_whole_key(board, range.starts.len()) || range.starts.len() > NAMED {
         while !reply.is_empty() {
-            // A field that is no time says when the key was cleaned up.
+            // A field whose name is not a time shows when the key was cleaned.
             match reply.field_time()? {
                 Some(start) if range.holds(start) => {
                     held.extend(reply.tally(board.kind())?.map(|tally| (start, tally)));
@@ -184,7 +185,7 @@ pub(super) fn read(question: &Question, range: &Range, now: Timestamp, reply: Re
     Ok(Some(held))
 }
 
-/// How many of these times, oldest first, lie in each slot.
+/// Returns how many of these times, oldest first, are in each slot.
 fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Held {
     let mut held = Held::new();
     let mut rest = times;
@@ -198,7 +199,7 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Held {
     held
 }
 
-/// The arguments of `slices.lua`.
+/// Adds the arguments of `slices.lua`.
 pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut Call) {
     ask_for(moment, subject, &range(question, moment), call);
 }
@@ -219,7 +220,7 @@ fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, call: &mut Cal
     }
 }
 
-/// Reads what `slices.lua` answered: when a value was dropped last, and what was found.
+/// Reads the reply of `slices.lua`: the time of the latest dropped value, and the slots.
 pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestamp>, Held), Failure> {
     let capped = reply.maybe_time()?;
     let mut held = Held::new();
@@ -231,7 +232,7 @@ pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestam
     Ok((capped, held))
 }
 
-/// The answer to a question about a subject's window, or to where it stands on an unranked board.
+/// Returns the answer to a question about a subject's window, or about its standing on an unranked board.
 pub(super) fn answer(
     question: &Question,
     moment: &Moment<'_>,
@@ -264,14 +265,14 @@ pub(super) fn answer(
     Answer::Window(Ok(Reading { frame, slots, tallies: held, capped: since(floor) }))
 }
 
-/// The window that a counter's answer is about.
+/// Returns the window that a counter's answer is about.
 fn life(board: &Board, frame: &Frame, held: &[(Timestamp, Tally)]) -> Window {
     let start = held.first().map_or(frame.as_of, |(start, _)| *start);
     let end = start.plus_millis(board.definition().metric.window.approximate_millis());
     Window { floor: start, head: start, end }
 }
 
-/// Takes a subject off an unranked board.
+/// Removes a subject from an unranked board.
 pub(in crate::store::redis) async fn remove(
     session: &Session,
     part: &Part,

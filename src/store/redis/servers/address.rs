@@ -1,4 +1,4 @@
-//! Addresses of Redis: where the servers are and how to log in, read from a URL.
+//! Addresses of Redis servers and logins, read from a URL.
 //!
 //! | form | deployment |
 //! |---|---|
@@ -6,30 +6,31 @@
 //! | `redis+sentinel://[user:password@]host[:port],…/master[/database]` | the master that Sentinels name |
 //! | `redis+cluster://[user:password@]host[:port],…` | a cluster, found through any of its nodes |
 //!
-//! `rediss` in place of `redis` speaks TLS. User and password are those of the servers; Sentinels that want some have
-//! `?sentinel_user=…&sentinel_password=…` at the end. Errors never quote the text: it may hold a password.
+//! `rediss` in place of `redis` uses TLS. User and password are those of the servers. If the Sentinels require a login,
+//! `?sentinel_user=…&sentinel_password=…` at the end gives it. Errors never quote the text, because it may contain a
+//! password.
 
 use std::fmt;
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
-/// Where the servers are, and how to log in.
+/// The addresses of the servers, and the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     pub(super) deployment: Deployment,
-    /// The server, or Sentinels or nodes of the cluster to ask first.
+    /// The server, or the Sentinels or nodes of the cluster to ask first.
     pub(super) hosts: Vec<Host>,
     pub(super) tls: bool,
     pub(super) login: Login,
     pub(super) database: i64,
 }
 
-/// How the servers are run.
+/// The kind of deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deployment {
     Single,
-    /// Sentinels know which server is the master of this name; `login` is for the Sentinels.
+    /// Sentinels know which server is the master of this name. `login` is for the Sentinels.
     Sentinel {
         master: String,
         login: Login,
@@ -37,21 +38,21 @@ pub(super) enum Deployment {
     Cluster,
 }
 
-/// Where one server listens.
+/// The address of one server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Host {
     pub name: String,
     pub port: u16,
 }
 
-/// User and password, if the servers want them.
+/// User and password, if the servers require them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Login {
     pub user: Option<String>,
     pub password: Option<String>,
 }
 
-/// Why a text is no address. Says what is wrong where, and quotes nothing.
+/// The reason why a text is not an address. It says what is wrong and where, and quotes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; {FORMS}")]
 pub struct AddressError(String);
@@ -64,7 +65,7 @@ const PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 impl Address {
-    /// The first words of every address.
+    /// The schemes with which addresses begin.
     pub const SCHEMES: [&str; 6] =
         ["redis://", "rediss://", "redis+sentinel://", "rediss+sentinel://", "redis+cluster://", "rediss+cluster://"];
 }
@@ -170,8 +171,8 @@ impl Host {
         Ok(Self { name: name.to_owned(), port })
     }
 
-    /// Reads where a server says that another one is: `host:port`, where an empty host (or `?`, where none is known)
-    /// means the host that said it.
+    /// Reads the address `host:port` of a different server, as this server returned it. An empty host (or `?`, if none
+    /// is known) means this server's own host.
     pub fn named_by(&self, text: &str) -> Option<Self> {
         let (name, port) = text.rsplit_once(':')?;
         // Older servers append their internal port.
@@ -225,7 +226,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// For messages: without users and passwords.
+/// Prints the address for messages, without users and passwords.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, host) in self.hosts.iter().enumerate() {

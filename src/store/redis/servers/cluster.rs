@@ -1,4 +1,4 @@
-//! Asking a cluster who has which hash slot.
+//! Asking the nodes of a cluster for the owners of the hash slots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,25 +15,25 @@ use super::map::Map;
 use super::node::Node;
 use crate::store::redis::hash_slot::HashSlot;
 
-/// How long a node that knows more is waited for after one that knows less has answered.
+/// The time to wait for the answer of a more recent node, after an outdated one has answered.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Some slots, from the first to the last, and where their master is.
+/// A range of hash slots, from the first to the last, and the address of their master.
 type Range = (u16, u16, Host);
 
-/// What one node believes.
+/// The state of the cluster as one node sees it.
 #[derive(Debug, PartialEq, Eq)]
 struct View {
     ranges: Vec<Range>,
-    /// Counts failovers and moves: the highest knows most.
+    /// The number of failovers and moves of hash slots so far. The node with the highest number is the most recent.
     epoch: u64,
-    /// Whether the node believes that the cluster works.
+    /// Whether the cluster works according to the node.
     is_ok: bool,
 }
 
 impl Servers {
-    /// Asks all nodes at once and takes the first answer that knows at least as much as the map we have; if none does,
-    /// the best there is.
+    /// Asks all nodes at the same time and returns the first answer that is at least as recent as the current map. If
+    /// there is none, returns the best answer.
     pub(super) async fn ask_cluster(&self) -> Result<Map, Failure> {
         let known: HashMap<Host, Arc<Node>> = self.known.lock().clone();
         let mut hosts: Vec<Host> = self.access.address.hosts.clone();
@@ -45,7 +45,7 @@ impl Servers {
         let mut asked: FuturesUnordered<_> = nodes.iter().map(|node| ask(node)).collect();
         let (mut best, mut worst): (Option<View>, Option<Failure>) = (None, None);
         loop {
-            // A node that hangs is not waited for once another one has answered.
+            // After a node has answered, a node that does not answer is not waited for.
             let patience = if best.is_some() { GRACE } else { Duration::MAX };
             let Ok(Some(answer)) = tokio::time::timeout(patience, asked.next()).await else { break };
             match answer {
@@ -58,7 +58,7 @@ impl Servers {
                         best = Some(view);
                     }
                 }
-                // What a server says is worth more than that another one does not answer.
+                // An error that a server returned is more useful than the fact that a different server does not answer.
                 Err(failure) if worst.is_none() || matches!(failure, Failure::Other(_)) => worst = Some(failure),
                 Err(_) => {}
             }
@@ -95,7 +95,8 @@ async fn ask(node: &Node) -> Result<View, Failure> {
     Ok(View { ranges, epoch, is_ok })
 }
 
-/// Reads `CLUSTER SLOTS`: per range its first and last slot and its nodes, master first, each with host and port.
+/// Reads `CLUSTER SLOTS`: for each range its first and last hash slot and its nodes, master first, each with host and
+/// port.
 fn read_ranges(answer: &Value, from: &Host) -> Option<Vec<Range>> {
     let Value::Array(ranges) = answer else { return None };
     let range = |range: &Value| {
@@ -103,7 +104,7 @@ fn read_ranges(answer: &Value, from: &Host) -> Option<Vec<Range>> {
         let [Value::Int(first), Value::Int(last), Value::Array(master), ..] = fields.as_slice() else { return None };
         let [name, Value::Int(port), ..] = master.as_slice() else { return None };
         let name = match name {
-            // Reached in the same way as the node that was asked.
+            // The host is that of the node that was asked.
             Value::Nil => "",
             Value::BulkString(name) => std::str::from_utf8(name).ok()?,
             Value::SimpleString(name) => name,
@@ -115,7 +116,7 @@ fn read_ranges(answer: &Value, from: &Host) -> Option<Vec<Range>> {
     ranges.iter().map(range).collect()
 }
 
-/// Reads `CLUSTER INFO`.
+/// Reads `CLUSTER INFO`: whether the cluster works, and its epoch.
 fn read_info(answer: &Value) -> (bool, u64) {
     let text = match answer {
         Value::BulkString(bytes) => String::from_utf8_lossy(bytes),

@@ -1,4 +1,5 @@
-//! Bringing a command to the node that has its slot: redirections, scripts that are not known, servers that changed.
+//! Sending a command to the node that has its hash slot: follows redirections, loads scripts, and handles changed
+//! servers.
 
 use std::sync::Arc;
 
@@ -10,11 +11,11 @@ use super::link::Care;
 use super::{Line, Node, Request, Servers};
 use crate::store::redis::hash_slot::HashSlot;
 
-/// How often a command follows redirections before it is given back as [`Failure::Busy`].
+/// The number of redirections that a command follows before it fails with [`Failure::Busy`].
 const REDIRECTIONS: usize = 5;
 
 impl Servers {
-    /// Sends a request to the owner of its slot, wherever that is found to be.
+    /// Sends a request to the owner of its hash slot, following redirections.
     pub(super) async fn deliver(&self, line: Line, request: &Request<'_>) -> Result<Value, Failure> {
         let mut demoted = false;
         for _ in 0..REDIRECTIONS {
@@ -34,7 +35,7 @@ impl Servers {
                 Refusal::Moved(to) => self.follow(request.slot, &node, &to).await?,
                 Refusal::Ask(to) => match self.ask_importer(&node, &to, line, request).await {
                     Ok(value) => return Ok(value),
-                    // The move ended, or was called off, in between.
+                    // The move ended, or was canceled, in the meantime.
                     Err(Refusal::Moved(_) | Refusal::Ask(_)) => {}
                     Err(refusal) => return Err(refusal.into_failure()),
                 },
@@ -42,7 +43,7 @@ impl Servers {
                     self.refresh(seen).await;
                     if !self.has_moved(request.slot, &node) {
                         match self.access.address.deployment {
-                            // Behind this address another server may answer the next connection.
+                            // A new connection to this address may reach a different server.
                             Deployment::Single if !demoted => demoted = true,
                             Deployment::Single => return Err(Failure::ReadOnly(reason)),
                             Deployment::Sentinel { .. } | Deployment::Cluster => return Err(Failure::busy(reason)),
@@ -64,12 +65,12 @@ impl Servers {
         Err(Failure::busy(format!("hash slot {} is being moved", request.slot)))
     }
 
-    /// Asks one node, which is told the script if it does not know it.
+    /// Sends a request to one node. Sends the script too, if the node does not have it.
     async fn ask(&self, node: &Node, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
         let care = request.care(line);
         let mut answer = node.request(line, care, request.command).await;
         if let (Err(Refusal::NoScript(_)), Some(script)) = (&answer, request.script) {
-            // A user may be forbidden to load, and a server may forget again at any moment.
+            // A user may not be allowed to load scripts, and a server may drop a script at any moment.
             if node.request(line, Care::Repeats, &script.load()).await.is_ok() {
                 answer = node.request(line, care, request.command).await;
             }
@@ -83,9 +84,9 @@ impl Servers {
         answer
     }
 
-    /// Asks the node that a slot is moving to. ASKING holds for the next command of a connection only, and the connection
-    /// is shared, so both leave in one pipeline. The script goes as text: NOSCRIPT could not be answered by loading it
-    /// within the same pipeline.
+    /// Sends a request to the node to which a hash slot is being moved. ASKING is valid only for the next command of a
+    /// connection, and the connection is shared, so both are sent in one pipeline. The script is sent as text, because
+    /// within the same pipeline it could not be loaded after NOSCRIPT.
     async fn ask_importer(&self, from: &Node, to: &str, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
         let node = self.named(from, to)?;
         let mut pipeline = Pipeline::with_capacity(2);
@@ -99,12 +100,12 @@ impl Servers {
         answers.into_iter().nth(1).unwrap_or_else(lost)
     }
 
-    /// A slot belongs to the node at `to`, says the one it was asked of.
+    /// Records that a hash slot belongs to the node at `to`, as the node `from` replied.
     async fn follow(&self, slot: HashSlot, from: &Arc<Node>, to: &str) -> Result<(), Failure> {
         let node = self.named(from, to)?;
         let version = {
             let mut map = self.map.write();
-            // Somebody else may have followed already.
+            // A different request may have recorded this already.
             if map.owner(slot).is_some_and(|owner| Arc::ptr_eq(owner, from)) {
                 let map = Arc::make_mut(&mut map);
                 map.version += 1;
@@ -113,7 +114,8 @@ impl Servers {
             }
             map.version
         };
-        // Where one slot moved, others will have. Nobody waits for another's asking.
+        // If one hash slot has moved, others probably have too. This does not wait if a different request is asking
+        // already.
         if let Ok(refreshed) = self.refreshed.try_lock() {
             self.look(refreshed, version).await;
         }
@@ -125,7 +127,7 @@ impl Servers {
         self.node(&host.ok_or_else(|| Failure::busy(format!("{} names a node '{to}'", from.at())))?)
     }
 
-    /// Whether a failure may mean that the map is wrong.
+    /// Returns whether a failure may mean that the map is wrong.
     fn is_doubtful(&self, failure: &Failure) -> bool {
         match failure {
             Failure::Unreachable(_) | Failure::Unknown(_) => true,

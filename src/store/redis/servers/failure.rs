@@ -1,4 +1,4 @@
-//! What can go wrong with a command, and the one place where the servers' words are read.
+//! Failures of commands. The errors of the servers are interpreted only here.
 
 use std::time::Duration;
 
@@ -6,47 +6,48 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use crate::store::{StoreError, Unreadable};
 
-/// Why a command was not done, or is not known to be.
+/// The reason why a command was not done, or is not known to be done.
 #[derive(Clone, Debug)]
 pub(in crate::store::redis) enum Failure {
-    /// No connection: the command was never sent.
+    /// There is no connection: the command was never sent.
     Unreachable(RedisError),
-    /// Sent, and the connection broke or no answer came: it may or may not have been done.
+    /// The command was sent, and the connection broke or no reply came: it may or may not have been done.
     Unknown(String),
-    /// The server is not ready, or the slot is moving: nothing was done.
+    /// The server is not ready, or the hash slot is moving: nothing was done.
     Busy(RedisError),
-    /// The server takes no writes and did nothing.
+    /// The server accepts no writes: nothing was done.
     ReadOnly(String),
-    /// What the server holds is not what we wrote.
+    /// The server's data is not what this store writes.
     Corrupt(String),
-    /// The board is gone; nothing was done.
+    /// The board of this generation does not exist: nothing was done.
     BoardChanged,
-    /// The store has no clock any more: it was emptied. Nothing was done.
+    /// The store has no clock any more, because it was emptied: nothing was done.
     Emptied,
-    /// The board's definition cannot be read; nothing was done.
+    /// The board's definition cannot be read: nothing was done.
     Unreadable(Box<Unreadable>),
-    /// Times moved again and again while we asked; nothing was done.
+    /// The window, the head or the content changed in every attempt: nothing was done.
     Restless,
-    /// Anything else the server said.
+    /// Any other error of the server.
     Other(RedisError),
 }
 
-/// What a server answered instead of doing a command. All but a failure concern [`Servers`](super::Servers) alone.
+/// The reply of a server that did not do a command. All variants except `Failed` are handled within
+/// [`Servers`](super::Servers).
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The slot belongs to the node at this address; nothing was done.
+    /// The hash slot belongs to the node at this address: nothing was done.
     Moved(String),
-    /// The slot is moving, and its keys are already at this address; nothing was done.
+    /// The hash slot is being moved, and its keys are already at this address: nothing was done.
     Ask(String),
-    /// The server does not know the script; nothing was done.
+    /// The server does not have the script: nothing was done.
     NoScript(RedisError),
-    /// The server has become a replica; nothing was done.
+    /// The server has become a replica: nothing was done.
     Demoted(String),
     Failed(Failure),
 }
 
 impl Refusal {
-    /// What an error that came in answer to a command means.
+    /// Interprets an error that is the reply to a command.
     pub fn read(error: RedisError) -> Self {
         match error.kind() {
             ErrorKind::Server(ServerErrorKind::NoScript) => Refusal::NoScript(error),
@@ -65,7 +66,7 @@ impl Refusal {
         }
     }
 
-    /// The same for a caller that does not follow redirections.
+    /// Converts to a failure, for a caller that does not follow redirections.
     pub fn into_failure(self) -> Failure {
         match self {
             Refusal::Failed(failure) => failure,
@@ -83,13 +84,13 @@ impl From<Failure> for Refusal {
 }
 
 impl Failure {
-    /// Nothing was done, and trying again shortly may help.
+    /// Creates a failure which says that nothing was done and that a retry may help soon.
     pub fn busy(why: String) -> Self {
         Failure::Busy(RedisError::from((ErrorKind::Server(ServerErrorKind::TryAgain), "not ready", why)))
     }
 
     fn read(error: RedisError) -> Self {
-        // Redis 6 wraps the code of a script's error in a sentence of its own.
+        // Redis 6 puts the code of a script's error into a sentence of its own.
         let text = error.to_string();
         let says = |code: &str| error.code() == Some(code) || text.contains(code);
         match error.kind() {
@@ -108,12 +109,12 @@ impl Failure {
         }
     }
 
-    /// Whether the command was certainly not done and may be sent again shortly.
+    /// Returns whether the command was certainly not done and may be sent again soon.
     pub fn is_passing(&self) -> bool {
         matches!(self, Failure::Unreachable(_) | Failure::Busy(_))
     }
 
-    /// The same in the words of the store, whose servers are at `at`.
+    /// Converts to an error of the store, whose servers are at `at`.
     pub fn at(self, at: &str) -> StoreError {
         match self {
             Failure::Unreachable(error) | Failure::Busy(error) => {

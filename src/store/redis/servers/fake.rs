@@ -1,4 +1,4 @@
-//! A server for tests, which says what it is told to.
+//! A server for tests, whose reactions a test defines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,9 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What a server does about a command.
+/// The reaction of a server to a command.
 pub enum Reaction {
-    /// Sends this, as it stands on the wire.
+    /// Sends this text, which must be in the wire format.
     Say(String),
     Silence,
     HangUp,
@@ -20,7 +20,7 @@ use Reaction::{HangUp, Say, Silence};
 
 type React = dyn Fn(&[String]) -> Reaction + Send + Sync;
 
-/// A server that reacts as it is told to.
+/// A server with the reactions that a test defines.
 #[derive(Clone)]
 pub struct Fake {
     pub port: u16,
@@ -29,12 +29,12 @@ pub struct Fake {
 
 pub struct State {
     react: Mutex<Arc<React>>,
-    /// Whatever clients sent but for their greetings, with the number of the connection.
+    /// All commands of clients except `CLIENT`, `PING` and `INFO`, each with the number of its connection.
     asked: Mutex<Vec<(u64, String)>>,
     pub connections: AtomicU64,
     /// The run id.
     pub run: AtomicU64,
-    /// Told to close all connections.
+    /// Notified to close all connections.
     closing: Notify,
 }
 
@@ -59,7 +59,7 @@ impl Fake {
         fake
     }
 
-    /// Reacts so from now on.
+    /// Sets the reaction from now on.
     pub fn on(&self, react: impl Fn(&[String]) -> Reaction + Send + Sync + 'static) {
         *self.state.react.lock() = Arc::new(react);
     }
@@ -69,12 +69,13 @@ impl Fake {
         self.state.closing.notify_waiters();
     }
 
-    /// The commands since the last call.
+    /// Returns the commands since the last call.
     pub fn asked(&self) -> Vec<String> {
         self.state.asked.lock().drain(..).map(|(_, command)| command).collect()
     }
 
-    /// An answer to `CLUSTER SLOTS`: first slot, last slot and port of the node that has them.
+    /// Returns a reply to `CLUSTER SLOTS`: for each range, first hash slot, last hash slot and port of the node that
+    /// has them.
     fn slots(owners: &[(u16, u16, u16)]) -> Reaction {
         let mut text = format!("*{}\r\n", owners.len());
         for (first, last, port) in owners {
@@ -120,7 +121,7 @@ async fn serve(mut stream: TcpStream, number: u64, state: Arc<State>) {
     }
 }
 
-/// The first whole command, and how many bytes it takes.
+/// Returns the first complete command, and its length in bytes.
 fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
     let line = |at: usize| {
         let end = bytes[at..].windows(2).position(|two| two == b"\r\n")? + at;
@@ -137,7 +138,7 @@ fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
     (at <= bytes.len()).then_some((words, at))
 }
 
-/// Answers what a node of a cluster is asked about the cluster; nothing for other commands.
+/// Returns the reply of a cluster node to questions about the cluster, or `None` for other commands.
 pub fn cluster(command: &[String], owners: &[(u16, u16, u16)]) -> Option<Reaction> {
     match command.join(" ").as_str() {
         "CLUSTER SLOTS" => Some(Fake::slots(owners)),

@@ -1,15 +1,15 @@
-//! What a server says about itself (`INFO server`).
+//! The information that a server returns about itself (`INFO server`).
 
 use redis::{Cmd, Value, cmd};
 
-/// The facts that matter here.
+/// The fields that are used here.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::store::redis) struct Info {
-    /// As the server writes it; Valkey gives the version of Redis that it stands in for.
+    /// The version as the server writes it. Valkey returns the version of Redis with which it is compatible.
     pub version: String,
-    /// `standalone`, `cluster` or `sentinel` (`redis_mode`; Valkey calls it `server_mode`).
+    /// `standalone`, `cluster` or `sentinel` (`redis_mode`; in Valkey `server_mode`).
     pub mode: String,
-    /// Drawn by each process of a server.
+    /// A random id that each process of a server draws.
     pub run: Option<String>,
 }
 

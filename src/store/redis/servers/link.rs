@@ -1,8 +1,8 @@
-//! A multiplexed connection that is replaced when it breaks or falls silent.
+//! A multiplexed connection that is replaced when it breaks or does not answer any more.
 //!
-//! `redis::aio::ConnectionManager` is not used: after an outage it let a command wait for its whole series of
-//! attempts (4.3 s), and it keeps a connection that no longer answers. Nor is the library's cluster client: it sends
-//! writes again whose outcome is unknown, and sends ASKING apart from its command on a shared connection.
+//! `redis::aio::ConnectionManager` is not used: after an outage it made a command wait for its whole series of attempts
+//! (4.3 s), and it keeps a connection that no longer answers. The library's cluster client is not used either: it sends
+//! writes again whose outcome is unknown, and on a shared connection it does not send ASKING together with its command.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -14,59 +14,60 @@ use tokio::sync::Mutex;
 use super::failure::{Failure, Refusal};
 use super::node::Node;
 
-/// How long an answer may take, waiting for a place in the connection's queue included.
+/// The longest time to wait for a reply, including the wait in the connection's queue.
 const RESPONSE: Duration = Duration::from_secs(2);
-/// For how long a failed attempt to connect answers for those who come after it.
+/// The time for which a failed attempt to connect is returned to later callers without a new attempt.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A connection that was not used for so long is tried before the next command goes out on it: shorter than a server
-/// takes to be started again.
+/// A connection that was not used for this time is tested before the next command is sent on it. This is shorter than a
+/// restart of a server.
 const IDLE: Duration = Duration::from_millis(50);
 
-/// Which of a node's connections a command takes: what is large on one does not hold up what is small on another.
+/// The connections of a node, by use. Large commands on one of them do not delay small ones on a different one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store::redis) enum Line {
-    /// Small writes. Used by the combiner only, so that the connection's task lives on the combiner's thread.
+    /// Small writes. Used only by the combiner, so that the connection's task runs on the combiner's thread.
     Writes,
-    /// Large writes. Used by the combiner only.
+    /// Large writes. Used only by the combiner.
     BulkWrites,
-    /// Whatever is small and waited for.
+    /// Small commands for whose reply a caller waits.
     Calls,
-    /// Reads that leave many at once. Used by the thread that sends them only.
+    /// Reads, many of which are sent at once. Used only by the thread that sends them.
     Reads,
-    /// Reads and steps that take long or answer much.
+    /// Reads and steps that take long or have large replies.
     Bulk,
 }
 
 impl Line {
     pub const COUNT: usize = 5;
 
-    /// Whether what goes out on it are numbered writes.
+    /// Returns whether the commands on it are write operations.
     pub(super) fn is_of_writes(self) -> bool {
         matches!(self, Line::Writes | Line::BulkWrites)
     }
 }
 
-/// What a command that was sent on a dead connection means to those who sent it.
+/// The effect on the caller if a command is sent on a dead connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Care {
-    /// It is sent again. That a connection is known to be closed is found out without asking, so that what was certainly
-    /// not sent is not taken for unknown.
+    /// The caller sends the command again. The connection is only checked for being known as closed, without waiting
+    /// for a reply, so that a command that was certainly not sent is not reported as unknown.
     Repeats,
-    /// Nobody knows what became of it: the connection must answer first.
+    /// The outcome of the command would be unknown. So the connection must reply to a test first.
     Doubts,
 }
 
-/// One connection to one node, shared by everyone.
+/// One connection to one node, shared by all callers.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    /// Held across the await of connecting, so that all who need a connection wait for the same attempt.
+    /// Locked across the await of connecting, so that all callers that need a connection wait for the same attempt.
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     open: Option<Open>,
-    /// How many connections there have been: a failure discards the one it happened on and no later one.
+    /// The number of connections made so far. With it, a failure closes only the connection on which it happened, not a
+    /// later one.
     count: u64,
     failed: Option<(Instant, RedisError)>,
 }
@@ -75,13 +76,13 @@ struct State {
 struct Open {
     count: u64,
     connection: MultiplexedConnection,
-    /// When the last command went out on it.
+    /// The time when the last command was sent on it.
     used: Instant,
 }
 
 impl Link {
-    /// Runs `exchange` on the connection, connecting where there is none. A connection that broke or fell silent, or
-    /// whose server turned out to be a replica, is replaced at the next command.
+    /// Runs `exchange` on the connection, and connects first if there is none. A connection that broke, that did not
+    /// answer, or whose server turned out to be a replica, is replaced at the next command.
     pub async fn exchange<T, F>(
         &self,
         node: &Node,
@@ -108,7 +109,7 @@ impl Link {
         Err(refusal)
     }
 
-    /// Replaces a connection, unless that was done; a reason is logged.
+    /// Closes a connection, unless it was already replaced. A reason is logged.
     async fn give_up(&self, count: u64, node: &Node, reason: Option<&str>) {
         let was_open = self.state.lock().await.open.take_if(|open| open.count == count).is_some();
         if let (true, Some(reason)) = (was_open, reason) {
@@ -153,10 +154,10 @@ impl Link {
     }
 }
 
-/// Whether a connection is open still; why not. A server that answers anything at all is there.
+/// Checks that a connection is still open. Returns the reason if it is not. Any reply of the server is sufficient.
 async fn probe(mut connection: MultiplexedConnection, care: Care) -> Result<(), String> {
     let mut ping = cmd("PING");
-    // The answer of one that is not waited for comes before that of the next command, and is dropped.
+    // With `Care::Repeats` the reply is not waited for. It arrives before that of the next command, and is dropped.
     ping.set_no_response(care == Care::Repeats);
     match tokio::time::timeout(RESPONSE, connection.send_packed_command(&ping)).await {
         Ok(Err(error)) if matches!(Refusal::read(error.clone()), Refusal::Failed(Failure::Unknown(_))) => {

@@ -1,32 +1,32 @@
-//! Which node has which hash slot.
+//! The owners of the hash slots.
 
 use std::sync::Arc;
 
 use super::node::Node;
 use crate::store::redis::hash_slot::HashSlot;
 
-/// Stands for a slot that no node has.
+/// The value for a hash slot without an owner.
 const NOBODY: u16 = u16::MAX;
 
-/// The owners of all hash slots as they were last heard of.
+/// The last known owners of all hash slots.
 #[derive(Clone, Debug)]
 pub(super) struct Map {
-    /// Counts the maps there have been: those who found this one wrong look for a later one.
+    /// The number of the map. A caller that found this map to be wrong needs one with a larger number.
     pub version: u64,
-    /// Of a cluster, its epoch when the map was asked for.
+    /// For a cluster, its epoch when the map was requested.
     pub epoch: u64,
     nodes: Vec<Arc<Node>>,
-    /// By number of the slot, places in `nodes`.
+    /// By number of the hash slot, an index into `nodes`.
     owners: Vec<u16>,
 }
 
 impl Map {
-    /// One node has everything.
+    /// Creates a map in which one node has all hash slots.
     pub fn of_one(version: u64, node: Arc<Node>) -> Self {
         Self { version, epoch: 0, nodes: vec![node], owners: vec![0; usize::from(HashSlot::COUNT)] }
     }
 
-    /// Nobody has anything.
+    /// Creates a map in which no hash slot has an owner.
     pub fn empty() -> Self {
         Self { version: 0, epoch: 0, nodes: Vec::new(), owners: vec![NOBODY; usize::from(HashSlot::COUNT)] }
     }
@@ -35,7 +35,7 @@ impl Map {
         self.nodes.get(usize::from(*self.owners.get(usize::from(slot.number()))?))
     }
 
-    /// All masters.
+    /// Returns all masters.
     pub fn nodes(&self) -> &[Arc<Node>] {
         &self.nodes
     }
@@ -44,7 +44,7 @@ impl Map {
         self.nodes.iter().any(|known| Arc::ptr_eq(known, node))
     }
 
-    /// Gives the slots from `first` to `last` to a node.
+    /// Assigns the hash slots from `first` to `last` to a node.
     pub fn give(&mut self, first: u16, last: u16, node: &Arc<Node>) {
         let place = match self.nodes.iter().position(|known| Arc::ptr_eq(known, node)) {
             Some(place) => place,
@@ -59,7 +59,7 @@ impl Map {
         }
     }
 
-    /// Tells every node that has slots here which it did not have in the `earlier` map.
+    /// Renews the epoch of every node that has hash slots here which it did not have in the `earlier` map.
     pub fn renew_gainers(&self, earlier: &Map) {
         let mut gained = vec![false; self.nodes.len()];
         for (slot, owner) in self.owners.iter().enumerate() {

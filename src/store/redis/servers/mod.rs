@@ -1,8 +1,9 @@
-//! The servers that hold the store: one, a master that Sentinels name, or the masters of a cluster.
+//! The servers of the store: one server, a master that Sentinels name, or the masters of a cluster.
 //!
-//! Every command goes to the owner of a [`HashSlot`] on one of the node's [`Line`]s. Redirections are followed here;
-//! what is left to callers is to wait and repeat after [`Failure::is_passing`], and to find out what became of a write
-//! after [`Failure::Unknown`] by sending the same operation again, which then goes to the slot's present owner.
+//! Every command is sent to the owner of a [`HashSlot`], on one of the node's [`Line`]s. Redirections are followed
+//! here. After a failure with [`Failure::is_passing`], callers wait and repeat the call. After [`Failure::Unknown`]
+//! they send the same write operation again to learn its outcome. It is then sent to the current owner of the hash
+//! slot.
 
 mod address;
 mod cluster;
@@ -44,64 +45,65 @@ use super::hash_slot::HashSlot;
 use super::scripts::Script;
 use crate::store::StoreError;
 
-/// The map of a cluster is asked for, and the Sentinels are, at most once in this time.
+/// The shortest interval between two requests for the map of a cluster, or to the Sentinels.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// How long asking may take.
+/// The longest time that such a request may take.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Where commands are sent.
+/// The servers, and the owners of the hash slots.
 #[derive(Debug)]
 pub(super) struct Servers {
     access: Access,
-    /// For messages.
+    /// The address, for messages.
     at: Arc<str>,
     map: RwLock<Arc<Map>>,
-    /// Every node that was ever named, so that its connections outlive a change of the map.
+    /// Every node that was ever named, so that its connections are kept when the map changes.
     known: Mutex<HashMap<Host, Arc<Node>>>,
-    /// When the map was asked for last; held while it is, so that all who found it wrong wait for one answer.
+    /// The time when the map was last requested. Locked during a request, so that all callers that found the map to be
+    /// wrong wait for one answer.
     refreshed: tokio::sync::Mutex<Option<Instant>>,
     signs: Arc<Signs>,
 }
 
-/// A command and where it goes.
+/// A command and its hash slot.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     slot: HashSlot,
     command: &'a Cmd,
     script: Option<&'a Script>,
-    /// It may be sent again where nobody knows what became of it.
+    /// Whether it may be sent again if its outcome is unknown.
     repeatable: bool,
-    /// It is a command that only a server which takes writes does.
+    /// Whether only a server that accepts writes does the command.
     writes: bool,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub(super) struct Reply {
     pub answer: Result<Value, Failure>,
-    /// What [`Servers::epoch`] of the slot was from before the request was sent until after it was answered; `None` if
-    /// it changed meanwhile, or the request was redirected.
+    /// The [`Servers::epoch`] of the hash slot from before the request was sent until after it was answered. `None` if
+    /// it changed in the meantime, or the request was redirected.
     pub epoch: Option<u64>,
 }
 
 impl<'a> Request<'a> {
-    /// A command that is sent once more where its answer is lost.
+    /// Creates a request that is sent once more if its reply is lost.
     pub fn read(slot: HashSlot, command: &'a Cmd) -> Self {
         Self { slot, command, script: None, repeatable: true, writes: false }
     }
 
-    /// A command that may change something.
+    /// Creates a request that may change data.
     pub fn write(slot: HashSlot, command: &'a Cmd) -> Self {
         Self { slot, command, script: None, repeatable: false, writes: true }
     }
 
-    /// A command that changes the same once and twice: sent once more where its answer is lost.
+    /// Creates a request that has the same effect once and twice. It is sent once more if its reply is lost.
     pub fn set(slot: HashSlot, command: &'a Cmd) -> Self {
         Self { slot, command, script: None, repeatable: true, writes: true }
     }
 
-    /// A call of a script ([`Script::command`]); the script is loaded where a server does not know it.
+    /// Creates a call of a script (see [`Script::command`]). The script is loaded if the server does not have it.
     pub fn call(slot: HashSlot, script: &'a Script, command: &'a Cmd) -> Self {
         Self { slot, command, script: Some(script), repeatable: script.is_repeatable(), writes: false }
     }
@@ -110,13 +112,13 @@ impl<'a> Request<'a> {
         if self.repeatable || line.is_of_writes() { Care::Repeats } else { Care::Doubts }
     }
 
-    /// Whether a server that gave this answer takes writes.
+    /// Returns whether this reply proves that the server accepts writes.
     fn has_written(&self, line: Line, answer: &Value) -> bool {
         let is_done = || matches!(answer, Value::Array(values) if matches!(values.first(), Some(Value::BulkString(word)) if word == b"ok"));
         self.writes || self.script.is_some() && line.is_of_writes() && is_done()
     }
 
-    /// Notes how a call of a script ended.
+    /// Counts the outcome of a call of a script.
     fn count(&self, answer: &Result<Value, Failure>) {
         if let Some(script) = self.script {
             let outcome = if answer.is_ok() { "ok" } else { "failed" };
@@ -126,22 +128,22 @@ impl<'a> Request<'a> {
 }
 
 impl Servers {
-    /// Sends a command to the owner of a slot, once.
+    /// Sends a command to the owner of a hash slot, once.
     pub async fn send(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
         self.request(line, Request::write(slot, command)).await
     }
 
-    /// Sends a command that only reads: once more if its answer is lost.
+    /// Sends a command that only reads, and once more if its reply is lost.
     pub async fn read(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
         self.request(line, Request::read(slot, command)).await
     }
 
-    /// Sends a command that changes the same once and twice: once more if its answer is lost.
+    /// Sends a command that has the same effect once and twice, and once more if its reply is lost.
     pub async fn set(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
         self.request(line, Request::set(slot, command)).await
     }
 
-    /// Sends a call of a script; one that is repeatable once more if its answer is lost.
+    /// Sends a call of a script. If the script is repeatable, sends it once more if its reply is lost.
     pub async fn call(&self, slot: HashSlot, line: Line, script: &Script, command: &Cmd) -> Result<Value, Failure> {
         self.request(line, Request::call(slot, script, command)).await
     }
@@ -155,13 +157,13 @@ impl Servers {
         answer
     }
 
-    /// Sends commands as one pipeline to each node concerned. Those that a node refused because they belong elsewhere,
-    /// or whose script it does not know, follow singly.
+    /// Sends commands, in one pipeline to each node concerned. Those that a node did not do because it does not have
+    /// the hash slot or the script are then sent separately.
     pub async fn requests(&self, line: Line, requests: &[Request<'_>]) -> Vec<Result<Value, Failure>> {
         self.replies(line, requests).await.into_iter().map(|reply| reply.answer).collect()
     }
 
-    /// The same, and for each answer the epoch in which it was read.
+    /// Sends commands like [`requests`](Self::requests), and returns for each reply the epoch in which it was read.
     pub async fn replies(&self, line: Line, requests: &[Request<'_>]) -> Vec<Reply> {
         let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
         let mut left = Vec::new();
@@ -210,7 +212,7 @@ impl Servers {
                         }
                     }
                 }
-                // Certainly not sent.
+                // The commands were certainly not done.
                 Err(_) => left.extend(group),
             }
         }
@@ -224,38 +226,39 @@ impl Servers {
         replies.zip(requests).inspect(|(reply, request)| request.count(&reply.answer)).map(|(reply, _)| reply).collect()
     }
 
-    /// Changes whenever what was read from this slot before may be no longer so, whatever the keys say: a connection
-    /// to its node was replaced, the node was restarted, or the slot is another node's.
+    /// Returns a number that changes whenever earlier reads of this hash slot may be outdated, even if the keys do not
+    /// show it: because a connection to its node was replaced, the node was restarted, or the hash slot has moved to a
+    /// different node.
     pub fn epoch(&self, slot: HashSlot) -> u64 {
         self.map.read().owner(slot).map_or(0, |node| node.epoch())
     }
 
-    /// The run id of the process that has the slot, as far as is known without asking.
+    /// Returns the run id of the process that has the hash slot, if it is known without a request.
     pub fn run(&self, slot: HashSlot) -> Option<Arc<str>> {
         self.map.read().owner(slot)?.run()
     }
 
-    /// The nodes that have slots now.
+    /// Returns the nodes that have hash slots now.
     pub fn nodes(&self) -> Vec<Arc<Node>> {
         self.map.read().nodes().to_vec()
     }
 
-    /// Where the servers are, for messages; without user or password.
+    /// Returns the address of the servers for messages, without user or password.
     pub fn at(&self) -> &Arc<str> {
         &self.at
     }
 
-    /// A failure in the words of the store.
+    /// Converts a failure to an error of the store.
     pub fn error(&self, failure: Failure) -> StoreError {
         failure.at(&self.at)
     }
 
-    /// Tells slots of different nodes apart; what the number is means nothing.
+    /// Returns a number that distinguishes hash slots of different nodes. It has no other meaning.
     pub fn place(&self, slot: HashSlot) -> usize {
         self.map.read().owner(slot).map_or(0, |node| Arc::as_ptr(node).addr())
     }
 
-    /// The version of the map, and who has the slot by it.
+    /// Returns the version of the map, and the owner of the hash slot in it.
     fn owner(&self, slot: HashSlot) -> (u64, Option<Arc<Node>>) {
         let map = self.map.read();
         (map.version, map.owner(slot).cloned())
@@ -265,7 +268,7 @@ impl Servers {
         self.owner(slot).1.is_some_and(|node| !Arc::ptr_eq(&node, from))
     }
 
-    /// The node at this address.
+    /// Returns the node at this address.
     fn node(&self, host: &Host) -> Result<Arc<Node>, Failure> {
         let mut known = self.known.lock();
         if let Some(node) = known.get(host) {
@@ -276,7 +279,7 @@ impl Servers {
         Ok(node)
     }
 
-    /// Looks for a later map than that of version `seen`, or waits for the look that is under way.
+    /// Requests a later map than that of version `seen`, or waits for the request that is under way.
     async fn refresh(&self, seen: u64) {
         if self.access.address.deployment != Deployment::Single {
             let refreshed = self.refreshed.lock().await;
@@ -296,7 +299,7 @@ impl Servers {
         *refreshed = Some(Instant::now());
     }
 
-    /// Finds out who has which slot.
+    /// Determines the owners of the hash slots.
     async fn discover(&self) -> Result<(), Failure> {
         let map = match &self.access.address.deployment {
             Deployment::Single => return Ok(()),

@@ -1,4 +1,4 @@
-//! One server: its connections, and which process it was when they were made.
+//! One server: its connections, and the run of its process when they were made.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use super::failure::{Failure, Refusal};
 use super::info::Info;
 use super::link::{Care, Line, Link};
 
-/// How long connecting may take, and then the first questions.
+/// The longest time for connecting, and again for the first commands.
 const CONNECT: Duration = Duration::from_secs(1);
-/// Commands that may wait to be written. Each of ours is already a batch.
+/// The number of commands that may wait to be sent. Each command of this store is already a batch.
 const QUEUE: usize = 256;
 
-/// A server, connected to when it is first needed.
+/// A server. It is connected to when it is first needed.
 pub(in crate::store::redis) struct Node {
     pub(super) host: Host,
     at: Arc<str>,
     client: Client,
-    /// By [`Line`].
+    /// The connections, by [`Line`].
     links: [Link; Line::COUNT],
     run: Mutex<Option<Arc<str>>>,
     epoch: AtomicU64,
-    /// Connections to what is not a master are of no use.
+    /// Whether connections to a server that is not a master are refused.
     must_be_master: bool,
-    /// It has refused a write because it is a replica, and has taken none since.
+    /// Whether it has refused a write because it is a replica, and has accepted none since.
     refuses: AtomicBool,
     signs: Arc<Signs>,
 }
 
-/// What all nodes share: the next epoch.
+/// The state that all nodes share: the next epoch.
 #[derive(Debug, Default)]
 pub(super) struct Signs {
     epochs: AtomicU64,
 }
 
 impl Signs {
-    /// A number that no node had yet.
+    /// Returns a number that no node has had yet.
     fn epoch(&self) -> u64 {
         self.epochs.fetch_add(1, Ordering::AcqRel) + 1
     }
@@ -56,13 +56,13 @@ impl Node {
         Self { host, at, client, links, run, epoch, must_be_master, refuses, signs }
     }
 
-    /// Host and port, for messages.
+    /// Returns host and port, for messages.
     pub fn at(&self) -> &str {
         &self.at
     }
 
-    /// Changes whenever what was read here before may be no longer so: a connection was replaced, the server is
-    /// another process, or slots came to it.
+    /// Returns a number that changes whenever earlier reads may be outdated: because a connection was replaced, the
+    /// server's process was restarted, or hash slots were moved to this node.
     pub fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
@@ -71,13 +71,14 @@ impl Node {
         self.epoch.store(self.signs.epoch(), Ordering::Release);
     }
 
-    /// The run id of the server's process; `None` before the first connection, and where the server does not tell.
+    /// Returns the run id of the server's process, or `None` before the first connection, or if the server does not
+    /// return one.
     pub fn run(&self) -> Option<Arc<str>> {
         self.run.lock().clone()
     }
 
-    /// Sends a command that concerns the server itself and no key: once more if its answer is lost, for all that there are
-    /// do the same once and twice.
+    /// Sends a command that concerns the server itself and no key. It is sent once more if its reply is lost, because
+    /// all such commands have the same effect once and twice.
     pub async fn send(&self, line: Line, command: &Cmd) -> Result<Value, Failure> {
         let mut answer = self.request(line, Care::Repeats, command).await;
         if matches!(answer, Err(Refusal::Failed(Failure::Unknown(_)))) {
@@ -92,7 +93,7 @@ impl Node {
         self.links[line as usize].exchange(self, care, exchange).await
     }
 
-    /// Sends commands together; an answer for each, or one refusal for all.
+    /// Sends commands together. Returns a reply for each, or one refusal for all.
     pub(super) async fn request_all(
         &self,
         line: Line,
@@ -107,10 +108,10 @@ impl Node {
         Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
     }
 
-    /// Makes a connection and finds out who answers it.
+    /// Makes a connection and identifies the server.
     pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        // The client's own time-out of answers would start later than that of the link and leave the connection in
-        // place.
+        // The client's own timeout for replies would start later than that of the link, and would not close the
+        // connection.
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
             .set_response_timeout(None)
@@ -128,7 +129,7 @@ impl Node {
             questions.add_command(cmd("ROLE"));
         }
         let mut answers = connection.send_packed_commands(&questions, 0, questions.len()).await?.into_iter();
-        // A server may forbid INFO; that its process is another one is then noticed by the connections alone.
+        // A server may forbid INFO. A restart is then noticed only by the replaced connections.
         let info = answers.next().and_then(|answer| answer.extract_error().ok()).and_then(Info::read);
         if self.must_be_master && !answers.next().is_some_and(|role| is_master(&role)) {
             return Err(RedisError::from((ErrorKind::Client, "the server is not a master", self.at.to_string())));
@@ -150,14 +151,15 @@ impl Node {
         }
     }
 
-    /// It has refused a write because it is a replica: logged once, until it has taken one again.
+    /// Records that the server has refused a write because it is a replica. This is logged once, until the server has
+    /// accepted a write again.
     pub(super) fn note_refusal(&self, reason: &str) {
         if !self.refuses.swap(true, Ordering::AcqRel) {
             tracing::warn!(at = self.at(), reason, "the server is a replica: it takes no writes");
         }
     }
 
-    /// It has certainly taken a write.
+    /// Records that the server has certainly accepted a write.
     pub(super) fn note_write(&self) {
         if self.refuses.load(Ordering::Acquire) && self.refuses.swap(false, Ordering::AcqRel) {
             tracing::info!(at = self.at(), "the server takes writes again");
@@ -165,7 +167,7 @@ impl Node {
     }
 }
 
-/// Reads an answer to `ROLE`.
+/// Returns whether a reply to `ROLE` is that of a master.
 pub(super) fn is_master(role: &Value) -> bool {
     let Value::Array(values) = role else { return false };
     match values.first() {

@@ -1,4 +1,4 @@
-//! Opening the servers: reading the address and the CA file, and finding the nodes for the first time.
+//! Opening the servers: reads the address and the CA file, and finds the nodes for the first time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use super::node::{Node, Signs};
 use super::{Info, Line, Servers};
 use crate::store::{Result, StoreError};
 
-/// How to reach a server and log in.
+/// The address and login of the servers.
 #[derive(Clone, Debug)]
 pub(super) struct Access {
     pub address: Address,
-    /// PEM: whom to trust in place of the well-known authorities.
+    /// The certificates (PEM) to trust in place of the well-known authorities.
     ca: Option<Vec<u8>>,
 }
 
 impl Access {
-    /// A client of a data server.
+    /// Returns a client for a data server.
     fn client(&self, host: &Host) -> RedisResult<Client> {
         self.client_as(host, &self.address.login, self.address.database)
     }
 
-    /// A client of a Sentinel.
+    /// Returns a client for a Sentinel.
     pub fn sentinel(&self, host: &Host, login: &Login) -> RedisResult<Client> {
         self.client_as(host, login, 0)
     }
@@ -64,7 +64,7 @@ impl Access {
 }
 
 impl Servers {
-    /// Reads the address and finds the servers. Of a single server nothing is asked yet.
+    /// Reads the address and finds the servers. Nothing is sent to a single server yet.
     pub async fn open(url: &str, ca: Option<&Path>) -> Result<Self> {
         let setup = |detail: String| StoreError::Setup { detail };
         let address: Address =
@@ -98,7 +98,7 @@ impl Servers {
         Ok(servers)
     }
 
-    /// What a refusal to answer the first question means.
+    /// Returns the error for a refusal of the first request.
     fn wrong_deployment(&self, failure: Failure) -> StoreError {
         let Failure::Other(error) = failure else { return self.error(failure) };
         let what = match self.access.address.deployment {
@@ -109,7 +109,8 @@ impl Servers {
         StoreError::Setup { detail: format!("at {} there should be {what}: {error}", self.at) }
     }
 
-    /// What each node says about itself; refuses a server that runs in another way than the address says.
+    /// Returns the information of each node about itself. Returns an error for a server whose mode differs from the
+    /// address.
     pub async fn identify(&self) -> Result<Vec<(Arc<Node>, Info)>> {
         let mut nodes = Vec::new();
         for node in self.nodes() {

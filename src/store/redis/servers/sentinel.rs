@@ -1,4 +1,4 @@
-//! Asking Sentinels where the master is.
+//! Asking Sentinels for the master.
 
 use std::future::Future;
 use std::time::Duration;
@@ -11,23 +11,24 @@ use super::failure::Failure;
 use super::link::Line;
 use super::map::Map;
 
-/// How long one Sentinel may take to be connected to, and then to answer.
+/// The longest time for connecting to one Sentinel, and again for its answer.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Servers {
-    /// Asks the Sentinels in turn until one names a server that is the master by its own account too. A Sentinel that
-    /// was cut off may name an old one.
+    /// Asks the Sentinels in turn until one names a server that reports to be the master itself. A Sentinel that was
+    /// disconnected may name an old master.
     pub(super) async fn ask_sentinels(&self, master: &str, login: &Login) -> Result<Map, Failure> {
         let mut worst: Option<Failure> = None;
         let mut tried: Vec<Host> = Vec::new();
         for sentinel in &self.access.address.hosts {
             let failure = match self.ask_sentinel(sentinel, master, login).await {
-                // That it is not the master has been seen.
+                // This server was found not to be the master.
                 Ok(host) if tried.contains(&host) => continue,
                 Ok(host) => {
                     tried.push(host.clone());
                     let node = self.node(&host)?;
-                    // A new connection makes sure that the server is a master; one that is open may be older.
+                    // A new connection checks that the server is a master. An existing one may have been made before
+                    // the server became a replica.
                     match node.send(Line::Calls, &cmd("ROLE")).await {
                         Ok(role) if super::node::is_master(&role) => return Ok(Map::of_one(0, node)),
                         Ok(_) => Failure::busy(format!("{host} is not a master yet")),

@@ -1,4 +1,4 @@
-//! How commands find their way, on servers that say what a test tells them to.
+//! Tests of sending commands, with servers whose reactions the tests define.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,7 +41,7 @@ async fn open(scheme: &str, fakes: &[&Fake]) -> Servers {
     Servers::open(&format!("{scheme}://{}", hosts.join(",")), None).await.unwrap()
 }
 
-/// Two nodes of a cluster with half of the slots each, and what else they answer.
+/// Starts two cluster nodes with half of the hash slots each, and the given reactions to other commands.
 async fn two(
     a: impl Fn(&[String]) -> Reaction + Send + Sync + Clone + 'static,
     b: impl Fn(&[String]) -> Reaction + Send + Sync + Clone + 'static,
@@ -76,7 +76,7 @@ async fn each_slot_has_its_node() {
 #[tokio::test]
 async fn a_slot_that_moved_is_followed_and_remembered() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
-    // Both say from now on that slot 7 is the other's.
+    // From now on, both nodes reply that hash slot 7 belongs to the second one.
     let owners = [(0, 6, one.port), (7, 7, other.port), (8, 8_191, one.port), (8_192, 16_383, other.port)];
     let port = other.port;
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 7 127.0.0.1:{port}"))));
@@ -87,7 +87,7 @@ async fn a_slot_that_moved_is_followed_and_remembered() {
     assert_eq!(without_cluster(one.asked()), ["GET k"]);
     assert_eq!(text(servers.send(slot(7), Line::Calls, &get()).await), "moved");
     assert_eq!(without_cluster(one.asked()), [""; 0]);
-    // Together with others, those that moved follow singly.
+    // In a pipeline, the commands whose hash slots moved are sent again separately.
     other.asked();
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+stays")));
     let command = get();
@@ -119,10 +119,10 @@ async fn a_slot_that_moves_is_asked_for_in_one_pipeline_with_the_scripts_text() 
     let asked = without_cluster(other.asked());
     assert!(asked.len() == 2 && asked[0] == "ASKING", "{asked:?}");
     assert!(asked[1].starts_with("EVAL --") && asked[1].ends_with(" 1 k open"), "{asked:?}");
-    // It is still the first one's.
+    // The hash slot still belongs to the first node.
     assert_eq!(text(servers.send(slot(7), Line::Writes, &get()).await), "other");
     assert_eq!(without_cluster(one.asked()).last().map(String::as_str), Some("GET k"));
-    // Not all keys have arrived: to be tried again later.
+    // Not all keys have been moved: the command must be tried again later.
     other.on(move |command| match command[0].as_str() {
         "ASKING" => say("+OK"),
         _ => say("-TRYAGAIN Multiple keys request during rehashing of slot"),
@@ -144,7 +144,7 @@ async fn a_script_that_is_forgotten_again_is_sent_as_text() {
     assert_eq!(text(servers.call(slot(0), Line::Calls, &SET_CLOCK, &command).await), "evaluated");
     let names: Vec<String> = fake.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(names, ["EVALSHA", "SCRIPT", "EVALSHA", "EVAL"]);
-    // Also out of the middle of others.
+    // The same for a command in the middle of a pipeline.
     let other = get();
     let requests =
         [Request::read(slot(0), &other), Request::call(slot(0), &SET_CLOCK, &command), Request::read(slot(0), &other)];
@@ -169,7 +169,7 @@ async fn a_server_that_became_a_replica_is_left() {
     assert!(matches!(answer, Err(Failure::ReadOnly(_))), "{answer:?}");
 }
 
-/// What is logged, as text.
+/// The log, as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -185,7 +185,7 @@ impl std::io::Write for Log {
 }
 
 impl Log {
-    /// How many lines contain this.
+    /// Returns how many lines contain this text.
     fn count(&self, text: &str) -> usize {
         String::from_utf8_lossy(&self.0.lock()).lines().filter(|line| line.contains(text)).count()
     }
@@ -205,7 +205,7 @@ async fn that_a_server_takes_no_writes_is_logged_once_and_that_it_does_again_too
             let answer = servers.send(slot(0), Line::Calls, &get()).await;
             assert!(matches!(answer, Err(Failure::ReadOnly(_))), "{answer:?}");
         }
-        // That it answers a question does not mean that it takes writes.
+        // A reply to a read does not prove that the server accepts writes.
         fake.on(|_| say("+OK"));
         text(servers.read(slot(0), Line::Calls, &get()).await);
         assert_eq!((log.count("WARN"), log.count("takes writes again")), (occasion, occasion - 1));
@@ -216,7 +216,7 @@ async fn that_a_server_takes_no_writes_is_logged_once_and_that_it_does_again_too
     }
 }
 
-/// Closed while nobody used it: whoever comes next is not told that nobody knows.
+/// The connection was closed while it was idle: the next command must not be reported as unknown.
 #[tokio::test]
 async fn what_is_sent_on_a_connection_that_was_closed_long_ago_was_not_sent() {
     let fake = Fake::start().await;
@@ -247,7 +247,7 @@ async fn a_lost_answer_is_asked_for_again_only_where_nothing_can_be_done_twice()
     let answer = servers.send(slot(0), Line::Calls, &get()).await;
     assert!(matches!(answer, Err(Failure::Unknown(_))), "{answer:?}");
     assert_eq!(fake.asked().len(), 1);
-    // The second of three is lost, and the third with it.
+    // The reply to the second of three commands is lost, and that to the third with it.
     count.store(2, Ordering::SeqCst);
     lose(4);
     let command = get();
@@ -290,7 +290,7 @@ async fn the_epoch_of_a_node_changes_with_its_connections_and_its_process() {
     assert!(replaced.0 != before.0 && replaced.1 == before.1, "{before:?} {replaced:?}");
     assert_eq!(servers.run(slot(1)).as_deref(), Some("1"));
 
-    // Of several answers each says whether it is of one epoch.
+    // Each of several replies has the epoch in which it was read, if that is known.
     let command = get();
     let requests = [Request::read(slot(1), &command), Request::read(slot(9_000), &command)];
     let of = |replies: Vec<super::Reply>| replies.into_iter().map(|reply| reply.epoch).collect::<Vec<_>>();
@@ -330,7 +330,7 @@ async fn a_cluster_that_is_down_is_waited_for() {
     assert!(matches!(servers.error(answer.unwrap_err()), StoreError::Unreachable { .. }));
 }
 
-/// A server that answers `ROLE` so, and other commands with its name.
+/// Returns the reactions of a server that replies to `ROLE` with this role, and to other commands with its name.
 fn with_role(role: &'static str, name: &'static str) -> impl Fn(&[String]) -> Reaction {
     move |command| match command[0].as_str() {
         "ROLE" => say(&format!("*1\r\n${}\r\n{role}", role.len())),
@@ -338,7 +338,7 @@ fn with_role(role: &'static str, name: &'static str) -> impl Fn(&[String]) -> Re
     }
 }
 
-/// A Sentinel that names this server.
+/// Returns the reactions of a Sentinel that names the server on this port.
 fn naming(port: u16) -> impl Fn(&[String]) -> Reaction {
     let port = port.to_string();
     move |command| match command.join(" ").as_str() {
@@ -360,7 +360,7 @@ async fn sentinels_are_asked_in_turn_and_not_believed_blindly() {
     assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "new");
     assert_eq!(text(servers.send(slot(16_383), Line::Bulk, &get()).await), "new");
 
-    // The roles change: the connection that stays open answers READONLY.
+    // The roles change. The existing connection replies READONLY.
     let epoch = servers.epoch(slot(0));
     tokio::time::sleep(Duration::from_millis(150)).await;
     old.on(with_role("master", "+old"));
@@ -368,7 +368,7 @@ async fn sentinels_are_asked_in_turn_and_not_believed_blindly() {
     assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "old");
     assert_ne!(servers.epoch(slot(0)), epoch);
 
-    // Between masters: certainly not done, and to be tried again.
+    // There is no master: the command was certainly not done, and must be tried again.
     tokio::time::sleep(Duration::from_millis(150)).await;
     old.on(with_role("slave", "-READONLY You can't write against a read only replica."));
     let answer = servers.send(slot(0), Line::Calls, &get()).await;

@@ -1,5 +1,5 @@
-//! A chunk as a call of `write.lua`, which adds amounts to ranked sums in whatever order; or of `add.lua`, which does the
-//! same where it is as simple as it mostly is.
+//! Encodes a chunk as a call of `write.lua`, which adds amounts to ranked sums in any order; or of `add.lua`, which
+//! does the same in the most frequent, simple case.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, WRITE};
 use crate::store::redis::session::Session;
 
-/// What encodes a chunk of amounts.
+/// The encoder of a chunk of amounts.
 pub(super) struct Amounts<'a, 'f, 'c> {
     pub session: &'a Session,
     pub board: &'a Board,
@@ -23,19 +23,20 @@ pub(super) struct Amounts<'a, 'f, 'c> {
     pub flush: &'a Flush<'f>,
     pub chunk: &'a Chunk<'c, 'f>,
     pub operation: Operation<'a>,
-    /// Whether a subject may come twice in a slot, because items are tried singly.
+    /// Whether a subject may occur twice in a slot, because items are tried one by one.
     pub alone: bool,
 }
 
 impl Amounts<'_, '_, '_> {
-    /// The slot, where all entries are amounts without ids for different subjects in one slot, and no score is wanted.
+    /// Returns the slot if all entries are amounts without ids for different subjects of one slot, and no score is
+    /// wanted.
     pub fn only_slot(&self) -> Option<Timestamp> {
         let slot = self.chunk.entries.first()?.slot;
         let is_plain = |entry: &Entry<'_>| entry.slot == slot && entry.id.is_none() && !self.flush.wants_score(entry);
         (!self.alone && self.chunk.entries.iter().all(is_plain)).then_some(slot)
     }
 
-    /// The call of `add.lua`.
+    /// Returns the call of `add.lua`.
     pub fn add(&self, slot: Timestamp) -> Cmd {
         let Amounts { session, board, part, hold, chunk, .. } = self;
         let bytes: usize = chunk.entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
@@ -55,7 +56,7 @@ impl Amounts<'_, '_, '_> {
         command
     }
 
-    /// The call of `write.lua`, built in place: a chunk may have thousands of arguments.
+    /// Returns the call of `write.lua`. It is built directly, because a chunk may have thousands of arguments.
     pub fn write(&self) -> Cmd {
         let Amounts { session, board, part, hold, chunk, .. } = self;
         let mut slots: Vec<Timestamp> = Vec::new();
@@ -70,11 +71,11 @@ impl Amounts<'_, '_, '_> {
             });
         }
         let code = |entry: &Entry<'_>| {
-            // Only an item with an id may have to wait for those of a sum.
+            // Only an item with an id may have to wait for the items of a sum.
             let (is_sum, wanted) = (has_ids && entry.items.len() > 1, self.flush.wants_score(entry));
             4 * places.get(&entry.slot).copied().unwrap_or_default() + 2 * usize::from(is_sum) + usize::from(wanted)
         };
-        // Codes also say that a subject may come twice, as items with ids or tried singly do.
+        // Codes are also required if a subject may occur twice, as with ids or with items that are tried one by one.
         let coded = has_ids || self.alone || slots.len() != 1 || chunk.entries.iter().any(|entry| code(entry) != 0);
         let buckets = if has_ids { 3 } else { 0 };
         let arguments = 40 + 2 * slots.len() + 4 * chunk.entries.len();
@@ -120,7 +121,8 @@ impl Amounts<'_, '_, '_> {
     }
 }
 
-/// Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+/// Returns the amount, limited to ±(2^53 − 1), the range in which Lua computes exactly. An amount beyond that is out of
+/// range of every slot, and stays so.
 fn held(entry: &Entry<'_>) -> i64 {
     entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX)
 }

@@ -1,4 +1,4 @@
-//! A chunk as a call of `change.lua`: what is not an amount to be added to a ranked sum.
+//! Encodes a chunk as a call of `change.lua`: all changes except amounts added to a ranked sum.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,11 +14,11 @@ use crate::store::redis::scripts::{self, Script};
 use crate::store::redis::session::Session;
 use crate::store::{Entry, Increment};
 
-/// On a ranked COUNT_DISTINCT board the slots that most likely hold what is seen again, so that the script need not
-/// ask for them.
+/// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names. They most likely contain the
+/// values that are seen again, so that the script rarely reports missing slots.
 const LIKELY: usize = 32;
 
-/// What encodes chunks of one plan.
+/// The encoder of the chunks of one plan.
 pub(super) struct Encoder<'a, 'f> {
     pub session: &'a Session,
     pub board: &'a Board,
@@ -26,20 +26,20 @@ pub(super) struct Encoder<'a, 'f> {
     pub hold: &'a Hold,
     pub flush: &'a Flush<'f>,
     pub operation: Operation<'a>,
-    /// Whether the script is asked for scores, and not read for them afterwards.
+    /// Whether the script returns scores. Otherwise they are read after the write.
     pub gives_scores: bool,
-    /// Slots that an earlier attempt turned out to need.
+    /// Slots that an earlier attempt was found to need.
     pub needed: &'a BTreeSet<Timestamp>,
 }
 
-/// What an entry does, in the words of `lua/change`.
+/// The effect of an entry, in the terms of `lua/change`.
 struct Verb<'a> {
     verb: &'static str,
     a: Word<'a>,
     b: i64,
 }
 
-/// A number, or a counted value as it is.
+/// A number, or the text of a counted value.
 enum Word<'a> {
     Number(i64),
     Text(&'a str),
@@ -50,7 +50,7 @@ impl Encoder<'_, '_> {
         scripts::change(self.board)
     }
 
-    /// The keys that one subject has to itself.
+    /// Returns the keys that belong to one subject only.
     fn subject_keys(&self, subject: &Subject) -> Vec<String> {
         let keys = &self.part.keys;
         match self.board.kind() {
@@ -60,7 +60,7 @@ impl Encoder<'_, '_> {
         }
     }
 
-    /// The slots to name, each with its position from 1.
+    /// Returns the slots to name, each with its position from 1.
     fn slots(&self, chunk: &Chunk<'_, '_>) -> BTreeMap<Timestamp, usize> {
         let is_distinct = self.board.kind() == Kind::Distinct;
         if self.board.definition().mode == Mode::FromFirst || (is_distinct && !self.board.is_ranked()) {
@@ -75,7 +75,7 @@ impl Encoder<'_, '_> {
         starts.into_iter().zip(1..).collect()
     }
 
-    /// The expiry period of now, on boards that keep keys of single subjects.
+    /// Returns the current expiry period, on boards that have keys of single subjects.
     fn period(&self) -> Option<i64> {
         let now = self.part.estimate(self.session.monotonic()).0;
         expiry::has_subject_keys(self.board).then(|| expiry::period(self.board, now))
@@ -166,7 +166,8 @@ impl Encoder<'_, '_> {
     }
 
     fn verb<'e>(&self, entry: &Entry<'e>) -> Verb<'e> {
-        // Beyond 2^53 − 1 it is out of range of any slot, and stays so when held within what Lua counts exactly.
+        // Beyond 2^53 − 1 an amount is out of range of every slot. It stays so when limited to the range in which Lua
+        // computes exactly.
         let number = |number: i64| Word::Number(number.clamp(-EXACT_MAX, EXACT_MAX));
         let retracts = entry.items.first().is_some_and(|i| self.flush.item(*i).retract);
         let undoes = retracts && (entry.sent.is_some() || self.board.definition().mode == Mode::FromFirst);

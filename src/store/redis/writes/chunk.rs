@@ -1,62 +1,62 @@
-//! Dividing a plan into scripts, each of a cost that keeps the server busy for about 2 ms at most, as measured
-//! where an increment with two commands of its own takes it 10 µs.
+//! Division of a plan into scripts. The cost of each keeps the server busy for at most about 2 ms, as measured on a
+//! server where an increment with two commands of its own takes 10 µs.
 //!
-//! What costs is what a script looks at: entries, cells that are put together into scores, and bytes. An entry by
-//! itself is within every bound; where it would not be, its score is read after the write (`score`).
+//! The cost depends on what a script looks at: entries, cells that are combined into scores, and bytes. A single entry
+//! is within every limit; if it would not be, its score is read after the write (see `score`).
 
 use std::collections::HashSet;
 
 use crate::board::{Board, Change, Kind, Mode, Subject};
 use crate::store::{Entry, Increment, Plan, Rejection};
 
-/// The most entries of one call of `write.lua`.
+/// The largest number of entries in one call of `write.lua`.
 const AMOUNTS: usize = 250;
-/// The most entries of one call of `change.lua`.
+/// The largest number of entries in one call of `change.lua`.
 const CHANGES: usize = 100;
-/// The most sketches that one script estimates on a ranked board: one for each total that changed.
+/// The largest number of sketches that one script estimates on a ranked board: one for each total that changed.
 const ESTIMATES: usize = 20;
-/// The most cells that one script puts together into scores, were all slots held.
+/// The largest number of cells that one script combines into scores, if all slots have data.
 const CELLS: usize = 4_000;
-/// The most sketches of 2 KB, likewise.
+/// The largest number of sketches of 2 KB that one script combines into scores, if all slots have data.
 const SKETCHES: usize = 24;
-/// About how many items of a call go together where each score costs much.
+/// The approximate number of items of a call that are sent together if each score is expensive.
 const READ: usize = 8;
-/// The most bytes of subjects, values and ids in one script, beyond its first entry.
+/// The largest number of bytes of subjects, values and ids in one script, unless its first entry alone has more.
 const BYTES: usize = 128 << 10;
 
-/// What one script may do on a board.
+/// The limits for one script on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// Amounts that are added; to ranked sums in any order.
+    /// The number of amounts that are added. To ranked sums they are added in any order.
     amounts: usize,
-    /// Everything else, one entry after the other.
+    /// The number of other changes, which are applied one after the other.
     changes: usize,
-    /// Cells, and how many of them the score of one subject takes a look at.
+    /// The number of cells, and the number of them that the score of one subject needs.
     cells: usize,
     per_score: usize,
     /// Whether scores are read after the write.
     pub reads_scores: bool,
 }
 
-/// What goes with one script.
+/// The part of a plan that one script handles.
 #[derive(Debug)]
 pub(super) struct Chunk<'p, 'a> {
     pub entries: &'p [Entry<'a>],
-    /// Items that no slot takes: judged by the window and the instant which this script confirms.
+    /// Items that belong to no slot. They were judged by a window and a time that this script confirms.
     pub rejected: &'p [(usize, Rejection)],
-    /// Items with nothing left to do, likewise; after its entries the script is asked for the scores of those that
-    /// `looks` are.
+    /// Items for which nothing is left to do, judged in the same way. After its entries, the script returns the scores
+    /// of the items in `looks`.
     pub moot: &'p [usize],
     pub looks: &'p [usize],
 }
 
 impl Budget {
-    /// What one script may do for calls of which some want scores, or none does.
+    /// Returns the limits for calls of which some want scores, or none does.
     pub fn new(board: &Board, is_scored: bool) -> Self {
         let kept = board.kept() as usize;
         let looks = is_scored && !board.is_ranked() && board.definition().mode == Mode::Sliding;
         let (cells, per_score) = match board.kind() {
-            // Values are counted by the server.
+            // The server counts values.
             Kind::Distinct => (CELLS, 0),
             Kind::Sketch if looks => (SKETCHES, kept),
             Kind::Sum | Kind::Mean | Kind::Min | Kind::Max if looks => (CELLS, kept),
@@ -76,13 +76,13 @@ impl Budget {
         }
     }
 
-    /// About how many such items one script takes.
+    /// Returns the approximate number of such items that one script takes.
     pub fn items(&self, increments: &[Increment]) -> usize {
         if self.reads_scores {
             return READ;
         }
         if let Some(scores) = self.cells.checked_div(self.per_score) {
-            // A small batch stays together, so that all of a subject's items are told the same score.
+            // A small batch stays together, so that all items of a subject get the same score.
             return scores.clamp(READ, self.changes);
         }
         match increments.first() {
@@ -93,8 +93,9 @@ impl Budget {
         }
     }
 
-    /// Divides a plan. There is one chunk at least, whose script confirms the window. What is moot comes after all
-    /// entries, for its score is the one they leave; it takes a part in a script only to `look`.
+    /// Divides a plan. There is at least one chunk, whose script confirms the window. Items for which nothing is left
+    /// to do come after all entries, because their score is the one after these. They are sent to a script only to
+    /// `look`.
     pub fn divide<'p, 'a>(
         &self,
         plan: &'p Plan<'a>,
@@ -131,8 +132,8 @@ impl Budget {
         chunks
     }
 
-    /// How many of the next ones fit into one script, one at least: of each the subject whose score is wanted, and its
-    /// bytes.
+    /// Returns how many of the next elements fit into one script, at least one. Each element consists of the subject
+    /// whose score is wanted, if any, and its size in bytes.
     fn fitting<'a>(&self, next: impl Iterator<Item = (Option<&'a Subject>, usize)>, most: usize) -> usize {
         let mut scored: HashSet<&str> = HashSet::new();
         let mut bytes = 0;
@@ -161,8 +162,8 @@ impl Chunk<'_, '_> {
     }
 }
 
-/// Up to where to cut entries at most: where it is between two of a subject whose score is wanted, before the first of
-/// that subject, unless nothing would be left.
+/// Returns the number of entries to cut off, at most `most`. If that would separate two entries of a subject whose
+/// score is wanted, the cut is before the first entry of that subject, unless no entry would be left.
 fn between_subjects<'a>(entries: &[Entry<'a>], most: usize, wants_score: impl Fn(&Entry<'a>) -> bool) -> usize {
     let Some(next) = entries.get(most).filter(|next| wants_score(next)) else { return most };
     let run = entries[..most].iter().rev().take_while(|entry| entry.subject == next.subject).count();
@@ -187,7 +188,8 @@ mod tests {
         Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
     }
 
-    /// How many entries the scripts of 1,000 amounts for so many subjects have, all alike but for the last.
+    /// Returns the number of scripts for 1,000 amounts of this number of subjects, and the number of entries in the
+    /// first script.
     fn sizes(metric: &str, ranked: bool, scored: bool, subjects: usize, bytes: usize) -> (usize, usize) {
         let board = board(metric, ranked);
         let names: Vec<Subject> = (0..subjects).map(|i| Subject::parse(&format!("{i:0bytes$}")).unwrap()).collect();
@@ -249,7 +251,7 @@ mod tests {
         assert!(!reads("APPROX_COUNT_DISTINCT(2000m, e, s, c)", true, true));
         assert!(!reads("APPROX_COUNT_DISTINCT(12m, e, s, c)", false, true));
         assert!(!reads("SUM(2000m, e, v, s)", false, true));
-        // Then the script itself looks at nothing for them.
+        // Then the script itself looks at no cells for scores.
         assert_eq!(sizes("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true, 1_000, 8), (10, 100));
     }
 }

@@ -1,4 +1,4 @@
-//! Sending one script until it is known to be done, as far as patience goes.
+//! Sending one script until it is known to be done, up to a deadline.
 
 use std::time::Duration;
 
@@ -11,22 +11,23 @@ use crate::store::redis::scripts::Script;
 use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::Session;
 
-/// How long a call may take from its arrival, and from one of its portions to the next. Repeating a script is safe for
-/// five minutes (`operation.lua`).
+/// The longest time that a call may take from its arrival, and from one of its portions to the next. A script can be
+/// repeated safely for five minutes (see `operation.lua`).
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
-/// What a flush has at least, however long its calls have waited.
+/// The smallest time for a flush, however long its calls have waited.
 const LEAST: Duration = Duration::from_secs(1);
-/// Between two sendings of the same script: doubles from the first to the second.
+/// The first and the longest pause between two attempts for the same script. The pause doubles with each attempt.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
-/// One sending takes no longer than this (`connection`), so it needs no limit of its own before.
+/// The assumed longest time of one attempt (see `link`). If more time than this is left, the attempt gets no timeout of
+/// its own.
 const SENDING: Duration = Duration::from_secs(3);
 
-/// When a flush that begins now must be over, whose oldest call has waited since then.
+/// Returns the deadline of a flush that begins now, whose oldest call has waited since `oldest`.
 pub(super) fn deadline(oldest: Instant) -> Instant {
     (oldest + PATIENCE).max(Instant::now() + LEAST)
 }
 
-/// What is never sent because its time is over.
+/// Returns the failure of writes that are not sent because their deadline has passed.
 pub(super) fn too_late() -> Failure {
     let error = std::io::Error::new(std::io::ErrorKind::TimedOut, "the writes before this one were not answered");
     Failure::Unreachable(RedisError::from(error))
@@ -44,7 +45,7 @@ impl Pauses {
         Self { next: PAUSES.0, deadline }
     }
 
-    /// Waits; `false` at once if the deadline comes before the next attempt.
+    /// Waits. Returns `false` at once if the deadline is before the next attempt.
     pub async fn wait(&mut self) -> bool {
         if Instant::now() + self.next >= self.deadline {
             return false;
@@ -55,8 +56,8 @@ impl Pauses {
     }
 }
 
-/// Sends a numbered write again while its outcome is unknown or the server is away. It is encoded again each time,
-/// for what the clock may read moves on; all else is the same.
+/// Sends a write operation, again and again while its outcome is unknown or the server cannot be reached. It is encoded
+/// again for each attempt, because the latest reading to believe moves on; everything else stays the same.
 pub(super) async fn deliver(
     session: &Session,
     part: &Part,
@@ -88,7 +89,7 @@ pub(super) async fn deliver(
             doubt = Some(failure.clone());
         }
         if !(is_unknown || is_passing) || !pauses.wait().await {
-            // Once a sending may have been done, no later refusal makes it undone.
+            // Once an attempt may have been done, a later refusal does not change that.
             return Err(match doubt {
                 Some(doubt) => Trouble::Unknown(doubt),
                 None if is_passing => Trouble::NotSent(failure),

@@ -1,4 +1,5 @@
-//! The portions that leave together as one list of items: planned together, settled one by one.
+//! A flush: portions of calls that are written together as one list of items. They are planned together, and each item
+//! gets its own outcome.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,49 +14,49 @@ use crate::store::redis::servers::Failure;
 use crate::store::redis::session::Preamble;
 use crate::store::{Entry, Increment, Outcome, Plan, Rejection};
 
-/// All items of a flush, by their index.
+/// All items of a flush. Items are identified by their index.
 #[derive(Debug)]
 pub(super) struct Flush<'a> {
     items: Vec<&'a Increment>,
-    /// Which call each item came with.
+    /// The call of each item.
     call_of: Vec<usize>,
     calls: Vec<Origin>,
     state: Mutex<State>,
 }
 
-/// Where items come from.
+/// The origin of the items of one call.
 #[derive(Debug)]
 struct Origin {
-    /// Which item of the call the first of its portion is.
+    /// The index within the call of the first item of its portion.
     taken: usize,
-    /// The index of that.
+    /// The index of that item in the flush.
     first: usize,
     wants_score: bool,
 }
 
 #[derive(Debug)]
 struct State {
-    /// One per call.
+    /// One for each call.
     progress: Vec<Progress>,
-    /// For calls without items: a frame if there was one at all.
+    /// The frame for calls without items, if any script was done.
     latest: Result<Frame, Trouble>,
 }
 
-/// From when until when a plan holds, and the dedupe bucket it was made for.
+/// The time for which a plan is valid, and the dedupe bucket for which it was made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hold {
     pub preamble: Preamble,
     pub bucket: i64,
 }
 
-/// When and by which rules a plan is made.
+/// The time and the rules for a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Basis<'a> {
     pub board: &'a Board,
     pub window: Window,
     pub now: Timestamp,
     pub max_skew: i64,
-    /// Whether a `TooEarly` must still be one at the instant the script runs.
+    /// Whether an item that is too early now must also be too early when the script runs.
     pub strict: bool,
     /// Whether to apply each item by itself, because its sum with others was refused.
     pub alone: bool,
@@ -69,11 +70,11 @@ pub(super) struct Unusual {
     pub score: Option<Value>,
 }
 
-/// Scores that were read after the write, by subject.
+/// The scores that were read after the write, by subject.
 pub(super) type Scores<'a> = HashMap<&'a str, Option<Value>>;
 
 impl<'a> Flush<'a> {
-    /// One portion of each call, with what became of it so far.
+    /// Creates a flush from one portion of each call and the progress of the calls.
     pub fn new(portions: impl IntoIterator<Item = (&'a Request, Range<usize>)>, progress: Vec<Progress>) -> Self {
         let (mut items, mut call_of, mut calls) = (Vec::new(), Vec::new(), Vec::new());
         for (request, range) in portions {
@@ -85,17 +86,17 @@ impl<'a> Flush<'a> {
         Self { items, call_of, calls, state: Mutex::new(State { progress, latest }) }
     }
 
-    /// How many items there are.
+    /// Returns the number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether any caller wants scores.
+    /// Returns whether any caller wants scores.
     pub fn has_scores(&self) -> bool {
         self.calls.iter().any(|call| call.wants_score)
     }
 
-    /// Places the items in slots and adds up what may be added.
+    /// Places the items in slots and adds up amounts where possible.
     pub fn plan(&self, basis: &Basis<'_>, items: &[usize]) -> Plan<'a> {
         let Basis { board, window, now, max_skew, alone, .. } = *basis;
         let indexed = |i: &usize| (*i, self.items[*i]);
@@ -111,7 +112,7 @@ impl<'a> Flush<'a> {
         plan
     }
 
-    /// From when until when the items' plan stays as it is.
+    /// Returns the time for which the plan of the items is valid.
     pub fn hold(&self, basis: &Basis<'_>, items: &[usize]) -> Hold {
         let Basis { board, window, now, max_skew, strict, .. } = *basis;
         let (mut low, mut high) = (window.head, window.end);
@@ -120,7 +121,7 @@ impl<'a> Flush<'a> {
             has_ids |= item.id.is_some();
             let Some(at) = item.at else { continue };
             if board.definition().mode == Mode::FromFirst {
-                // From this instant on it is too late.
+                // From this instant on the item is too late.
                 let ends = at.plus_millis(board.definition().metric.window.approximate_millis());
                 if ends > now {
                     high = high.min(ends);
@@ -130,7 +131,7 @@ impl<'a> Flush<'a> {
             if at < window.head || matches!(item.change, Change::Set { .. }) {
                 continue;
             }
-            // From this instant on it is no longer too early.
+            // From this instant on the item is no longer too early.
             let acceptable = at.plus_millis(-max_skew);
             if acceptable <= now {
                 low = low.max(acceptable);
@@ -151,18 +152,18 @@ impl<'a> Flush<'a> {
         self.items[index]
     }
 
-    /// Whether the item's caller wants scores.
+    /// Returns whether the item's caller wants scores.
     pub fn is_scored(&self, item: usize) -> bool {
         self.calls[self.call_of[item]].wants_score
     }
 
-    /// Whether one of the callers behind the entry wants its score.
+    /// Returns whether one of the callers of the entry wants its score.
     pub fn wants_score(&self, entry: &Entry<'_>) -> bool {
         entry.items.iter().any(|i| self.is_scored(*i))
     }
 
-    /// Takes in what a script did with a chunk, and the scores that were read after it. Answers the items to be tried
-    /// singly: those of refused sums, and of what was not tried because of them.
+    /// Records the result of a script for a chunk, and the scores that were read after it. Returns the items to be
+    /// tried one by one: those of refused sums, and those that the script did not try.
     pub fn settle(
         &self,
         chunk: &Chunk<'_, '_>,
@@ -221,7 +222,7 @@ impl<'a> Flush<'a> {
         state.progress[call].settle(taken + item - first, outcome, frame);
     }
 
-    /// The calls of these items are in trouble, whatever else of them was done.
+    /// Marks the calls of these items as failed. Other items of the calls may have been counted.
     pub fn fail(&self, items: impl IntoIterator<Item = usize>, trouble: &Trouble) {
         let mut state = self.state.lock();
         if state.latest.is_err() {
@@ -232,7 +233,7 @@ impl<'a> Flush<'a> {
         }
     }
 
-    /// What became of each call. Those in trouble, and those without items, are answered.
+    /// Returns the progress of each call. Failed calls, and calls without items, are answered.
     pub fn finish(self) -> Vec<Progress> {
         let State { mut progress, latest } = self.state.into_inner();
         for call in &mut progress {
@@ -252,8 +253,8 @@ impl<'a> Flush<'a> {
     }
 }
 
-/// How long one dedupe bucket takes ids in, in milliseconds: half a horizon, so that three buckets hold all ids
-/// that may still repeat.
+/// Returns the time for which one dedupe bucket accepts ids, in milliseconds: half a horizon, so that three buckets
+/// contain all ids that may still repeat.
 pub fn bucket_width(board: &Board) -> i64 {
     (board.dedupe_horizon() / 2).max(1)
 }
@@ -337,11 +338,11 @@ mod tests {
         assert_eq!(hold(vec![item("a", 1)], true), (window.head, window.end));
         // Past items are judged by the window alone.
         assert_eq!(hold(vec![at(-3_600_000), at(-7_200_000)], true), (window.head, window.end));
-        // 3 s ahead counts from 2 s ago on; 7 s ahead is too early until 2 s from now.
+        // An item 3 s ahead is acceptable from 2 s ago on. An item 7 s ahead is too early until 2 s from now.
         let items = || vec![at(3_000), at(SKEW + 2_000), at(-1)];
         assert_eq!(hold(items(), true), (now.plus_millis(3_000 - SKEW), now.plus_millis(2_000)));
         assert_eq!(hold(items(), false), (now.plus_millis(3_000 - SKEW), window.end));
-        // Dedupe buckets of a horizon of 2 h begin with the hours.
+        // The dedupe buckets of a horizon of 2 h begin with the hours.
         let with_id = Increment { id: Some(EventId::parse("x").unwrap()), ..item("a", 1) };
         assert_eq!(hold(vec![with_id], true), (window.head, window.end));
     }
@@ -380,7 +381,7 @@ mod tests {
         ];
         let singly = flush.settle(&chunks[0], frame, &all, None);
         assert_eq!(singly, [3, 5], "the sum for c is tried singly");
-        // Of the second call, c is left.
+        // Of the second call, the item for c is left.
         drop(chunks);
         let mut alone = flush.plan(&Basis { alone: true, ..basis }, &[3, 5]);
         alone.entries.truncate(1);

@@ -1,8 +1,8 @@
-//! Writing a flush: its items by lanes, each in its order, script by script.
+//! Writing a flush: its items are divided into lanes, and each lane is written in its order, script by script.
 //!
-//! Items whose subjects share a hash are a lane, so that whatever concerns one subject takes effect in order while lanes
-//! go in parallel. A lane handles by itself that the window moved, that a script must name more slots, and that a sum
-//! was refused, whose items are then tried singly before anything that comes after them.
+//! Items whose subjects share a hash form a lane. So everything that concerns one subject takes effect in order, while
+//! lanes are written in parallel. A lane handles three cases itself: the window has moved; a script must name more
+//! slots; a sum was refused. The items of a refused sum are tried one by one before any items that follow them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
@@ -31,10 +31,10 @@ use crate::store::redis::scripts::{ADD, WRITE};
 use crate::store::redis::servers::Failure;
 use crate::store::redis::session::{ATTEMPTS, Session};
 
-/// The most lanes of a flush.
+/// The largest number of lanes of a flush.
 const LANES: usize = 4;
-/// The most scripts of flushes larger than one script that are under way at a time: what a small flush of another part
-/// may have to wait for.
+/// The largest number of scripts, of flushes that need more than one script, that are under way at the same time. A
+/// small flush of a different part may have to wait for these.
 const BULK: usize = 2;
 
 /// Some items of a call.
@@ -44,7 +44,8 @@ pub(super) struct Portion {
     pub items: Range<usize>,
 }
 
-/// Numbers the scripts of one instance so that each is done once, and lets few large ones go at a time.
+/// Gives the scripts of one instance numbers, so that each is done once, and limits the number of scripts of large
+/// flushes.
 #[derive(Debug)]
 pub(super) struct Writer {
     name: Arc<str>,
@@ -52,7 +53,7 @@ pub(super) struct Writer {
     bulk: Semaphore,
 }
 
-/// What tells a repeated script from the next one of its lane.
+/// The number that distinguishes a repeated script from the next one of its lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation<'a> {
     writer: &'a str,
@@ -60,7 +61,7 @@ pub(super) struct Operation<'a> {
     pub sequence: u64,
 }
 
-/// What all lanes of a flush share.
+/// The state that all lanes of a flush share.
 struct Context<'a, 'f> {
     session: &'a Session,
     part: &'a Part,
@@ -71,49 +72,49 @@ struct Context<'a, 'f> {
     deadline: Instant,
 }
 
-/// One lane, and whether it is one of several.
+/// One lane. `is_bulk` is true if it is one of several.
 struct Lane<'a, 'f> {
     context: &'a Context<'a, 'f>,
     number: usize,
     is_bulk: bool,
 }
 
-/// Items as they are to be sent.
+/// Items that are ready to be sent.
 struct Planned<'f> {
     plan: Plan<'f>,
     hold: Hold,
     /// Whether entries are applied one after the other, by `change.lua`.
     in_order: bool,
-    /// Whether scripts are asked for the scores of items with nothing left to do.
+    /// Whether scripts return the scores of items for which nothing is left to do.
     looks: bool,
-    /// Whether items are tried singly.
+    /// Whether items are tried one by one.
     alone: bool,
 }
 
-/// What a lane has still to do after a script that did not do all it should.
+/// The items that a lane must still write, after a script that did not do all of its work.
 struct Left {
-    /// In their order, if they are tried singly.
+    /// The indexes of the items, in their order if they are tried one by one.
     items: Vec<usize>,
     alone: bool,
-    /// The time by which the window has moved.
+    /// The time that a reply returned. By this time the window has moved.
     read: Option<Timestamp>,
-    /// Whether nothing was settled before.
+    /// Whether no item got its outcome before.
     in_vain: bool,
 }
 
-/// How a script ended.
+/// The result of a script.
 enum Landed {
     Done {
         frame: Frame,
         unusual: Vec<Unusual>,
     },
     Stale(Timestamp),
-    /// At this time, it turned out to need these slots as well.
+    /// At this time, the script was found to need these slots too.
     Missing(Timestamp, Vec<Timestamp>),
 }
 
 impl Portion {
-    /// The call, its portion taken.
+    /// Returns the items of the portion, and the call with these items marked as taken.
     pub fn into_taken(self) -> (Range<usize>, Call) {
         let taken = self.items.end;
         (self.items, Call { taken, ..self.call })
@@ -121,7 +122,7 @@ impl Portion {
 }
 
 impl Operation<'_> {
-    /// What a lane is called in the meta key.
+    /// Returns the name of the lane in the meta key.
     pub fn lane(&self) -> String {
         format!("{}:{}", self.writer, self.lane)
     }
@@ -132,11 +133,12 @@ impl Writer {
         Self { name: instance.into(), sequence: AtomicU64::new(0), bulk: Semaphore::new(BULK) }
     }
 
-    /// Writes portions of calls to a part and answers the calls that are done or in trouble. One at a time per part.
+    /// Writes portions of calls to a part. Answers the calls that are done or have failed, and returns all calls. Must
+    /// be called for one flush per part at a time.
     pub async fn write(&self, session: &Session, part: &Part, mut portions: Vec<Portion>) -> Vec<Call> {
         let oldest = portions.iter().map(|portion| portion.call.since).min().unwrap_or_else(Instant::now);
-        // What is small is done first: its caller waits for no more than it asked for. What was asked for together arrived
-        // at the same instant, and stays in its order.
+        // Small calls are written first, so that their callers do not wait for large ones. Calls that were made
+        // together have the same time of arrival, and stay in their order.
         let mut largest: HashMap<Instant, usize> = HashMap::new();
         for portion in &portions {
             let size = largest.entry(portion.call.since).or_default();
@@ -198,7 +200,7 @@ impl<'f> Context<'_, 'f> {
         join_all(lanes).await;
     }
 
-    /// Places items in slots, by the clock or by a reading of it.
+    /// Places items in slots, by the expected time or by a time that a reply returned.
     async fn plan(&self, items: &[usize], read: Option<Timestamp>, alone: bool) -> Result<Planned<'f>, Trouble> {
         let Context { session, part, board, flush, .. } = self;
         let now = match self.read_simulated().await? {
@@ -210,8 +212,8 @@ impl<'f> Context<'_, 'f> {
             window: board.window_at(now),
             now,
             max_skew: session.limits.max_skew,
-            // A reading taken after the items arrived is an instant by which they may rightly be judged. Only
-            // a simulated clock, which stands still, is held to the instant at which the script runs.
+            // A reading taken after the items arrived is an instant by which they may be judged. Only on a simulated
+            // clock, which stands still, they must be judged by the instant at which the script runs.
             strict: session.simulated || read.is_none(),
             alone,
         };
@@ -224,7 +226,7 @@ impl<'f> Context<'_, 'f> {
         Ok(Planned { plan, hold: flush.hold(&basis, items), in_order, looks, alone })
     }
 
-    /// Reads a simulated clock with as much patience as is left.
+    /// Reads a simulated clock. Repeats the read until the deadline.
     async fn read_simulated(&self) -> Result<Option<Timestamp>, Trouble> {
         let mut pauses = Pauses::until(self.deadline);
         loop {
@@ -266,8 +268,8 @@ impl<'f> Context<'_, 'f> {
     }
 }
 
-/// Puts entries of one subject next to each other, in their order: then they are in one script if they fit, and all are
-/// told the score after the last.
+/// Puts entries of one subject next to each other, in their order. Then they are in one script if they fit, and all get
+/// the score after the last of them.
 fn group_by_subject(plan: &mut Plan<'_>) {
     let mut places: HashMap<&str, usize, rapidhash::fast::RandomState> = HashMap::default();
     for entry in &plan.entries {
@@ -279,31 +281,31 @@ fn group_by_subject(plan: &mut Plan<'_>) {
     }
 }
 
-/// Whether `write.lua` can do it, which adds amounts in whatever order.
+/// Returns whether `write.lua`, which adds amounts in any order, can apply the plan.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
     board.is_ranked() && board.kind() == Kind::Sum && plan.entries.iter().all(|entry| entry.sent.is_none())
 }
 
 impl<'f> Lane<'_, 'f> {
-    /// Writes until every item is settled or in trouble.
+    /// Writes until every item has an outcome or has failed.
     async fn write(&self, planned: Planned<'f>) {
         self.write_divided(&planned, &self.context.divide(&planned)).await;
     }
 
-    /// The same of a plan that is divided into scripts.
+    /// Writes a plan that is already divided into scripts.
     async fn write_divided(&self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
         let Context { flush, .. } = self.context;
         let mut needed = BTreeSet::new();
         let mut in_vain = 0;
         let mut next = self.write_chunks(planned, chunks, &mut needed).await;
         while let Some(mut left) = next {
-            // Each script may turn out to need slots of its own, so only those that settle nothing are counted.
+            // Each script may be found to need further slots. So only scripts that give no item an outcome are counted.
             in_vain = if left.in_vain { in_vain + 1 } else { 0 };
             if in_vain >= ATTEMPTS {
                 return flush.fail(left.items, &Trouble::NotSent(Failure::Restless));
             }
             if !left.alone {
-                // Items tried singly keep the order of the entries they come from.
+                // Items that are tried one by one keep the order of the entries from which they come.
                 left.items.sort_unstable();
             }
             let planned = match self.context.plan(&left.items, left.read, left.alone).await {
@@ -314,7 +316,7 @@ impl<'f> Lane<'_, 'f> {
         }
     }
 
-    /// Sends script after script as long as each does all it should. Answers what is left to do otherwise.
+    /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do.
     async fn write_chunks(
         &self,
         planned: &Planned<'f>,
@@ -330,7 +332,7 @@ impl<'f> Lane<'_, 'f> {
                 Ok(Landed::Done { frame, unusual }) => {
                     let mut singly = self.settle(planned, chunk, frame, &unusual).await;
                     if !singly.is_empty() {
-                        // What comes after a refused sum waits for the sum's items.
+                        // Items that follow a refused sum wait for the items of that sum.
                         let in_vain = singly.len() == chunk.items().count() && planned.alone;
                         singly.extend(rest(nth + 1));
                         return Some(Left { items: singly, alone: true, read: None, in_vain });
@@ -341,7 +343,7 @@ impl<'f> Lane<'_, 'f> {
                     needed.extend(slots);
                     return Some(again(now));
                 }
-                // The next ones may be of other callers.
+                // The next scripts may have items of other callers.
                 Err(trouble @ Trouble::Refused(_)) => flush.fail(chunk.items(), &trouble),
                 Err(trouble) => {
                     flush.fail(chunk.items(), &trouble);
@@ -353,7 +355,7 @@ impl<'f> Lane<'_, 'f> {
         None
     }
 
-    /// Notes what a script did, with the scores that it could not tell.
+    /// Records the result of a script. Reads the scores that the script could not return.
     async fn settle(
         &self,
         planned: &Planned<'f>,
@@ -377,7 +379,7 @@ impl<'f> Lane<'_, 'f> {
         flush.settle(chunk, frame, unusual, Some(&scores))
     }
 
-    /// Sends one script until it is known to be done or not done, as far as patience goes.
+    /// Sends one script until it is known to be done or not done, up to the deadline.
     async fn send(
         &self,
         planned: &Planned<'f>,
@@ -385,7 +387,7 @@ impl<'f> Lane<'_, 'f> {
         needed: &BTreeSet<Timestamp>,
     ) -> Result<Landed, Trouble> {
         let Context { session, part, board, writer, .. } = *self.context;
-        // Held until the answer is there. The semaphore is never closed.
+        // Held until the reply has arrived. The semaphore is never closed.
         let _permit = if self.is_bulk { writer.bulk.acquire().await.ok() } else { None };
         let sent = self.send_numbered(planned, chunk, needed).await?;
         let mut reply = Reply::new(sent).map_err(Trouble::Unknown)?;
@@ -426,12 +428,13 @@ impl<'f> Lane<'_, 'f> {
                 return Ok(sent);
             }
         }
-        // Under the same number: should the simple script arrive once more, this one's record stops it.
+        // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this call
+        // stops it.
         deliver(session, part, &WRITE, deadline, || amounts.write()).await
     }
 }
 
-/// Whether `add.lua` left it to `write.lua`.
+/// Returns whether `add.lua` left the work to `write.lua`.
 fn is_unusual(sent: &Sent) -> bool {
     matches!(sent, Sent::Array(values) if matches!(&values[..], [Sent::BulkString(word)] if word == b"unusual"))
 }

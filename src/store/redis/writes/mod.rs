@@ -1,15 +1,15 @@
-//! Writing: increments of many callers, each part of a board by itself.
+//! Writing: combines increments of many callers, for each part of a board separately.
 //!
-//! | module | what it does |
+//! | module | content |
 //! |---|---|
-//! | [`queue`] | calls wait by part; each part takes portions of its own in turns, one flush at a time |
-//! | [`progress`] | what became of a call so far, and its answer |
-//! | [`flush`] | the portions that leave together, as one list of items: planning them, settling them |
-//! | [`lane`] | the items of a flush that share a hash of their subjects, written script by script in their order |
-//! | [`chunk`] | dividing a plan into scripts of bounded cost |
+//! | [`queue`] | calls wait by part; each flush takes portions of them in turn, one flush per part at a time |
+//! | [`progress`] | the outcomes of a call so far, and its answer |
+//! | [`flush`] | the portions that are written together, as one list of items: plans, and records outcomes |
+//! | [`lane`] | the items of a flush whose subjects share a hash, written script by script in their order |
+//! | [`chunk`] | division of a plan into scripts of bounded cost |
 //! | [`amounts`], [`change`] | one chunk as a call of `add.lua` or `write.lua`, or of `change.lua` |
 //! | [`deliver`] | sending one script until it is known to be done, up to the deadline of its flush |
-//! | [`score`] | scores that are read after the write, because one script would look at too much for them |
+//! | [`score`] | scores that are read after the write, because they are too expensive for one script |
 
 mod amounts;
 mod change;

@@ -1,4 +1,4 @@
-//! What became of a call, item by item, and the answer that follows from it.
+//! The outcomes of a call, item by item, and its answer.
 
 use std::sync::Arc;
 
@@ -8,34 +8,35 @@ use crate::board::Frame;
 use crate::store::redis::servers::Failure;
 use crate::store::{Added, Outcome, Result, StoreError};
 
-/// Why items are not known to be counted.
+/// The reason why items are not known to be counted.
 #[derive(Clone, Debug)]
 pub(super) enum Trouble {
     /// The server refused the script: nothing of it was done.
     Refused(Failure),
-    /// No script with them was sent, or it certainly did not reach the server.
+    /// No script with the items was sent, or it certainly did not reach the server.
     NotSent(Failure),
-    /// A script with them was sent, and its answer did not come.
+    /// A script with the items was sent, and its reply was lost.
     Unknown(Failure),
 }
 
-/// What became of one call so far.
+/// The outcomes of one call so far.
 #[derive(Debug)]
 pub(super) struct Progress {
     outcomes: Vec<Option<Outcome>>,
-    /// How many items have no outcome yet.
+    /// The number of items that have no outcome yet.
     open: usize,
     /// The latest frame of its items.
     frame: Option<Frame>,
     trouble: Option<Trouble>,
-    /// `None` once it was answered.
+    /// The sender of the answer, or `None` once the call was answered.
     answer: Option<oneshot::Sender<Result<Added>>>,
-    /// Where the server is, for messages.
+    /// The address of the server, for messages.
     at: Arc<str>,
 }
 
 impl Trouble {
-    /// The graver of two: what is unknown stays so, whatever else is known not to have been done.
+    /// Returns the more serious of two reasons. An unknown outcome stays unknown, even if other items are known not to
+    /// be counted.
     fn or(self, other: Trouble) -> Trouble {
         match (&self, &other) {
             (Trouble::Unknown(_), _) => self,
@@ -46,7 +47,8 @@ impl Trouble {
         }
     }
 
-    /// What the caller is told. Most failures say that nothing was counted, which must not be said once something was.
+    /// Returns the failure for the caller. Most failures say that nothing was counted, which must not be said if
+    /// something was.
     fn failure(self, is_counted: bool) -> Failure {
         match self {
             Trouble::Unknown(failure) | Trouble::Refused(failure @ (Failure::BoardChanged | Failure::Corrupt(_))) => {
@@ -66,7 +68,7 @@ impl Progress {
         Self { outcomes, open: items, frame: None, trouble: None, answer: Some(answer), at }
     }
 
-    /// Notes what became of an item. Answers the call when that was the last one.
+    /// Records the outcome of an item. Answers the call if that was its last item.
     pub fn settle(&mut self, item: usize, outcome: Outcome, frame: Frame) {
         let before = self.outcomes[item].replace(outcome);
         self.open -= usize::from(before.is_none());
@@ -78,7 +80,7 @@ impl Progress {
         }
     }
 
-    /// Some item is not known to be counted, whatever else of the call was done.
+    /// Records that some item is not known to be counted. Other items of the call may have been counted.
     pub fn fail(&mut self, trouble: Trouble) {
         self.trouble = Some(match self.trouble.take() {
             Some(earlier) => earlier.or(trouble),
@@ -90,17 +92,17 @@ impl Progress {
         self.answer.is_none()
     }
 
-    /// Whether it has no items.
+    /// Returns whether the call has no items and is not answered.
     pub fn is_empty(&self) -> bool {
         self.outcomes.is_empty() && !self.is_answered()
     }
 
-    /// Whether some item is not known to be counted.
+    /// Returns whether some item is not known to be counted.
     pub fn is_in_trouble(&self) -> bool {
         self.trouble.is_some()
     }
 
-    /// Answers the call, if it was not. `frame` is for calls without items.
+    /// Answers the call, unless it was answered. `frame` is for calls without items.
     pub fn finish(&mut self, frame: Option<Frame>) {
         let Some(answer) = self.answer.take() else { return };
         let told = match (self.trouble.take(), self.frame.or(frame)) {
@@ -114,7 +116,7 @@ impl Progress {
                 Err(self.error(trouble.failure(is_counted)))
             }
         };
-        // A caller that went away has no use for the answer; what it sent counts all the same.
+        // The receiver may be dropped. The items count all the same.
         let _ = answer.send(told);
     }
 

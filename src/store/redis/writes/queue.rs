@@ -1,8 +1,8 @@
-//! Calls that wait to be written, by the part they are for.
+//! The calls that wait to be written, by part.
 //!
-//! Each part is written by a task of its own as long as calls wait for it: what arrives while one flush is in flight
-//! leaves together in the next one. No timer, so nothing waits when nothing else is going on, and no part waits for
-//! another. A flush takes a portion of each waiting call in turn, so that a large call and a small one share it.
+//! Each part has its own task while calls wait for it. The calls that arrive during one flush are written together in
+//! the next one. There is no timer, so a single call is written at once, and no part waits for a different one. A flush
+//! takes a portion of each waiting call in turn, so that a large call and a small one share it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,50 +22,52 @@ use crate::store::redis::part::Part;
 use crate::store::redis::session::Session;
 use crate::store::{Added, Batch, Result, StoreError};
 
-/// About how many scripts the items of one flush come to.
+/// The approximate number of scripts for the items of one flush.
 const SCRIPTS: usize = 8;
-/// And a portion of one of several calls.
+/// The approximate number of scripts for a portion, if several calls wait.
 const SHARE: usize = 2;
-/// The most items of one call that count against the room of the queue: a larger call waits by portions.
+/// The largest number of items of one call that count toward the size of the queue: a larger call is written in
+/// portions.
 const LARGE: usize = 8_192;
 
-/// What one caller wants written to one part.
+/// The items that one caller wants to write to one part.
 #[derive(Debug)]
 pub struct Request {
     pub part: Arc<Part>,
     pub batch: Batch,
 }
 
-/// A request on its way.
+/// A request that waits or is being written.
 #[derive(Debug)]
 pub(super) struct Call {
     pub request: Request,
-    /// How many of its items have been taken by a flush.
+    /// The number of its items that flushes have taken.
     pub taken: usize,
-    /// When it arrived, or when its latest portion was done.
+    /// The time when it arrived, or when its latest portion was done.
     pub since: Instant,
     pub progress: Progress,
 }
 
-/// Calls that wait for the next flush of their part.
+/// The calls that wait for the next flush of their part.
 #[derive(Debug)]
 pub struct Queue {
-    /// Held to push or take, never across an await.
+    /// Locked to add or take calls, never across an await.
     state: Mutex<State>,
     arrived: Notify,
-    /// The most items that may wait.
+    /// The largest number of items that may wait.
     most: usize,
-    /// Where the server is, for messages.
+    /// The address of the server, for messages.
     at: Arc<str>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// By a part's own key: the parts that calls wait for or that are being written to.
+    /// The calls that wait for each part, by the part's own key. A part has an entry while calls wait for it or while
+    /// it is being written to.
     parts: HashMap<String, VecDeque<Call>, rapidhash::fast::RandomState>,
-    /// Parts that calls wait for and that nobody writes to yet.
+    /// The parts for which calls wait and that have no task yet.
     ready: Vec<Arc<Part>>,
-    /// How many items wait or are being written.
+    /// The number of items that wait or are being written.
     items: usize,
     closed: bool,
 }
@@ -87,8 +89,8 @@ impl Queue {
         Self { state: Mutex::default(), arrived: Notify::new(), most, at }
     }
 
-    /// Lets requests wait, all of them or, where they do not fit, none. A single one that is larger than the queue is
-    /// taken when nothing else waits.
+    /// Adds requests, either all of them or, if they do not fit, none. If no other calls wait, requests are accepted
+    /// even if they are larger than the queue.
     pub fn push(&self, requests: Vec<Request>) -> Result<Vec<oneshot::Receiver<Result<Added>>>> {
         let now = Instant::now();
         let (calls, answers): (Vec<Call>, Vec<_>) =
@@ -107,13 +109,13 @@ impl Queue {
         Ok(answers)
     }
 
-    /// Ends [`run`] once everything that waits is written.
+    /// Ends [`run`] once all waiting calls are written.
     pub fn close(&self) {
         self.state.lock().closed = true;
         self.arrived.notify_one();
     }
 
-    /// The parts to begin writing to; `None` when the queue is closed and nobody waits.
+    /// Returns the parts for which a task must be started, or `None` when the queue is closed and no part is ready.
     async fn ready(&self) -> Option<Vec<Arc<Part>>> {
         loop {
             {
@@ -129,8 +131,8 @@ impl Queue {
         }
     }
 
-    /// The portions of the next flush of a part; `None` when nothing waits for it. Calls that have waited too long are
-    /// answered and not among them.
+    /// Returns the portions of the next flush of a part, or `None` if nothing waits for it. Calls that have waited too
+    /// long are answered with an error instead.
     fn take(&self, part: &Part, now: Instant) -> Option<Vec<Portion>> {
         let mut state = self.state.lock();
         let waiting = state.parts.get_mut(key(part))?;
@@ -155,7 +157,7 @@ impl Queue {
         Some(portions)
     }
 
-    /// Lets calls of which a flush took a portion wait for the next one, after those that came meanwhile.
+    /// Puts calls back that are not answered yet, after the calls that arrived in the meantime.
     fn put_back(&self, part: &Part, calls: Vec<Call>) {
         let mut state = self.state.lock();
         for call in calls {
@@ -167,7 +169,7 @@ impl Queue {
         }
     }
 
-    /// Nobody writes to the part any more.
+    /// Records that the part has no task any more. If calls have arrived in the meantime, the part is ready again.
     fn leave(&self, part: &Arc<Part>) {
         let mut state = self.state.lock();
         if state.parts.get(key(part)).is_some_and(VecDeque::is_empty) {
@@ -192,13 +194,14 @@ impl State {
     }
 }
 
-/// What tells parts apart, those of boards of one name defined one after the other included.
+/// Returns the key that identifies a part. It differs between boards of the same name that were defined one after the
+/// other.
 fn key(part: &Part) -> &str {
     &part.keys.index
 }
 
-/// A portion of each waiting call in its turn, until a flush is full. A call that waits alone may fill it; of several,
-/// each gets about [`SHARE`] scripts.
+/// Takes a portion of each waiting call in turn, until a flush is full. A call that waits alone may fill the flush. If
+/// several calls wait, each gets about [`SHARE`] scripts.
 fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
     let is_alone = waiting.len() == 1;
     let mut room = 1.0;
@@ -220,7 +223,7 @@ fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
     portions
 }
 
-/// Writes what waits until the queue is closed.
+/// Writes waiting calls until the queue is closed.
 pub async fn run(session: Arc<Session>, queue: Arc<Queue>) {
     let writer = Writer::new(&session.instance);
     let mut running = FuturesUnordered::new();
@@ -304,7 +307,7 @@ mod tests {
         let _late = queue.push(vec![request(&a, 1, None)]).unwrap();
         let portions = queue.take(&a, Instant::now());
         assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
-        // One that waits alone fills a flush.
+        // A call that waits alone fills a flush.
         let b = part("b", 2);
         let _alone = queue.push(vec![request(&b, 100_000, None)]).unwrap();
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);

@@ -1,4 +1,4 @@
-//! Scores that one script would look at too much for: read right after the write, in pieces.
+//! Scores for which one script would have to look at too much data. They are read right after the write, in pieces.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use crate::store::redis::reply::Reply;
 use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::Session;
 
-/// How many cells one command reads: 128 KB of sketches at most.
+/// The number of cells that one command reads: at most 128 KB of sketches.
 const PIECE: usize = 64;
-/// How many commands are under way at a time.
+/// The number of commands that are under way at the same time.
 const AT_ONCE: usize = 4;
-/// Scores are read for so long at least, however late the write was done.
+/// The smallest time for reading scores, however late the write was done.
 const LEAST: Duration = Duration::from_secs(1);
 
-/// Reads what the window of an unranked board says of each subject. Each score holds everything that was written before
-/// this was called, and may hold some of what is written meanwhile.
+/// Reads the window's value of each subject on an unranked board. Each score contains everything that was written
+/// before this call, and may contain some of what is written in the meantime.
 pub(super) async fn read<'a>(
     session: &Session,
     part: &Part,
@@ -46,7 +46,7 @@ pub(super) async fn read<'a>(
     Ok(scores)
 }
 
-/// The cells of some slots, asked for again while the server is away.
+/// Reads the cells of some slots. Repeats the read while the server cannot be reached.
 async fn piece(
     session: &Session,
     part: &Part,
@@ -69,7 +69,7 @@ async fn piece(
         };
         let may_pass = failure.is_passing() || matches!(failure, Failure::Unknown(_));
         if !may_pass || !pauses.wait().await {
-            // What was asked for is counted, and the caller is not told the score.
+            // The items are counted, but the caller gets no score.
             return Err(Trouble::Unknown(Failure::Unknown(format!("a score was not read: {failure:?}"))));
         }
     }

@@ -1,3 +1,4 @@
--- Unranked COUNT_DISTINCT keeps no cells: the times of values say it all. Not a script of its own.
+-- Cells of unranked COUNT_DISTINCT boards: they have none, because the times of the values are sufficient. Not a script
+-- of its own.
 
 local function save_cells() end

@@ -1,9 +1,9 @@
--- What subjects have in slots, on a ranked board: a hash per slot, subject to cell. Read once and kept here until
--- `save_cells` writes what changed, so that nothing is written before all is read. Not a script of its own.
+-- Cells of a ranked board: one hash per slot, subject to cell. Each cell is read once and kept in memory until
+-- `save_cells` writes the changes, so that nothing is written before everything is read. Not a script of its own.
 
 local cells, changed = {}, {}
 
--- Answers the cell of a slot and a subject, by their positions; false where there is none.
+-- Returns the cell of a slot and a subject, given by their positions, or false if there is none.
 local function cell(slot, who)
   cells[slot] = cells[slot] or {}
   local text = cells[slot][who]
@@ -14,15 +14,15 @@ local function cell(slot, who)
   return text
 end
 
--- Sets it; nil for none.
+-- Sets the cell, or removes it if `text` is nil.
 local function set_cell(slot, who, text)
   cells[slot][who] = text or false
   changed[slot] = changed[slot] or {}
   changed[slot][who] = true
 end
 
--- Answers start and cell of every slot the subject has that is not subtracted yet, oldest first; nil where the call
--- does not name all slots.
+-- Returns start and cell of every slot in which the subject has data that is not subtracted yet, oldest first. Returns
+-- nil if the call does not name all slots.
 local function cells_of(who)
   for _, start in ipairs(call('ZRANGEBYSCORE', INDEX, format(dropped), '+inf')) do
     position(start)
@@ -56,7 +56,8 @@ local function save_cells()
       end
     end
     if #held > 0 then
-      -- A slot that no index names would never retire, should a restart lose what follows.
+      -- The index is written first: if a restart loses the rest, a slot that the index does not name would never
+      -- retire.
       call('ZADD', INDEX, start_of(slot), start_of(slot))
       each_thousand('HSET', KEYS[FIRST_SLOT_KEY - 1 + slot], held)
     end
@@ -64,7 +65,7 @@ local function save_cells()
       emptied[slot] = gone
     end
   end
-  -- Deletions last: the server refuses only a first write for want of memory.
+  -- Deletions come last: if memory is full, the server refuses only the first write of a script.
   for slot, gone in pairs(emptied) do
     local key = KEYS[FIRST_SLOT_KEY - 1 + slot]
     each_thousand('HDEL', key, gone)

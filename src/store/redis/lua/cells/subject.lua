@@ -1,20 +1,20 @@
--- What subjects have in slots, on an unranked board: a hash per subject, start of the slot to cell, and beside them
--- `f`, the oldest slot kept when it was last cleaned. Read once and kept here until `save_cells` writes what changed.
--- Not a script of its own.
+-- Cells of an unranked board: one hash per subject, start of the slot to cell. The field `f` is the oldest slot that
+-- was kept when the hash was last cleaned. Each cell is read once and kept in memory until `save_cells` writes the
+-- changes. Not a script of its own.
 
--- Of how many fields one call looks for those no longer kept, unless a single subject has more: about 1 ms. A call of
--- 200 subjects, each written to once per slot, is due to look at 3,200.
+-- The number of fields in which one call looks for slots that are no longer kept, unless a single subject has more:
+-- about 1 ms. A call with 200 subjects, each of which is written to once per slot, has to look at 3,200.
 local LOOKED_AT = 4000
 
 local cells, changed = {}, {}
--- By subject: the oldest slot kept when it was last cleaned; false where it never was.
+-- By subject: the oldest slot that was kept when its hash was last cleaned, or false if it never was.
 local cleaned = {}
 
 local function subject_key(who)
   return KEYS[FIRST_SUBJECT_KEY - 1 + who]
 end
 
--- Answers the cell of a slot and a subject, by their positions; false where there is none.
+-- Returns the cell of a slot and a subject, given by their positions, or false if there is none.
 local function cell(slot, who)
   cells[who] = cells[who] or {}
   local text = cells[who][slot]
@@ -30,7 +30,7 @@ local function cell(slot, who)
   return text
 end
 
--- Sets it; nil for none.
+-- Sets the cell, or removes it if `text` is nil.
 local function set_cell(slot, who, text)
   cells[who][slot] = text or false
   changed[who] = changed[who] or {}
@@ -39,8 +39,8 @@ end
 
 local room = LOOKED_AT
 
--- Removes slots no longer kept, not at every new slot but once a sixteenth of them has gone: finding them takes a
--- look at all there are. A subject for which there is no room left stays due.
+-- Removes slots that are no longer kept. This needs a look at all fields, so it is done only after a sixteenth of the
+-- kept slots has expired. If the call has looked at too many fields already, the subject is left for a later call.
 local function clean(who)
   if OLDEST - cleaned[who] < (tonumber(ARGV[6]) - OLDEST) / 16 or room <= 0 then
     return
@@ -87,7 +87,7 @@ local function save_cells()
     end
     each_thousand('HDEL', key, gone)
     if #gone > 0 and call('HLEN', key) == 1 then
-      -- Nothing but `f`.
+      -- Only `f` is left.
       call('DEL', key)
     end
   end

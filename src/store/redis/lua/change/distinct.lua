@@ -1,17 +1,19 @@
--- COUNT_DISTINCT: what an entry does, by the last-seen scheme. Not a script of its own.
+-- The effect of an entry on a COUNT_DISTINCT board, where each value is stored with the time when it was last seen. Not
+-- a script of its own.
 --
--- KEYS  of each subject two: the values by the time each was last seen; tombstones, `t` and the value by the time of
---       the retraction, and `c` by the latest time of a value dropped for want of room
--- ARGV  last: the most values to remember, or ''
+-- KEYS  two for each subject: the values by the time each was last seen; the companion: tombstones, `t` and the value
+--       by the time of the retraction, and `c` by the latest time of a value dropped because of the limit
+-- ARGV  last: the largest number of values to remember, or ''
 -- verbs  `seen` a; `gone` a: its retraction
 --
--- A time below the floor is as none. On a ranked board every remembered value counts 1 in the slot of its time.
+-- A value whose time is below the floor counts as absent. On a ranked board every remembered value counts 1 in the slot
+-- of its time.
 
 local MOST = tonumber(ARGV[#ARGV])
--- How many forgotten times a write removes at most.
+-- The largest number of expired times that a write removes from a key.
 local SWEPT = 16
 
--- What is known of each subject: read before the first write, and kept true by each.
+-- The known state of each subject. It is read before the first write, and each write updates it.
 local memories = {}
 
 local function seen_key(who)
@@ -22,9 +24,9 @@ local function gone_key(who)
   return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1) + 1]
 end
 
--- `states`: by value what it is (`seen`, `gone` or neither) and since when; `slots`: by value the position of the slot
--- that counts it; `live`: how many are seen, where there is a limit; `entries`: how many were prepared; `located`: of
--- how many of the values seen longest ago the slot is known.
+-- Returns the known state of a subject. `states`: by value, its state (`seen`, `gone` or neither) and the time of that;
+-- `slots`: by value, the position of the slot that counts it; `live`: the number of seen values, if there is a limit;
+-- `entries`: the number of prepared entries; `located`: of how many of the values seen longest ago the slot is known.
 local function memory_of(who)
   local memory = memories[who]
   if not memory then
@@ -35,7 +37,7 @@ local function memory_of(who)
   return memory
 end
 
--- Answers `seen` or `gone` with the time; nil of a value that is neither.
+-- Returns `seen` or `gone` with the time, or nil for a value that is neither.
 local function state(who, value)
   local memory = memory_of(who)
   local known = memory.states[value]
@@ -54,7 +56,7 @@ local function state(who, value)
   return known[1], known[2]
 end
 
--- Reads what the slot holds that counts a value last seen at this time. Answers whether that is ours.
+-- Reads the cell that counts a value last seen at this time. Returns whether the cell is valid.
 local function locate(who, value, time)
   local slots = memory_of(who).slots
   if slots[value] then
@@ -63,7 +65,8 @@ local function locate(who, value, time)
   local start = call('ZREVRANGEBYSCORE', INDEX, time, '-inf', 'LIMIT', 0, 1)[1]
   local slot = start and position(start)
   if not slot then
-    -- Either the slot is missing from the call, or from the board.
+    -- If the index has such a slot, the call does not name it, which is not damage. Otherwise the board has lost the
+    -- slot.
     return start ~= nil
   end
   local held = cell(slot, who)
@@ -74,7 +77,7 @@ local function locate(who, value, time)
   return true
 end
 
--- Reads all that applying the entry may need. Answers what is wrong with it.
+-- Reads all data that applying the entry may need. Returns `damaged` if this data is not valid.
 local function prepare(entry)
   if entry.verb == 'look' then
     return
@@ -88,7 +91,7 @@ local function prepare(entry)
   memory.entries = memory.entries + 1
   local held = cell(entry.slot, who)
   local is_sound = not held or sound(held)
-  -- What is older than remembered changes nothing.
+  -- An entry older than the remembered time changes nothing.
   if known == 'seen' and entry.at >= time then
     if held and is_sound and time >= tonumber(start_of(entry.slot)) then
       memory.slots[entry.a] = entry.slot
@@ -96,7 +99,7 @@ local function prepare(entry)
     is_sound = locate(who, entry.a, format(time)) and is_sound
   end
   if MOST and memory.live + memory.entries > MOST then
-    -- Those that may be dropped: no more than there are entries.
+    -- Locate the values that may be dropped. They are no more than there are entries.
     local more = memory.entries - memory.located
     local oldest =
       call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
@@ -108,7 +111,7 @@ local function prepare(entry)
   return (memory.is_damaged or not is_sound) and 'damaged' or nil
 end
 
--- Counts a value in the slot, or no longer.
+-- Adds `by`, 1 or -1, to the number of values that the slot counts.
 local function count(who, slot, by)
   if IS_RANKED and slot then
     local sum = tonumber(cell(slot, who) or 0) + by
@@ -119,7 +122,7 @@ local function count(who, slot, by)
   end
 end
 
--- The value is no longer seen.
+-- Stops counting a value that is no longer seen.
 local function leave(who, value)
   local memory = memories[who]
   count(who, memory.slots[value], -1)
@@ -200,7 +203,7 @@ local touched = {}
 
 local function apply(entry)
   if not next(touched) then
-    -- All at once, before the first write.
+    -- All subjects are noted at once, before the first write.
     local subjects, keys = {}, {}
     for who in pairs(memories) do
       subjects[#subjects + 1] = subject_of(who)
@@ -216,7 +219,7 @@ local function apply(entry)
   end
 end
 
--- Removes some of what is below the floor.
+-- Removes some of the members below the floor.
 local function keep_up(key)
   local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV[5], 'LIMIT', 0, SWEPT)
   if #old > 0 then

@@ -1,10 +1,10 @@
--- MIN and MAX: what an entry does. Not a script of its own.
+-- The effect of an entry on a MIN or MAX board. Not a script of its own.
 --
 -- verbs  `add` a; `set` a
 
 local function prepare() end
 
--- The total, put together anew from every slot. Needs the call to name them all.
+-- Computes the total from all slots again. Needs a call that names all slots.
 local function rebuild(acc, who)
   local own = cells_of(who)
   if own then
@@ -34,7 +34,7 @@ local function apply(entry)
     if better then
       put(acc, start, extreme)
     elseif is_step(acc, start) then
-      -- A sample that is worse than what the slot had: earlier slots may count again.
+      -- A sample that is worse than the slot's previous extreme: earlier slots may become steps again.
       rebuild(acc, who)
     end
     move(who)

@@ -1,14 +1,15 @@
--- COUNT and SUM of a window that begins with the subject's first event: what an entry does. Not a script of its own.
+-- The effect of an entry on a COUNT or SUM board whose windows begin with the subject's first event. Not a script of
+-- its own.
 --
--- KEYS  of each subject one: a hash, `s` the time at which its window began, `a` the amount
--- ARGV  last: how long a window lives, in ms
--- verbs  `add` a; `undo` a: the amount of a retraction, negative where its twin's was not
+-- KEYS  one for each subject: a hash, `s` the time at which its window began, `a` the amount
+-- ARGV  last: the duration of a window, in ms
+-- verbs  `add` a; `undo` a: the amount of a retraction, with the opposite sign of the amount that it reverses
 
 local LIFE = tonumber(ARGV[#ARGV])
--- By subject: what it has, and whether that changed.
+-- By subject: its counter, and whether that changed.
 local counters, changed = {}, {}
 
--- Answers the subject's counter if it lives, and whether what is stored is ours.
+-- Returns the subject's counter if its window has not ended, and whether the stored data is valid.
 local function counter_of(who)
   local counter = counters[who]
   if not counter then
@@ -32,7 +33,7 @@ local function apply(entry)
   if not counter and entry.verb == 'undo' then
     return
   end
-  -- Its start never moves, even for what came before.
+  -- The start of a counter never moves, even for an event that happened before it.
   counter = counter or {start = entry.at, amount = 0}
   local sum = counter.amount + amount
   if sum > BOUND or sum < -BOUND then

@@ -1,6 +1,6 @@
--- AVG: what an entry does. Not a script of its own.
+-- The effect of an entry on an AVG board. Not a script of its own.
 --
--- verbs  `add` a: measured once; `undo` a: its retraction; `set` a, b: sum and count
+-- verbs  `add` a: one measurement; `undo` a: its retraction; `set` a, b: sum and count
 
 local function prepare() end
 

@@ -1,4 +1,4 @@
--- APPROX_COUNT_DISTINCT: what an entry does. Not a script of its own.
+-- The effect of an entry on an APPROX_COUNT_DISTINCT board. Not a script of its own.
 --
 -- verbs  `mark` a, b: register and rank
 

@@ -1,4 +1,4 @@
--- COUNT and SUM: what an entry does. Not a script of its own.
+-- The effect of an entry on a COUNT or SUM board. Not a script of its own.
 --
 -- verbs  `add` a; `set` a
 

@@ -1,11 +1,12 @@
--- MIN and MAX: how what a subject has in its slots combines. Not a script of its own.
+-- The combination of cells of MIN and MAX. Not a script of its own.
 --
 -- ARGV  last: `min` or `max`
 --
--- A cell is the slot's own extreme, a whole number. The total is a staircase: only those slots whose extreme beats
--- every later slot's, oldest first, each a step of 16 bytes: start and extreme as big-endian doubles. So the first
--- step is the score, and the next one takes its place when its slot retires. A write looks at steps from the back
--- and removes those it beats, each of which was added once.
+-- A cell is the slot's own extreme, a whole number. The total is a staircase: only those slots whose extreme beats that
+-- of every later slot, oldest first. Each of them is a step of 16 bytes: start and extreme as big-endian doubles. So
+-- the first step is the score, and the next one takes its place when its slot retires. A write looks at steps from the
+-- end and removes those that it beats. Each step is added once, so the cost of removals is bounded by that of
+-- additions.
 
 local HAS_TOTALS = true
 local BEST = ARGV[#ARGV]
@@ -30,11 +31,11 @@ local function new()
   return {stairs = ''}
 end
 
--- Gives the slot an extreme no worse than the one it had.
+-- Sets the extreme of a slot to one that is no worse than the previous one.
 local function put(acc, start, extreme)
   local stairs = acc.stairs
   local steps = #stairs / STEP
-  -- The last step that is not later.
+  -- The last step whose slot is not later.
   local before = steps
   while before > 0 and step(stairs, before) > start do
     before = before - 1
@@ -57,7 +58,7 @@ local function put(acc, start, extreme)
     .. string.sub(stairs, before * STEP + 1)
 end
 
--- Whether the slot is one of the steps.
+-- Returns whether the slot is one of the steps.
 local function is_step(acc, start)
   for number = #acc.stairs / STEP, 1, -1 do
     local at = step(acc.stairs, number)
@@ -87,7 +88,7 @@ local function score_of(acc)
   end
 end
 
--- Takes a slot away from the total, the oldest there is. Answers whether that changed it.
+-- Removes the oldest slot from the total. Returns whether that changed the total.
 local function withdraw(acc, start)
   local changed = false
   while acc.stairs ~= '' and step(acc.stairs, 1) <= start do

@@ -1,13 +1,13 @@
--- AVG: how what a subject has in its slots combines. Not a script of its own.
+-- The combination of cells of AVG. Not a script of its own.
 --
--- ARGV  last: how often a subject must have been measured to be ranked, 1 at least
+-- ARGV  last: the number of measurements from which a subject is ranked, at least 1
 --
--- A cell is `sum,count`, never `0,0`, and so is the total of all cells. The score is the one divided by the other.
+-- A cell is `sum,count`, never `0,0`, and so is the total of all cells. The score is sum divided by count.
 
 local HAS_TOTALS = true
 local MIN_SAMPLES = tonumber(ARGV[#ARGV])
 
--- Answers sum and count, or nil where they are not ours.
+-- Returns sum and count, or nil if the text is not valid.
 local function parse(text)
   local sum, count = string.match(text, '^(%-?%d+),(%-?%d+)$')
   return tonumber(sum), tonumber(count)
@@ -47,7 +47,7 @@ local function score_of(acc)
   end
 end
 
--- Takes a cell away from the total. Answers whether that changed it.
+-- Subtracts a cell from the total. Returns whether that changed the total.
 local function withdraw(acc, _, cell)
   local sum, count = parse(cell)
   acc.sum, acc.count = acc.sum - sum, acc.count - count

@@ -1,9 +1,9 @@
--- APPROX_COUNT_DISTINCT: how what a subject has in its slots combines. Not a script of its own.
+-- The combination of cells of APPROX_COUNT_DISTINCT. Not a script of its own.
 --
--- A cell is a sketch in the form of board/sketch.rs: entries of 3 bytes (register, high byte first, and rank) by
--- register while there are 682 at most, then all 2,048 ranks of a byte each. The total is the sketch of all cells
--- merged, in the same form, and the score its estimate. The arithmetic is that of board/sketch.rs to the last unit:
--- keep both alike.
+-- A cell is a sketch in the form of board/sketch.rs. Up to 682 marked registers: entries of 3 bytes (register, high
+-- byte first, and rank), ordered by register. More: all 2,048 ranks, one byte each. The total is the merged sketch of
+-- all cells, in the same form, and the score is its estimate. The arithmetic gives exactly the results of
+-- board/sketch.rs: keep both equal.
 
 local HAS_TOTALS = true
 local REGISTERS, HIGHEST, ALPHA = 2048, 54, 0.7213475204444817
@@ -14,7 +14,7 @@ local function sound(cell)
   return #cell == REGISTERS or #cell < REGISTERS and #cell % ENTRY == 0 and cell ~= ''
 end
 
--- Ranks by register, counted from 1; what is not there is 0.
+-- Returns the ranks by register, counted from 1. Missing ranks are 0.
 local function ranks_of(text)
   if #text == REGISTERS then
     return {byte(text, 1, REGISTERS)}
@@ -54,7 +54,7 @@ local function print_ranks(ranks)
   return char(unpack(parts))
 end
 
--- Answers the sketch with the register raised to the rank; nil where it is no lower already.
+-- Returns the sketch with the register raised to the rank, or nil if the register is not lower.
 local function mark(text, register, rank)
   if #text == REGISTERS then
     if byte(text, register + 1) >= rank then
@@ -150,7 +150,7 @@ local function estimate(text)
   return math.floor(ALPHA * m * m / z + 0.5)
 end
 
--- An accumulated sketch is either its text or, while cells are folded, its ranks.
+-- An accumulated sketch has either its text or, while cells are folded, its ranks.
 local function new()
   return {ranks = {}}
 end
@@ -183,11 +183,11 @@ local function score_of(acc)
   end
 end
 
--- Takes a cell away from the total. `others` answers one after the other the cells that stay, then nil; it is asked
--- as long as some rank of the total may have been this cell's alone. Answers whether that changed the total.
+-- Removes a cell from the total. Each call of `others` returns one of the remaining cells, then nil. It is called only
+-- while some rank of the total may come from the removed cell alone. Returns whether that changed the total.
 local function withdraw(acc, _, cell, others)
   local total = ranks_of(total_of(acc) or '')
-  -- By place: the highest rank that others have there.
+  -- By register: the highest rank that the other cells have there.
   local doubtful, left = {}, 0
   for place, rank in pairs(ranks_of(cell)) do
     if rank > 0 and total[place] == rank then

@@ -1,6 +1,6 @@
--- COUNT, SUM and COUNT_DISTINCT: how what a subject has in its slots combines. Not a script of its own.
+-- The combination of cells of COUNT, SUM and COUNT_DISTINCT. Not a script of its own.
 --
--- A cell, what a subject has in a slot, is a whole number, never 0. The score is their sum; no total is kept beside it.
+-- A cell is a whole number, never 0. The score is the sum of the cells. No total is stored.
 
 local HAS_TOTALS = false
 

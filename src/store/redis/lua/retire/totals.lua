@@ -1,16 +1,16 @@
--- Withdraws cells from totals, from which scores follow. Not a script of its own.
+-- Withdrawal of cells from totals, from which scores are computed. Not a script of its own.
 
--- How many bytes of cells and totals a step looks through, where that is what takes time: about 2 ms.
+-- The number of bytes of cells and totals that a step looks through, if that takes most of the time: about 2 ms.
 local BUDGET = 60000
 
 local totals = {}
 
--- Reads the totals of the subjects. Answers whether all are ours.
+-- Reads the totals of the subjects. Returns whether all are valid.
 local function load_totals(subjects)
   for first = 1, #subjects, 1000 do
     local texts = call('HMGET', TOTALS, unpack(subjects, first, math.min(first + 999, #subjects)))
     for i = 1, #texts do
-      -- None may be a total of nothing: cells that cancel each other out.
+      -- A missing total may be an empty one, if the cells cancel each other out.
       local acc = not texts[i] and new() or read_total(texts[i])
       if not acc then
         return false
@@ -21,11 +21,11 @@ local function load_totals(subjects)
   return true
 end
 
--- Answers how many of the subjects were done and how many of them left the ranking.
+-- Returns how many of the subjects were done, and how many of them left the ranking.
 local function subtract(start, subjects, cells)
   local done, work = 0, 0
   local subject
-  -- One after the other, the subject's cells in all other slots.
+  -- Returns a function that returns the subject's cells in all other slots, one after the other.
   local function others()
     local slot = 0
     return function()

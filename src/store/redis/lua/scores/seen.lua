@@ -1,4 +1,5 @@
--- Unranked COUNT_DISTINCT keeps no scores: a window is the number of values last seen in it. Not a script of its own.
+-- Scores of unranked COUNT_DISTINCT boards: none are stored. The value of a window is the number of values last seen in
+-- it. Not a script of its own.
 
 local IS_RANKED = false
 

@@ -1,9 +1,9 @@
--- Where subjects stand on a ranked board whose scores are sums: the score is all there is. Not a script of its own.
+-- Scores of a ranked board whose scores are sums: no other data is stored. Not a script of its own.
 
 local IS_RANKED = true
 local accs, moved = {}, {}
 
--- What the subject's cells come to, so far; to be changed in place, and then told of by `move`.
+-- Returns the sum of the subject's cells so far. After changing it in place, call `move`.
 local function acc_of(who)
   if not accs[who] then
     accs[who] = {sum = tonumber(call('ZSCORE', RANKING, subject_of(who)) or 0)}

@@ -1,11 +1,11 @@
--- Where subjects stand on a ranked board whose scores follow from totals, kept in a hash beside the ranking. Not a
--- script of its own.
+-- Scores of a ranked board that are computed from totals, which are stored in a hash beside the ranking. Not a script
+-- of its own.
 
 local IS_RANKED = true
 local accs, moved = {}, {}
 
--- What the subject's cells come to, so far; to be changed in place, and then told of by `move`. False where it is
--- not ours.
+-- Returns the total of the subject's cells so far, or false if it is not valid. After changing it in place, call
+-- `move`.
 local function acc_of(who)
   if accs[who] == nil then
     local text = call('HGET', TOTALS, subject_of(who))

@@ -1,4 +1,5 @@
--- Unranked boards keep no scores: what the window says is put together where it is asked for. Not a script of its own.
+-- Scores of unranked boards: none are stored. The value of a window is computed when it is requested. Not a script of
+-- its own.
 
 local IS_RANKED = false
 
@@ -8,7 +9,7 @@ local function move() end
 
 local function save_standing() end
 
--- The value of the window after what was saved.
+-- Returns the value of the window, after the changes were saved.
 local function score_text(who)
   local acc, held = new(), call('HGETALL', subject_key(who))
   for i = 1, #held, 2 do

@@ -9,18 +9,18 @@ fn content(order: Order, parts: usize, subjects: u64, scores: u64) -> Content {
     content
 }
 
-/// The answer is compared with the list as it is in the last round: nothing of an earlier one may be in it.
+/// The answer is compared with the list as it is in the last round: it must contain nothing of an earlier round.
 #[test]
 fn pages_are_of_the_last_round_while_subjects_move_past_them() {
     for scores in [1, 500, 1_000_000] {
         for offset in [0, 30, 3_000, 20_000, 39_990] {
             let mut draw = numbers(scores + offset);
-            // In each round 25 subjects jump to the front, and as many to the back.
+            // In each round 25 subjects move to the front, and as many to the back.
             let memory = Memory::changing(content(Order::Desc, 16, 40_000, scores), move |_, content| {
                 content.set_all((0..25).map(|_| format!("s-{}", draw(40_000))), Some(exact(2_000_000)));
                 content.set_all((0..25).map(|_| format!("s-{}", draw(40_000))), Some(exact(-5)));
             });
-            // What enters above a large offset moves the page by at most as many lines as are enclosed beyond it.
+            // Subjects that enter above a large offset move the page by no more lines than are enclosed beyond it.
             let cost = memory.check_page(offset, 50);
             assert!(cost.rounds <= 4 && cost.lines <= 2_500, "{scores}, {offset}: {cost:?}");
         }
@@ -86,7 +86,7 @@ fn a_ranking_that_never_rests_is_an_error_and_not_a_wrong_page() {
 #[test]
 fn a_subject_that_moves_between_rounds_is_found_where_it_is_in_the_last() {
     for radius in [0, 10] {
-        // By few places: what was read around its old place is enough.
+        // It moves by few places: the lines read around its old place are sufficient.
         let memory = Memory::changing(content(Order::Desc, 16, 20_000, 1_000_000), |round, content| {
             if round > 1 {
                 content.set("s-7", exact(1_000_000 + 10 * round as i64));
@@ -94,7 +94,7 @@ fn a_subject_that_moves_between_rounds_is_found_where_it_is_in_the_last() {
         });
         memory.state.lock().content.set("s-7", exact(1_000_005));
         assert_eq!(memory.check_around("s-7", radius).rounds, 2);
-        // By many: one round more, once it rests.
+        // It moves by many places: one more round is needed after it stops moving.
         let memory = Memory::changing(content(Order::Desc, 16, 20_000, 1_000_000), |round, content| {
             if round == 2 {
                 content.set("s-7", exact(500_000));
@@ -115,7 +115,7 @@ fn a_subject_that_moves_between_rounds_is_found_where_it_is_in_the_last() {
             }
         });
         assert!(memory.check_around("new", radius).rounds <= 3);
-        // It never rests.
+        // It never stops moving.
         let memory = Memory::changing(content(Order::Desc, 16, 20_000, 1_000_000), |round, content| {
             content.set("s-7", exact(if round % 2 == 0 { 1 } else { 2_000_000 }));
         });
@@ -128,7 +128,7 @@ fn a_subject_that_moves_between_rounds_is_found_where_it_is_in_the_last() {
 fn parts_with_an_older_head_are_asked_again() {
     for offset in [0, 5_000] {
         let memory = Memory::changing(content(Order::Desc, 8, 9_000, 100), |round, content| {
-            // A slot ends: half of the parts notice a round later, and the ranking changes.
+            // A slot ends: half of the parts notice it a round later, and the ranking changes.
             content.heads = (0..8).map(|part| 1 + i64::from(round > 1 || part % 2 == 0)).collect();
             if round == 2 {
                 content.set_all((0..200).map(|i| format!("s-{i}")), None);
@@ -144,7 +144,7 @@ fn parts_with_an_older_head_are_asked_again() {
     }
 }
 
-/// The head moves between the rounds of a top page: what parts said before that is not used.
+/// The head moves between the rounds of a top page: earlier answers of the parts are not used.
 #[test]
 fn no_answer_mixes_two_heads() {
     let mut start = Content::new(Order::Asc, 4);
@@ -162,7 +162,7 @@ fn no_answer_mixes_two_heads() {
     let page = memory.page(0, 10).unwrap();
     assert_eq!(page.frame.window.head, Timestamp::from_millis(2_000));
 
-    // The same for what is around a subject: its score is asked for again with the new head.
+    // The same for the lines around a subject: its score is requested again with the new head.
     let memory = Memory::changing(content(Order::Desc, 8, 4_000, 1_000), |round, content| {
         content.heads = vec![round.min(2) as i64; 8];
     });

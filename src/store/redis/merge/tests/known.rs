@@ -1,8 +1,8 @@
-//! Pages that are known, and parts that have changed since or not.
+//! Known pages, and parts that have or have not changed since.
 
 use super::*;
 
-/// Parts with these lines, a page of them, and what it was made of.
+/// Returns parts with these lines, and a page of them with the versions from which it was made.
 fn read(lines: u64, offset: u64) -> (Memory, Merged<Vec<Ranked>, u64>) {
     let mut content = Content::new(Order::Desc, 4);
     content.fill((0..lines).map(|i| (format!("s{i}"), exact(i as i64 + 1))));
@@ -12,7 +12,7 @@ fn read(lines: u64, offset: u64) -> (Memory, Merged<Vec<Ranked>, u64>) {
     (memory, page)
 }
 
-/// Reads the page again, which is known.
+/// Reads the known page again.
 fn again(memory: &Memory, page: &Merged<Vec<Ranked>, u64>, offset: u64) -> Option<Vec<Ranked>> {
     let known = Known { head: page.frame.window.head, versions: &page.versions };
     let merged = block_on(super::page(memory, Order::Desc, offset, 10, Some(known))).unwrap();
@@ -39,7 +39,7 @@ fn a_part_that_has_changed_is_noticed() {
         memory.state.lock().content.set("s3", exact(5_000));
         let found = again(&memory, &page, offset).unwrap();
         assert_eq!(found, memory.ranking()[offset as usize..][..10]);
-        // One version is another, or one head.
+        // A single version or a single head differs.
         let (memory, page) = read(1_000, offset);
         memory.state.lock().content.versions[2] += 1;
         assert_eq!(again(&memory, &page, offset), Some(page.found.clone()));
@@ -49,7 +49,7 @@ fn a_part_that_has_changed_is_noticed() {
     }
 }
 
-/// Between the rounds of a page at a large offset a part changes: what it was made of is that of the last round.
+/// A part changes between the rounds of a page at a large offset: the page has the versions of the last round.
 #[test]
 fn the_versions_of_a_page_are_those_of_its_last_round() {
     let mut content = Content::new(Order::Desc, 4);

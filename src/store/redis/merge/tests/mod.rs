@@ -1,4 +1,4 @@
-//! Reads over parts in memory, compared with the same question to one sorted list.
+//! Reads over parts in memory, compared with the answer of one sorted list.
 
 mod changes;
 mod known;
@@ -16,18 +16,18 @@ use super::*;
 use crate::board::{Amount, BoardName, Frame, Window};
 use crate::store::redis::partition::Partition;
 
-/// What all parts hold.
+/// The content of all parts.
 struct Content {
     order: Order,
     partition: Option<Partition>,
     /// The lines of each part, in order.
     parts: Vec<Vec<Place>>,
-    /// The head of each part, as a number of seconds.
+    /// The head of each part, in seconds.
     heads: Vec<i64>,
     versions: Vec<u64>,
 }
 
-/// Parts in memory that count what is asked of them.
+/// Parts in memory that count the questions.
 struct Memory {
     state: Mutex<State>,
 }
@@ -36,18 +36,18 @@ type Change = Box<dyn FnMut(usize, &mut Content) + Send>;
 
 struct State {
     content: Content,
-    /// Changes the content just before the parts answer in a round, the first being 1.
+    /// Changes the content just before the parts answer in a round. The first round is 1.
     before_round: Change,
-    /// Whether calls of a round have arrived of which none is answered yet.
+    /// Whether calls of a round have arrived and none of them is answered yet.
     gathering: bool,
     rounds: usize,
     calls: usize,
     lines: usize,
-    /// Whether parts take over a newer head than their own.
+    /// Whether parts advance to a newer head than their own.
     advancing: bool,
 }
 
-/// What a read cost.
+/// The cost of a read.
 #[derive(Debug)]
 struct Cost {
     rounds: usize,
@@ -74,12 +74,12 @@ impl Content {
     fn part_of(&self, subject: &Subject) -> usize {
         match &self.partition {
             Some(partition) => partition.part_of(subject),
-            // Subjects that name their part.
+            // The subjects contain the number of their part.
             None => subject.as_str().split('/').next().unwrap().parse().unwrap(),
         }
     }
 
-    /// Puts all lines in at once.
+    /// Adds all lines at once.
     fn fill(&mut self, lines: impl Iterator<Item = (String, Value)>) {
         for (text, score) in lines {
             let subject = subject(&text);
@@ -91,7 +91,7 @@ impl Content {
         }
     }
 
-    /// Gives each of these subjects the score, or takes it out of the ranking.
+    /// Sets the score of each of these subjects, or removes them from the ranking.
     fn set_all(&mut self, texts: impl Iterator<Item = String>, score: Option<Value>) {
         let texts: HashSet<String> = texts.collect();
         for part in &mut self.parts {
@@ -122,7 +122,7 @@ impl Content {
         self.parts[part].iter().filter(better).count() as u64
     }
 
-    /// All lines, with their ranks.
+    /// Returns all lines with their ranks.
     fn ranking(&self) -> Vec<Ranked> {
         let mut lines: Vec<&Place> = self.parts.iter().flatten().collect();
         lines.sort_by(|a, b| {
@@ -152,7 +152,7 @@ impl Memory {
         Self { state: Mutex::new(State { content, before_round, gathering, rounds, calls, lines, advancing }) }
     }
 
-    /// What was asked since the last look.
+    /// Returns the cost since the last call.
     fn cost(&self) -> Cost {
         let mut state = self.state.lock();
         let cost = Cost { rounds: state.rounds, calls: state.calls, lines: state.lines };
@@ -178,7 +178,7 @@ impl Memory {
         block_on(around(self, order, own, &subject(text), exact(0), radius))
     }
 
-    /// Reads a page and compares it with what the list says.
+    /// Reads a page and compares it with the list.
     fn check_page(&self, offset: u64, limit: u64) -> Cost {
         let page = self.page(offset, limit).unwrap();
         let ranking = self.ranking();
@@ -188,7 +188,7 @@ impl Memory {
         self.cost()
     }
 
-    /// Looks around a subject and compares with what the list says.
+    /// Reads the lines around a subject and compares them with the list.
     fn check_around(&self, text: &str, radius: u64) -> Cost {
         let merged = self.around(text, radius).unwrap();
         let ranking = self.ranking();
@@ -244,7 +244,7 @@ impl Memory {
 impl Parts for Memory {
     type Error = String;
     type Version = u64;
-    /// How many bytes the subject has.
+    /// The number of bytes of the subject.
     type Extra = usize;
 
     fn count(&self) -> usize {
@@ -312,12 +312,12 @@ impl Parts for Memory {
     }
 }
 
-/// Runs a read, which must be one that a store can await on any thread.
+/// Runs a read. The future must be `Send`, as in a store.
 fn block_on<F: Future + Send>(future: F) -> F::Output {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
 
-/// A generator of numbers that are the same in every run.
+/// Returns a generator of numbers that are the same in every run.
 fn numbers(mut state: u64) -> impl FnMut(u64) -> u64 {
     move |below| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -45,7 +45,7 @@ fn of_a_subject_that_is_not_ranked_better_ones_are_counted() {
 fn uneven_parts_take_a_third_round() {
     let mut content = Content::new(Order::Desc, 6);
     content.partition = None;
-    // Each thousand lines in a row are in one part.
+    // Each thousand consecutive lines are in one part.
     content.fill((0..6_000).map(|i| (format!("{}/{i:04}", i / 1_000), exact(i / 10))));
     let memory = Memory::new(content);
     for (text, radius) in [("2/2500", 200), ("2/2995", 150), ("0/0003", 400), ("5/5999", 400), ("3/3000", 10)] {

@@ -17,7 +17,7 @@ fn a_tie_of_140_000_subjects_takes_three_rounds_and_few_lines() {
             let cost = memory.check_page(offset, 50);
             assert!(cost.rounds <= 3 && cost.lines <= 1_600, "{offset}: {cost:?}");
         }
-        // At a small offset the lines before are read and skipped.
+        // At a small offset the lines before the page are read and skipped.
         for offset in [0, 500, 1_024] {
             let cost = memory.check_page(offset, 50);
             assert!(cost.rounds <= 2 && cost.lines <= offset as usize * 2 + 400, "{offset}: {cost:?}");
@@ -61,7 +61,7 @@ fn only_the_parts_that_may_have_more_are_asked_again() {
     assert_eq!((cost.rounds, cost.calls), (2, 9));
 }
 
-/// The lines of a page are all in one part, and so are most of those before it.
+/// All lines of a page are in one part, and so are most of the lines before it.
 #[test]
 fn a_deep_page_of_uneven_parts() {
     for order in [Order::Desc, Order::Asc] {
@@ -87,7 +87,7 @@ fn empty_parts_and_offsets_at_and_beyond_the_end() {
             let cost = memory.check_page(offset, 10);
             assert_eq!((cost.rounds, cost.lines), (1, 0));
         }
-        // Fewer subjects than parts, so that some are empty.
+        // There are fewer subjects than parts, so that some parts are empty.
         let memory = Memory::new(ties(Order::Asc, parts, 7, 3));
         for offset in [0, 3, 6, 7, 8, 5_000, u64::MAX] {
             for limit in [0, 1, 7, 1_000, u64::from(u32::MAX)] {

@@ -8,9 +8,9 @@ use super::*;
 struct Case {
     order: Order,
     parts: usize,
-    /// Lines by number of their subject; the numbers are so few that many are given twice.
+    /// Lines, each with the number of its subject. There are so few numbers that many occur twice.
     lines: Vec<(u16, i64)>,
-    /// What is written before each round: a subject, and its new score if it stays.
+    /// The writes before each round: a subject, and its new score, or `None` to remove it.
     writes: Vec<Vec<(u16, Option<i64>)>>,
     means: bool,
 }
@@ -66,11 +66,11 @@ proptest! {
         prop_assert_eq!(merged.found, expected);
         prop_assert_eq!(merged.total, ranking.len() as u64);
         let cost = memory.cost();
-        // Three rounds, and one more where few writes meet a narrow page.
+        // Three rounds, and one more if some of the few writes affect a narrow page.
         prop_assert!(cost.rounds <= 4 && cost.lines <= cost.rounds * (64 * 32 + 64 + 3 * limit as usize), "{:?}", cost);
     }
 
-    /// A page at a small offset is right where nothing is written meanwhile.
+    /// A page at a small offset is correct if there are no writes in the meantime.
     #[test]
     fn top_pages(case in case(800), offset in 0..200u64, limit in 0..200u64) {
         let memory = Case { writes: Vec::new(), ..case }.memory();
@@ -78,7 +78,7 @@ proptest! {
         prop_assert!(cost.rounds <= 2, "{:?}", cost);
     }
 
-    /// With writes, each part's lines are those of one of the rounds, and the page is what they make together.
+    /// With writes, each part's lines are those of one of the rounds, and the page is made from them.
     #[test]
     fn top_pages_while_written_to(case in case(800), offset in 0..200u64, limit in 1..200u64) {
         let memory = case.memory();
@@ -95,7 +95,7 @@ proptest! {
 
     #[test]
     fn neighbors(case in case(1_500), subject in 0..3_000u16, radius in 0..40u64) {
-        // Only small moves: a subject that moves far in every round is another test's.
+        // Other subjects are written to. A different test moves the subject itself.
         let writes = case.writes.iter().map(|writes| writes.iter().filter(|(s, _)| *s != subject).copied().collect());
         let memory = Case { writes: writes.collect(), ..case }.memory();
         let cost = memory.check_around(&format!("s-{subject}"), radius);
