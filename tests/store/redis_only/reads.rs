@@ -147,13 +147,14 @@ async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_ag
         let [scripts, looks, times] = calls(&server, ["evalsha", "hmget", "time"]);
         assert!(scripts == 0 && looks <= 16 && times <= 16, "{scripts} scripts, {looks} looks, {times} times");
 
-        // Another version: each page is read again, once.
+        // Another version: each page is read again, for all who ask before the read is sent.
         behind::<f64>(&server, &["ZADD", &keys(&server, "*:r")[0], "CH", "1000", "s7"]);
         set_version(&server, "test:2");
         reset(&server);
         let changed = read().await;
         assert_eq!((changed[0].items[0].subject.as_str(), changed[0].items[0].score.units()), ("s7", 1_000));
-        assert_eq!(calls(&server, ["evalsha"]), [20]);
+        let [scripts] = calls(&server, ["evalsha"]);
+        assert!((20..=40).contains(&scripts), "{scripts} scripts for 20 pages that were asked for 200 times");
 
         // A new connection: whatever the version says, nothing read before is trusted.
         behind::<()>(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
