@@ -5,8 +5,8 @@
 //! ```text
 //! cli        commands: serve, check, replay, bench, healthcheck, backup, check-data, openapi
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
-//! http       routes by resource: parse, call the service, answer
-//!   intake     one, many or a stream of items, each judged for itself
+//! http       the API by resource: parses requests, calls the service, writes responses
+//!   items      parsing of a single item, a batch or a stream
 //! service    boards, events, features and rules, rollover, audit, when the scheduler ticks: usable as a library
 //! store      the trait and its written contract; a batch, and how it takes effect
 //!   redis      hashes by slot and a result sorted set, or a key by subject, changed only through Lua

@@ -43,7 +43,7 @@ pub(super) struct DefinedBoard {
     /// `sliding`, or `from_first` if the window of each subject begins with its first event.
     #[schema(schema_with = schemas::mode)]
     mode: Mode,
-    /// How long an unranked board keeps slots for reads with `as_of`; null for its window and one slot.
+    /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot.
     #[schema(value_type = Option<String>, required = true, example = "48h")]
     keep: Option<Span>,
     /// Number of measurements that a subject needs to be ranked, for AVG.

@@ -103,8 +103,8 @@ pub(super) struct DefinitionBody {
     /// as features of rules. Default: `true`.
     #[schema(required = false)]
     ranked: bool,
-    /// How long an unranked board keeps slots for reads with `as_of`. Not available with COUNT_DISTINCT. Default: the
-    /// window and one slot.
+    /// Retention time of slots on an unranked board, for reads with `as_of`. Not available with COUNT_DISTINCT. Default:
+    /// the window and one slot.
     #[schema(required = false, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
     keep: String,
     /// Default: `sliding`.

@@ -192,7 +192,8 @@ pub(super) struct EvaluateBody {
 /// All metrics of all rules, at most 1,000, are read together.
 ///
 /// With `record` `true` the event (`type`, `fields`, `at` and `id`) is recorded **before** the evaluation, on every board
-/// that counts its type, so that the rules include it. If any rule is invalid, the event is not recorded.
+/// that counts its type, so that the rules include it. If any rule is invalid, or lacks a field or a board, the event is not
+/// recorded.
 #[utoipa::path(
     post, path = "/v1/evaluate", operation_id = "evaluate", tag = "features",
     request_body(content = EvaluateBody, description = "The rules and the fields.", examples(

@@ -46,6 +46,7 @@ use metrics::{describe_gauge, gauge};
 
 use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
 use crate::store::{self, Defined, Reach, Store, Unreadable};
+// The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
     Added, BackedUp, Batch, Difference, Increment, Lines, Lookup, Outcome, Page, Ranked, Reading, Rejection, Removal,
     Standing, Status, StoreError, Values,

@@ -69,7 +69,7 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
                 {"type": "like", "fields": {"post_id": "post-1", "user_id": "u-7"}},
                 {"type": "sale", "fields": {"seller_id": "s-1", "amount": 19.99}, "id": "e-82"}]}))),
             ("retraction" = (summary = "A retraction", value = json!({"type": "like", "retract": true,
-                "at": "2026-01-01T10:07:00Z", "id": "e-81-undone",
+                "at": "2026-01-01T10:07:00Z", "id": "e-81-retraction",
                 "fields": {"post_id": "post-1", "user_id": "u-7"}}))),
         )),
         (String = "application/x-ndjson",

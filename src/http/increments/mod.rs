@@ -63,7 +63,7 @@ const INCREMENTS: ItemKind = ItemKind {
             ("seen" = (summary = "COUNT_DISTINCT, APPROX_COUNT_DISTINCT",
                 value = json!({"subject": "device-1", "value": "user-7"}))),
             ("retraction" = (summary = "A retraction", value = json!({"subject": "post-1", "retract": true,
-                "at": "2026-01-01T10:07:00Z", "id": "e-81-undone"}))),
+                "at": "2026-01-01T10:07:00Z", "id": "e-81-retraction"}))),
         )),
         (String = "application/x-ndjson", example = "{\"subject\":\"post-1\",\"amount\":2}\n{\"subject\":\"post-2\",\"id\":\"e-83\"}\n"),
     )),
