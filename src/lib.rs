@@ -6,8 +6,8 @@
 //! ```text
 //! cli        commands: serve, check, replay, bench, healthcheck, backup, check-data, openapi
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
-//! http       routes by resource: parse, call the service, respond
-//!   intake     one item, a list or a stream of items, each accepted or rejected on its own
+//! http       the API by resource: parses requests, calls the service, writes responses
+//!   items      parsing of a single item, a batch or a stream
 //! service    boards, events, features and rules, rollover, audit, scheduled jobs: usable as a library
 //! store      the trait and its written contract; a batch, and how it takes effect
 //!   redis      hashes by slot and a sorted set of results, or a key per subject, changed only by Lua scripts

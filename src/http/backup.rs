@@ -1,4 +1,4 @@
-//! Backups of the store's data, made while it is in use.
+//! Backups of the store's data.
 
 use actix_web::http::StatusCode;
 use actix_web::web::Data;
@@ -8,34 +8,35 @@ use utoipa::ToSchema;
 
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, answer};
-use crate::store::BackedUp;
+use super::response;
+use super::state::HttpState;
+use crate::service::BackedUp;
 
-/// A backup that was made.
+/// A completed backup.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Backup {
-    /// Its directory on the server, which can be used as a data directory.
+    /// Directory of the backup on the server, which can be used as a data directory.
     path: String,
-    /// How many files it has.
+    /// Number of files in the backup.
     files: u64,
-    /// How many bytes they have together. Files that the data directory still uses are linked, and take no further
-    /// space on the disk.
+    /// Total size of the files in bytes. Files that the data directory still uses are hard links and take no additional
+    /// disk space.
     bytes: u64,
 }
 
 /// Make a backup
 ///
-/// Copies the data directory of the embedded store, as it is at one instant, into a new directory below the configured
-/// `backup_dir`, while reads and writes go on. The backup contains everything that was acknowledged before the request.
-/// It is answered when the backup is complete and on the disk. The request has no body.
+/// Copies a consistent snapshot of the embedded store's data directory to a new directory in the configured `backup_dir`,
+/// while reads and writes continue. The backup contains every write that was acknowledged before the request. The
+/// response is sent when the backup is complete and synced to disk. The request has no body.
 #[utoipa::path(
     post, path = "/v1/backup", operation_id = "makeBackup", tag = "operations",
-    responses((status = 201, description = "The backup is made.", body = Backup,
+    responses((status = 201, description = "The backup is complete.", body = Backup,
         example = json!({"path": "/var/backups/rolltop/20261121T040000000Z", "files": 9, "bytes": 71_303_168}))),
 )]
 pub(super) async fn make(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
+    Parameters::from_request(&request, &[])?;
     let BackedUp { path, files, bytes } = state.service.backup().await?;
     let backup = Backup { path: path.display().to_string(), files, bytes };
-    Ok(answer::json_with(StatusCode::CREATED, &backup))
+    Ok(response::json_with(StatusCode::CREATED, &backup))
 }

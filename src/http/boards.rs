@@ -1,67 +1,79 @@
-//! Boards: defined at run time, inspected, audited, removed.
+//! Definition, inspection, audit and removal of boards.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use super::answer::WindowBounds;
-use super::openapi::{board_example, board_schema, score_schema, subject_schema, time_schema};
+use super::definition::{self, DefinitionBody};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, address, answer, body, definition};
+use super::response::WindowBounds;
+use super::state::HttpState;
+use super::{body, path, response, schemas};
 use crate::board::{Board, BoardName, Cover, Mode, Order, Shown, Span, Stamp, Subject, Timestamp};
-use crate::service::About;
+use crate::service::{About, Difference};
 
-/// A board as it is defined, with every default filled in.
+/// The definition of a board with all defaults.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(example = board_example)]
+#[schema(example = example)]
 pub(super) struct DefinedBoard {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
     /// The metric in its canonical form.
     metric: String,
     /// The length of a slot.
     slot: String,
-    /// Digits after the point that scores keep.
+    /// Number of decimals of scores.
     #[schema(maximum = 9)]
     decimals: u8,
-    /// The zone whose midnights slots of an hour and more align to.
+    /// Time zone with whose midnights slots of an hour and more are aligned.
     timezone: String,
-    /// Which end of the scores is the top: `desc` or `asc`.
-    #[schema(schema_with = super::openapi::order_schema)]
+    /// Order of the ranking: `desc` or `asc`.
+    #[schema(schema_with = schemas::order)]
     order: Order,
-    /// `current` or `full`: whether the window has one slot more, so as never to be shorter than it says.
-    #[schema(schema_with = super::openapi::cover_schema)]
+    /// `current`, or `full` if the window has one additional slot, so that it never covers less than its length.
+    #[schema(schema_with = schemas::cover)]
     cover: Cover,
-    /// Whether there is a ranking; without one, subjects are read one by one.
+    /// Whether the board has a ranking. Subjects of unranked boards are read one by one.
     ranked: bool,
-    /// `sliding`, or `from_first`: each subject's window begins with its first event.
-    #[schema(schema_with = super::openapi::mode_schema)]
+    /// `sliding`, or `from_first` if the window of each subject begins with its first event.
+    #[schema(schema_with = schemas::mode)]
     mode: Mode,
-    /// How long an unranked board keeps slots for looking back with `as_of`; null for its window and one slot.
+    /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot.
     #[schema(value_type = Option<String>, required = true, example = "48h")]
     keep: Option<Span>,
-    /// AVG: how often a subject must have been measured to be ranked.
+    /// Number of measurements that a subject needs to be ranked, for AVG.
     #[schema(minimum = 1)]
     min_samples: u32,
-    /// COUNT_DISTINCT: the most values remembered per subject; null for no limit.
+    /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
-    /// `start` or `end`: which end of its slot a sample is stamped with.
-    #[schema(schema_with = super::openapi::stamp_schema)]
+    /// End of its slot that the time of a sample denotes: `start` or `end`.
+    #[schema(schema_with = schemas::stamp)]
     stamp: Stamp,
-    /// Redis: how many parts the board is spread over; null if it is not.
+    /// Number of parts that a Redis store divides the board into; null if it is not divided.
     #[schema(required = true, minimum = 1, maximum = 64)]
     shards: Option<u32>,
-    /// How many slots the window has.
+    /// Number of slots in the window.
     slots_in_window: u32,
-    /// How many slots are kept.
+    /// Number of slots that are kept.
     slots_kept: u32,
-    /// Sets the board apart from an earlier one of the same name.
+    /// Identifier that distinguishes the board from earlier boards with the same name.
     generation: String,
+}
+
+/// An example of a board in a response.
+pub(super) fn example() -> Value {
+    json!({
+        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
+        "generation": "5f1c2a9d04b7e386",
+    })
 }
 
 impl DefinedBoard {
@@ -89,49 +101,49 @@ impl DefinedBoard {
     }
 }
 
-/// All boards.
+/// List of boards.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct BoardList {
-    /// By name.
+    /// The boards, ordered by name.
     boards: Vec<DefinedBoard>,
 }
 
 /// List boards
 ///
-/// Every board with its definition, by name.
+/// Returns all boards with their definitions, ordered by name.
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "listBoards", tag = "boards",
     responses((status = 200, description = "The boards.", body = BoardList,
-        example = json!({"boards": [board_example()]}))),
+        example = json!({"boards": [example()]}))),
 )]
 pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
+    Parameters::from_request(&request, &[])?;
     let boards = state.service.boards().await?;
-    Ok(answer::json(&BoardList { boards: boards.iter().map(|board| DefinedBoard::of(board)).collect() }))
+    Ok(response::json(&BoardList { boards: boards.iter().map(|board| DefinedBoard::of(board)).collect() }))
 }
 
-/// A board as it is now.
+/// The current state of a board.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct BoardStatus {
     #[serde(flatten)]
     definition: DefinedBoard,
     window: WindowBounds,
     /// Start of the newest slot.
-    #[schema(schema_with = time_schema)]
+    #[schema(schema_with = schemas::time)]
     head: Timestamp,
     /// Start of the oldest slot that counts.
-    #[schema(schema_with = time_schema)]
+    #[schema(schema_with = schemas::time)]
     floor: Timestamp,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the response.
+    #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
-    /// How many subjects are ranked.
+    /// Number of ranked subjects.
     total: u64,
-    /// Slots of the window that somebody wrote to, oldest first; of a ranked board only.
+    /// Slots of the window that contain data, oldest first; empty for an unranked board.
     slots: Vec<SlotStatus>,
-    /// Expired slots not yet fully subtracted.
+    /// Number of expired slots that are not yet fully subtracted.
     retiring: u64,
-    /// Those slots, oldest first, each with the subjects still to be subtracted.
+    /// The expired slots, oldest first, with the number of subjects still to be subtracted.
     retiring_slots: Vec<SlotStatus>,
 }
 
@@ -139,21 +151,22 @@ pub(super) struct BoardStatus {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct SlotStatus {
     /// Start of the slot.
-    #[schema(schema_with = time_schema)]
+    #[schema(schema_with = schemas::time)]
     from: Timestamp,
-    /// End of the slot, which is no part of it.
-    #[schema(schema_with = time_schema)]
+    /// End of the slot (exclusive).
+    #[schema(schema_with = schemas::time)]
     to: Timestamp,
-    /// How many subjects have an amount in it.
+    /// Number of subjects with data in the slot.
     subjects: u64,
 }
 
-/// Inspect a board
+/// Get a board
 ///
-/// Its definition, head and floor, the slots that exist and those still retiring, each with its subjects.
+/// Returns the definition, head and floor of the board, its slots and those still retiring, with their numbers of
+/// subjects.
 #[utoipa::path(
     get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
-    responses((status = 200, description = "The board as it is now.", body = BoardStatus, example = json!({
+    responses((status = 200, description = "The current state of the board.", body = BoardStatus, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
         "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
@@ -164,15 +177,15 @@ pub(super) struct SlotStatus {
         "retiring": 0, "retiring_slots": []}))),
 )]
 pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    let name = address::board_name(&request)?;
+    Parameters::from_request(&request, &[])?;
+    let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: status } = state.service.status(&board).await?;
     let slots = |slots: Vec<(Timestamp, u64)>| {
         let slot = |(from, subjects)| SlotStatus { from, to: board.calendar().next(from), subjects };
         slots.into_iter().map(slot).collect()
     };
-    Ok(answer::json(&BoardStatus {
+    Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board),
         window: WindowBounds::of(&board, &status.frame),
         head: status.frame.window.head,
@@ -187,27 +200,27 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
 
 /// Define a board
 ///
-/// Every instance of the store has it when this answers. The same definition again is fine (200). Another one is
-/// refused (409): stored data depends on every key, so none can change in place.
+/// When the response is sent, all instances of the store have the board. The same definition again changes nothing (200);
+/// a different definition is refused (409). A definition cannot be changed, because stored data depends on every key.
 #[utoipa::path(
     put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
-    request_body(content = super::openapi::DefinitionBody, description = "The definition.", examples(
+    request_body(content = DefinitionBody, description = "The definition.", examples(
         ("likes in 24 h" = (value = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h"}))),
         ("sales in 7 days" = (value = json!({"metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h", "decimals": 2,
             "timezone": "Europe/Berlin"}))),
-        ("mean rating, ranked from 10 on" = (value = json!({"metric": "AVG(30d, rating, stars, film_id)",
+        ("mean rating, ranked from 10 ratings" = (value = json!({"metric": "AVG(30d, rating, stars, film_id)",
             "slot": "1d", "decimals": 1, "min_samples": 10}))),
-        ("users seen on a device" = (value = json!({
+        ("users per device" = (value = json!({
             "metric": "COUNT_DISTINCT(30d, login, device_id, user_id)", "slot": "1d", "ranked": false,
             "max_values": 1000}))),
-        ("logins, with a look back" = (value = json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m",
+        ("logins, with as_of" = (value = json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m",
             "ranked": false, "keep": "24h"}))),
         ("transfers within an hour of the first" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
     )),
     responses(
-        (status = 200, description = "The board existed with just this definition.", body = DefinedBoard),
-        (status = 201, description = "The board is new.", body = DefinedBoard,
+        (status = 200, description = "The board already existed with the same definition.", body = DefinedBoard),
+        (status = 201, description = "The board was created.", body = DefinedBoard,
             headers(("location" = String, description = "Path of the board."))),
     ),
 )]
@@ -216,12 +229,12 @@ pub(super) async fn put(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    let name = address::new_board_name(&request)?;
+    Parameters::from_request(&request, &[])?;
+    let name = path::new_board_name(&request)?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let (board, created) = state.service.define(&name, &definition::read(&body)?).await?;
+    let (board, created) = state.service.define(&name, &definition::parse(&body)?).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = answer::json_with(status, &DefinedBoard::of(&board));
+    let mut response = response::json_with(status, &DefinedBoard::of(&board));
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
         response.headers_mut().insert(LOCATION, path);
     }
@@ -230,82 +243,82 @@ pub(super) async fn put(
 
 /// Remove a board
 ///
-/// With everything it holds: slots, ranking, remembered ids. Answers the definition it had.
+/// Removes the board with all its data: slots, ranking, ids. Returns the definition of the removed board.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}", operation_id = "removeBoard", tag = "boards",
-    responses((status = 200, description = "The board that went.", body = DefinedBoard)),
+    responses((status = 200, description = "The removed board.", body = DefinedBoard)),
 )]
 pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    let board = state.service.undefine(&address::board_name(&request)?).await?;
-    Ok(answer::json(&DefinedBoard::of(&board)))
+    Parameters::from_request(&request, &[])?;
+    let board = state.service.undefine(&path::board_name(&request)?).await?;
+    Ok(response::json(&DefinedBoard::of(&board)))
 }
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Audit {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Subjects compared.
+    /// Number of compared subjects.
     subjects_checked: u64,
-    /// How many had a score other than the sum of their slots.
+    /// Number of subjects whose score differs from the sum of their slots.
     differences: u64,
-    /// The largest of these differences.
-    #[schema(schema_with = score_schema, required = true)]
+    /// The largest difference.
+    #[schema(schema_with = schemas::score, required = true)]
     worst: Option<Shown>,
-    /// The first few.
+    /// The first differences.
     examples: Vec<AuditDifference>,
-    /// How many were set right.
+    /// Number of repaired differences.
     repaired: u64,
-    /// Slots that should exist and do not: a part of the data is lost, and the ranking may be the last copy of it.
+    /// Number of slots that should exist but do not. Their data is lost, and the ranking may be its last copy.
     missing_slots: u64,
-    /// Milliseconds it took.
+    /// Duration in milliseconds.
     took_ms: u64,
 }
 
-/// A subject whose score is not the sum of its slots.
+/// A subject whose score differs from the sum of its slots.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AuditDifference {
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    /// What the ranking says.
-    #[schema(schema_with = score_schema, required = true)]
+    /// The score in the ranking.
+    #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
-    /// What its slots add up to.
-    #[schema(schema_with = score_schema, required = true)]
+    /// The sum of the slots.
+    #[schema(schema_with = schemas::score, required = true)]
     slots: Option<Shown>,
 }
 
 /// Audit a board
 ///
-/// Compares every subject's score with the sum of its slots, each subject atomically, in bounded steps while
-/// writes and rollovers go on. With `repair=true` differences are set right in the same step; that is also how a person
-/// decides about a board that `/readyz` says is held after a restart of Redis.
+/// Compares the score of each subject with the sum of its slots. Each subject is compared atomically, in bounded steps
+/// while writes and rollovers continue. With `repair=true` the score is corrected in the same step; this also releases a
+/// board that `/readyz` reports as held after a restart of Redis.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
-    params(("repair" = bool, Query, example = false, description = "Whether to set differences right; false if absent.")),
-    responses((status = 200, description = "What it found.", body = Audit, example = json!({
+    params(("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false.")),
+    responses((status = 200, description = "The result of the audit.", body = Audit, example = json!({
         "board": "hot-posts", "subjects_checked": 1234, "differences": 0, "worst": 0, "examples": [],
         "repaired": 0, "missing_slots": 0, "took_ms": 12}))),
 )]
 pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let repair = Parameters::read(&request, &["repair"])?.flag("repair")?;
-    let name = address::board_name(&request)?;
+    let repair = Parameters::from_request(&request, &["repair"])?.flag("repair")?;
+    let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: report } = state.service.audit(&board, repair).await?;
-    let example = |difference: crate::store::Difference| AuditDifference {
+    let example = |difference: Difference| AuditDifference {
         subject: difference.subject,
-        score: answer::score(&board, difference.score),
-        slots: answer::score(&board, difference.slots),
+        score: response::score(&board, difference.score),
+        slots: response::score(&board, difference.slots),
     };
-    Ok(answer::json(&Audit {
+    Ok(response::json(&Audit {
         subjects_checked: report.subjects_checked,
         differences: report.differences,
-        worst: answer::score(&board, report.worst),
+        worst: response::score(&board, report.worst),
         examples: report.examples.into_iter().map(example).collect(),
         repaired: report.repaired,
         missing_slots: report.missing_slots,
-        took_ms: answer::millis(report.took),
+        took_ms: response::millis(report.took),
         board: name,
     }))
 }

@@ -1,4 +1,4 @@
-//! Bodies: how they are read, how large they may be, and which of their fields is wrong.
+//! Request bodies: media types, size limits and JSON objects with errors per field.
 
 use actix_web::HttpRequest;
 use actix_web::error::PayloadError;
@@ -9,26 +9,26 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::HttpOptions;
 use super::codes::Code;
 use super::problem::Problem;
+use super::state::HttpOptions;
 
-/// How a body is written.
+/// The format of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// One JSON text.
     Json,
-    /// A JSON text a line.
+    /// One JSON text per line.
     Ndjson,
 }
 
-/// The format that the request declares; JSON where it declares none.
+/// Returns the format that the request declares, or JSON if it declares none.
 pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
     let unsupported = |detail: String| Problem::new(Code::UnsupportedMediaType, detail);
     if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
         && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
     {
-        return Err(unsupported("bodies are read as they are: send them without Content-Encoding".into()));
+        return Err(unsupported("encoded bodies are not supported; send the body without Content-Encoding".into()));
     }
     let Some(declared) = request.headers().get(CONTENT_TYPE) else { return Ok(Format::Json) };
     let text = declared.to_str().unwrap_or_default();
@@ -39,13 +39,13 @@ pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
         _ if essence.eq_ignore_ascii_case("application/json") => Ok(Format::Json),
         _ if essence.eq_ignore_ascii_case("application/x-ndjson") => Ok(Format::Ndjson),
         _ => Err(unsupported(format!(
-            "a body of type '{}' is not read; send application/json or, for events, increments and samples, application/x-ndjson",
+            "media type '{}' is not supported; use application/json or, for events, increments and samples, application/x-ndjson",
             essence.chars().take(64).collect::<String>()
         ))),
     }
 }
 
-/// The whole JSON body, as long and as slow as the options allow.
+/// Reads a JSON body within the size and time limits of the options.
 pub(super) async fn read_json(
     request: &HttpRequest,
     payload: Payload,
@@ -55,21 +55,21 @@ pub(super) async fn read_json(
         Format::Json => read(payload, options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
-            "only events, increments and samples can be sent as NDJSON; send application/json here",
+            "NDJSON is supported for events, increments and samples only; use application/json",
         )),
     }
 }
 
-/// The whole body, as long and as slow as the options allow.
+/// Reads a body within the size and time limits of the options.
 pub(super) async fn read(payload: Payload, options: &HttpOptions) -> Result<Bytes, Problem> {
     let in_time = tokio::time::timeout(options.body_timeout, gather(payload, options.max_body)).await;
     in_time.unwrap_or_else(|_| {
         let seconds = options.body_timeout.as_secs_f64();
-        Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive whole within {seconds} s")))
+        Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive within {seconds} s")))
     })
 }
 
-/// At most `limit` bytes. A body that came in one piece is not copied.
+/// Reads at most `limit` bytes. A body that arrives in one piece is not copied.
 async fn gather(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
     let Some(first) = payload.next().await.transpose().map_err(unreadable)? else { return Ok(Bytes::new()) };
     if first.len() > limit {
@@ -91,26 +91,26 @@ async fn gather(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
 }
 
 fn too_large(limit: usize) -> Problem {
-    let detail = format!("a JSON body may have {limit} bytes; send more as a stream of application/x-ndjson");
+    let detail = format!("a JSON body may have at most {limit} bytes; send more as a stream of application/x-ndjson");
     Problem::new(Code::TooLarge, detail).with("limit", limit)
 }
 
-/// A body that stopped before its end.
+/// Returns the problem of a body that ended before it was complete.
 pub(super) fn unreadable(error: PayloadError) -> Problem {
     match error {
-        PayloadError::Overflow => Problem::new(Code::TooLarge, "the body is larger than this path reads"),
-        other => Problem::new(Code::IncompleteBody, format!("the body did not arrive whole: {other}")),
+        PayloadError::Overflow => Problem::new(Code::TooLarge, "the body is larger than allowed"),
+        other => Problem::new(Code::IncompleteBody, format!("the body is incomplete: {other}")),
     }
 }
 
-/// A text that is not JSON at all.
+/// Returns the problem of a body that is not valid JSON.
 pub(super) fn malformed(error: &serde_json::Error) -> Problem {
-    Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}"))
+    Problem::new(Code::MalformedJson, format!("the body is not valid JSON: {error}"))
         .with("line", error.line())
         .with("column", error.column())
 }
 
-/// What serde says, without the position: within a field it counts from the field's own start.
+/// Returns the message of the error without its position, which for a field counts from the start of the field.
 pub(super) fn without_position(error: &serde_json::Error) -> String {
     let mut text = error.to_string();
     if let Some(at) = text.rfind(" at line ") {
@@ -119,19 +119,19 @@ pub(super) fn without_position(error: &serde_json::Error) -> String {
     text
 }
 
-/// A JSON object whose fields are read one by one, so that an error can name the field.
+/// A JSON object whose fields are parsed one by one, so that an error can name the field.
 pub(super) struct Object<'a> {
     fields: Vec<(String, &'a RawValue)>,
 }
 
 impl<'a> Object<'a> {
-    /// Reads a body that may have these fields and no others.
+    /// Parses a body that may have only the `known` fields.
     pub(super) fn parse(body: &'a [u8], known: &[&str]) -> Result<Self, Problem> {
         Self::parse_as("body", body, known)
     }
 
-    /// Reads a part of a body, which errors call by this name.
-    pub(super) fn part(name: &str, raw: &'a RawValue, known: &[&str]) -> Result<Self, Problem> {
+    /// Parses a nested object that may have only the `known` fields; errors refer to it by `name`.
+    pub(super) fn nested(name: &str, raw: &'a RawValue, known: &[&str]) -> Result<Self, Problem> {
         Self::parse_as(name, raw.get().as_bytes(), known)
     }
 
@@ -145,36 +145,36 @@ impl<'a> Object<'a> {
                 malformed(&error)
             }
         })?;
-        if let Some((stray, _)) = object.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
-            return Err(unknown_field(stray, known));
+        if let Some((unknown, _)) = object.fields.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            return Err(unknown_field(unknown, known));
         }
         for (at, (name, _)) in object.fields.iter().enumerate() {
             if object.fields[..at].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Problem::field(name, format!("the field '{name}' is given twice")));
+                return Err(Problem::field(name, format!("the field '{name}' is given more than once")));
             }
         }
         Ok(object)
     }
 
-    /// Refuses every field that is given but these.
+    /// Refuses any given field that is not among the `known` ones.
     pub(super) fn only(&self, known: &[&str]) -> Result<(), Problem> {
         match self.fields.iter().find(|(name, raw)| !known.contains(&name.as_str()) && raw.get() != "null") {
-            Some((stray, _)) => Err(unknown_field(stray, known)),
+            Some((unknown, _)) => Err(unknown_field(unknown, known)),
             None => Ok(()),
         }
     }
 
-    /// A field that is given; null is as good as leaving it out.
+    /// Returns the value of a field, if it is given and not null.
     fn given(&self, name: &str) -> Option<&'a RawValue> {
         self.fields.iter().find(|(given, raw)| given == name && raw.get() != "null").map(|(_, raw)| *raw)
     }
 
-    /// Whether a field is given.
+    /// Returns whether a field is given and not null.
     pub(super) fn has(&self, name: &str) -> bool {
         self.given(name).is_some()
     }
 
-    /// A field, if it is given.
+    /// Parses a field, if it is given and not null.
     pub(super) fn optional<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Problem> {
         let Some(raw) = self.given(name) else { return Ok(None) };
         serde_json::from_str(raw.get())
@@ -182,7 +182,7 @@ impl<'a> Object<'a> {
             .map_err(|error| Problem::field(name, format!("'{name}': {}", without_position(&error))))
     }
 
-    /// A field that must be given.
+    /// Parses a field that must be given.
     pub(super) fn required<T: Deserialize<'a>>(&self, name: &str) -> Result<T, Problem> {
         self.optional(name)?.ok_or_else(|| Problem::field(name, format!("the field '{name}' is missing")))
     }
@@ -190,7 +190,7 @@ impl<'a> Object<'a> {
 
 fn unknown_field(name: &str, known: &[&str]) -> Problem {
     let name: String = name.chars().take(64).collect();
-    let detail = format!("there is no field '{name}' here; there is {}", known.join(", "));
+    let detail = format!("unknown field '{name}'; expected one of {}", known.join(", "));
     Problem::new(Code::UnknownField, detail).with("field", name)
 }
 
@@ -207,8 +207,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
-                    // One more than any request has is enough to name the stray or the repeated one.
-                    if fields.len() <= MOST_FIELDS {
+                    // One field more than any object may have is enough to find an unknown or repeated one.
+                    if fields.len() <= MAX_FIELDS {
                         fields.push(field);
                     }
                 }
@@ -219,8 +219,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
     }
 }
 
-/// More than the fields of any object that the API reads.
-const MOST_FIELDS: usize = 16;
+/// Upper bound on the number of fields of any object in the API.
+const MAX_FIELDS: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -256,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_body_goes_by_its_own_name() {
+    fn an_error_names_the_nested_object() {
         let body = Object::parse(br#"{"deep":5}"#, &["deep"]).unwrap();
-        let problem = Object::part("deep", body.required("deep").unwrap(), &["now"]).err().unwrap();
+        let problem = Object::nested("deep", body.required("deep").unwrap(), &["now"]).err().unwrap();
         let problem = serde_json::to_value(problem).unwrap();
         assert_eq!(problem["field"], "deep");
         assert_eq!(

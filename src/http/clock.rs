@@ -1,4 +1,4 @@
-//! The simulated clock. On the system clock these paths do not exist.
+//! The simulated clock. These paths do not exist if the store runs on the system clock.
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -6,41 +6,51 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::body::Object;
-use super::openapi::time_schema;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, answer, body};
+use super::state::HttpState;
+use super::{body, response, schemas};
 use crate::board::Timestamp;
 
-/// The store's time.
+/// The time of the store.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Clock {
-    #[schema(schema_with = time_schema)]
+    #[schema(schema_with = schemas::time)]
     now: Timestamp,
 }
 
-/// Read the simulated clock
+/// A new time for the clock.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ClockSetting)]
+#[expect(dead_code, reason = "schema only; bodies are parsed field by field")]
+pub(super) struct ClockBody {
+    #[schema(schema_with = schemas::time)]
+    now: String,
+}
+
+/// Get the simulated clock
 ///
-/// Only with `--clock simulated=…`: without it this path does not exist.
+/// Returns the current time of the store. This path exists only with `--clock simulated=…`.
 #[utoipa::path(
     get, path = "/v1/clock", operation_id = "getClock", tag = "clock",
-    responses((status = 200, description = "What it reads.", body = Clock,
+    responses((status = 200, description = "The current time of the store.", body = Clock,
         example = json!({"now": "2026-01-02T00:00:00Z"}))),
 )]
 pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    Ok(answer::json(&Clock { now: state.service.now().await? }))
+    Parameters::from_request(&request, &[])?;
+    Ok(response::json(&Clock { now: state.service.now().await? }))
 }
 
-/// Move the simulated clock forward
+/// Advance the simulated clock
 ///
-/// All instances of the store share it. The same time again is fine; an earlier one is refused. Only with
-/// `--clock simulated=…`: without it this path does not exist.
+/// Sets the time of the store for all instances. The current time is accepted and changes nothing; an earlier time is
+/// refused. This path exists only with `--clock simulated=…`.
 #[utoipa::path(
     put, path = "/v1/clock", operation_id = "setClock", tag = "clock",
-    request_body(content = super::openapi::ClockBody, description = "The time it shall read.",
+    request_body(content = ClockBody, description = "The new time.",
         example = json!({"now": "2026-01-02T00:00:00Z"})),
-    responses((status = 200, description = "What it reads now.", body = Clock,
+    responses((status = 200, description = "The new time of the store.", body = Clock,
         example = json!({"now": "2026-01-02T00:00:00Z"}))),
 )]
 pub(super) async fn put(
@@ -48,8 +58,8 @@ pub(super) async fn put(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
+    Parameters::from_request(&request, &[])?;
     let body = body::read_json(&request, payload, &state.options).await?;
     let to: Timestamp = Object::parse(&body, &["now"])?.required("now")?;
-    Ok(answer::json(&Clock { now: state.service.set_clock(to).await? }))
+    Ok(response::json(&Clock { now: state.service.set_clock(to).await? }))
 }

@@ -1,11 +1,11 @@
-//! Cross-origin requests: off unless origins are configured.
+//! Cross-origin resource sharing (CORS), disabled unless origins are configured.
 
 use actix_cors::Cors;
 use actix_web::http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use actix_web::middleware::Condition;
 
-/// The middleware that lets pages of these origins call the API: wrap the application in it, outermost. No origins
-/// switch it off; `*` lets every page call.
+/// Returns the middleware that allows pages of the given origins to call the API. Wrap the application in it as the
+/// outermost middleware. Without origins it is disabled; `*` allows all origins.
 pub fn cors(origins: &[String]) -> Condition<Cors> {
     let any = origins.iter().any(|origin| origin == "*");
     let base = Cors::default()

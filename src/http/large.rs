@@ -1,7 +1,7 @@
-//! Large requests: those that alone would hold up every other request of their worker.
+//! Large requests, which run on separate threads so that they do not delay the other requests of their worker.
 //!
-//! A worker serves many connections on one thread. Parsing a body of 8 MB, planning 100,000 increments and writing
-//! their scores takes a hundred milliseconds of processor time, so such a request is handled on a thread of its own.
+//! A worker serves many connections on one thread. Parsing a body of 8 MB, planning 100,000 increments and serializing
+//! their scores takes about 100 ms of processor time.
 
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
@@ -9,15 +9,15 @@ use tokio::sync::Semaphore;
 use super::codes::Code;
 use super::problem::Problem;
 
-/// A body with more bytes than this makes a request large: about 1,000 increments, a millisecond of work.
+/// Body size in bytes above which a request is large: about 1,000 increments, or 1 ms of work.
 pub(super) const BODY: usize = 64 << 10;
 
-/// How many large requests are handled at a time. The others wait in the order of their arrival.
+/// Maximum number of large requests in progress. Further ones wait in order of arrival.
 static THREADS: Semaphore = Semaphore::const_new(8);
 
-/// Handles a request: on the worker, or on a thread of its own if it is large.
+/// Handles a request on the worker, or on a separate thread if it is large.
 ///
-/// A large one goes on if its client disconnects.
+/// A large request continues if its client disconnects.
 pub(super) async fn handle<T, F>(is_large: bool, work: impl FnOnce() -> F + Send + 'static) -> Result<T, Problem>
 where
     T: Send + 'static,
@@ -34,7 +34,7 @@ where
         result
     });
     thread.await.unwrap_or_else(|error| {
-        Err(Problem::new(Code::Internal, format!("the thread of a large request ended early: {error}")))
+        Err(Problem::new(Code::Internal, format!("the thread of a large request failed: {error}")))
     })
 }
 
@@ -46,10 +46,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_large_request_does_not_hold_up_its_worker() {
+    async fn a_large_request_does_not_block_its_worker() {
         let (release, released) = mpsc::channel();
         let large = handle(true, move || async move {
-            // As a computation would, this keeps its thread.
+            // Blocks its thread, as a computation would.
             released
                 .recv_timeout(Duration::from_secs(30))
                 .map_err(|_| Problem::new(Code::Internal, "it was not released"))

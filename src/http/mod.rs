@@ -1,86 +1,62 @@
-//! HTTP: parse, call the service, answer. Nothing here knows a store.
+//! HTTP API: parses requests, calls the service and writes responses.
 //!
-//! [`configure`] registers every operation of the table in `routes`; each resource has a file of its own.
-//! Everything a client can get wrong ends in a [`Problem`]; every code that one can carry is in [`Code`].
+//! The modules in layers. Each imports only from layers below its own, and none imports the store:
+//!
+//! ```text
+//! router       builds the routes of the application
+//! document     the OpenAPI document
+//! routes       the table of operations: method, path, handler, errors
+//! resources    query, evaluate -> windows, events; subjects -> rankings; samples -> increments;
+//!              boards -> definition; values, rollover, rules, clock, backup, operations, welcome
+//! items        parsing of a single item, a batch or a stream; rejections
+//! requests     path, parameters, body, large
+//! responses    response, metrics, counts
+//! base         state, schemas, problem, service_error, codes; cors
+//! ```
+//!
+//! Each resource module holds its handlers, the body types they read and the response types they return.
+//! A refused request is a [`Problem`] with a [`Code`]; a rejected item of a request has an [`ItemCode`].
 
-mod address;
-mod answer;
 mod backup;
 mod boards;
 mod body;
 mod clock;
 mod codes;
 mod cors;
+mod counts;
 mod definition;
+mod document;
 mod evaluate;
 mod events;
 mod increments;
-mod intake;
+mod items;
 mod large;
-mod meters;
-mod openapi;
+mod metrics;
 mod operations;
 mod parameters;
+mod path;
 mod problem;
 mod query;
 mod rankings;
+mod response;
 mod rollover;
+mod router;
 mod routes;
 mod rules;
 mod samples;
+mod schemas;
+mod service_error;
+mod state;
 mod subjects;
 mod values;
 mod welcome;
 mod windows;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use metrics_exporter_prometheus::PrometheusHandle;
-
-pub use codes::{Code, ItemCode};
-pub use cors::cors;
-pub use meters::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
-pub use openapi::openapi;
-pub use problem::Problem;
-pub use routes::{configure, registered};
-
-use crate::service::Service;
-
-/// What can be set about the HTTP layer.
-#[derive(Clone)]
-pub struct HttpOptions {
-    /// The most bytes of a JSON body.
-    pub max_body: usize,
-    /// How long a JSON body may take to arrive. Streams of NDJSON may take as long as they like.
-    pub body_timeout: Duration,
-    /// The most bytes of one line of an NDJSON stream.
-    pub max_line: usize,
-    /// Origins whose pages may call the API; `*` for any, none to switch CORS off. See [`cors`].
-    pub cors_origins: Vec<String>,
-    /// The store runs on a simulated clock, so `/v1/clock` exists.
-    pub simulated_clock: bool,
-    /// What `/metrics` renders; without it the path answers 404.
-    pub metrics: Option<PrometheusHandle>,
-}
-
-impl Default for HttpOptions {
-    fn default() -> Self {
-        Self {
-            max_body: 8 << 20,
-            body_timeout: Duration::from_secs(30),
-            max_line: 64 << 10,
-            cors_origins: Vec::new(),
-            simulated_clock: false,
-            metrics: None,
-        }
-    }
-}
-
-/// What every handler has: the service, and the options.
-pub struct HttpState {
-    /// What requests are about.
-    pub service: Arc<Service>,
-    /// How they are taken.
-    pub options: HttpOptions,
-}
+pub use self::codes::{Code, ItemCode};
+pub use self::cors::cors;
+pub use self::document::openapi;
+pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
+pub use self::problem::Problem;
+pub use self::router::configure;
+pub use self::routes::registered;
+pub use self::state::{HttpOptions, HttpState};

@@ -1,4 +1,4 @@
-//! For whoever runs the service: is it alive, is it ready, what does it measure, what does it speak.
+//! Operation of the service: liveness, readiness, metrics and the OpenAPI document.
 
 use std::time::Duration;
 
@@ -9,26 +9,28 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
-use super::{HttpState, answer, meters};
+use super::service_error;
+use super::state::HttpState;
+use super::{metrics, response};
 
-/// How the instance is.
+/// Readiness of the instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Ready {
     #[serde(flatten)]
     health: Health,
-    /// What a person has to look at, although requests are answered: boards that cannot be read, or that wait for a
-    /// decision.
+    /// Boards that need the attention of an operator although the instance is ready: their definition cannot be read, or
+    /// they wait for a decision.
     warnings: Vec<String>,
 }
 
-/// A word on how it is.
+/// Status of the instance.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Health {
-    /// `ok`, or `ready`.
+    /// `ok` or `ready`.
     status: &'static str,
-    /// The kind of store, `embedded` or `redis`.
+    /// Kind of store: `embedded` or `redis`.
     store: &'static str,
-    /// The version of the service.
+    /// Version of the service.
     version: &'static str,
 }
 
@@ -38,38 +40,38 @@ impl Health {
     }
 }
 
-/// Is it alive?
+/// Liveness probe
 ///
-/// 200 while the process serves requests, whatever the store does. For liveness probes: restarting helps only
-/// where this fails.
+/// Returns 200 while the process serves requests, whatever the state of the store. A restart of the process helps only if
+/// this fails.
 #[utoipa::path(
     get, path = "/healthz", operation_id = "getHealth", tag = "operations",
-    responses((status = 200, description = "It is.", body = Health,
+    responses((status = 200, description = "The process is up.", body = Health,
         example = json!({"status": "ok", "store": "embedded", "version": "0.1.0"}))),
 )]
 pub(super) async fn health(state: Data<HttpState>) -> HttpResponse {
-    answer::json(&Health::new(&state, "ok"))
+    response::json(&Health::new(&state, "ok"))
 }
 
-/// Is it ready for requests?
+/// Readiness probe
 ///
-/// 200 if the store can be reached and written to and no board's rollover is overdue by a minute; else 503 with
-/// the `reasons`. The embedded store cannot be written to while its disk is short of space, refuses writes, or has not
-/// confirmed any for 5 s, and while its clock is doubted after a start. A Redis cannot while it may evict keys, and
-/// after it was emptied until the boards of the configuration are defined again. `warnings` names single boards that a
-/// person has to look at: the other boards are served, so they do not make the instance unready. For readiness probes
-/// and load balancers.
+/// Returns 200 if the store can be reached and written to and no rollover is overdue by a minute, otherwise 503 with
+/// `reasons`. The embedded store cannot be written to while its disk is short of space, refuses writes or has not
+/// confirmed a write for 5 s, and while its clock is not trusted after a start. A Redis store cannot be written to while
+/// it may evict keys, and after it was emptied until the configured boards are defined again. `warnings` lists single
+/// boards that need the attention of an operator; they do not make the instance unready, because other boards are
+/// served.
 #[utoipa::path(
     get, path = "/readyz", operation_id = "getReadiness", tag = "operations",
-    responses((status = 200, description = "It is.", body = Ready,
+    responses((status = 200, description = "The instance is ready.", body = Ready,
         example = json!({"status": "ready", "store": "embedded", "version": "0.1.0", "warnings": []}))),
 )]
 pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let readiness = state.service.readiness().await;
     if readiness.is_ready() {
-        return Ok(answer::json(&Ready { health: Health::new(&state, "ready"), warnings: readiness.warnings }));
+        return Ok(response::json(&Ready { health: Health::new(&state, "ready"), warnings: readiness.warnings }));
     }
-    let store = readiness.store.err().map(|error| error.to_string());
+    let store = readiness.store.err().map(|error| service_error::detail_of(&error));
     let overdue = readiness.overdue.iter().map(|board| format!("the rollover of board '{board}' is overdue"));
     let reasons: Vec<String> = store.into_iter().chain(overdue).collect();
     let detail = reasons.join("; ");
@@ -79,7 +81,7 @@ pub(super) async fn readiness(state: Data<HttpState>) -> Result<HttpResponse, Pr
 
 /// Get metrics
 ///
-/// In the text format of Prometheus. A board's series go when it is removed.
+/// Returns the metrics in the Prometheus text format. The series of a board end when the board is removed.
 #[utoipa::path(
     get, path = "/metrics", operation_id = "getMetrics", tag = "operations",
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain",
@@ -90,22 +92,22 @@ pub(super) async fn metrics(request: HttpRequest, state: Data<HttpState>) -> Res
         Some(recorder) => {
             state.service.observe().await;
             let known = state.service.known_boards();
-            let text = meters::of_known_boards(&recorder.render(), |board| known.contains(board));
+            let text = metrics::without_unknown_boards(&recorder.render(), |board| known.contains(board));
             Ok(HttpResponse::Ok().content_type("text/plain; version=0.0.4; charset=utf-8").body(text))
         }
-        None => Err(super::routes::nothing_at(request.path())),
+        None => Err(Problem::not_found(request.path())),
     }
 }
 
-/// The document, written once and served as it is.
+/// The OpenAPI document as JSON, serialized once.
 pub(super) struct Document(pub(super) Bytes);
 
-/// Get this document
+/// Get the OpenAPI document
 ///
-/// The OpenAPI description of the service.
+/// Returns the OpenAPI document of the service.
 #[utoipa::path(
     get, path = "/openapi.json", operation_id = "getOpenApi", tag = "operations",
-    responses((status = 200, description = "The description.", content_type = "application/json", body = Object)),
+    responses((status = 200, description = "The document.", content_type = "application/json", body = Object)),
 )]
 pub(super) async fn openapi(document: Data<Document>) -> HttpResponse {
     HttpResponse::Ok().content_type("application/json").body(document.0.clone())

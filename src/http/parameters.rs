@@ -1,20 +1,21 @@
-//! The query of a request, read strictly: a parameter that is misspelt is an error, not a default.
+//! Query parameters of a request, parsed strictly: an unknown parameter is an error.
 
 use std::ops::RangeInclusive;
 
 use actix_web::{HttpRequest, web};
+use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
 
-/// The parameters of one query, each known and given at most once.
+/// The parameters of one request, all known and each given at most once.
 pub(super) struct Parameters {
     given: Vec<(String, String)>,
 }
 
 impl Parameters {
-    /// Reads the query, which may have these parameters and no others.
-    pub(super) fn read(request: &HttpRequest, known: &[&str]) -> Result<Self, Problem> {
+    /// Parses the query, which may have only the `known` parameters.
+    pub(super) fn from_request(request: &HttpRequest, known: &[&str]) -> Result<Self, Problem> {
         Self::parse(request.query_string(), known)
     }
 
@@ -29,44 +30,69 @@ impl Parameters {
             if !known.contains(&name.as_str()) {
                 let name: String = name.chars().take(64).collect();
                 let detail = match known {
-                    [] => format!("there is no parameter '{name}': this path takes none"),
-                    _ => format!("there is no parameter '{name}' here; there is {}", known.join(", ")),
+                    [] => format!("unknown parameter '{name}'; this operation has no parameters"),
+                    _ => format!("unknown parameter '{name}'; expected one of {}", known.join(", ")),
                 };
                 return Err(Problem::new(Code::UnknownField, detail).with("field", name));
             }
             if given[..at].iter().any(|(earlier, _)| earlier == name) {
-                return Err(Problem::field(name, format!("the parameter '{name}' is given twice")));
+                return Err(Problem::field(name, format!("parameter '{name}' is given more than once")));
             }
         }
         Ok(Self { given })
     }
 
-    /// The text of a parameter, if it is given.
+    /// Returns the text of a parameter, if it is given.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// A whole number within bounds, or its default.
+    /// Returns a whole number within `bounds`, or `default` if the parameter is absent.
     pub(super) fn number(&self, name: &str, default: u64, bounds: RangeInclusive<u64>) -> Result<u64, Problem> {
         let Some(text) = self.text(name) else { return Ok(default) };
         match text.parse() {
-            // Rust would read "+5", which no other part of the API does.
+            // `parse` accepts "+5", which JSON and the rest of the API do not.
             Ok(number) if bounds.contains(&number) && text.bytes().all(|b| b.is_ascii_digit()) => Ok(number),
             _ => {
-                let (least, most) = (bounds.start(), bounds.end());
-                let detail = format!("'{name}' must be a whole number from {least} to {most}");
-                Err(Problem::field(name, detail).with("minimum", *least).with("maximum", *most))
+                let (minimum, maximum) = (bounds.start(), bounds.end());
+                let detail = format!("'{name}' must be a whole number from {minimum} to {maximum}");
+                Err(Problem::field(name, detail).with("minimum", *minimum).with("maximum", *maximum))
             }
         }
     }
 
-    /// `true` or `false`, or false where it is not given.
+    /// Returns a boolean, or false if the parameter is absent.
     pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.text(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(_) => Err(Problem::field(name, format!("'{name}' must be true or false"))),
         }
+    }
+}
+
+/// Additional results that a request with items may ask for with `return`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(super) enum Returned {
+    /// The new score of each subject.
+    Score,
+}
+
+impl Returned {
+    /// Parses the query of a request with items, whose only parameter is `return`.
+    pub(super) fn from_request(request: &HttpRequest) -> Result<Option<Self>, Problem> {
+        match Parameters::from_request(request, &["return"])?.text("return") {
+            None => Ok(None),
+            Some("score") => Ok(Some(Returned::Score)),
+            Some(_) => Err(Problem::field("return", "'return' must be score")),
+        }
+    }
+
+    /// Returns the problem of a stream that asks for scores.
+    pub(super) fn not_for_streams() -> Problem {
+        let detail = "return=score is available for JSON requests only, because a stream has no limit on its scores";
+        Problem::field("return", detail)
     }
 }
 
@@ -79,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_about_names_and_bounds() {
+    fn names_and_bounds_are_strict() {
         let known = &["limit", "dry_run"][..];
         assert_eq!(code(Parameters::parse("limt=5", known)), Some(Code::UnknownField));
         assert_eq!(code(Parameters::parse("limit=5&limit=5", known)), Some(Code::InvalidField));

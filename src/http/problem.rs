@@ -1,5 +1,6 @@
-//! What a refused request is answered with: `application/problem+json` as RFC 9457 has it.
+//! The response to a refused request: `application/problem+json` as defined by RFC 9457.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,71 +8,78 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Value, json};
+use serde_json::Value;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::codes::Code;
-use crate::board::{FieldFault, Timestamp};
-use crate::service::ServiceError;
-use crate::store::StoreError;
+use super::schemas;
 
-/// The media type of every error.
+/// Media type of every problem.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// A refused request: a [`Code`], a sentence for a person, and members for a program.
+/// A refused request: a [`Code`], a detail for people and members for programs.
 ///
-/// Boxed, because results that carry it are mostly successes.
-#[derive(Debug)]
+/// Boxed to keep the `Result`s that contain it small.
+#[derive(Clone, Debug)]
 pub struct Problem(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Inner {
     code: Code,
     detail: String,
     members: Vec<(String, Value)>,
     retry_after: Option<Duration>,
-    /// The methods a path does have, for `Allow`.
+    /// Value of the `Allow` header.
     allow: Option<String>,
 }
 
 impl Problem {
-    /// A problem whose detail names the thing and the way out.
+    /// Creates a problem. The detail names what is wrong and what is allowed.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self(Box::new(Inner { code, detail: detail.into(), members: Vec::new(), retry_after: None, allow: None }))
     }
 
-    /// A field of the body or a parameter of the query that is wrong.
+    /// Creates a problem about an invalid field of the body or parameter of the query.
     pub fn field(field: &str, detail: impl Into<String>) -> Self {
         Self::new(Code::InvalidField, detail).with("field", field)
     }
 
-    /// The same with one more member.
+    /// Creates the problem of a path without operations.
+    pub(super) fn not_found(path: &str) -> Self {
+        let path: String = path.chars().take(128).collect();
+        Self::new(Code::NotFound, format!("path {path} does not exist; /swagger-ui/ lists the API"))
+    }
+
+    /// Adds a member.
     #[must_use]
     pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
         self.0.members.push((member.to_owned(), value.into()));
         self
     }
 
-    /// The same, asking the client to come back after so long: in whole seconds, one at least.
+    /// Asks the client to retry after the delay, which is rounded up to whole seconds, at least one.
     #[must_use]
     pub fn retry_after(mut self, delay: Duration) -> Self {
         self.0.retry_after = Some(delay);
         self
     }
 
-    /// The same, naming the methods that the path has.
+    /// Sets the `Allow` header to the methods of the path.
     #[must_use]
     pub(super) fn allow(mut self, methods: &str) -> Self {
         self.0.allow = Some(methods.to_owned());
         self
     }
 
-    /// The stable code.
+    /// Returns the stable code.
     pub fn code(&self) -> Code {
         self.0.code
     }
 }
 
-/// The members in the order of RFC 9457, then those of the code.
+/// Writes the members of RFC 9457 first, then those of the code.
 impl Serialize for Problem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Inner { code, detail, members, retry_after, .. } = &*self.0;
@@ -92,24 +100,27 @@ impl Serialize for Problem {
 }
 
 impl Problem {
-    /// What a client is told instead of an internal failure: where to find it in the log, in which it is written here,
-    /// once, where it leaves the house. `None` for all that a client may know.
-    pub(super) fn concealed(&self) -> Option<Problem> {
-        (self.0.code == Code::Internal).then(|| {
-            let id = format!("{:016x}", rand::random::<u64>());
-            tracing::error!(error_id = %id, detail = %self.0.detail, "a request failed for no fault of its own");
-            let detail = format!("the log of this instance says more under error_id {id}");
-            Problem::new(Code::Internal, detail).with("error_id", id)
-        })
+    /// Logs an internal error under a new `error_id` and returns the redacted problem; returns any other problem
+    /// unchanged.
+    ///
+    /// Call it once, just before the problem is written to a response.
+    pub(super) fn redacted(&self) -> Cow<'_, Problem> {
+        if self.0.code != Code::Internal {
+            return Cow::Borrowed(self);
+        }
+        let id = format!("{:016x}", rand::random::<u64>());
+        tracing::error!(error_id = %id, detail = %self.0.detail, "a request failed with an internal error");
+        let detail = format!("internal error; the log of this instance has the cause under error_id {id}");
+        Cow::Owned(Problem::new(Code::Internal, detail).with("error_id", id))
     }
 
-    /// Whether it says when to try again.
-    pub(super) fn asks_to_retry(&self) -> bool {
+    /// Returns whether the problem says when to retry.
+    pub(super) fn has_retry_after(&self) -> bool {
         self.0.retry_after.is_some()
     }
 
     fn text(&self) -> String {
-        // Texts and numbers in a map of texts: there is nothing that could fail to be JSON.
+        // Serializing strings and numbers under string keys cannot fail.
         serde_json::to_string(self).unwrap_or_default()
     }
 }
@@ -141,94 +152,53 @@ impl ResponseError for Problem {
         if let Some(methods) = &self.0.allow {
             response.insert_header((ALLOW, methods.as_str()));
         }
-        match self.concealed() {
-            Some(concealed) => response.body(concealed.text()),
-            None => response.body(self.text()),
-        }
+        response.body(self.redacted().text())
     }
 }
 
-impl From<ServiceError> for Problem {
-    fn from(error: ServiceError) -> Self {
-        let detail = error.to_string();
-        match error {
-            ServiceError::UnknownBoard(name) => Problem::new(Code::UnknownBoard, detail).with("board", name.as_str()),
-            ServiceError::Conflict { existing, keys } => Problem::new(Code::BoardConflict, detail)
-                .with("board", existing.name().as_str())
-                .with("keys", keys)
-                .with("existing", json!(existing.definition())),
-            ServiceError::Definition(error) => Problem::field(error.field(), detail),
-            ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
-            ServiceError::NoValues(name) => Problem::new(Code::NoValues, detail).with("board", name.as_str()),
-            ServiceError::AsOfUnsupported { board, .. } => {
-                Problem::new(Code::AsOfUnsupported, detail).with("board", board.as_str())
-            }
-            ServiceError::EdgeUnsupported { board, .. } => {
-                Problem::new(Code::EdgeUnsupported, detail).with("board", board.as_str())
-            }
-            ServiceError::TooLong { window, .. } => {
-                Problem::new(Code::BeyondWindow, detail).with("field", "last").with("maximum", window.to_string())
-            }
-            ServiceError::NotKept { floor, .. } => {
-                Problem::new(Code::BeyondWindow, detail).with("field", "as_of").with("floor", floor.to_string())
-            }
-            ServiceError::Misasked { field, .. } => Problem::field(field, detail),
-            ServiceError::NoBoard { metric, suggestion } => {
-                let problem = Problem::new(Code::NoBoard, detail).with("metric", metric.to_string());
-                match suggestion {
-                    Some((name, definition)) => problem.with("board", name).with("definition", json!(definition)),
-                    None => problem,
-                }
-            }
-            ServiceError::UnknownRule(name) => Problem::new(Code::UnknownRule, detail).with("rule", name),
-            ServiceError::Field(fault) => {
-                let code = match fault {
-                    FieldFault::Missing { .. } => Code::MissingField,
-                    FieldFault::Invalid { .. } | FieldFault::Amount { .. } => Code::InvalidField,
-                };
-                Problem::new(code, detail).with("field", format!("fields.{}", fault.field()))
-            }
-            ServiceError::Store(error) => error.into(),
-        }
+impl From<Problem> for HttpResponse {
+    fn from(problem: Problem) -> Self {
+        problem.error_response()
     }
 }
 
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        let (detail, retry_after) = (error.to_string(), error.retry_after());
-        let time = |t: Timestamp| t.to_string();
-        let problem = match error {
-            StoreError::BoardChanged => Problem::new(Code::BoardChanged, detail),
-            StoreError::BeyondWindow { floor } => Problem::new(Code::BeyondWindow, detail).with("floor", time(floor)),
-            StoreError::ClockBackward { now } => Problem::new(Code::ClockBackward, detail).with("now", time(now)),
-            StoreError::ClockNotSimulated => Problem::new(Code::NotFound, detail),
-            StoreError::Overloaded { .. } => Problem::new(Code::Overloaded, detail),
-            StoreError::Unreachable { .. } => Problem::new(Code::StoreUnreachable, detail),
-            StoreError::TimedOut { .. } => Problem::new(Code::StoreTimeout, detail),
-            StoreError::ReadOnly { .. } => Problem::new(Code::StoreReadOnly, detail),
-            StoreError::ClockDoubted { .. } => Problem::new(Code::ClockDoubted, detail),
-            StoreError::Unsupported { .. } => Problem::new(Code::Unsupported, detail),
-            StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
-            StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
-            StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),
-            StoreError::ClockModeMismatch { .. }
-            | StoreError::Corrupt { .. }
-            | StoreError::Setup { .. }
-            | StoreError::Backend { .. } => Problem::new(Code::Internal, detail),
-        };
-        match retry_after {
-            Some(delay) => problem.retry_after(delay),
-            None => problem,
-        }
+/// Describes the members that every problem has.
+impl PartialSchema for Problem {
+    fn schema() -> RefOr<Schema> {
+        let string = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
+        let kind = string("Identifies the kind of problem: `urn:rolltop:problem:` followed by the code.")
+            .format(Some(SchemaFormat::Custom("uri-reference".to_owned())))
+            .examples(["urn:rolltop:problem:unknown_board"]);
+        let status = ObjectBuilder::new()
+            .schema_type(Type::Integer)
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
+            .description(Some("HTTP status code."))
+            .minimum(Some(400))
+            .maximum(Some(599));
+        ObjectBuilder::new()
+            .description(Some("A refused request, as defined by RFC 9457. Further members depend on the code."))
+            .property("type", kind)
+            .required("type")
+            .property("title", string("Summary of the kind of problem, for people."))
+            .required("title")
+            .property("status", status)
+            .required("status")
+            .property("detail", string("This occurrence, for people: what is wrong and what is allowed."))
+            .required("detail")
+            .property("code", schemas::code())
+            .required("code")
+            .into()
     }
 }
+
+impl ToSchema for Problem {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_says_what_where_and_when_to_come_back() {
+    fn a_problem_has_code_members_and_retry_after() {
         let problem = Problem::field("limit", "too many").retry_after(Duration::from_millis(1_200));
         assert_eq!(
             problem.text(),
@@ -241,8 +211,8 @@ mod tests {
     }
 
     #[actix_web::test]
-    async fn an_internal_failure_keeps_its_insides_to_the_log() {
-        let problem = Problem::from(StoreError::Backend { source: "secret of the house".into() });
+    async fn an_internal_error_is_redacted() {
+        let problem = Problem::new(Code::Internal, "secret of the store");
         let response = problem.error_response();
         assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
         let body = actix_web::body::to_bytes(response.into_body()).await.unwrap();

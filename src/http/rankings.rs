@@ -1,4 +1,4 @@
-//! Rankings out: a page of the top, and the order among chosen subjects.
+//! Rankings: pages, and the order among given subjects.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,83 +9,83 @@ use serde::{Serialize, Serializer};
 use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
-use super::answer::WindowBounds;
 use super::body::Object;
-use super::openapi::{board_schema, score_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, address, answer, body};
+use super::response::WindowBounds;
+use super::state::HttpState;
+use super::{body, path, response, schemas};
 use crate::board::{Board, BoardName, Order, Shown, Subject, Timestamp};
-use crate::service::About;
-use crate::store::{Lines, Lookup, Ranked};
+use crate::service::{About, Lines, Lookup, Ranked};
 
-/// The most lines of a page, and the most subjects of a look-up.
-const MOST_LINES: u64 = 1_000;
+/// Maximum number of lines of a page, and of subjects of a lookup.
+const MAX_LINES: u64 = 1_000;
 
-/// The furthest place that a page may start at: more than any store ranks.
-const MOST_OFFSET: u64 = 1_000_000_000;
+/// Maximum offset of a page, which exceeds the number of subjects of any board.
+const MAX_OFFSET: u64 = 1_000_000_000;
 
-/// A part of a ranking.
+/// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Ranking {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     pub(super) board: BoardName,
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     pub(super) metric: String,
     pub(super) window: WindowBounds,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the response.
+    #[schema(schema_with = schemas::time)]
     pub(super) as_of: Timestamp,
-    /// Expired slots not yet fully subtracted; while there are any, scores may include part of them.
+    /// Number of expired slots that are not yet fully subtracted. Unless it is 0, scores may include parts of them.
     pub(super) retiring: u64,
-    /// How many subjects are ranked in all.
+    /// Number of ranked subjects on the board.
     pub(super) total: u64,
     /// The lines, best first.
-    #[schema(value_type = Vec<Line>, max_items = 1000)]
-    pub(super) items: WrittenLines,
-    /// Where the next page is; null on the last one.
+    #[schema(value_type = Vec<RankingLine>, max_items = 1000)]
+    pub(super) items: RankingLines,
+    /// Path of the next page; null on the last page.
     #[schema(required = true)]
     pub(super) next: Option<String>,
 }
 
 /// One line of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Line {
+#[schema(as = Line)]
+pub(super) struct RankingLine {
     /// Competition rank (1, 2, 2, 4).
     #[schema(minimum = 1)]
     pub(super) rank: u64,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     pub(super) subject: Subject,
-    #[schema(schema_with = score_schema, required = true)]
+    #[schema(schema_with = schemas::score, required = true)]
     pub(super) score: Option<Shown>,
 }
 
-/// The lines of a page, which many answers may share: they are written as JSON once for all of them.
+/// The lines of a page. Responses that share them serialize them once.
 #[derive(Debug)]
-pub(super) struct WrittenLines {
+pub(super) struct RankingLines {
     board: Arc<Board>,
     lines: Lines,
 }
 
-impl WrittenLines {
+impl RankingLines {
     pub(super) fn new(board: &Arc<Board>, lines: Lines) -> Self {
         Self { board: board.clone(), lines }
     }
 
-    fn lines(&self, ranked: &[Ranked]) -> Vec<Line> {
-        let line = |item: &Ranked| Line {
+    fn lines(&self, ranked: &[Ranked]) -> Vec<RankingLine> {
+        let line = |item: &Ranked| RankingLine {
             rank: item.rank,
             subject: item.subject.clone(),
-            score: answer::score(&self.board, item.score),
+            score: response::score(&self.board, item.score),
         };
         ranked.iter().map(line).collect()
     }
 }
 
-impl Serialize for WrittenLines {
+impl Serialize for RankingLines {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Lines belong to one generation of a board, so whoever shares them writes them with the same decimals.
+        // Shared lines belong to one generation of a board, so all responses format them with the same decimals.
         if self.lines.is_shared()
             && let Some(Some(text)) = self.lines.made(|ranked| to_raw_value(&self.lines(ranked)).ok())
         {
@@ -95,17 +95,17 @@ impl Serialize for WrittenLines {
     }
 }
 
-/// Get a page of the top
+/// Get a page of the ranking
 ///
-/// The ranking from place `offset`, at most `limit` lines, all of one instant. Ties are ordered by subject and
-/// share a rank. An offset beyond the end answers no lines.
+/// Returns up to `limit` lines of the ranking starting at `offset`, read atomically. Subjects with equal scores share a
+/// rank and are ordered by name. A page with an offset beyond the end is empty.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
-        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Lines to skip; 0 if absent."),
-        ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Lines at most; 50 if absent."),
+        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Number of lines to skip. Default: 0."),
+        ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of lines. Default: 50."),
     ),
-    responses((status = 200, description = "The page.", body = Ranking, example = json!({
+    responses((status = 200, description = "A page of the ranking.", body = Ranking, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
@@ -113,69 +113,81 @@ impl Serialize for WrittenLines {
         "next": "/v1/boards/hot-posts/rankings?offset=50&limit=50"}))),
 )]
 pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::read(&request, &["offset", "limit"])?;
-    let offset = parameters.number("offset", 0, 0..=MOST_OFFSET)?;
-    let limit = parameters.number("limit", 50, 1..=MOST_LINES)?;
-    let name = address::board_name(&request)?;
+    let parameters = Parameters::from_request(&request, &["offset", "limit"])?;
+    let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
+    let limit = parameters.number("limit", 50, 1..=MAX_LINES)?;
+    let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let limit_lines = u32::try_from(limit).unwrap_or(u32::MAX);
     let About { board, answer: page } = state.service.page(&board, offset, limit_lines).await?;
     let after = offset + page.items.len() as u64;
     let more = !page.items.is_empty() && after < page.total;
     let next = more.then(|| format!("/v1/boards/{name}/rankings?offset={after}&limit={limit}"));
-    Ok(answer::json(&Ranking {
+    Ok(response::json(&Ranking {
         metric: board.definition().metric.to_string(),
         window: WindowBounds::of(&board, &page.frame),
         as_of: page.frame.as_of,
         retiring: page.frame.retiring,
         total: page.total,
-        items: WrittenLines::new(&board, page.items),
+        items: RankingLines::new(&board, page.items),
         next,
         board: name,
     }))
 }
 
-/// The ranking among chosen subjects.
+/// A body with subjects to rank.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Lookup)]
+#[expect(dead_code, reason = "schema only; bodies are parsed field by field")]
+pub(super) struct LookupBody {
+    #[schema(schema_with = schemas::subjects)]
+    subjects: Vec<String>,
+}
+
+/// The ranking among given subjects.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Among {
-    #[schema(schema_with = board_schema)]
+#[schema(as = Among)]
+pub(super) struct LookupRanking {
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     metric: String,
     window: WindowBounds,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the response.
+    #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
-    /// Expired slots not yet fully subtracted.
+    /// Number of expired slots that are not yet fully subtracted.
     retiring: u64,
-    /// How many subjects are ranked on the board in all.
+    /// Number of ranked subjects on the board.
     total: u64,
-    /// Those asked for, each once: in the board's order, then the ones that are not ranked.
-    items: Vec<AmongLine>,
+    /// The given subjects, each once: ranked ones in the order of the board, then those that are not ranked.
+    items: Vec<LookupLine>,
 }
 
-/// One line of a ranking among chosen subjects.
+/// One line of a ranking among given subjects.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct AmongLine {
-    /// Rank among the subjects asked for; null for one that is not ranked.
+#[schema(as = AmongLine)]
+pub(super) struct LookupLine {
+    /// Rank among the given subjects; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    #[schema(schema_with = score_schema, required = true)]
+    #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
 }
 
-/// Rank chosen subjects
+/// Rank given subjects
 ///
-/// The ranking among the given subjects only, such as somebody's friends, all of one instant. A subject given
-/// twice counts once.
+/// Returns the ranking among the given subjects only, for example a list of friends, read atomically. Duplicates are
+/// ignored.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
-    request_body(content = super::openapi::LookupBody, description = "1 to 1,000 subjects.",
+    request_body(content = LookupBody, description = "1 to 1,000 subjects.",
         example = json!({"subjects": ["post-1", "post-2", "post-9"]})),
-    responses((status = 200, description = "The ranking among them.", body = Among, example = json!({
+    responses((status = 200, description = "The ranking among the subjects.", body = LookupRanking, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
@@ -187,29 +199,29 @@ pub(super) async fn lookup(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    let name = address::board_name(&request)?;
+    Parameters::from_request(&request, &[])?;
+    let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let subjects = subjects(&body)?;
+    let subjects = parse_subjects(&body)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects).await?;
-    Ok(answer::json(&Among {
+    Ok(response::json(&LookupRanking {
         metric: board.definition().metric.to_string(),
         window: WindowBounds::of(&board, &found.frame),
         as_of: found.frame.as_of,
         retiring: found.frame.retiring,
         total: found.total,
-        items: among(&board, subjects, found),
+        items: rank(&board, subjects, found),
         board: name,
     }))
 }
 
-/// The subjects of the body, each once, in the order of their first mention.
-fn subjects(body: &[u8]) -> Result<Vec<Subject>, Problem> {
+/// Parses the subjects of a body; returns each once, in the order of first occurrence.
+fn parse_subjects(body: &[u8]) -> Result<Vec<Subject>, Problem> {
     let given: Vec<serde_json::Value> = Object::parse(body, &["subjects"])?.required("subjects")?;
-    if given.is_empty() || given.len() as u64 > MOST_LINES {
-        let detail = format!("'subjects' must list 1 to {MOST_LINES} subjects; here are {}", given.len());
-        return Err(Problem::field("subjects", detail).with("minimum", 1).with("maximum", MOST_LINES));
+    if given.is_empty() || given.len() as u64 > MAX_LINES {
+        let detail = format!("'subjects' must have 1 to {MAX_LINES} elements, not {}", given.len());
+        return Err(Problem::field("subjects", detail).with("minimum", 1).with("maximum", MAX_LINES));
     }
     let mut seen = HashSet::with_capacity(given.len());
     let mut subjects = Vec::with_capacity(given.len());
@@ -224,8 +236,8 @@ fn subjects(body: &[u8]) -> Result<Vec<Subject>, Problem> {
     Ok(subjects)
 }
 
-/// Orders by the board's order with competition ranks; what is not ranked comes last, as it was asked for.
-fn among(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<AmongLine> {
+/// Orders the subjects as the board does, with competition ranks. Unranked subjects follow in the order given.
+fn rank(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupLine> {
     let (mut ranked, mut absent) = (Vec::new(), Vec::new());
     for (subject, score) in subjects.into_iter().zip(found.scores) {
         match score {
@@ -239,15 +251,15 @@ fn among(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<Among
     }
     let mut items = Vec::with_capacity(ranked.len() + absent.len());
     let mut last = None;
-    for (place, (units, subject)) in (1..).zip(ranked) {
+    for (position, (value, subject)) in (1..).zip(ranked) {
         let rank = match last {
-            Some((rank, same)) if same == units => rank,
-            _ => place,
+            Some((rank, last_value)) if last_value == value => rank,
+            _ => position,
         };
-        last = Some((rank, units));
-        items.push(AmongLine { rank: Some(rank), subject, score: answer::score(board, units) });
+        last = Some((rank, value));
+        items.push(LookupLine { rank: Some(rank), subject, score: response::score(board, value) });
     }
-    let score = answer::score(board, board.kind().absent());
-    items.extend(absent.into_iter().map(|subject| AmongLine { rank: None, subject, score }));
+    let score = response::score(board, board.kind().absent());
+    items.extend(absent.into_iter().map(|subject| LookupLine { rank: None, subject, score }));
     items
 }

@@ -1,4 +1,4 @@
-//! Rolling over by hand: what the scheduler does by itself, now and with an answer.
+//! Rollover on request, in addition to the scheduler.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -7,76 +7,76 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::codes::Code;
-use super::openapi::{board_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, address, answer};
+use super::state::HttpState;
+use super::{path, response, schemas};
 use crate::board::{BoardName, Timestamp};
 
-/// Boards rolled over at the same time. Their steps take turns anyway; this only bounds what waits.
-const AT_ONCE: usize = 16;
+/// Maximum number of boards rolled over at a time. Their steps are executed in turn, so this only bounds what waits.
+const MAX_CONCURRENT: usize = 16;
 
-/// What a rollover did, or would do.
+/// The result of a rollover, or of a dry run.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Rollover {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Start of the newest slot afterwards.
-    #[schema(schema_with = time_schema)]
+    /// Start of the newest slot after the rollover.
+    #[schema(schema_with = schemas::time)]
     head: Timestamp,
-    /// Start of the oldest slot that counts afterwards.
-    #[schema(schema_with = time_schema)]
+    /// Start of the oldest slot that counts after the rollover.
+    #[schema(schema_with = schemas::time)]
     floor: Timestamp,
-    /// How many slots the head moved; 0 if a write or another instance had moved it before.
+    /// Number of slots by which the head advanced; 0 if a write or another instance advanced it before.
     slots_advanced: u64,
-    /// Expired slots that were fully subtracted.
+    /// Number of expired slots that were fully subtracted.
     slots_retired: u64,
-    /// Subtractions made: one for each subject and slot.
+    /// Number of subtractions: one for each subject and slot.
     subjects_touched: u64,
-    /// Subjects that left the ranking; null in a dry run, which cannot know without doing it.
+    /// Number of subjects that left the ranking; null in a dry run, which cannot determine it.
     #[schema(required = true)]
     subjects_removed: Option<u64>,
-    /// Milliseconds it took.
+    /// Duration in milliseconds.
     took_ms: u64,
-    /// Present and true where nothing was subtracted.
+    /// True in a dry run, otherwise absent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     dry_run: bool,
 }
 
-/// Roll a board over
+/// Roll over a board
 ///
-/// Advances the board to now and subtracts every expired slot, in bounded steps; answers when nothing expired
-/// remains. Safe to call at any time, from anywhere, any number of times. With `dry_run=true` it answers what is
-/// left to subtract (looking advances the board too, as every call does).
+/// Advances the head of the board to the current time and subtracts all expired slots in bounded steps. The response is
+/// sent when no expired slots remain. The operation is idempotent and may be called at any time. With `dry_run=true` the
+/// response is what remains to be subtracted (the head advances nevertheless, as with every call).
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rollover", operation_id = "rollOverBoard", tag = "operations",
-    params(("dry_run" = bool, Query, example = false, description = "Only say what would be done; false if absent.")),
-    responses((status = 200, description = "What it did.", body = Rollover, example = json!({
+    params(("dry_run" = bool, Query, example = false, description = "Whether to return only what would be done. Default: false.")),
+    responses((status = 200, description = "The result.", body = Rollover, example = json!({
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}))),
 )]
 pub(super) async fn one(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::read(&request, &["dry_run"])?.flag("dry_run")?;
-    let name = address::board_name(&request)?;
-    Ok(answer::json(&roll_over(&state, name, dry_run).await?))
+    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run")?;
+    let name = path::board_name(&request)?;
+    Ok(response::json(&roll_over(&state, name, dry_run).await?))
 }
 
-/// Roll every board over
+/// Roll over all boards
 ///
-/// As for one board, for all of them; answers a list. A board removed meanwhile is left out.
+/// Rolls over each board and returns a list of results. A board that is removed during the request is left out.
 #[utoipa::path(
     post, path = "/v1/rollover", operation_id = "rollOverAll", tag = "operations",
-    params(("dry_run" = bool, Query, example = false, description = "Only say what would be done; false if absent.")),
-    responses((status = 200, description = "What it did, by board.", body = Vec<Rollover>, example = json!([{
+    params(("dry_run" = bool, Query, example = false, description = "Whether to return only what would be done. Default: false.")),
+    responses((status = 200, description = "The result of each board.", body = Vec<Rollover>, example = json!([{
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}]))),
 )]
 pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::read(&request, &["dry_run"])?.flag("dry_run")?;
+    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run")?;
     let boards = state.service.boards().await?;
     let names: Vec<BoardName> = boards.iter().map(|board| board.name().clone()).collect();
-    let mut running = stream::iter(names).map(|name| roll_over(&state, name, dry_run)).buffered(AT_ONCE);
+    let mut running = stream::iter(names).map(|name| roll_over(&state, name, dry_run)).buffered(MAX_CONCURRENT);
     let mut done = Vec::with_capacity(boards.len());
     while let Some(outcome) = running.next().await {
         match outcome {
@@ -85,7 +85,7 @@ pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<
             Err(problem) => return Err(problem),
         }
     }
-    Ok(answer::json(&done))
+    Ok(response::json(&done))
 }
 
 async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<Rollover, Problem> {
@@ -102,7 +102,7 @@ async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<
         slots_retired: report.slots_retired,
         subjects_touched: report.subjects_touched,
         subjects_removed: report.subjects_removed,
-        took_ms: answer::millis(report.took),
+        took_ms: response::millis(report.took),
         dry_run,
     })
 }

@@ -1,31 +1,25 @@
-//! Every operation there is, in one table: its method, its path, its handler, and the errors it can answer.
+//! The table of operations: method, path, handler and errors.
 //!
-//! The router is built from it and the API's description takes its errors from it, so that neither can leave out
-//! what the other has.
+//! The router and the OpenAPI document are both built from it, so that they agree.
 
-use actix_web::dev::Service;
 use actix_web::http::Method;
-use actix_web::web::{self, Data};
-use actix_web::{HttpRequest, HttpResponse, Route, guard};
-use utoipa_swagger_ui::{Config, SwaggerUi};
+use actix_web::{Route, web};
 
 use super::codes::Code::{self, *};
-use super::meters::{self, EventTally, RouteMeters, Tally};
-use super::operations::Document;
-use super::problem::Problem;
 use super::{
-    HttpState, backup, boards, clock, evaluate, events, increments, openapi, operations, query, rankings, rollover,
-    rules, samples, subjects, values, welcome, windows,
+    backup, boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples,
+    subjects, values, welcome, windows,
 };
 
-/// One operation.
+/// An operation of the API.
 pub(super) struct Operation {
     pub(super) method: Method,
     pub(super) path: &'static str,
-    handler: fn() -> Route,
-    /// What it can answer besides success, `internal` apart, which is a bug wherever it occurs.
+    /// Creates the route of the handler.
+    pub(super) handler: fn() -> Route,
+    /// Codes that the operation can return, in groups. `internal` is added to every operation.
     pub(super) problems: &'static [&'static [Code]],
-    /// Only with a simulated clock.
+    /// Whether the operation exists only with a simulated clock.
     pub(super) simulated_only: bool,
 }
 
@@ -34,10 +28,10 @@ const BODY: &[Code] =
     &[MalformedJson, IncompleteBody, BodyTimeout, TooLarge, UnsupportedMediaType, InvalidField, UnknownField];
 const BOARD: &[Code] = &[UnknownBoard, BoardChanged];
 const SUBJECT: &[Code] = &[InvalidSubject];
-/// What a question by metric, or a rule, can get wrong.
+/// Errors of metrics and rules.
 const FEATURE: &[Code] = &[InvalidRule, MissingField, NoBoard];
-/// What else a single question can get wrong.
-const UNANSWERED: &[Code] = &[UnknownBoard];
+/// Further errors of a single query.
+const QUERIED_BOARD: &[Code] = &[UnknownBoard];
 const READ: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout];
 const WRITE: &[Code] = &[Overloaded, StoreUnreachable, StoreTimeout, StoreReadOnly, ClockDoubted];
 const BACKUP: &[Code] = &[Unsupported, StoreReadOnly, BackupFailed];
@@ -51,7 +45,7 @@ const fn operation(
     Operation { method, path, handler, problems, simulated_only: false }
 }
 
-/// In the order in which paths are matched: the one that is called most comes first.
+/// All operations, in the order in which paths are matched: the most frequent ones come first.
 pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::POST, "/v1/boards/{board}/increments", || web::to(increments::add), &[QUERY, BODY, BOARD, WRITE]),
     operation(Method::POST, "/v1/events", || web::to(events::add), &[QUERY, BODY, &[BoardChanged], WRITE]),
@@ -110,7 +104,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         &[QUERY, BODY, FEATURE, &[UnknownRule, BoardChanged], WRITE],
     ),
     operation(Method::GET, "/v1/rules", || web::to(rules::list), &[QUERY, READ]),
-    operation(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, UNANSWERED, READ]),
+    operation(Method::POST, "/v1/query", || web::to(query::query), &[QUERY, BODY, FEATURE, QUERIED_BOARD, READ]),
     operation(Method::GET, "/v1/boards/{board}", || web::to(boards::get), &[QUERY, BOARD, READ]),
     operation(
         Method::PUT,
@@ -145,81 +139,12 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::GET, "/", || web::to(welcome::welcome), &[]),
 ];
 
-/// The method and path of every operation that is served.
+/// Returns the method and path of all operations that exist with or without a simulated clock.
 pub fn registered(simulated_clock: bool) -> Vec<(Method, &'static str)> {
-    served(simulated_clock).map(|operation| (operation.method.clone(), operation.path)).collect()
+    operations(simulated_clock).map(|operation| (operation.method.clone(), operation.path)).collect()
 }
 
-fn served(simulated_clock: bool) -> impl Iterator<Item = &'static Operation> {
+/// Returns the operations that exist with or without a simulated clock.
+pub(super) fn operations(simulated_clock: bool) -> impl Iterator<Item = &'static Operation> {
     OPERATIONS.iter().filter(move |operation| simulated_clock || !operation.simulated_only)
-}
-
-/// Registers everything: every operation, the API's explorer, and answers for all that is neither. Needs no
-/// middleware around it; wrap the application in [`cors`](super::cors()) for pages of other origins.
-///
-/// Install the metrics recorder before: handles are looked up when the application is built.
-pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
-    let document = openapi::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
-    let document = Data::new(Document(document.into()));
-    meters::describe();
-    move |app| {
-        let mut paths: Vec<&'static str> = Vec::new();
-        for operation in served(state.options.simulated_clock) {
-            if !paths.contains(&operation.path) {
-                paths.push(operation.path);
-                register(app, operation.path);
-            }
-        }
-        app.app_data(state)
-            .app_data(document)
-            .app_data(Data::new(Tally::new()))
-            .app_data(Data::new(EventTally::new()))
-            .route("/swagger-ui", web::get().to(to_explorer))
-            .service(
-                SwaggerUi::new("/swagger-ui/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true)),
-            )
-            .default_service(web::to(nothing_here));
-    }
-}
-
-/// Registers one path with all its methods; any other method is told which there are.
-fn register(app: &mut web::ServiceConfig, path: &'static str) {
-    let operations: Vec<&Operation> = OPERATIONS.iter().filter(|operation| operation.path == path).collect();
-    let mut resource = web::resource(path);
-    let mut allow = Vec::new();
-    for operation in &operations {
-        allow.push(operation.method.as_str());
-        let route = (operation.handler)();
-        resource = resource.route(if operation.method == Method::GET {
-            allow.push("HEAD");
-            route.guard(guard::Any(guard::Get()).or(guard::Head()))
-        } else {
-            route.method(operation.method.clone())
-        });
-    }
-    let allow = allow.join(", ");
-    let refuse = move |request: HttpRequest| {
-        let detail = format!("{} does not apply here; there is {allow}", request.method());
-        std::future::ready(HttpResponse::from(Problem::new(MethodNotAllowed, detail).allow(&allow)))
-    };
-    let meters = std::rc::Rc::new(RouteMeters::new(path, |method| operations.iter().any(|o| o.method == *method)));
-    app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
-        let (meters, method) = (meters.clone(), request.method().clone());
-        let answer = inner.call(request);
-        async move { meters.measure(method, answer).await }
-    }));
-}
-
-async fn to_explorer() -> HttpResponse {
-    HttpResponse::PermanentRedirect().insert_header(("location", "/swagger-ui/")).finish()
-}
-
-async fn nothing_here(request: HttpRequest) -> HttpResponse {
-    nothing_at(request.path()).into()
-}
-
-/// The problem of a path that nothing is served at.
-pub(super) fn nothing_at(path: &str) -> Problem {
-    let path: String = path.chars().take(128).collect();
-    Problem::new(NotFound, format!("nothing is served at {path}; see /swagger-ui/ for what there is"))
 }

@@ -1,4 +1,4 @@
-//! The rules that the configuration names.
+//! The rules of the configuration.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
@@ -7,14 +7,15 @@ use utoipa::ToSchema;
 
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, answer};
+use super::response;
+use super::state::HttpState;
 use crate::board::BoardName;
 use crate::service::RuleName;
 
 /// The rules of the configuration.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RuleList {
-    /// By name.
+    /// The rules, ordered by name.
     rules: Vec<NamedRule>,
 }
 
@@ -26,24 +27,24 @@ struct NamedRule {
     /// The rule in its canonical form.
     #[schema(example = "COUNT(30m, login, device_id) > 3")]
     when: String,
-    /// Its metrics, in order of appearance.
+    /// The metrics of the rule, in order of appearance.
     metrics: Vec<ServedMetric>,
 }
 
-/// A metric, and who serves it.
+/// A metric and the board that serves it.
 #[derive(Debug, Serialize, ToSchema)]
 struct ServedMetric {
     /// The metric in its canonical form.
     #[schema(example = "COUNT(30m, login, device_id)")]
     metric: String,
-    /// The board that serves it now; null if none does, and the rule cannot be evaluated.
+    /// The board that currently serves the metric; null if there is none, so that the rule cannot be evaluated.
     #[schema(value_type = Option<String>, required = true, example = "device-logins")]
     board: Option<BoardName>,
 }
 
 /// List rules
 ///
-/// The rules that the configuration names, each with the boards that serve its metrics.
+/// Returns the rules of the configuration, each with the boards that serve its metrics.
 #[utoipa::path(
     get, path = "/v1/rules", operation_id = "listRules", tag = "features",
     responses((status = 200, description = "The rules.", body = RuleList, example = json!({"rules": [
@@ -51,7 +52,7 @@ struct ServedMetric {
             "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]}]}))),
 )]
 pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
+    Parameters::from_request(&request, &[])?;
     let mut rules = Vec::new();
     for (name, rule) in state.service.rules().iter() {
         let mut metrics = Vec::new();
@@ -61,5 +62,5 @@ pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result
         }
         rules.push(NamedRule { name: name.clone(), when: rule.to_string(), metrics });
     }
-    Ok(answer::json(&RuleList { rules }))
+    Ok(response::json(&RuleList { rules }))
 }

@@ -1,80 +1,82 @@
-//! One subject: where it stands, who is around it, and taking it out.
+//! Single subjects: score and rank, neighbors, removal.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::answer::WindowBounds;
-use super::openapi::{board_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::rankings::{Line, WrittenLines};
-use super::{HttpState, address, answer};
+use super::rankings::{RankingLine, RankingLines};
+use super::response::WindowBounds;
+use super::state::HttpState;
+use super::{path, response, schemas};
 use crate::board::{Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Subject, Tally, Timestamp, Value, Window};
 use crate::service::About;
 
-/// Where a subject stands.
+/// Score, rank and slots of a subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Standing {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    #[schema(schema_with = score_schema, required = true)]
+    #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
-    /// Competition rank; null for a subject that is not ranked.
+    /// Competition rank; null if the subject is not ranked.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
-    /// 100 x the share of ranked subjects whose score is no better; null for a subject that is not ranked.
+    /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked.
     #[schema(required = true, minimum = 0, maximum = 100)]
     percentile: Option<f64>,
-    /// How many subjects are ranked in all.
+    /// Number of ranked subjects on the board.
     total: u64,
     window: WindowBounds,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the response.
+    #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
-    /// Expired slots not yet fully subtracted; while there are any, the score may include part of them.
+    /// Number of expired slots that are not yet fully subtracted. Unless it is 0, the score may include parts of them.
     retiring: u64,
-    /// COUNT_DISTINCT only: values of this window were dropped because there were more than the board remembers.
+    /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     capped: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = standard_error_schema, required = false)]
+    #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
-    /// The slots of the window in which it has anything, oldest first; slots without are left out.
-    slots: Vec<SlotTally>,
+    /// The slots of the window in which the subject has data, oldest first.
+    slots: Vec<SubjectSlot>,
 }
 
-/// What a subject has in one slot: `count` of COUNT, SUM and COUNT_DISTINCT (the values *last* seen in the slot, so that
-/// slots add up); `sum`, `count` (of measurements) and `value` (their mean) of AVG; `value` of MIN, MAX (the slot's
-/// own extreme) and APPROX_COUNT_DISTINCT (the slot's own estimate, which do not add up).
+/// The content of one slot for a subject. COUNT and SUM have `count`. COUNT_DISTINCT has `count`, the number of values
+/// *last* seen in the slot, so that the counts of all slots add up. AVG has `sum`, `count` (number of measurements) and
+/// `value` (their mean). MIN and MAX have `value`, the smallest or largest number of the slot. APPROX_COUNT_DISTINCT has
+/// `value`, the estimate for the slot; the estimates of several slots do not add up.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct SlotTally {
+#[schema(as = SlotTally)]
+pub(super) struct SubjectSlot {
     /// Start of the slot.
-    #[schema(schema_with = time_schema)]
+    #[schema(schema_with = schemas::time)]
     from: Timestamp,
-    /// End of the slot, which is no part of it.
-    #[schema(schema_with = time_schema)]
+    /// End of the slot (exclusive).
+    #[schema(schema_with = schemas::time)]
     to: Timestamp,
-    /// All but MIN, MAX and APPROX_COUNT_DISTINCT.
+    /// Absent for MIN, MAX and APPROX_COUNT_DISTINCT.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     count: Option<Shown>,
-    /// AVG only.
+    /// For AVG only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     sum: Option<Shown>,
-    /// All but COUNT, SUM and COUNT_DISTINCT.
+    /// Absent for COUNT, SUM and COUNT_DISTINCT.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     value: Option<Shown>,
 }
 
-impl SlotTally {
-    /// On a `from_first` board the one slot is the subject's own window.
+impl SubjectSlot {
+    /// Formats one slot. On a `from_first` board the single slot is the window of the subject.
     fn of(board: &Board, window: &Window, (from, tally): (Timestamp, Tally)) -> Self {
         let to = match board.definition().mode {
             Mode::Sliding => board.calendar().next(from),
@@ -82,7 +84,7 @@ impl SlotTally {
         };
         let shown = |value: Value| value.shown(board.decimals());
         let (mut count, mut sum) = (None, None);
-        // A slot shows its own mean, however few measurements it is of.
+        // The mean of a slot is shown whatever its number of measurements.
         let mut value = board.kind().value([&tally], 1);
         match &tally {
             Tally::Sum(_) => count = value.take().map(shown),
@@ -98,16 +100,15 @@ impl SlotTally {
 
 /// Get a subject's standing
 ///
-/// Score, rank, percentile and what each slot holds, all of one instant. A subject that nobody has counted answers
-/// score 0 (null of AVG, MIN and MAX) and rank null. On an unranked board the score is the value of its window, and
-/// there is no rank.
+/// Returns score, rank, percentile and the content of each slot, read atomically. A subject without data has score 0
+/// (null for AVG, MIN and MAX) and rank null. On an unranked board the score is the value over the window, and the rank
+/// is null.
 ///
-/// Percent-encode the subject as one part of the path: `a/b` is `a%2Fb`. (Browsers and many clients resolve a part
-/// that is just `.` or `..`, encoded or not, before sending; look such a subject up with
-/// `POST …/rankings/lookup`.)
+/// Percent-encode the subject as one segment of the path: `a/b` is `a%2Fb`. Browsers and many clients resolve the
+/// segments `.` and `..` before sending, even when encoded; use `POST …/rankings/lookup` for such subjects.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "getSubject", tag = "subjects",
-    responses((status = 200, description = "Where it stands.", body = Standing, examples(
+    responses((status = 200, description = "Score, rank and slots.", body = Standing, examples(
         ("ranked" = (value = json!({"board": "hot-posts", "subject": "post-1", "score": 17, "rank": 1,
             "percentile": 100.0, "total": 1234,
             "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
@@ -131,12 +132,12 @@ impl SlotTally {
     ))),
 )]
 pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
+    Parameters::from_request(&request, &[])?;
+    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
-    Ok(answer::json(&Standing {
-        score: answer::score(&board, standing.score),
+    Ok(response::json(&Standing {
+        score: response::score(&board, standing.score),
         rank: standing.rank,
         percentile: standing.rank.map(|_| percentile(standing.total, standing.better)),
         total: standing.total,
@@ -145,13 +146,13 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         retiring: standing.frame.retiring,
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: board.kind().standard_error(),
-        slots: standing.slots.into_iter().map(|slot| SlotTally::of(&board, &standing.frame.window, slot)).collect(),
+        slots: standing.slots.into_iter().map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
         board: name,
         subject,
     }))
 }
 
-/// 100 x (total − better) / total, to four decimals and never rounded up to 100.
+/// Returns 100 × (total − better) / total, rounded down to four decimals, so that it is 100 only for the first rank.
 fn percentile(total: u64, better: u64) -> f64 {
     let share = u128::from(total.saturating_sub(better)) * 1_000_000 / u128::from(total.max(1));
     share as f64 / 10_000.0
@@ -160,89 +161,89 @@ fn percentile(total: u64, better: u64) -> f64 {
 /// The ranking around a subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Neighbors {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
     window: WindowBounds,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the response.
+    #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
-    /// Expired slots not yet fully subtracted.
+    /// Number of expired slots that are not yet fully subtracted.
     retiring: u64,
-    /// How many subjects are ranked in all.
+    /// Number of ranked subjects on the board.
     total: u64,
-    /// The lines around it, itself among them; none if it is not ranked.
-    #[schema(value_type = Vec<Line>, max_items = 201)]
-    items: WrittenLines,
+    /// The subject and its neighbors, best first; empty if the subject is not ranked.
+    #[schema(value_type = Vec<RankingLine>, max_items = 201)]
+    items: RankingLines,
 }
 
-/// Get a subject's neighbours
+/// Get the neighbors of a subject
 ///
-/// Up to `radius` lines on each side of the subject, itself in the middle, all of one instant.
+/// Returns the subject and up to `radius` subjects on each side of it, read atomically.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/neighbors", operation_id = "getNeighbors", tag = "subjects",
     params(("radius" = u64, Query, minimum = 1, maximum = 100, example = 5,
-        description = "Lines on each side at most; 5 if absent.")),
-    responses((status = 200, description = "The ranking around it.", body = Neighbors, example = json!({
+        description = "Maximum number of subjects on each side. Default: 5.")),
+    responses((status = 200, description = "The ranking around the subject.", body = Neighbors, example = json!({
         "board": "hot-posts", "subject": "post-1",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
         "items": [{"rank": 1, "subject": "post-1", "score": 17}, {"rank": 2, "subject": "post-7", "score": 12}]}))),
 )]
 pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let radius = Parameters::read(&request, &["radius"])?.number("radius", 5, 1..=100)?;
-    let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
+    let radius = Parameters::from_request(&request, &["radius"])?.number("radius", 5, 1..=100)?;
+    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: page } =
         state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
-    Ok(answer::json(&Neighbors {
+    Ok(response::json(&Neighbors {
         window: WindowBounds::of(&board, &page.frame),
         as_of: page.frame.as_of,
         retiring: page.frame.retiring,
         total: page.total,
-        items: WrittenLines::new(&board, page.items),
+        items: RankingLines::new(&board, page.items),
         board: name,
         subject,
     }))
 }
 
-/// What went when a subject was removed.
+/// The data of a removed subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RemovalReceipt {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    /// The score it had.
-    #[schema(schema_with = score_schema, required = true)]
+    /// Score before the removal.
+    #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
-    /// Slots of the window in which it had an amount.
+    /// Number of slots of the window in which the subject had data.
     live_slots: u64,
-    /// Retiring slots in which it still had an amount.
+    /// Number of retiring slots in which the subject had data.
     retiring_slots: u64,
-    /// The store's time when it was removed.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the removal.
+    #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
 }
 
 /// Remove a subject
 ///
-/// Takes it out of the ranking and of every slot, in one atomic step, and answers what went. Removing one that is
-/// not there is fine. It may be counted again afterwards.
+/// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject without
+/// data is not an error. The subject can be counted again afterwards.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
-    responses((status = 200, description = "What went.", body = RemovalReceipt, example = json!({
+    responses((status = 200, description = "The removed data.", body = RemovalReceipt, example = json!({
         "board": "hot-posts", "subject": "post-1", "score": 17, "live_slots": 3, "retiring_slots": 0,
         "as_of": "2026-01-02T10:07:00Z"}))),
 )]
 pub(super) async fn remove(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::read(&request, &[])?;
-    let (name, subject) = (address::board_name(&request)?, address::subject(&request)?);
+    Parameters::from_request(&request, &[])?;
+    let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: removal } = state.service.remove(&board, &subject).await?;
-    Ok(answer::json(&RemovalReceipt {
-        score: answer::score(&board, removal.score),
+    Ok(response::json(&RemovalReceipt {
+        score: response::score(&board, removal.score),
         live_slots: removal.live_slots,
         retiring_slots: removal.retiring_slots,
         as_of: removal.frame.as_of,

@@ -1,13 +1,13 @@
-//! `/`: what this is and where to go, for a person with a browser.
+//! The start page at `/`, for browsers.
 
 use actix_web::HttpResponse;
 
-/// Read this page
+/// Get the start page
 ///
-/// A small page for people: what this is, where to go, a first request.
+/// Returns an HTML page that describes the service, links to the API and shows first requests.
 #[utoipa::path(
     get, path = "/", operation_id = "getWelcome", tag = "operations",
-    responses((status = 200, description = "The page.", body = String, content_type = "text/html")),
+    responses((status = 200, description = "The start page.", body = String, content_type = "text/html")),
 )]
 pub(super) async fn welcome() -> HttpResponse {
     HttpResponse::Ok()

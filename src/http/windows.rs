@@ -1,74 +1,74 @@
-//! What a subject has over a window: whole or shorter, now or then.
+//! The value of a subject over a window: whole or shorter, current or past.
 
 use actix_web::web::Data;
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::answer::WindowBounds;
-use super::openapi::{board_schema, edge_schema, score_schema, standard_error_schema, subject_schema, time_schema};
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::{HttpState, address, answer};
+use super::response::WindowBounds;
+use super::state::HttpState;
+use super::{path, response, schemas};
 use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
 use crate::service::{Feature, Over, Question, WindowQuestion};
 
-/// What a subject has over a window.
+/// The value of a subject over a window.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WindowValue {
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    /// The metric asked for, if it was one.
+    /// The requested metric, if the query was by metric.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, nullable = false, example = "COUNT(6h, like, post_id)")]
     metric: Option<String>,
-    /// The duration asked for, if it was one.
+    /// The requested duration, if the query was by `last`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, required = false, nullable = false, example = "6h")]
     last: Option<Span>,
-    /// The time asked for, if it was one.
+    /// The requested start, if the query was by `from`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = time_schema, required = false)]
+    #[schema(schema_with = schemas::time, required = false)]
     from: Option<Timestamp>,
-    /// The time at which the window ended, if one was asked for as `as_of`.
+    /// The requested end of the window, if the query had `as_of`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = time_schema, required = false)]
+    #[schema(schema_with = schemas::time, required = false)]
     looking_back_to: Option<Timestamp>,
-    /// The slots that were read. On a `from_first` board the subject's own window, or the one that an event now would
-    /// begin.
+    /// The slots that were read. On a `from_first` board the window of the subject, or the one that an event at the current
+    /// time would begin.
     window: WindowBounds,
-    /// COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the same as `value`. AVG: how many were measured in these
-    /// slots, each counted whole whatever the `edge`.
+    /// For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements in
+    /// these slots, which `edge` does not weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     count: Option<Shown>,
-    /// AVG only: what was measured in these slots, added up; each counts whole whatever the `edge`.
+    /// Sum of the measurements in these slots, which `edge` does not weight. For AVG only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     sum: Option<Shown>,
-    /// What the metric says of these slots.
-    #[schema(schema_with = score_schema, required = true)]
+    /// Value of the metric over these slots.
+    #[schema(schema_with = schemas::score, required = true)]
     value: Option<Shown>,
-    #[schema(schema_with = edge_schema)]
+    #[schema(schema_with = schemas::edge)]
     edge: Edge,
-    /// COUNT_DISTINCT only: values of these slots were dropped because there were more than the board remembers.
+    /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
     capped: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = standard_error_schema, required = false)]
+    #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
-    /// The store's time when it answered.
-    #[schema(schema_with = time_schema)]
+    /// The store's time of the response.
+    #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
-    /// Expired slots of the board not yet fully subtracted. They are never part of this value.
+    /// Number of expired slots of the board that are not yet fully subtracted. They are never part of this value.
     retiring: u64,
 }
 
 impl WindowValue {
-    /// The answer to a question that was put so.
+    /// Returns the response for a window that was requested with `over` and `as_of`.
     pub(super) fn of(feature: &Feature, over: Over, as_of: Option<Timestamp>) -> Self {
         let Feature { board, subject, reading, edge, value, .. } = feature;
         let shown = |value: Value| value.shown(board.decimals());
@@ -99,32 +99,32 @@ impl WindowValue {
         }
     }
 
-    /// The same, to a question by metric.
+    /// Adds the metric of a query by metric.
     pub(super) fn with_metric(mut self, metric: &Metric) -> Self {
         self.metric = Some(metric.to_string());
         self
     }
 }
 
-/// The part of a board's window that a question names: `last`, `from`, or neither.
-pub(super) fn over(last: Option<&str>, from: Option<&str>) -> Result<Over, Problem> {
+/// Parses the part of the window to read: `last`, `from`, or the whole window without either.
+pub(super) fn parse_over(last: Option<&str>, from: Option<&str>) -> Result<Over, Problem> {
     match (last, from) {
         (Some(last), None) => {
             last.parse().map(Over::Last).map_err(|error| Problem::field("last", format!("'last': {error}")))
         }
-        (None, Some(from)) => time("from", from).map(Over::From),
+        (None, Some(from)) => parse_time("from", from).map(Over::From),
         (None, None) => Ok(Over::Whole),
-        (Some(_), Some(_)) => Err(Problem::field("last", "give 'last' or 'from', not both; neither for all of it")),
+        (Some(_), Some(_)) => Err(Problem::field("last", "give 'last' or 'from', not both")),
     }
 }
 
-/// An instant that a question names.
-pub(super) fn time(field: &str, text: &str) -> Result<Timestamp, Problem> {
+/// Parses a time.
+pub(super) fn parse_time(field: &str, text: &str) -> Result<Timestamp, Problem> {
     Timestamp::parse(text).map_err(|error| Problem::field(field, format!("'{field}': {error}")))
 }
 
-/// How the oldest slot is to count; whole if a question does not say.
-pub(super) fn edge(text: Option<&str>) -> Result<Edge, Problem> {
+/// Parses the weight of the oldest slot. Default: [`Edge::Slots`].
+pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
     match text {
         None | Some("slots") => Ok(Edge::Slots),
         Some("weighted") => Ok(Edge::Weighted),
@@ -132,30 +132,30 @@ pub(super) fn edge(text: Option<&str>) -> Result<Edge, Problem> {
     }
 }
 
-/// Read a subject over a window
+/// Get the value of a subject over a window
 ///
-/// What the board's metric says of its newest slots. `last` is rounded up to whole slots, the one containing now
-/// included; `from` starts at the slot that contains it; with neither it is the whole window. `window` says what was
-/// read. Where the board keeps slots for looking back (`keep`), `as_of` reads the window that ended with the slot
-/// containing that time.
+/// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
+/// current one; `from` starts at the slot that contains it; without either the whole window is read. `window` in the
+/// response contains the exact bounds. On boards that keep older slots (`keep`), `as_of` reads the window that ended with
+/// the slot containing that time.
 ///
-/// With `edge=weighted`, on boards with `cover` `full` of COUNT, SUM, AVG or COUNT_DISTINCT, one slot more is read at
-/// the old end and counts by the share of it that the window still reaches: with half of the newest slot gone by, the
-/// oldest counts half, as sliding-window rate limiters do. `edge` says which it was.
+/// `edge=weighted` is available on boards with `cover` `full` for COUNT, SUM, AVG and COUNT_DISTINCT. It reads one
+/// additional slot at the old end, weighted by the share of it that is still within the window: when half of the newest
+/// slot has passed, the oldest slot counts half, as in sliding-window rate limiters.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "readWindow", tag = "subjects",
     params(
         ("last" = String, Query, example = "6h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
-            description = "A duration such as 90s, 15m, 6h or 7d, at most the board's window."),
+            description = "A duration such as 90s, 15m, 6h or 7d, at most the window of the board."),
         ("from" = String, Query, format = DateTime,
-            description = "An instant within the board's window, such as 2026-01-02T05:00:00Z. Instead of `last`."),
+            description = "A time within the window of the board, such as 2026-01-02T05:00:00Z. An alternative to `last`."),
         ("as_of" = String, Query, format = DateTime,
-            description = "An instant within what the board keeps, such as 2026-01-02T05:00:00Z: the window that ended \
-                then. On unranked boards, but COUNT_DISTINCT and `from_first` ones."),
+            description = "A time within the slots that the board keeps, such as 2026-01-02T05:00:00Z, to read the \
+                window that ended then. Unranked boards only, except COUNT_DISTINCT and `from_first` ones."),
         ("edge" = String, Query, example = "slots", pattern = "^(slots|weighted)$",
-            description = "How the oldest slot counts; `slots` if absent."),
+            description = "Weight of the oldest slot. Default: `slots`."),
     ),
-    responses((status = 200, description = "The value and the slots it is of.", body = WindowValue, examples(
+    responses((status = 200, description = "The value and the bounds of the window.", body = WindowValue, examples(
         ("COUNT" = (value = json!({"board": "hot-posts", "subject": "post-1", "last": "6h",
             "window": {"from": "2026-01-02T05:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 6},
             "count": 9, "value": 9, "edge": "slots", "as_of": "2026-01-02T10:07:00Z", "retiring": 0}))),
@@ -173,12 +173,12 @@ pub(super) fn edge(text: Option<&str>) -> Result<Edge, Problem> {
     ))),
 )]
 pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::read(&request, &["last", "from", "as_of", "edge"])?;
-    let over = over(parameters.text("last"), parameters.text("from"))?;
-    let as_of = parameters.text("as_of").map(|text| time("as_of", text)).transpose()?;
-    let edge = edge(parameters.text("edge"))?;
-    let (board, subject) = (address::board_name(&request)?, address::subject(&request)?);
+    let parameters = Parameters::from_request(&request, &["last", "from", "as_of", "edge"])?;
+    let over = parse_over(parameters.text("last"), parameters.text("from"))?;
+    let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
+    let edge = parse_edge(parameters.text("edge"))?;
+    let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let question = Question::Window(WindowQuestion { board, subject, over, as_of, edge });
     let feature = state.service.feature(question).await?;
-    Ok(answer::json(&WindowValue::of(&feature, over, as_of)))
+    Ok(response::json(&WindowValue::of(&feature, over, as_of)))
 }

@@ -1,96 +1,86 @@
-//! What a call of the service can answer instead of a result.
+//! Errors of the service.
 
 use std::sync::Arc;
 
 use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp};
 use crate::store::StoreError;
 
-/// Why the service did not do what was asked.
+/// An error of the service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// No board of that name is defined.
-    #[error("there is no board '{0}'; define it with PUT /v1/boards/{0}")]
+    /// No board with this name exists.
+    #[error("unknown board '{0}'")]
     UnknownBoard(BoardName),
-    /// The board holds data of another definition.
+    /// The board exists with a different definition.
     #[error(
-        "board '{}' exists with another {}; a board's definition cannot be changed in place: delete it first, or choose another name",
+        "board '{}' exists with a different {}; the definition of a board cannot be changed: remove the board first, or choose another name",
         existing.name(),
         keys.join(", ")
     )]
     Conflict {
-        /// The board as it is.
+        /// The existing board.
         existing: Arc<Board>,
-        /// The keys in which the definitions differ.
+        /// The keys of the definition that differ.
         keys: Vec<&'static str>,
     },
-    /// The definition itself is unsound.
+    /// The definition is invalid.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
-    /// The board has no ranking to be asked about.
-    #[error("board '{0}' is not ranked: it has no rankings, look-ups or neighbours, only its subjects one by one")]
+    /// The board is unranked.
+    #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
-    /// The board does not remember values.
-    #[error("board '{0}' does not remember which values it counted: only COUNT_DISTINCT does")]
+    /// The board does not store the values that it counts.
+    #[error("board '{0}' does not store the values it counts; only COUNT_DISTINCT boards do")]
     NoValues(BoardName),
     /// The board cannot be read as of a past time.
     #[error("board '{board}' cannot be read as of a past time: {why}")]
     AsOfUnsupported { board: BoardName, why: &'static str },
-    /// The board's oldest slot cannot be weighted.
+    /// The oldest slot of the board cannot be weighted.
     #[error("the oldest slot of board '{board}' cannot be weighted: {why}")]
     EdgeUnsupported { board: BoardName, why: &'static str },
-    /// A longer window than the board's was asked for.
+    /// The requested window is longer than that of the board.
     #[error("{last} is {slots} slots of {slot}; the board keeps {most} ({window})")]
     TooLong {
-        /// What was asked for.
+        /// The requested duration.
         last: Span,
-        /// How many slots that would be.
+        /// The number of slots that it covers.
         slots: u64,
         slot: Span,
-        /// How many there are to ask for.
+        /// The number of slots in the window of the board.
         most: u64,
-        /// The board's window.
+        /// The length of the window of the board.
         window: Span,
     },
-    /// The window that ended then is not held, or not whole.
-    #[error("'as_of': the window that ends with the slot of {as_of} is not held; the board keeps {floor} until now")]
+    /// Slots of the requested past window are no longer kept.
+    #[error(
+        "'as_of': the window that ends with the slot of {as_of} is not kept; the board keeps slots from {floor} until now"
+    )]
     NotKept {
         as_of: Timestamp,
         /// Start of the oldest slot that is kept.
         floor: Timestamp,
     },
-    /// A part of a question does not go with the board.
+    /// A parameter of a query does not fit the board.
     #[error("'{field}': {detail}")]
     Misasked {
-        /// The part: `last`, `from`.
+        /// The parameter: `last` or `from`.
         field: &'static str,
         detail: String,
     },
     /// No board serves a metric.
-    #[error("no board serves {metric}{}", suggested(suggestion.as_ref()))]
+    #[error("no board serves {metric}")]
     NoBoard {
         metric: Box<Metric>,
-        /// The name and definition of one that would.
+        /// Name and definition of a board that would serve it.
         suggestion: Option<(String, Box<Definition>)>,
     },
-    /// No rule of that name is configured.
-    #[error("there is no rule '{0}' in the configuration; GET /v1/rules lists those there are")]
+    /// No rule with this name is configured.
+    #[error("unknown rule '{0}'")]
     UnknownRule(String),
-    /// A field that a metric or rule needs is missing or wrong.
+    /// A field that a metric or rule needs is missing or invalid.
     #[error(transparent)]
     Field(#[from] FieldFault),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-}
-
-/// How to define the board that is missing, for the configuration file.
-fn suggested(suggestion: Option<&(String, Box<Definition>)>) -> String {
-    match suggestion {
-        Some((name, definition)) => format!(
-            "; this would: [boards.\"{name}\"] metric = {}, slot = \"{}\", ranked = false",
-            toml::Value::from(definition.metric.to_string()),
-            definition.slot
-        ),
-        None => ", and none could: no usual slot divides its window into 2,000 slots at most".to_owned(),
-    }
 }

@@ -272,9 +272,9 @@ fn check_as_of(board: &Board, question: &WindowQuestion) -> Result<()> {
     let definition = board.definition();
     let Some(as_of) = question.as_of else { return Ok(()) };
     let why = match board.kind() {
-        _ if definition.ranked => "the slots of a ranked board go when they leave the window",
-        _ if definition.mode == Mode::FromFirst => "a window that begins with the first event leaves nothing behind",
-        Kind::Distinct => "exact distinct counting remembers when a value was last seen, and forgets earlier sightings",
+        _ if definition.ranked => "a ranked board does not keep slots that have left the window",
+        _ if definition.mode == Mode::FromFirst => "a from_first board does not keep windows that have ended",
+        Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
         _ => {
             return match question.over {
                 Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
@@ -289,11 +289,11 @@ fn check_edge(board: &Board, question: &WindowQuestion) -> Result<()> {
     let definition = board.definition();
     let why = match board.kind() {
         _ if question.edge == Edge::Slots => return Ok(()),
-        _ if definition.mode == Mode::FromFirst => "a window that begins with the first event has no slots",
-        Kind::Min | Kind::Max => "an extreme has no parts",
-        Kind::Sketch => "a sketch has no parts",
+        _ if definition.mode == Mode::FromFirst => "a from_first window has no slots",
+        Kind::Min | Kind::Max => "MIN and MAX have no fractions",
+        Kind::Sketch => "an estimate of distinct values has no fractions",
         _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
-        _ if question.as_of.is_some() => "only the window that ends now begins within a slot",
+        _ if question.as_of.is_some() => "only the current window begins within a slot",
         _ => return Ok(()),
     };
     Err(ServiceError::EdgeUnsupported { board: board.name().clone(), why })

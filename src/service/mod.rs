@@ -32,6 +32,7 @@
 //! # }
 //! ```
 
+mod add;
 mod audit;
 mod catalog;
 mod configured;
@@ -50,6 +51,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use add::Parsed;
 pub use audit::AuditReport;
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
@@ -64,9 +66,11 @@ use futures_util::future::join_all;
 use metrics::{describe_gauge, gauge};
 
 use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
-use crate::store::{
-    self, Added, BackedUp, Batch, Defined, Lookup, Page, Reach, Reading, Removal, Standing, Status, Store, StoreError,
-    Unreadable, Values,
+use crate::store::{self, Defined, Reach, Store, Unreadable};
+// The types of the store that occur in the interface of the service, so that its callers need not import the store.
+pub use crate::store::{
+    Added, BackedUp, Batch, Difference, Increment, Lines, Lookup, Outcome, Page, Ranked, Reading, Rejection, Removal,
+    Standing, Status, StoreError, Values,
 };
 use registry::Registry;
 use rollover::Rollover;
@@ -212,16 +216,6 @@ impl Service {
         let existed = self.store.undefine(&board).await?;
         self.registry.forget(name);
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
-    }
-
-    /// Adds increments. [`StoreError::BoardChanged`] means that nothing was added and that amounts must be read
-    /// again, with the decimals of the board as [`board`](Self::board) now answers it.
-    pub async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
-        let added = self.store.add(board, batch).await;
-        if matches!(added, Err(StoreError::BoardChanged)) {
-            self.refreshed(board).await?;
-        }
-        Ok(added?)
     }
 
     /// The ranking from place `offset`, `limit` lines at most. This and the next two: [`ServiceError::NotRanked`] on an

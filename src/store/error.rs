@@ -19,7 +19,7 @@ pub enum StoreError {
     #[error("the clock reads {now}; it moves forward only")]
     ClockBackward { now: Timestamp },
     /// The clock cannot be set because the store runs on the system clock.
-    #[error("the store runs on the system clock; start with --clock simulated=<time> on a new store to set it")]
+    #[error("the store runs on the system clock, which cannot be set")]
     ClockNotSimulated,
     /// The store was created with the other clock mode.
     #[error(
@@ -43,7 +43,7 @@ pub enum StoreError {
     /// The first readings of the system clock after a start are ahead of the last recorded time by more than a window.
     /// Nothing of this call was done.
     #[error(
-        "the system clock reads {reading}, but {recorded} was the last time recorded; writes are taken once the clock has agreed with itself for a minute, or after a start with --trust-clock"
+        "the system clock reads {reading}, but {recorded} was the last time recorded; writes are accepted once the clock has advanced consistently for a minute"
     )]
     ClockDoubted { reading: Timestamp, recorded: Timestamp, retry_after: Duration },
     /// This store does not support the operation. The message names a tool that does.

@@ -243,7 +243,7 @@ async fn what_is_wrong_is_named() {
         (json!({"rule": RULE, "fields": {"device_id": ["d1"]}}), "missing_field", "fields.device_id", "missing"),
         (json!({"rule": RULE, "fields": fields, "at": "soon"}), "invalid_field", "at", "'soon' is not a time"),
         (json!({"rule": RULE, "fields": fields, "record": true}), "invalid_field", "type", "'type'"),
-        (json!({"rule": RULE, "feilds": fields}), "unknown_field", "feilds", "no field"),
+        (json!({"rule": RULE, "feilds": fields}), "unknown_field", "feilds", "unknown field"),
     ] {
         let answer = evaluate(&site, body.clone()).await;
         assert_eq!((answer.refusal(), &answer.body["field"]), ((422, code), &json!(field)), "{body}: {answer:?}");

@@ -71,10 +71,10 @@ async fn what_a_board_cannot_weight_or_look_back_on_it_refuses_with_the_reason()
     let as_of = "?as_of=2026-01-02T09:00:00Z";
     for (board, query, code, says) in [
         ("ranked", as_of, "as_of_unsupported", "ranked board"),
-        ("distinct", as_of, "as_of_unsupported", "forgets earlier sightings"),
-        ("first", as_of, "as_of_unsupported", "leaves nothing behind"),
+        ("distinct", as_of, "as_of_unsupported", "last seen"),
+        ("first", as_of, "as_of_unsupported", "windows that have ended"),
         ("ranked", "?edge=weighted", "edge_unsupported", "cover = \"full\""),
-        ("max", "?edge=weighted", "edge_unsupported", "extreme"),
+        ("max", "?edge=weighted", "edge_unsupported", "MIN and MAX"),
         ("first", "?edge=weighted", "edge_unsupported", "no slots"),
         ("first", "?last=1h", "invalid_field", "3h long"),
         ("first", "?from=2026-01-02T09:00:00Z", "invalid_field", "3h long"),
@@ -149,7 +149,7 @@ async fn a_past_window_is_read_as_of_its_end() {
         assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "beyond_window"), &json!("as_of")), "{query}");
         // What is kept, and not where the window begins.
         assert_eq!(answer.body["floor"], "2026-01-02T08:00:00Z", "{query}: {answer:?}");
-        assert!(answer.body["detail"].as_str().unwrap().contains("keeps 2026-01-02T08:00:00Z until now"), "{answer:?}");
+        assert!(answer.body["detail"].as_str().unwrap().contains("from 2026-01-02T08:00:00Z until now"), "{answer:?}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! One event as it is sent, and what it takes to become one.
+//! Parsing and validation of an event.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,134 +9,135 @@ use serde_json::value::RawValue;
 
 use crate::board::{Event, Field, Fields};
 use crate::http::codes::ItemCode;
-use crate::http::intake::{self, Flaw, Item, Name, Stray, Text, Truth, any_other};
+use crate::http::items::{self, FieldName, Item, ItemError, TextField, UnexpectedField, visit_other_types};
 
-/// The most fields an event may have.
-const MOST_FIELDS: usize = 256;
+/// Maximum number of fields of an event.
+const MAX_FIELDS: usize = 256;
 
-/// The longest type of an event, in bytes: more than any metric names.
-const MOST_TYPE_BYTES: usize = 128;
+/// Maximum length of an event type in bytes, which is longer than any type in a metric.
+const MAX_TYPE_BYTES: usize = 128;
 
-/// What one JSON object said, not yet judged.
+/// The members of an event, not yet validated.
 #[derive(Default)]
 pub(super) struct EventItem<'a> {
-    kind: Text<'a>,
-    fields: SentFields<'a>,
-    at: Text<'a>,
-    id: Text<'a>,
+    kind: TextField<'a>,
+    fields: RawFields<'a>,
+    at: TextField<'a>,
+    id: TextField<'a>,
     retract: Option<&'a RawValue>,
-    /// The first field that does not belong.
-    stray: Option<Stray>,
+    /// The first unexpected member.
+    unexpected: Option<UnexpectedField>,
 }
 
-/// The value of `fields`.
+/// The value of `fields`, not yet validated.
 #[derive(Default)]
-enum SentFields<'a> {
-    /// Not there, or null.
+enum RawFields<'a> {
+    /// Absent or null.
     #[default]
     Absent,
-    Are(Vec<(Cow<'a, str>, &'a RawValue)>),
-    /// More than [`MOST_FIELDS`].
+    Object(Vec<(Cow<'a, str>, &'a RawValue)>),
+    /// More than [`MAX_FIELDS`] fields.
     TooMany,
-    /// Something else than an object.
-    AreNot,
+    /// A value of another type.
+    WrongType,
 }
 
-/// An event, and what of it no metric can read.
-pub(super) struct SentEvent {
+/// A valid event and the names of its fields that metrics cannot use.
+pub(super) struct ParsedEvent {
     pub(super) event: Event,
-    /// Fields that are lists or objects. To metrics they are absent.
+    /// Fields that are arrays or objects, which metrics treat as absent.
     pub(super) nested: Vec<Box<str>>,
 }
 
 impl<'a> Item<'a> for EventItem<'a> {
-    const NAME: &'static str = "an event";
     const LIST: &'static str = "events";
     const FIELDS: &'static str = "type, fields, at, id, retract";
     const INVALID: ItemCode = ItemCode::InvalidEvent;
 
-    fn take<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<Stray>, A::Error> {
-        let (name, again) = match name {
+    fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error> {
+        let (name, is_repeated) = match name {
             "type" => ("type", self.kind.fill(map)?),
             "fields" => {
                 let before = std::mem::replace(&mut self.fields, map.next_value()?);
-                ("fields", !matches!(before, SentFields::Absent))
+                ("fields", !matches!(before, RawFields::Absent))
             }
             "at" => ("at", self.at.fill(map)?),
             "id" => ("id", self.id.fill(map)?),
             "retract" => ("retract", self.retract.replace(map.next_value()?).is_some()),
-            other => return intake::unknown(other, map),
+            other => return items::skip_unknown(other, map),
         };
-        Ok(again.then_some(Stray::Repeated(name)))
+        Ok(is_repeated.then_some(UnexpectedField::Repeated(name)))
     }
 
-    fn note(&mut self, stray: Stray) {
-        self.stray.get_or_insert(stray);
+    fn set_unexpected(&mut self, field: UnexpectedField) {
+        self.unexpected.get_or_insert(field);
     }
 
     fn is_empty(&self) -> bool {
         let texts = [&self.kind, &self.at, &self.id];
         texts.iter().all(|text| text.is_absent())
-            && matches!(self.fields, SentFields::Absent)
+            && matches!(self.fields, RawFields::Absent)
             && self.retract.is_none()
-            && self.stray.is_none()
+            && self.unexpected.is_none()
     }
 }
 
 impl EventItem<'_> {
-    /// Reads the values. What is wrong is named, with what is allowed.
-    pub(super) fn judge(self) -> Result<SentEvent, Flaw> {
-        if let Some(stray) = self.stray {
-            return Err(Flaw::stray(stray, Self::NAME, Self::FIELDS, Self::INVALID));
+    /// Validates the members and converts them to an event.
+    pub(super) fn into_event(self) -> Result<ParsedEvent, ItemError> {
+        if let Some(field) = self.unexpected {
+            return Err(ItemError::unexpected(field, Self::FIELDS, Self::INVALID));
         }
-        let kind = kind(self.kind)?;
-        let (fields, nested) = self.fields.judge()?;
+        let kind = parse_type(self.kind)?;
+        let (fields, nested) = self.fields.validate()?;
         let at = self.at.at()?;
         let id = self.id.id()?;
-        let retract = Truth::read(self.retract, "retract", Self::INVALID)?;
-        intake::retraction_is_dated(retract, at)?;
-        Ok(SentEvent { event: Event { kind, fields, at, id, retract }, nested })
+        let retract = items::parse_flag(self.retract, "retract", Self::INVALID)?;
+        items::check_retraction_time(retract, at)?;
+        Ok(ParsedEvent { event: Event { kind, fields, at, id, retract }, nested })
     }
 }
 
-/// Reads the `fields` of a body that is about an event without sending one; what no metric can read is left out.
-pub(super) fn fields(raw: &RawValue) -> Result<Fields, Flaw> {
-    // A value of any kind can be read; what is wrong with it is judged.
-    let sent: SentFields<'_> = serde_json::from_str(raw.get()).unwrap_or(SentFields::AreNot);
-    sent.judge().map(|(fields, _)| fields)
+/// Parses the `fields` of a request that does not send an event. Fields that metrics cannot use are left out.
+pub(super) fn parse_fields(raw: &RawValue) -> Result<Fields, ItemError> {
+    let fields: RawFields<'_> = serde_json::from_str(raw.get()).unwrap_or(RawFields::WrongType);
+    fields.validate().map(|(fields, _)| fields)
 }
 
-/// Reads the type of an event, which must be there.
-pub(in crate::http) fn kind(text: Text<'_>) -> Result<Box<str>, Flaw> {
-    let shape = |detail: &str| Err(Flaw::shape(ItemCode::InvalidType, "type", detail));
-    let value = |detail: String| Err(Flaw::value(ItemCode::InvalidType, "type", detail));
+/// Validates the type of an event, which is required.
+pub(in crate::http) fn parse_type(text: TextField<'_>) -> Result<Box<str>, ItemError> {
+    let structural = |detail: &str| Err(ItemError::structural(ItemCode::InvalidType, "type", detail));
+    let value = |detail: String| Err(ItemError::value(ItemCode::InvalidType, "type", detail));
     match text {
-        Text::Absent => shape("the field 'type' is missing"),
-        Text::IsNot => shape("'type' must be a string"),
-        Text::Is(text) if text.is_empty() => value("'type' must not be empty".to_owned()),
-        Text::Is(text) if text.len() > MOST_TYPE_BYTES => {
-            value(format!("'type' has {} bytes of UTF-8; at most {MOST_TYPE_BYTES} are allowed", text.len()))
+        TextField::Absent => structural("the field 'type' is missing"),
+        TextField::WrongType => structural("'type' must be a string"),
+        TextField::Text(text) if text.is_empty() => value("'type' must not be empty".to_owned()),
+        TextField::Text(text) if text.len() > MAX_TYPE_BYTES => {
+            value(format!("'type' has {} bytes of UTF-8; at most {MAX_TYPE_BYTES} are allowed", text.len()))
         }
-        Text::Is(text) if text.contains(char::is_control) => value("'type' has a control character".to_owned()),
-        Text::Is(text) => Ok(text.into()),
+        TextField::Text(text) if text.contains(char::is_control) => {
+            value("'type' contains a control character".to_owned())
+        }
+        TextField::Text(text) => Ok(text.into()),
     }
 }
 
-impl SentFields<'_> {
-    fn judge(self) -> Result<(Fields, Vec<Box<str>>), Flaw> {
-        let sent = match self {
-            SentFields::Absent => return Ok(Default::default()),
-            SentFields::Are(fields) => fields,
-            SentFields::TooMany => {
-                let detail = format!("an event may have {MOST_FIELDS} fields");
-                return Err(Flaw::value(ItemCode::InvalidEvent, "fields", detail));
+impl RawFields<'_> {
+    /// Converts the fields, and returns the names of those that metrics cannot use.
+    fn validate(self) -> Result<(Fields, Vec<Box<str>>), ItemError> {
+        let raw_fields = match self {
+            RawFields::Absent => return Ok(Default::default()),
+            RawFields::Object(fields) => fields,
+            RawFields::TooMany => {
+                let detail = format!("an event may have at most {MAX_FIELDS} fields");
+                return Err(ItemError::value(ItemCode::InvalidEvent, "fields", detail));
             }
-            SentFields::AreNot => {
-                return Err(Flaw::shape(ItemCode::InvalidEvent, "fields", "'fields' must be an object"));
+            RawFields::WrongType => {
+                return Err(ItemError::structural(ItemCode::InvalidEvent, "fields", "'fields' must be an object"));
             }
         };
         let (mut fields, mut nested) = (Fields::default(), Vec::new());
-        for (name, raw) in sent {
+        for (name, raw) in raw_fields {
             let text = raw.get();
             let field = match text.as_bytes().first() {
                 Some(b'n') => continue,
@@ -147,8 +148,8 @@ impl SentFields<'_> {
                 Some(b'"') => match serde_json::from_str::<Cow<'_, str>>(text) {
                     Ok(text) => Field::Text(text.into()),
                     Err(_) => {
-                        let detail = format!("the field '{}' is a string that is not Unicode", shortened(&name));
-                        return Err(Flaw::value(ItemCode::InvalidField, &shortened(&name), detail));
+                        let detail = format!("the field '{}' is not valid Unicode", shortened(&name));
+                        return Err(ItemError::value(ItemCode::InvalidField, &shortened(&name), detail));
                     }
                 },
                 Some(b't' | b'f') => Field::Bool(text == "true"),
@@ -164,41 +165,41 @@ fn shortened(name: &str) -> String {
     name.chars().take(64).collect()
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for SentFields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for RawFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Any;
         impl<'de> Visitor<'de> for Any {
-            type Value = SentFields<'de>;
+            type Value = RawFields<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<SentFields<'de>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawFields<'de>, A::Error> {
                 let mut fields = Vec::with_capacity(8);
-                while let Some((Name(name), value)) = map.next_entry()? {
+                while let Some((FieldName(name), value)) = map.next_entry()? {
                     fields.push((name, value));
-                    if fields.len() > MOST_FIELDS {
+                    if fields.len() > MAX_FIELDS {
                         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                        return Ok(SentFields::TooMany);
+                        return Ok(RawFields::TooMany);
                     }
                 }
-                Ok(SentFields::Are(fields))
+                Ok(RawFields::Object(fields))
             }
 
-            fn visit_unit<E>(self) -> Result<SentFields<'de>, E> {
-                Ok(SentFields::Absent)
+            fn visit_unit<E>(self) -> Result<RawFields<'de>, E> {
+                Ok(RawFields::Absent)
             }
 
-            any_other!(SentFields<'de>, SentFields::AreNot);
+            visit_other_types!(RawFields<'de>, RawFields::WrongType);
 
-            fn visit_str<E>(self, _: &str) -> Result<SentFields<'de>, E> {
-                Ok(SentFields::AreNot)
+            fn visit_str<E>(self, _: &str) -> Result<RawFields<'de>, E> {
+                Ok(RawFields::WrongType)
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<SentFields<'de>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<RawFields<'de>, A::Error> {
                 while list.next_element::<IgnoredAny>()?.is_some() {}
-                Ok(SentFields::AreNot)
+                Ok(RawFields::WrongType)
             }
         }
         deserializer.deserialize_any(Any)
@@ -208,15 +209,15 @@ impl<'de: 'a, 'a> Deserialize<'de> for SentFields<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::intake::from_raw;
+    use crate::http::items::parse_element;
 
-    fn judged(text: &str) -> Result<SentEvent, Flaw> {
-        from_raw::<EventItem<'_>>(serde_json::from_str(text).unwrap())?.judge()
+    fn parsed(text: &str) -> Result<ParsedEvent, ItemError> {
+        parse_element::<EventItem<'_>>(serde_json::from_str(text).unwrap())?.into_event()
     }
 
     #[test]
-    fn fields_keep_what_was_sent() {
-        let sent = judged(
+    fn fields_keep_their_text() {
+        let sent = parsed(
             r#"{"type":"pay","fields":{"a":1.50e+0,"b":"é\n","c":false,"d":null,"e":[1],"f":{"g":1},"a":166.60}}"#,
         )
         .unwrap();
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn errors_have_a_code_and_a_field() {
         let many: Vec<_> = (0..257).map(|n| format!("\"f{n}\":1")).collect();
         for (text, code, field) in [
             (r#"{}"#, ItemCode::InvalidType, "type"),
@@ -243,8 +244,8 @@ mod tests {
             (r#"{"type":"a","subject":"x"}"#, ItemCode::UnknownField, "subject"),
             (r#"[]"#, ItemCode::InvalidEvent, ""),
         ] {
-            let flaw = judged(text).err().unwrap();
-            assert_eq!((flaw.code, flaw.field.as_str()), (code, field), "{text}");
+            let error = parsed(text).err().unwrap();
+            assert_eq!((error.code, error.field.as_str()), (code, field), "{text}");
         }
     }
 }

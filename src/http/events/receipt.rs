@@ -1,207 +1,197 @@
-//! What became of the events of one request.
+//! The receipt of a request with events: the outcome of each event on each board.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::item::SentEvent;
+use super::item::ParsedEvent;
 use crate::board::{BoardName, Event, FieldFault, Shown, Subject};
-use crate::http::answer;
 use crate::http::codes::ItemCode;
-use crate::http::increments::{Counts, code_of_amount};
-use crate::http::intake::{Flaw, Place, RejectedCounts, SHOWN, code_of, detail_of};
-use crate::http::openapi::{board_schema, score_schema, subject_schema};
+use crate::http::counts::{Counts, EventCounts, RejectedCounts};
+use crate::http::items::{ItemError, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection};
+use crate::http::{response, schemas};
 use crate::service::{EventOutcome, OnBoard, Refusal, Taken};
 
-/// How many unknown types an answer names; all of their events are counted.
-const TYPES_SHOWN: usize = 100;
+/// Maximum number of unknown types that a response lists.
+const MAX_TYPES_SHOWN: usize = 100;
 
-/// What became of the events of one request. Each event is in one of `accepted`, `duplicates`, `unmatched` and
-/// `unknown`, or else was refused by every board it was for, or before any saw it.
+/// The outcomes of the events of a request. Each event is counted under one of `accepted`, `duplicates`, `unmatched` and
+/// `unknown`, unless it was invalid or every board rejected it.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(in crate::http) struct EventsReceipt {
-    /// Events that at least one board took. Another board may have refused one of them: see `rejected`.
+    /// Number of events that at least one board accepted. Other boards may have rejected them; see `rejected`.
     pub(super) accepted: u64,
-    /// Events that no board took, because at least one had counted their `id` before.
+    /// Number of events that no board accepted, because at least one counted their `id` before.
     pub(super) duplicates: u64,
-    /// The first 1,000 rejections, each with its reason: of an event by one board or, without `board`, by all.
+    /// The first 1,000 rejections, each with its reason: of an event by one board or, without `board`, of an invalid
+    /// event.
     #[schema(max_items = 1000)]
     rejected: Vec<EventRejected>,
-    /// How many rejections there were, by code; absent if there are none.
+    /// Number of rejections by code; absent if there are none.
     #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
-    #[schema(schema_with = crate::http::openapi::rejected_counts_schema, required = false)]
+    #[schema(schema_with = schemas::rejected_counts, required = false)]
     rejected_counts: RejectedCounts,
-    /// Events of a type that boards count, but which the filter of every one leaves out.
+    /// Number of events whose type is counted by boards, all of whose filters exclude the event.
     unmatched: u64,
-    /// Events of a type that no board counts.
+    /// Number of events whose type no board counts.
     unknown: u64,
-    /// The first 100 such types, each with the number of its events.
+    /// The first 100 types that no board counts, each with its number of events.
     unknown_types: BTreeMap<Box<str>, u64>,
-    /// What each board did with the events it was given.
+    /// The outcomes on each board that the events were sent to.
     #[schema(value_type = BTreeMap<String, OnOneBoard>)]
     boards: BTreeMap<BoardName, OnOneBoard>,
-    /// With `return=score`: for each event and each board that has it, counted now or before, the subject's new score.
+    /// With `return=score`: the new score for each event and each board that counted it, now or before.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     scores: Option<Vec<EventScore>>,
-    /// What the boards did, added up.
+    /// The outcomes on all boards, summed.
     #[serde(skip)]
     on_boards: Counts,
+    /// Number of events that were invalid or rejected by every board.
     #[serde(skip)]
-    refused: u64,
+    rejected_events: u64,
 }
 
-/// What one board did with the events of a request.
+/// The outcomes of the events of a request on one board.
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
 struct OnOneBoard {
-    /// Counted now.
+    /// Number of events counted by this request.
     accepted: u64,
-    /// Counted before, by their `id`.
+    /// Number of events whose `id` was counted before.
     duplicates: u64,
-    /// Not counted; `rejected` says why.
+    /// Number of rejected events; `rejected` of the receipt lists the reasons.
     rejected: u64,
 }
 
-/// A rejection of an event.
+/// A rejected event.
 #[derive(Debug, Serialize, ToSchema)]
 struct EventRejected {
-    /// The event's place in the request, from 0 (JSON).
+    /// Index of the event in the request, from 0 (JSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     index: Option<u64>,
-    /// The event's line in the stream, from 1 (NDJSON).
+    /// Line of the event in the stream, from 1 (NDJSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     line: Option<u64>,
-    /// The board that refused it; absent if it is no event at all.
+    /// The board that rejected the event; absent if the event is invalid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = board_schema, required = false)]
+    #[schema(schema_with = schemas::board, required = false)]
     board: Option<BoardName>,
-    /// The field at fault, if one is.
+    /// The missing or invalid field, if the reason is about a field.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     field: Option<String>,
-    /// The stable name of the reason.
-    #[schema(schema_with = crate::http::openapi::item_code_schema)]
+    /// Stable name of the reason.
+    #[schema(schema_with = schemas::item_code)]
     code: ItemCode,
-    /// The reason for a person.
+    /// The reason, for people.
     detail: String,
 }
 
-/// A subject's score on one board after the step that counted the event.
+/// The score of a subject on one board after the atomic step that counted the event.
 #[derive(Debug, Serialize, ToSchema)]
 struct EventScore {
-    /// The event's place in the request, from 0.
+    /// Index of the event in the request, from 0.
     index: u64,
-    #[schema(schema_with = board_schema)]
+    #[schema(schema_with = schemas::board)]
     board: BoardName,
-    #[schema(schema_with = subject_schema)]
+    #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    /// The new score; null where the metric says nothing of the subject yet.
-    #[schema(schema_with = score_schema, required = true)]
+    /// The new score; null if the metric has no value for the subject yet.
+    #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
 }
 
-/// The numbers of a receipt.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::http) struct EventCounts {
-    pub(in crate::http) accepted: u64,
-    pub(in crate::http) duplicates: u64,
-    pub(in crate::http) unmatched: u64,
-    pub(in crate::http) unknown: u64,
-    /// Refused by every board it was for, or before any saw it.
-    pub(in crate::http) refused: u64,
-    /// What the boards did, added up: each event as often as it was for a board.
-    pub(in crate::http) on_boards: Counts,
-}
-
-/// Items of a request, sorted into events and flaws.
-pub(super) struct JudgedEvents {
-    place: fn(u64) -> Place,
+/// The items of a request, divided into events for the service and errors for the receipt.
+pub(super) struct ParsedEvents {
+    /// Converts the number of an item to its position.
+    position: fn(u64) -> Position,
     pub(super) events: Vec<Event>,
-    /// The number of each event, and its fields that no metric can read.
-    sent: Vec<(u64, Vec<Box<str>>)>,
-    /// Items that are no events, by number.
-    flawed: std::collections::VecDeque<(u64, Flaw)>,
+    /// The number of each event and the names of its fields that metrics cannot use.
+    details: Vec<(u64, Vec<Box<str>>)>,
+    /// Invalid items with their numbers.
+    errors: VecDeque<(u64, ItemError)>,
 }
 
-impl JudgedEvents {
-    pub(super) fn new(place: fn(u64) -> Place, events: usize) -> Self {
-        let (events, sent) = (Vec::with_capacity(events), Vec::with_capacity(events));
-        Self { place, events, sent, flawed: Default::default() }
+impl ParsedEvents {
+    /// Creates an empty list with capacity for the given number of events.
+    pub(super) fn new(position: fn(u64) -> Position, events: usize) -> Self {
+        let (events, details) = (Vec::with_capacity(events), Vec::with_capacity(events));
+        Self { position, events, details, errors: VecDeque::new() }
     }
 
-    /// Takes an item in. Numbers only grow.
-    pub(super) fn take(&mut self, number: u64, item: Result<SentEvent, Flaw>) {
+    /// Adds an item. Numbers must be ascending.
+    pub(super) fn push(&mut self, number: u64, item: Result<ParsedEvent, ItemError>) {
         match item {
-            Ok(SentEvent { event, nested }) => {
+            Ok(ParsedEvent { event, nested }) => {
                 self.events.push(event);
-                self.sent.push((number, nested));
+                self.details.push((number, nested));
             }
-            Err(flaw) => self.flawed.push_back((number, flaw)),
+            Err(error) => self.errors.push_back((number, error)),
         }
     }
 }
 
 impl EventsReceipt {
-    /// One that will answer scores, or not.
+    /// Creates an empty receipt, with or without scores.
     pub(super) fn new(with_scores: bool) -> Self {
         Self { scores: with_scores.then(Vec::new), ..Self::default() }
     }
 
-    /// Takes in what became of one event; `at` is its place among those judged.
-    pub(super) fn settle(&mut self, judged: &mut JudgedEvents, at: usize, kind: &str, outcome: EventOutcome) {
-        let Some((number, nested)) = judged.sent.get_mut(at).map(|(n, nested)| (*n, std::mem::take(nested))) else {
+    /// Adds the outcome of one event; `at` is its index in [`ParsedEvents::events`].
+    pub(super) fn record(&mut self, parsed: &mut ParsedEvents, at: usize, kind: &str, outcome: EventOutcome) {
+        let Some((number, nested)) = parsed.details.get_mut(at).map(|(n, nested)| (*n, std::mem::take(nested))) else {
             return;
         };
-        while judged.flawed.front().is_some_and(|(flawed, _)| *flawed < number) {
-            self.settle_flaw(judged);
+        while parsed.errors.front().is_some_and(|(invalid, _)| *invalid < number) {
+            self.record_next_error(parsed);
         }
-        let (mut counted, mut known) = (false, false);
-        let is_for_none = outcome.boards.is_empty();
-        for on in outcome.boards {
-            match on.taken {
-                Taken::Counted { .. } => counted = true,
-                Taken::Duplicate { .. } => known = true,
+        let (mut is_counted, mut is_duplicate) = (false, false);
+        let has_no_board = outcome.boards.is_empty();
+        for on_board in outcome.boards {
+            match on_board.taken {
+                Taken::Counted { .. } => is_counted = true,
+                Taken::Duplicate { .. } => is_duplicate = true,
                 Taken::Refused(_) => {}
             }
-            self.settle_on_board((judged.place)(number), &nested, on);
+            self.record_on_board((parsed.position)(number), &nested, on_board);
         }
-        match (outcome.is_known, counted, known) {
-            (false, ..) => self.settle_unknown(kind),
+        match (outcome.is_known, is_counted, is_duplicate) {
+            (false, ..) => self.record_unknown_type(kind),
             (true, true, _) => self.accepted += 1,
             (true, false, true) => self.duplicates += 1,
-            (true, false, false) if is_for_none => self.unmatched += 1,
-            (true, false, false) => self.refused += 1,
+            (true, false, false) if has_no_board => self.unmatched += 1,
+            (true, false, false) => self.rejected_events += 1,
         }
     }
 
-    /// Takes in the items that are left and were no events.
-    pub(super) fn settle_rest(&mut self, mut judged: JudgedEvents) {
-        while !judged.flawed.is_empty() {
-            self.settle_flaw(&mut judged);
+    /// Adds the invalid items that follow the last event.
+    pub(super) fn record_remaining_errors(&mut self, mut parsed: ParsedEvents) {
+        while !parsed.errors.is_empty() {
+            self.record_next_error(&mut parsed);
         }
     }
 
-    fn settle_flaw(&mut self, judged: &mut JudgedEvents) {
-        if let Some((number, flaw)) = judged.flawed.pop_front() {
-            self.refused += 1;
-            let field = (!flaw.field.is_empty()).then_some(flaw.field);
-            self.reject((judged.place)(number), None, flaw.code, || (field, flaw.detail));
+    fn record_next_error(&mut self, parsed: &mut ParsedEvents) {
+        if let Some((number, error)) = parsed.errors.pop_front() {
+            self.rejected_events += 1;
+            let field = (!error.field.is_empty()).then_some(error.field);
+            self.reject((parsed.position)(number), None, error.code, || (field, error.detail));
         }
     }
 
-    fn settle_unknown(&mut self, kind: &str) {
+    fn record_unknown_type(&mut self, kind: &str) {
         self.unknown += 1;
         if let Some(events) = self.unknown_types.get_mut(kind) {
             *events += 1;
-        } else if self.unknown_types.len() < TYPES_SHOWN {
+        } else if self.unknown_types.len() < MAX_TYPES_SHOWN {
             self.unknown_types.insert(kind.into(), 1);
         }
     }
 
-    fn settle_on_board(&mut self, place: Place, nested: &[Box<str>], on: OnBoard) {
+    fn record_on_board(&mut self, position: Position, nested: &[Box<str>], on: OnBoard) {
         let OnBoard { board, subject, taken } = on;
         let counts = match self.boards.get_mut(board.name()) {
             Some(counts) => counts,
@@ -222,58 +212,58 @@ impl EventsReceipt {
                 counts.rejected += 1;
                 let code = code_of_refusal(&refusal, nested);
                 self.on_boards.rejected.add(code);
-                self.reject(place, Some(board.name()), code, || match refusal {
+                self.reject(position, Some(board.name()), code, || match refusal {
                     Refusal::Field(fault) => (Some(fault.field().to_owned()), detail_of_fault(&fault, nested)),
                     Refusal::RetractionUnsupported => {
-                        let detail = format!("{} cannot undo what it has counted", board.definition().metric);
+                        let detail = format!("{} does not support retractions", board.definition().metric);
                         (Some("retract".to_owned()), detail)
                     }
                     Refusal::RetractionWithoutTime => (Some("at".to_owned()), "a retraction needs 'at'".to_owned()),
-                    Refusal::Store(rejection) => (None, detail_of(rejection, &board)),
+                    Refusal::Store(rejection) => (None, detail_of_rejection(rejection, &board)),
                 });
                 return;
             }
         };
-        if let (Some(scores), Some(subject), Place::Index(index)) = (&mut self.scores, subject, place) {
+        if let (Some(scores), Some(subject), Position::Index(index)) = (&mut self.scores, subject, position) {
             scores.push(EventScore {
                 index,
                 board: board.name().clone(),
                 subject,
-                score: answer::score(&board, score),
+                score: response::score(&board, score),
             });
         }
     }
 
-    /// Notes a rejection. The field and the detail are made only if they will be shown.
+    /// Adds a rejection. Field and detail are computed only if they are shown.
     fn reject(
         &mut self,
-        place: Place,
+        position: Position,
         board: Option<&BoardName>,
         code: ItemCode,
-        why: impl FnOnce() -> (Option<String>, String),
+        field_and_detail: impl FnOnce() -> (Option<String>, String),
     ) {
         self.rejected_counts.add(code);
-        if self.rejected.len() < SHOWN {
-            let (index, line) = place.index_and_line();
-            let (field, detail) = why();
+        if self.rejected.len() < MAX_SHOWN {
+            let (index, line) = position.index_and_line();
+            let (field, detail) = field_and_detail();
             self.rejected.push(EventRejected { index, line, board: board.cloned(), field, code, detail });
         }
     }
 
-    /// Its numbers.
+    /// Returns the numbers of events by outcome.
     pub(super) fn counts(&self) -> EventCounts {
         EventCounts {
             accepted: self.accepted,
             duplicates: self.duplicates,
             unmatched: self.unmatched,
             unknown: self.unknown,
-            refused: self.refused,
+            rejected: self.rejected_events,
             on_boards: self.on_boards,
         }
     }
 }
 
-/// A field that was sent as a list or an object is not missing.
+/// Returns whether the field that a board misses was sent as an array or object.
 fn is_nested(fault: &FieldFault, nested: &[Box<str>]) -> bool {
     matches!(fault, FieldFault::Missing { field } if nested.contains(field))
 }
@@ -286,14 +276,14 @@ fn code_of_refusal(refusal: &Refusal, nested: &[Box<str>]) -> ItemCode {
         Refusal::Field(FieldFault::Amount { source, .. }) => code_of_amount(source),
         Refusal::RetractionUnsupported => ItemCode::RetractionUnsupported,
         Refusal::RetractionWithoutTime => ItemCode::MissingAt,
-        Refusal::Store(rejection) => code_of(*rejection),
+        Refusal::Store(rejection) => code_of_rejection(*rejection),
     }
 }
 
 fn detail_of_fault(fault: &FieldFault, nested: &[Box<str>]) -> String {
     if is_nested(fault, nested) {
         let field = fault.field();
-        return format!("the field '{field}': a list or an object, where a text, a number, or true or false is needed");
+        return format!("the field '{field}' must be a string, a number, or true or false, not an array or object");
     }
     fault.to_string()
 }

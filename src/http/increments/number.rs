@@ -1,56 +1,49 @@
-//! Numbers of increments and samples, read exactly, and the fields that a board's metric does not take.
+//! Numeric fields of increments and samples, parsed exactly, and checks of the fields that a metric uses.
 
 use serde_json::value::RawValue;
 
-use crate::board::{Amount, AmountError, Board};
+use crate::board::{Amount, Board};
 use crate::http::codes::ItemCode;
-use crate::http::intake::Flaw;
+use crate::http::items::{ItemError, code_of_amount};
 
-/// A value that is there and not null.
+/// Returns the value of a field unless it is absent or null.
 pub(in crate::http) fn given(raw: Option<&RawValue>) -> Option<&RawValue> {
     raw.filter(|raw| raw.get() != "null")
 }
 
-/// A value that the board's metric needs.
+/// Returns the value of a field that the metric of the board needs.
 pub(in crate::http) fn required<'a>(
     raw: Option<&'a RawValue>,
     field: &'static str,
     board: &Board,
-) -> Result<&'a RawValue, Flaw> {
+) -> Result<&'a RawValue, ItemError> {
     given(raw).ok_or_else(|| {
-        let detail = format!("the field '{field}' is missing, which {} needs", board.definition().metric);
-        Flaw::shape(ItemCode::InvalidValue, field, detail).of_board()
+        let detail = format!("the field '{field}' is missing; {} needs it", board.definition().metric);
+        ItemError::structural(ItemCode::InvalidValue, field, detail).depending_on_board()
     })
 }
 
-/// Refuses a field that belongs to other metrics, naming the one to use.
-pub(in crate::http) fn misplaced(
+/// Refuses a field that only other metrics use; the message names the field to use instead.
+pub(in crate::http) fn refuse(
     raw: Option<&RawValue>,
     field: &'static str,
     instead: &'static str,
     board: &Board,
-) -> Result<(), Flaw> {
+) -> Result<(), ItemError> {
     if given(raw).is_none() {
         return Ok(());
     }
-    let detail = format!("{} takes '{instead}', not '{field}'", board.definition().metric);
-    Err(Flaw::shape(ItemCode::UnknownField, field, detail).of_board())
+    let detail = format!("{} uses '{instead}', not '{field}'", board.definition().metric);
+    Err(ItemError::structural(ItemCode::UnknownField, field, detail).depending_on_board())
 }
 
-/// A number as an amount of the board.
-pub(in crate::http) fn amount(raw: &RawValue, field: &'static str, board: &Board) -> Result<Amount, Flaw> {
+/// Parses a number as an amount with the decimals of the board.
+pub(in crate::http) fn amount(raw: &RawValue, field: &'static str, board: &Board) -> Result<Amount, ItemError> {
     let text = raw.get();
     if !text.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
-        return Err(Flaw::shape(ItemCode::InvalidAmount, field, format!("'{field}' must be a number")).of_board());
+        let detail = format!("'{field}' must be a number");
+        return Err(ItemError::structural(ItemCode::InvalidAmount, field, detail).depending_on_board());
     }
-    Amount::parse(text, board.decimals()).map_err(|error| Flaw::value(code_of(&error), field, error).of_board())
-}
-
-/// The code of an amount that a board does not take.
-pub(in crate::http) fn code_of(error: &AmountError) -> ItemCode {
-    match error {
-        AmountError::NotANumber { .. } => ItemCode::InvalidAmount,
-        AmountError::Precision { .. } => ItemCode::AmountPrecision,
-        AmountError::Range { .. } => ItemCode::AmountOutOfRange,
-    }
+    Amount::parse(text, board.decimals())
+        .map_err(|error| ItemError::value(code_of_amount(&error), field, error).depending_on_board())
 }

@@ -1,161 +1,168 @@
-//! What became of the increments, or samples, of one request.
+//! The receipt of a request with increments or samples: the outcome of each item.
+
+use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::board::{Board, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
-use crate::http::intake::{Flaw, Place, RejectedCounts, SHOWN, code_of, detail_of};
-use crate::http::openapi::{score_schema, subject_schema};
-use crate::store::{Increment, Outcome};
+use crate::http::counts::{Counts, RejectedCounts};
+use crate::http::items::{ItemError, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection};
+use crate::http::{response, schemas};
+use crate::service::{Increment, Outcome};
 
-/// What became of the increments of one request.
+/// The outcomes of the items of a request.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(in crate::http) struct Receipt {
-    /// Counted by this request.
+    /// Number of items counted by this request.
     pub(super) accepted: u64,
-    /// Not counted again, because their `id` had been counted before.
+    /// Number of items not counted, because their `id` was counted before.
     pub(super) duplicates: u64,
-    /// The first 1,000 that were not counted, each with its reason.
+    /// The first 1,000 rejected items, each with its reason.
     #[schema(max_items = 1000)]
-    pub(super) rejected: Vec<Rejected>,
-    /// How many were not counted, by code; absent if there are none.
+    rejected: Vec<Rejected>,
+    /// Number of rejections by code; absent if there are none.
     #[serde(skip_serializing_if = "RejectedCounts::is_empty")]
-    #[schema(schema_with = crate::http::openapi::rejected_counts_schema, required = false)]
-    pub(super) rejected_counts: RejectedCounts,
-    /// With `return=score`: the new score of each increment counted or counted before.
+    #[schema(schema_with = schemas::rejected_counts, required = false)]
+    rejected_counts: RejectedCounts,
+    /// With `return=score`: the new score for each accepted or duplicate item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    pub(super) scores: Option<Vec<NewScore>>,
+    scores: Option<Vec<NewScore>>,
 }
 
-/// The numbers of a receipt.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::http) struct Counts {
-    pub(in crate::http) accepted: u64,
-    pub(in crate::http) duplicates: u64,
-    pub(in crate::http) rejected: RejectedCounts,
-}
-
-/// An increment that was not counted.
+/// A rejected item.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Rejected {
-    /// Its place in the request, from 0 (JSON).
+    /// Index of the item in the request, from 0 (JSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     index: Option<u64>,
-    /// Its line in the stream, from 1 (NDJSON).
+    /// Line of the item in the stream, from 1 (NDJSON).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     line: Option<u64>,
-    /// The stable name of the reason.
-    #[schema(schema_with = crate::http::openapi::item_code_schema)]
+    /// Stable name of the reason.
+    #[schema(schema_with = schemas::item_code)]
     code: ItemCode,
-    /// The reason for a person.
+    /// The reason, for people.
     detail: String,
 }
 
-/// A subject's score after the step that counted the increment.
+/// The score of a subject after the atomic step that counted the item.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct NewScore {
-    /// The increment's place in the request, from 0.
-    pub(super) index: u64,
-    #[schema(schema_with = subject_schema)]
-    pub(super) subject: Subject,
-    /// The new score; null where the metric says nothing of the subject yet.
-    #[schema(schema_with = score_schema, required = true)]
-    pub(super) score: Option<Shown>,
+    /// Index of the item in the request, from 0.
+    index: u64,
+    #[schema(schema_with = schemas::subject)]
+    subject: Subject,
+    /// The new score; null if the metric has no value for the subject yet.
+    #[schema(schema_with = schemas::score, required = true)]
+    score: Option<Shown>,
 }
 
-/// Items of a request, sorted into increments for the store and flaws for the receipt.
-pub(in crate::http) struct Judged {
-    /// What the number of an item says.
-    place: fn(u64) -> Place,
-    pub(super) increments: Vec<Increment>,
+/// The items of a request, divided into increments for the store and errors for the receipt.
+pub(in crate::http) struct ParsedItems {
+    /// Converts the number of an item to its position.
+    position: fn(u64) -> Position,
+    increments: Vec<Increment>,
     /// The number of each increment.
-    added: Vec<u64>,
-    /// Items that are no increments of the board, by number.
-    flawed: Vec<(u64, Flaw)>,
+    numbers: Vec<u64>,
+    /// The subject of each increment, if scores are returned.
+    subjects: Vec<Subject>,
+    /// Invalid items with their numbers.
+    errors: Vec<(u64, ItemError)>,
 }
 
-impl Judged {
-    pub(super) fn new(place: fn(u64) -> Place) -> Self {
-        Self { place, increments: Vec::new(), added: Vec::new(), flawed: Vec::new() }
+impl ParsedItems {
+    pub(super) fn new(position: fn(u64) -> Position) -> Self {
+        Self { position, increments: Vec::new(), numbers: Vec::new(), subjects: Vec::new(), errors: Vec::new() }
     }
 
-    /// Makes room for so many increments.
+    /// Reserves capacity for the given number of increments.
     pub(super) fn reserve(&mut self, increments: usize) {
         self.increments.reserve(increments);
-        self.added.reserve(increments);
+        self.numbers.reserve(increments);
     }
 
-    /// Takes an item in. Numbers only grow.
-    pub(super) fn take(&mut self, number: u64, item: Result<Increment, Flaw>) {
+    /// Adds an item. Numbers must be ascending.
+    pub(super) fn push(&mut self, number: u64, item: Result<Increment, ItemError>) {
         match item {
             Ok(increment) => {
                 self.increments.push(increment);
-                self.added.push(number);
+                self.numbers.push(number);
             }
-            Err(flaw) => self.flawed.push((number, flaw)),
+            Err(error) => self.errors.push((number, error)),
         }
     }
 
-    /// The number of the increment that the store was given at this place.
-    pub(super) fn number(&self, at: usize) -> u64 {
-        self.added.get(at).copied().unwrap_or_default()
+    /// Takes the increments for the store, and keeps their subjects if scores are returned.
+    pub(super) fn take_increments(&mut self, return_scores: bool) -> Vec<Increment> {
+        if return_scores {
+            self.subjects = self.increments.iter().map(|increment| increment.subject.clone()).collect();
+        }
+        std::mem::take(&mut self.increments)
     }
 
-    /// Whether another definition of the board could have made a difference to a flaw.
+    /// Returns whether an invalid item could be valid under another definition of the board.
     pub(super) fn depends_on_board(&self) -> bool {
-        self.flawed.iter().any(|(_, flaw)| flaw.of_board)
+        self.errors.iter().any(|(_, error)| error.depends_on_board)
     }
 }
 
 impl Receipt {
-    /// Takes in what became of some items, in the order in which they were sent. Calls `scored` with the place of
-    /// each that was counted, now or before, among those the store was given.
-    pub(super) fn settle(
-        &mut self,
-        judged: Judged,
-        outcomes: Vec<Outcome>,
-        board: &Board,
-        mut scored: impl FnMut(usize, Option<Value>),
-    ) {
-        let Judged { place, added, flawed, .. } = judged;
-        let mut flawed = flawed.into_iter().peekable();
-        for (at, (number, outcome)) in added.into_iter().zip(outcomes).enumerate() {
-            while let Some((number, flaw)) = flawed.next_if(|(flawed, _)| *flawed < number) {
-                self.reject(place(number), flaw.code, || flaw.detail);
+    /// Creates an empty receipt, with or without scores.
+    pub(super) fn new(with_scores: bool) -> Self {
+        Self { scores: with_scores.then(Vec::new), ..Self::default() }
+    }
+
+    /// Adds the outcomes of items, in the order of the request.
+    pub(super) fn record(&mut self, items: ParsedItems, outcomes: Vec<Outcome>, board: &Arc<Board>) {
+        let ParsedItems { position, numbers, subjects, errors, .. } = items;
+        let mut errors = errors.into_iter().peekable();
+        let mut subjects = subjects.into_iter();
+        for (number, outcome) in numbers.into_iter().zip(outcomes) {
+            while let Some((number, error)) = errors.next_if(|(invalid, _)| *invalid < number) {
+                self.reject(position(number), error.code, || error.detail);
             }
+            let subject = subjects.next();
             match outcome {
                 Outcome::Counted { score } => {
                     self.accepted += 1;
-                    scored(at, score);
+                    self.add_score(number, subject, score, board);
                 }
                 Outcome::Duplicate { score } => {
                     self.duplicates += 1;
-                    scored(at, score);
+                    self.add_score(number, subject, score, board);
                 }
                 Outcome::Rejected(rejection) => {
-                    self.reject(place(number), code_of(rejection), || detail_of(rejection, board));
+                    let detail = || detail_of_rejection(rejection, board);
+                    self.reject(position(number), code_of_rejection(rejection), detail);
                 }
             }
         }
-        for (number, flaw) in flawed {
-            self.reject(place(number), flaw.code, || flaw.detail);
+        for (number, error) in errors {
+            self.reject(position(number), error.code, || error.detail);
         }
     }
 
-    /// Notes an item that was not counted. The detail is made only if it will be shown.
-    fn reject(&mut self, place: Place, code: ItemCode, detail: impl FnOnce() -> String) {
+    fn add_score(&mut self, index: u64, subject: Option<Subject>, score: Option<Value>, board: &Arc<Board>) {
+        if let (Some(scores), Some(subject)) = (&mut self.scores, subject) {
+            scores.push(NewScore { index, subject, score: response::score(board, score) });
+        }
+    }
+
+    /// Adds a rejection. The detail is computed only if it is shown.
+    fn reject(&mut self, position: Position, code: ItemCode, detail: impl FnOnce() -> String) {
         self.rejected_counts.add(code);
-        if self.rejected.len() < SHOWN {
-            let (index, line) = place.index_and_line();
+        if self.rejected.len() < MAX_SHOWN {
+            let (index, line) = position.index_and_line();
             self.rejected.push(Rejected { index, line, code, detail: detail() });
         }
     }
 
-    /// Its numbers.
+    /// Returns the numbers of items by outcome.
     pub(super) fn counts(&self) -> Counts {
         Counts { accepted: self.accepted, duplicates: self.duplicates, rejected: self.rejected_counts }
     }

@@ -1,75 +1,74 @@
-//! One sample as it is sent, and what it takes to become one of a board.
+//! Parsing of a sample and its validation for a board.
 
 use serde::de::MapAccess;
 use serde_json::value::RawValue;
 
 use crate::board::{Amount, Board, Change, Decimals, Kind};
 use crate::http::codes::ItemCode;
-use crate::http::increments::{BoardItem, amount, misplaced, required};
-use crate::http::intake::{self, Flaw, Item, Stray, Text};
-use crate::store::Increment;
+use crate::http::increments::{BoardItem, amount, refuse, required};
+use crate::http::items::{self, Item, ItemError, TextField, UnexpectedField};
+use crate::service::Increment;
 
-/// What one JSON object said, not yet judged.
+/// The fields of a sample, not yet validated.
 #[derive(Default)]
 pub(super) struct SampleItem<'a> {
-    subject: Text<'a>,
-    at: Text<'a>,
+    subject: TextField<'a>,
+    at: TextField<'a>,
     amount: Option<&'a RawValue>,
     sum: Option<&'a RawValue>,
     count: Option<&'a RawValue>,
     value: Option<&'a RawValue>,
-    /// The first field that does not belong.
-    stray: Option<Stray>,
+    /// The first unexpected field.
+    unexpected: Option<UnexpectedField>,
 }
 
 impl<'a> Item<'a> for SampleItem<'a> {
-    const NAME: &'static str = "a sample";
     const LIST: &'static str = "samples";
-    const FIELDS: &'static str = "subject, at, and amount, or sum and count, or value";
+    const FIELDS: &'static str = "subject, at, amount, sum, count, value";
     const INVALID: ItemCode = ItemCode::InvalidSample;
 
-    fn take<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<Stray>, A::Error> {
-        let (name, again) = match name {
+    fn read_value<A: MapAccess<'a>>(&mut self, name: &str, map: &mut A) -> Result<Option<UnexpectedField>, A::Error> {
+        let (name, is_repeated) = match name {
             "subject" => ("subject", self.subject.fill(map)?),
             "at" => ("at", self.at.fill(map)?),
             "amount" => ("amount", self.amount.replace(map.next_value()?).is_some()),
             "sum" => ("sum", self.sum.replace(map.next_value()?).is_some()),
             "count" => ("count", self.count.replace(map.next_value()?).is_some()),
             "value" => ("value", self.value.replace(map.next_value()?).is_some()),
-            other => return intake::unknown(other, map),
+            other => return items::skip_unknown(other, map),
         };
-        Ok(again.then_some(Stray::Repeated(name)))
+        Ok(is_repeated.then_some(UnexpectedField::Repeated(name)))
     }
 
-    fn note(&mut self, stray: Stray) {
-        self.stray.get_or_insert(stray);
+    fn set_unexpected(&mut self, field: UnexpectedField) {
+        self.unexpected.get_or_insert(field);
     }
 
     fn is_empty(&self) -> bool {
         let values = [self.amount, self.sum, self.count, self.value];
-        let nothing = self.subject.is_absent() && self.at.is_absent() && self.stray.is_none();
-        nothing && values.iter().all(Option::is_none)
+        let others_absent = self.subject.is_absent() && self.at.is_absent() && self.unexpected.is_none();
+        others_absent && values.iter().all(Option::is_none)
     }
 }
 
 impl<'a> BoardItem<'a> for SampleItem<'a> {
-    fn judge(self, board: &Board) -> Result<Increment, Flaw> {
-        if let Some(stray) = self.stray {
-            return Err(Flaw::stray(stray, Self::NAME, Self::FIELDS, Self::INVALID));
+    fn into_increment(self, board: &Board) -> Result<Increment, ItemError> {
+        if let Some(field) = self.unexpected {
+            return Err(ItemError::unexpected(field, Self::FIELDS, Self::INVALID));
         }
         let subject = self.subject.subject()?;
-        let missing = "the field 'at' is missing: a sample has to say which slot it sets";
-        let at = self.at.at()?.ok_or_else(|| Flaw::shape(ItemCode::MissingAt, "at", missing))?;
-        let (takes, instead) = match board.kind() {
+        let missing = "the field 'at' is missing; it selects the slot of the sample";
+        let at = self.at.at()?.ok_or_else(|| ItemError::structural(ItemCode::MissingAt, "at", missing))?;
+        let (used, instead) = match board.kind() {
             Kind::Sum => (&["amount"][..], "amount"),
             Kind::Mean => (&["sum", "count"][..], "sum' and 'count"),
-            // Boards of the other metrics take no samples at all, and are refused before.
+            // Boards with COUNT_DISTINCT and APPROX_COUNT_DISTINCT are refused before items are parsed.
             Kind::Min | Kind::Max | Kind::Distinct | Kind::Sketch => (&["value"][..], "value"),
         };
         let given = [("amount", self.amount), ("sum", self.sum), ("count", self.count), ("value", self.value)];
         for (field, raw) in given {
-            if !takes.contains(&field) {
-                misplaced(raw, field, instead, board)?;
+            if !used.contains(&field) {
+                refuse(raw, field, instead, board)?;
             }
         }
         let number = |raw, field| amount(required(raw, field, board)?, field, board);
@@ -79,22 +78,22 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
             _ => (number(self.value, "value")?, 0),
         };
         if board.kind() == Kind::Mean && count == 0 && sum != Amount(0) {
-            let detail = "a count of 0 goes with a sum of 0";
-            return Err(Flaw::value(ItemCode::InvalidValue, "count", detail).of_board());
+            let detail = "a sample with 'count' 0 must have 'sum' 0";
+            return Err(ItemError::value(ItemCode::InvalidValue, "count", detail).depending_on_board());
         }
         Ok(Increment { subject, change: Change::Set { sum, count }, retract: false, at: Some(at), id: None })
     }
 }
 
-/// How often something was measured: a whole number, whatever the decimals of the board.
-fn count(raw: &RawValue) -> Result<i64, Flaw> {
+/// Parses a number of measurements, which has no decimals on any board.
+fn count(raw: &RawValue) -> Result<i64, ItemError> {
     match Amount::parse(raw.get(), Decimals::default()) {
         Ok(Amount(count)) if count >= 0 => Ok(count),
         _ => {
-            let detail = "'count' must be a whole number, 0 or more";
-            let flaw = Flaw::value(ItemCode::InvalidValue, "count", detail);
+            let detail = "'count' must be a whole number, at least 0";
+            let error = ItemError::value(ItemCode::InvalidValue, "count", detail);
             let is_number = raw.get().starts_with(|c: char| c == '-' || c.is_ascii_digit());
-            Err(Flaw { of_shape: !is_number, of_board: true, ..flaw })
+            Err(ItemError { is_structural: !is_number, depends_on_board: true, ..error })
         }
     }
 }
@@ -103,14 +102,14 @@ fn count(raw: &RawValue) -> Result<i64, Flaw> {
 mod tests {
     use super::*;
     use crate::board::{BoardName, Definition, Generation};
-    use crate::http::intake::from_raw;
+    use crate::http::items::parse_element;
 
-    fn judged(metric: &str, rest: &str) -> Result<Increment, Flaw> {
+    fn parsed(metric: &str, rest: &str) -> Result<Increment, ItemError> {
         let mut definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
         definition.decimals = Decimals::new(1).unwrap();
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let text = format!(r#"{{"subject":"a","at":"2026-01-01T00:00:00Z",{rest}}}"#);
-        from_raw::<SampleItem<'_>>(serde_json::from_str(&text).unwrap())?.judge(&board)
+        parse_element::<SampleItem<'_>>(serde_json::from_str(&text).unwrap())?.into_increment(&board)
     }
 
     const SUM: &str = "SUM(24h, e, v, s)";
@@ -118,19 +117,19 @@ mod tests {
     const MIN: &str = "MIN(24h, e, v, s)";
 
     #[test]
-    fn a_sample_says_what_its_metric_holds() {
+    fn every_metric_accepts_its_fields() {
         for (metric, rest, sum, count) in [
             (SUM, r#""amount":-1.5,"value":null"#, -15, 0),
             (AVG, r#""sum":1290.5,"count":60"#, 12_905, 60),
             (AVG, r#""sum":0,"count":0"#, 0, 0),
             (MIN, r#""value":23"#, 230, 0),
         ] {
-            assert_eq!(judged(metric, rest).unwrap().change, Change::Set { sum: Amount(sum), count }, "{rest}");
+            assert_eq!(parsed(metric, rest).unwrap().change, Change::Set { sum: Amount(sum), count }, "{rest}");
         }
     }
 
     #[test]
-    fn what_it_may_not_say_is_named() {
+    fn errors_have_a_code_and_a_field() {
         for (metric, rest, code, field) in [
             (SUM, r#""value":1"#, ItemCode::UnknownField, "value"),
             (SUM, r#""sum":1,"amount":1"#, ItemCode::UnknownField, "sum"),
@@ -148,13 +147,13 @@ mod tests {
             (MIN, r#""amount":1"#, ItemCode::UnknownField, "amount"),
             (MIN, r#""value":"1""#, ItemCode::InvalidAmount, "value"),
         ] {
-            let flaw = judged(metric, rest).unwrap_err();
-            assert_eq!((flaw.code, flaw.field.as_str()), (code, field), "{rest}: {flaw:?}");
+            let error = parsed(metric, rest).unwrap_err();
+            assert_eq!((error.code, error.field.as_str()), (code, field), "{rest}: {error:?}");
         }
-        let timeless: SampleItem<'_> =
-            from_raw(serde_json::from_str(r#"{"subject":"a","amount":1}"#).unwrap()).unwrap();
+        let without_time: SampleItem<'_> =
+            parse_element(serde_json::from_str(r#"{"subject":"a","amount":1}"#).unwrap()).unwrap();
         let board = Definition::new(SUM.parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), board).unwrap();
-        assert_eq!(timeless.judge(&board).unwrap_err().code, ItemCode::MissingAt);
+        assert_eq!(without_time.into_increment(&board).unwrap_err().code, ItemCode::MissingAt);
     }
 }

@@ -1,63 +1,62 @@
-//! Samples in: what a slot of a subject holds, set by whoever has added it up already.
+//! Samples of one board: pre-aggregated values that replace the content of slots.
 
 mod item;
+mod schema;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 
 use self::item::SampleItem;
-use super::HttpState;
 use super::codes::Code;
-use super::increments::{Receipt, Returned, Sort, add_items, judge_body, judge_line};
-use super::meters::Tally;
+use super::increments::{ItemKind, Receipt, add_items, parse_body, parse_line};
+use super::metrics::IncrementMetrics;
+use super::parameters::Returned;
 use super::problem::Problem;
+use super::state::HttpState;
 use crate::board::{Board, Kind, Mode};
 
-const SAMPLES: Sort = Sort {
-    judge_body: |body, board| judge_body::<SampleItem<'_>>(body, board),
-    judge_line: |line, board| judge_line::<SampleItem<'_>>(line, board),
+const SAMPLES: ItemKind = ItemKind {
+    parse_body: |body, board| parse_body::<SampleItem<'_>>(body, board),
+    parse_line: |line, board| parse_line::<SampleItem<'_>>(line, board),
     in_order: true,
-    admit,
+    check_board,
 };
 
-fn admit(board: &Board) -> Result<(), Problem> {
-    let metric = &board.definition().metric;
+fn check_board(board: &Board) -> Result<(), Problem> {
+    let (name, metric) = (board.name(), &board.definition().metric);
     let detail = match (board.kind(), board.definition().mode) {
         (Kind::Distinct | Kind::Sketch, _) => {
-            format!("board '{}' counts the values of {metric}, which no number can set; send increments", board.name())
+            format!("board '{name}' does not accept samples, because {metric} counts distinct values; send increments")
         }
         (_, Mode::FromFirst) => {
-            format!(
-                "the windows of board '{}' begin with events and have no slots to set; send increments",
-                board.name()
-            )
+            format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }
         _ => return Ok(()),
     };
-    Err(Problem::new(Code::SamplesUnsupported, detail).with("board", board.name().as_str()))
+    Err(Problem::new(Code::SamplesUnsupported, detail).with("board", name.as_str()))
 }
 
 /// Set samples
 ///
-/// For systems that add up before they send. A sample *sets* what a subject has in one slot, whatever it had, and
-/// the ranking moves by the difference: sending a sample again changes nothing, and sending a corrected one corrects.
+/// For systems that aggregate before they send. A sample *replaces* what a subject has in one slot, and the ranking
+/// changes by the difference. Sending a sample again changes nothing; sending a corrected one corrects the score.
 ///
-/// Send one sample, `{"samples":[…]}`, or a stream of any length as `application/x-ndjson` with one sample a line.
-/// What a sample says depends on the board's metric: for `COUNT` and `SUM` an `amount`; for `AVG` the `sum` of the
-/// measurements and their `count`; for `MIN` and `MAX` the extreme as `value`. An amount of 0, or a sum and a count of
-/// 0, empties the slot.
+/// Accepts a single sample, a batch `{"samples":[…]}`, or a stream of any length as `application/x-ndjson` with one sample
+/// per line. The fields depend on the metric of the board: `COUNT` and `SUM` use `amount`; `AVG` uses the `sum` of the
+/// measurements and their `count`; `MIN` and `MAX` use the smallest or largest number as `value`. An amount of 0, or a
+/// sum and a count of 0, empties the slot.
 ///
-/// `at` is required and says which slot: the one that contains it or, on boards with `stamp = "end"`, the one that
-/// ends with it or contains it, so that 06:02 belongs to 06:01–06:02. The slot has to be in the window. Boards of
-/// `COUNT_DISTINCT` and `APPROX_COUNT_DISTINCT`, and those with `mode = "from_first"`, take no samples.
+/// `at` is required and selects the slot: the slot that contains it or, on boards with `stamp = "end"`, the slot that
+/// ends at it or contains it, so that 06:02 belongs to 06:01–06:02. The slot must be in the window. Boards with
+/// `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, and those with `mode = "from_first"`, do not accept samples.
 ///
-/// The answer is as for increments; an accepted sample is one that now holds.
+/// The response is the same as for increments. An accepted sample is the current content of its slot.
 #[utoipa::path(
     put, path = "/v1/boards/{board}/samples", operation_id = "setSamples", tag = "increments",
     params(("return" = inline(Returned), Query,
-        description = "`score` answers, under `scores`, each subject's new score from the same atomic step (JSON only).")),
-    request_body(description = "One sample, a batch, or a stream.", content(
-        (super::openapi::SamplesBody = "application/json", examples(
+        description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only).")),
+    request_body(description = "A single sample, a batch or a stream.", content(
+        (schema::SamplesBody = "application/json", examples(
             ("amount" = (summary = "COUNT, SUM", value = json!({
                 "subject": "post-1", "at": "2026-01-01T10:00:00Z", "amount": 412}))),
             ("batch" = (summary = "AVG, a batch", value = json!({"samples": [
@@ -69,10 +68,10 @@ fn admit(board: &Board) -> Result<(), Problem> {
         (String = "application/x-ndjson",
             example = "{\"subject\":\"post-1\",\"at\":\"2026-01-01T10:00:00Z\",\"amount\":412}\n"),
     )),
-    responses((status = 200, description = "What became of each sample.", body = Receipt, examples(
+    responses((status = 200, description = "The outcome of each sample.", body = Receipt, examples(
         ("all set" = (value = json!({"accepted": 2, "duplicates": 0, "rejected": []}))),
         ("some rejected" = (value = json!({"accepted": 1, "duplicates": 0,
-            "rejected": [{"index": 1, "code": "too_late", "detail": "its slot has left the window"}],
+            "rejected": [{"index": 1, "code": "too_late", "detail": "the slot has left the window"}],
             "rejected_counts": {"too_late": 1}}))),
     ))),
 )]
@@ -80,7 +79,7 @@ pub(super) async fn put(
     request: HttpRequest,
     payload: Payload,
     state: Data<HttpState>,
-    tally: Data<Tally>,
+    metrics: Data<IncrementMetrics>,
 ) -> Result<HttpResponse, Problem> {
-    add_items(&SAMPLES, request, payload, state, tally).await
+    add_items(&SAMPLES, request, payload, state, metrics).await
 }

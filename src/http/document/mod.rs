@@ -1,12 +1,8 @@
-//! The API's description: OpenAPI 3.1, from the code.
+//! The OpenAPI 3.1 document, generated from the code.
 //!
-//! Handlers describe themselves beside their code. What they have in common is added here: the parameters of the
-//! path, and every error an operation can answer, from the tables of routes and codes.
+//! Handlers have their own descriptions. Path parameters and errors are added here, from the tables of routes and codes.
 
-mod bodies;
-mod examples;
-mod questions;
-mod schemas;
+mod problem_examples;
 
 use std::collections::BTreeMap;
 
@@ -21,22 +17,11 @@ use utoipa::openapi::{
 };
 
 use super::codes::Code;
-use super::problem::PROBLEM_JSON;
+use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
     backup, boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples,
-    subjects, values, welcome, windows,
-};
-
-pub(super) use bodies::{ClockBody, DefinitionBody, EventsBody, IncrementsBody, LookupBody, SamplesBody};
-pub(super) use examples::board as board_example;
-pub(super) use questions::{EvaluateBody, QueriesBody};
-pub(super) use schemas::{
-    board as board_schema, cover as cover_schema, edge as edge_schema, item_code as item_code_schema,
-    mode as mode_schema, operand as operand_schema, order as order_schema, problem as problem_schema,
-    rejected_counts as rejected_counts_schema, score as score_schema, stamp as stamp_schema,
-    standard_error as standard_error_schema, subject as subject_schema, time as time_schema,
-    time_or_null as time_or_null_schema, value as value_schema,
+    schemas, subjects, values, welcome, windows,
 };
 
 #[derive(utoipa::OpenApi)]
@@ -48,29 +33,29 @@ pub(super) use schemas::{
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome,
     ),
-    components(schemas(bodies::ProblemBody)),
+    components(schemas(Problem)),
     tags(
-        (name = "events", description = "What happened: one, a batch, or a stream, for every board that counts it."),
-        (name = "increments", description = "Counting on one board: one, a batch, or a stream; samples."),
-        (name = "rankings", description = "What is on top."),
-        (name = "subjects", description = "One subject: its standing, shorter windows, neighbours, removal."),
-        (name = "features", description = "What rules ask: many questions at once, and whether rules hit."),
-        (name = "boards", description = "Boards are named metrics over rolling windows, defined at run time or in the configuration."),
-        (name = "operations", description = "For whoever runs the service."),
-        (name = "clock", description = "Only with a simulated clock: tests and replays set the time."),
+        (name = "events", description = "Events, counted by every board whose metric names their type: a single one, a batch or a stream."),
+        (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),
+        (name = "rankings", description = "Pages of rankings, and rankings among given subjects."),
+        (name = "subjects", description = "Single subjects: score and rank, values over windows, neighbors, removal."),
+        (name = "features", description = "Queries and rules: values of many subjects and metrics at once, and evaluation of rules."),
+        (name = "boards", description = "Boards: named metrics over sliding windows, defined through the API or in the configuration."),
+        (name = "operations", description = "Health, metrics, rollover, audit and backup."),
+        (name = "clock", description = "The simulated clock, for tests and replays. Only with `--clock simulated=…`."),
     ),
 )]
 struct Handlers;
 
 const DESCRIPTION: &str = "\
-Rolltop answers *what is on top over the last N hours?*, exactly. Post increments, read rankings; windows roll over \
-by themselves.
+Rolltop computes exact leaderboards over sliding windows. Send increments or events and read rankings; old slots \
+leave the window automatically.
 
-Times are RFC 3339 in UTC. Durations read `90s`, `15m`, `24h`, `7d`. Scores and amounts are exact JSON numbers. \
-Every read says which window it is about, the store's time, and how many expired slots are still being subtracted. \
-Errors are `application/problem+json` (RFC 9457) with a stable `code`.";
+Times are in RFC 3339 format, in UTC. Durations are written as `90s`, `15m`, `24h` or `7d`. Scores and amounts are \
+exact JSON numbers. Every read returns the bounds of the window, the store's time, and the number of expired slots \
+that are still being subtracted. Errors are `application/problem+json` (RFC 9457) with a stable `code`.";
 
-/// The description of what is served, with or without a simulated clock.
+/// Returns the OpenAPI document of the API with or without a simulated clock.
 pub fn openapi(simulated_clock: bool) -> OpenApi {
     let mut document = Handlers::openapi();
     let license = LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
@@ -86,7 +71,7 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
             document.paths.paths.remove(operation.path);
             continue;
         }
-        if let Some(described) = slot(item, &operation.method) {
+        if let Some(described) = operation_mut(item, &operation.method) {
             add_path_parameters(described, operation.path);
             add_problems(described, operation);
         }
@@ -98,7 +83,8 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
     document
 }
 
-fn slot<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut Described> {
+/// Returns the description of the operation with this method.
+fn operation_mut<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut Described> {
     match method.as_str() {
         "GET" => item.get.as_mut(),
         "POST" => item.post.as_mut(),
@@ -108,6 +94,7 @@ fn slot<'a>(item: &'a mut PathItem, method: &Method) -> Option<&'a mut Described
     }
 }
 
+/// Adds the parameters of the path, and makes those of the query optional.
 fn add_path_parameters(described: &mut Described, path: &str) {
     let parameters = described.parameters.get_or_insert_default();
     for parameter in parameters.iter_mut() {
@@ -129,21 +116,22 @@ fn add_path_parameters(described: &mut Described, path: &str) {
                 .build(),
         )
     };
-    // Names for which the sample boards have an answer.
+    // Names that exist on the boards of the default configuration.
     let (board, subject) =
         if path.ends_with("/values") { ("users-per-device", "device-1") } else { ("hot-posts", "post-1") };
     if path.contains("{subject}") {
-        let description = "The subject, percent-encoded as one part of the path: `a/b` is `a%2Fb`.";
-        parameters.insert(0, of_path("subject", subject_schema().into(), description, subject));
+        let description = "The subject, percent-encoded as one segment of the path: `a/b` is `a%2Fb`.";
+        parameters.insert(0, of_path("subject", schemas::subject().into(), description, subject));
     }
     if path.contains("{board}") {
-        parameters.insert(0, of_path("board", board_schema().into(), "The board's name.", board));
+        parameters.insert(0, of_path("board", schemas::board().into(), "The name of the board.", board));
     }
     if parameters.is_empty() {
         described.parameters = None;
     }
 }
 
+/// Adds the responses for all codes of the operation, grouped by status.
 fn add_problems(described: &mut Described, operation: &Operation) {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in operation.problems.iter().copied().flatten().chain([&Code::Internal]) {
@@ -163,25 +151,26 @@ fn problem_response(codes: &[Code]) -> Response {
     let content =
         ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).examples_from_iter(examples).build();
     let mut response = ResponseBuilder::new().description(lines.join("\n")).content(PROBLEM_JSON, content);
-    if codes.iter().any(|code| examples::problem(*code).asks_to_retry()) {
+    if codes.iter().any(|code| problem_examples::example(*code).has_retry_after()) {
         let header = HeaderBuilder::new()
             .schema(Some(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1))))
-            .description(Some("Seconds after which to try again."))
+            .description(Some("Number of seconds after which to retry."))
             .build();
         response = response.header("retry-after", header);
     }
     response.build()
 }
 
-/// Where the example of a code stands in the document: once, however many operations can answer it.
+/// Returns the path of the example of a code, which operations refer to.
 fn example_path(code: Code) -> String {
     format!("#/components/examples/{}", code.as_str())
 }
 
+/// Adds an example of each code to the components.
 fn add_examples(document: &mut OpenApi) {
     let examples = &mut document.components.get_or_insert_default().examples;
     for code in Code::ALL {
-        let problem = serde_json::to_value(examples::problem(*code)).ok();
+        let problem = serde_json::to_value(problem_examples::example(*code)).ok();
         let example = ExampleBuilder::new().summary(code.title()).value(problem).build();
         examples.insert(code.as_str().to_owned(), RefOr::T(example));
     }

@@ -1,77 +1,77 @@
-//! Lines of a stream that arrives in pieces cut anywhere.
+//! Splitting a stream, which arrives in pieces of any length, into lines.
 
-/// What one line turned out to be.
+/// One line of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::http) enum Line<'a> {
-    /// A line that is not blank, without its end.
+    /// A line that is not blank, without its line break.
     Text(&'a [u8]),
-    /// A line of more bytes than allowed; its content is dropped as it arrives.
+    /// A line that exceeds the maximum length; its content is discarded as it arrives.
     TooLong,
 }
 
-/// Puts lines together again, in memory of one line at the most.
+/// Splits a stream into lines, buffering at most one line.
 pub(super) struct Lines {
-    /// The beginning of a line whose end has not arrived.
-    begun: Vec<u8>,
-    /// The line under way is beyond `longest`: wait for its end.
+    /// The start of a line whose end has not arrived.
+    partial: Vec<u8>,
+    /// Whether the current line exceeds `max_len`, so that the rest of it is skipped.
     too_long: bool,
-    /// Lines that have ended so far, blank ones included.
+    /// Number of lines that have ended, including blank ones.
     ended: u64,
-    /// The most bytes a line may have, its end not counted.
-    longest: usize,
+    /// Maximum number of bytes in a line, without its line break.
+    max_len: usize,
 }
 
 impl Lines {
-    pub(super) fn new(longest: usize) -> Self {
-        Self { begun: Vec::new(), too_long: false, ended: 0, longest }
+    pub(super) fn new(max_len: usize) -> Self {
+        Self { partial: Vec::new(), too_long: false, ended: 0, max_len }
     }
 
-    /// Takes a piece; calls `each` with the number, from 1, of every line that ends in it.
+    /// Processes the next piece: calls `each` with every line that ends in it and its number, from 1.
     pub(super) fn feed(&mut self, piece: &[u8], mut each: impl FnMut(u64, Line<'_>)) {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', piece) {
             self.end_line(&piece[start..end], &mut each);
             start = end + 1;
         }
-        self.keep(&piece[start..]);
+        self.buffer(&piece[start..]);
     }
 
-    /// The stream has ended; its last line may lack an end.
+    /// Processes the end of the stream, whose last line may lack a line break.
     pub(super) fn finish(&mut self, mut each: impl FnMut(u64, Line<'_>)) {
-        if self.too_long || !self.begun.is_empty() {
+        if self.too_long || !self.partial.is_empty() {
             self.end_line(&[], &mut each);
         }
     }
 
     fn end_line(&mut self, rest: &[u8], each: &mut impl FnMut(u64, Line<'_>)) {
         self.ended += 1;
-        if self.begun.is_empty() && !self.too_long && rest.len() <= self.longest {
-            tell(self.ended, rest, each);
+        if self.partial.is_empty() && !self.too_long && rest.len() <= self.max_len {
+            call_unless_blank(self.ended, rest, each);
             return;
         }
-        self.keep(rest);
+        self.buffer(rest);
         if self.too_long {
             each(self.ended, Line::TooLong);
         } else {
-            tell(self.ended, &self.begun, each);
+            call_unless_blank(self.ended, &self.partial, each);
         }
-        self.begun.clear();
+        self.partial.clear();
         self.too_long = false;
     }
 
-    fn keep(&mut self, rest: &[u8]) {
-        if self.begun.len() + rest.len() > self.longest {
+    fn buffer(&mut self, rest: &[u8]) {
+        if self.partial.len() + rest.len() > self.max_len {
             self.too_long = true;
-            self.begun.clear();
+            self.partial.clear();
         }
         if !self.too_long {
-            self.begun.extend_from_slice(rest);
+            self.partial.extend_from_slice(rest);
         }
     }
 }
 
-fn tell(number: u64, line: &[u8], each: &mut impl FnMut(u64, Line<'_>)) {
-    // A byte order mark is what some editors put before the first line.
+fn call_unless_blank(number: u64, line: &[u8], each: &mut impl FnMut(u64, Line<'_>)) {
+    // Some editors write a byte order mark before the first line.
     let line = if number == 1 { line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line) } else { line };
     let text = line.trim_ascii();
     if !text.is_empty() {
@@ -85,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    fn lines(pieces: &[&[u8]], longest: usize) -> Vec<(u64, Option<String>)> {
+    fn lines(pieces: &[&[u8]], max_len: usize) -> Vec<(u64, Option<String>)> {
         let mut seen = Vec::new();
         let mut each = |number, line: Line<'_>| {
             seen.push((
@@ -96,7 +96,7 @@ mod tests {
                 },
             ));
         };
-        let mut lines = Lines::new(longest);
+        let mut lines = Lines::new(max_len);
         for piece in pieces {
             lines.feed(piece, &mut each);
         }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn numbered_from_one_blank_ones_skipped_long_ones_named() {
+    fn lines_are_numbered_from_one_blank_ones_skipped_and_long_ones_marked() {
         let seen = lines(&[b"\xEF\xBB\xBFab\r\n\n  \ncd", b"e\nfghijkl", b"mnop\nq"], 6);
         assert_eq!(seen, [some(1, "ab"), some(4, "cde"), (5, None), some(6, "q")]);
         assert_eq!(lines(&[b"12345"], 4), [(1, None)]);
@@ -119,8 +119,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_does_not_matter_where_the_pieces_are_cut(
-            text in "[ab\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6), longest in 1usize..9,
+        fn lines_do_not_depend_on_the_lengths_of_pieces(
+            text in "[ab\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6), max_len in 1usize..9,
         ) {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
@@ -128,8 +128,8 @@ mod tests {
             cuts.sort_unstable();
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
             let expected: Vec<_> = text.split('\n').enumerate().filter(|(_, line)| !line.is_empty())
-                .map(|(at, line)| (at as u64 + 1, (line.len() <= longest).then(|| line.to_owned()))).collect();
-            prop_assert_eq!(lines(&pieces, longest), expected);
+                .map(|(at, line)| (at as u64 + 1, (line.len() <= max_len).then(|| line.to_owned()))).collect();
+            prop_assert_eq!(lines(&pieces, max_len), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What is measured about requests: how many, how long, how many at once; and what became of increments.
+//! Prometheus metrics of requests and of the items in them.
 //!
-//! Handles are looked up once per worker, never per request. Labels have few values: the route's template, the
-//! method, the class of the status.
+//! Handles are looked up once per worker, not per request. Labels have few values: the path template, the method, the
+//! status class.
 
 use std::time::Instant;
 
@@ -13,60 +13,63 @@ use metrics::{
 };
 
 use super::codes::ItemCode;
-use super::events::EventCounts;
-use super::increments::Counts;
+use super::counts::{Counts, EventCounts};
 
-/// Requests answered, by `route`, `method` and `status` (`2xx`, …).
+/// Number of completed requests, by `route`, `method` and `status` (`2xx`, …).
 pub const REQUESTS: &str = "rolltop_http_requests_total";
-/// Seconds from the request's head to the answer's, by `route` and `method`.
+/// Seconds from the head of the request to the head of the response, by `route` and `method`.
 pub const DURATION: &str = "rolltop_http_request_duration_seconds";
-/// Requests being answered now.
+/// Number of requests in progress.
 pub const IN_FLIGHT: &str = "rolltop_http_requests_in_flight";
-/// Increments by `outcome`: `accepted`, `duplicate`, or the code of the rejection. What an event does to each board is
-/// one, and so is a sample.
+/// Number of increments by `outcome`: `accepted`, `duplicate`, or the code of the rejection. Includes samples, and one
+/// increment for each board that an event was sent to.
 pub const INCREMENTS: &str = "rolltop_increments_total";
-/// Events by `outcome`: `accepted` (by one board at least), `duplicate`, `unmatched`, `unknown`, or `rejected` by all.
+/// Number of events by `outcome`: `accepted` by at least one board, `duplicate`, `unmatched`, `unknown`, or `rejected`.
 pub const EVENTS: &str = "rolltop_events_total";
 
-/// Tells the recorder what each of them is.
+/// Registers the descriptions of all metrics with the recorder.
 pub(super) fn describe() {
-    describe_counter!(REQUESTS, "Requests answered, by route, method and class of status");
-    describe_histogram!(DURATION, metrics::Unit::Seconds, "Time from a request's head to its answer's head");
-    describe_gauge!(IN_FLIGHT, "Requests being answered now");
+    describe_counter!(REQUESTS, "Completed requests by route, method and status class");
+    describe_histogram!(
+        DURATION,
+        metrics::Unit::Seconds,
+        "Time from the head of a request to the head of its response"
+    );
+    describe_gauge!(IN_FLIGHT, "Requests in progress");
     describe_counter!(INCREMENTS, "Increments by outcome: accepted, duplicate, or the code of the rejection");
     describe_counter!(EVENTS, "Events by outcome: accepted, duplicate, unmatched, unknown, rejected");
 }
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
-/// The methods with series of their own; all others share one.
+/// Methods with separate series; all others share one.
 const METHODS: [Method; 4] = [Method::GET, Method::POST, Method::PUT, Method::DELETE];
 
-/// The meters of one route.
-pub(super) struct RouteMeters {
-    /// One for each of [`METHODS`] that the route has; the last for any other.
-    methods: Vec<(Option<Method>, MethodMeters)>,
+/// Metrics of one route.
+pub(super) struct RouteMetrics {
+    /// One entry for each of [`METHODS`] that the route supports; the last entry is for all others.
+    methods: Vec<(Option<Method>, MethodMetrics)>,
     in_flight: Gauge,
 }
 
-struct MethodMeters {
+struct MethodMetrics {
     by_class: [Counter; CLASSES.len()],
     duration: Histogram,
 }
 
-/// Counts a request as under way until dropped, also when the client leaves before the answer.
-struct UnderWay(Gauge);
+/// Counts a request as in progress until dropped, even if the client disconnects before the response.
+struct InProgress(Gauge);
 
-impl Drop for UnderWay {
+impl Drop for InProgress {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }
 }
 
-impl RouteMeters {
-    /// The meters of the route with this template, for the methods it has.
-    pub(super) fn new(route: &'static str, has: impl Fn(&Method) -> bool) -> Self {
-        let meters = |method: &'static str| MethodMeters {
+impl RouteMetrics {
+    /// Returns the metrics of the route with this path template, for the methods that it supports.
+    pub(super) fn new(route: &'static str, supports: impl Fn(&Method) -> bool) -> Self {
+        let metrics = |method: &'static str| MethodMetrics {
             by_class: CLASSES.map(|class| counter!(REQUESTS, "route" => route, "method" => method, "status" => class)),
             duration: histogram!(DURATION, "route" => route, "method" => method),
         };
@@ -77,29 +80,29 @@ impl RouteMeters {
             "DELETE" => "DELETE",
             _ => "other",
         };
-        let own = METHODS.into_iter().filter(has).map(|m| (Some(m.clone()), meters(name(&m))));
-        let methods = own.chain([(None, meters("other"))]).collect();
+        let own = METHODS.into_iter().filter(supports).map(|m| (Some(m.clone()), metrics(name(&m))));
+        let methods = own.chain([(None, metrics("other"))]).collect();
         Self { methods, in_flight: gauge!(IN_FLIGHT) }
     }
 
-    /// Measures one request.
+    /// Records one request.
     pub(super) async fn measure<B>(
         &self,
         method: Method,
-        answer: impl Future<Output = Result<ServiceResponse<B>, Error>>,
+        response: impl Future<Output = Result<ServiceResponse<B>, Error>>,
     ) -> Result<ServiceResponse<B>, Error> {
         let started = Instant::now();
         self.in_flight.increment(1.0);
-        let _under_way = UnderWay(self.in_flight.clone());
-        let result = answer.await;
+        let _in_progress = InProgress(self.in_flight.clone());
+        let result = response.await;
         let status = match &result {
             Ok(response) => response.status(),
             Err(error) => error.as_response_error().status_code(),
         };
         let of_method = self.methods.iter().find(|(own, _)| own.as_ref().is_none_or(|own| *own == method));
-        if let Some((_, meters)) = of_method {
-            meters.by_class[class(status)].increment(1);
-            meters.duration.record(started.elapsed());
+        if let Some((_, metrics)) = of_method {
+            metrics.by_class[class(status)].increment(1);
+            metrics.duration.record(started.elapsed());
         }
         result
     }
@@ -109,14 +112,14 @@ fn class(status: StatusCode) -> usize {
     (usize::from(status.as_u16() / 100).max(1) - 1).min(CLASSES.len() - 1)
 }
 
-/// Counts increments by what became of them.
-pub(super) struct Tally {
+/// Counts increments by outcome.
+pub(super) struct IncrementMetrics {
     accepted: Counter,
     duplicates: Counter,
     rejected: [Counter; ItemCode::ALL.len()],
 }
 
-impl Tally {
+impl IncrementMetrics {
     pub(super) fn new() -> Self {
         let outcome = |outcome: &'static str| counter!(INCREMENTS, "outcome" => outcome);
         let mut codes = ItemCode::ALL.iter();
@@ -127,27 +130,27 @@ impl Tally {
         }
     }
 
-    /// Adds what a receipt's numbers have grown by.
+    /// Adds the difference between two states of a receipt.
     pub(super) fn record(&self, before: Counts, now: Counts) {
-        grown(&self.accepted, before.accepted, now.accepted);
-        grown(&self.duplicates, before.duplicates, now.duplicates);
+        add_difference(&self.accepted, before.accepted, now.accepted);
+        add_difference(&self.duplicates, before.duplicates, now.duplicates);
         for (counter, code) in self.rejected.iter().zip(ItemCode::ALL) {
-            grown(counter, before.rejected.of(*code), now.rejected.of(*code));
+            add_difference(counter, before.rejected.of(*code), now.rejected.of(*code));
         }
     }
 }
 
-/// Counts events by what became of them, and what they did to boards.
-pub(super) struct EventTally {
+/// Counts events, and their increments on boards, by outcome.
+pub(super) struct EventMetrics {
     accepted: Counter,
     duplicates: Counter,
     unmatched: Counter,
     unknown: Counter,
     rejected: Counter,
-    increments: Tally,
+    increments: IncrementMetrics,
 }
 
-impl EventTally {
+impl EventMetrics {
     pub(super) fn new() -> Self {
         let outcome = |outcome: &'static str| counter!(EVENTS, "outcome" => outcome);
         Self {
@@ -156,35 +159,37 @@ impl EventTally {
             unmatched: outcome("unmatched"),
             unknown: outcome("unknown"),
             rejected: outcome("rejected"),
-            increments: Tally::new(),
+            increments: IncrementMetrics::new(),
         }
     }
 
-    /// Adds what a receipt's numbers have grown by.
+    /// Adds the difference between two states of a receipt.
     pub(super) fn record(&self, before: EventCounts, now: EventCounts) {
-        grown(&self.accepted, before.accepted, now.accepted);
-        grown(&self.duplicates, before.duplicates, now.duplicates);
-        grown(&self.unmatched, before.unmatched, now.unmatched);
-        grown(&self.unknown, before.unknown, now.unknown);
-        grown(&self.rejected, before.refused, now.refused);
+        add_difference(&self.accepted, before.accepted, now.accepted);
+        add_difference(&self.duplicates, before.duplicates, now.duplicates);
+        add_difference(&self.unmatched, before.unmatched, now.unmatched);
+        add_difference(&self.unknown, before.unknown, now.unknown);
+        add_difference(&self.rejected, before.rejected, now.rejected);
         self.increments.record(before.on_boards, now.on_boards);
     }
 }
 
-/// What the recorder has rendered, without the series of boards that are not known: it keeps a series for ever, also
-/// when its board has been removed. A board that is defined again finds its counters where they were.
-pub(super) fn of_known_boards(rendered: &str, is_known: impl Fn(&str) -> bool) -> String {
-    let stays = |line: &&str| board_of(line).is_none_or(&is_known);
-    rendered.split_inclusive('\n').filter(stays).collect()
+/// Removes the series of unknown boards from the rendered metrics.
+///
+/// The recorder never drops a series, even when its board is removed. The counters of a board that is defined again
+/// continue from their old values.
+pub(super) fn without_unknown_boards(rendered: &str, is_known: impl Fn(&str) -> bool) -> String {
+    let is_kept = |line: &&str| board_of(line).is_none_or(&is_known);
+    rendered.split_inclusive('\n').filter(is_kept).collect()
 }
 
-/// The value of the label `board` of a series, if it has one. A board's name needs no escapes.
+/// Returns the value of the label `board` of a series, if it has one. Board names contain no escaped characters.
 fn board_of(line: &str) -> Option<&str> {
     let at = ["{board=\"", ",board=\""].iter().find_map(|label| Some(line.find(label)? + label.len()))?;
     line[at..].split('"').next()
 }
 
-fn grown(counter: &Counter, before: u64, now: u64) {
+fn add_difference(counter: &Counter, before: u64, now: u64) {
     if now > before {
         counter.increment(now - before);
     }
@@ -195,12 +200,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_of_unknown_boards_are_left_out() {
+    fn series_of_unknown_boards_are_removed() {
         let rendered = "# HELP slots by board=\"gone\"\n# TYPE slots gauge\nslots{board=\"gone\"} 1\nslots{board=\"here\"} 2\n\
                         lag{kind=\"x\",board=\"gone\"} 1\nlag{kind=\"x\",board=\"here\",le=\"1\"} 2\n\
                         requests{route=\"/v1/boards/{board}\"} 3\nother{on_board=\"gone\",text=\"a,board=\\\"gone\\\"\"} 4\nbare 5";
-        let left = of_known_boards(rendered, |board| board == "here");
+        let kept = without_unknown_boards(rendered, |board| board == "here");
         let gone = ["slots{board=\"gone\"} 1\n", "lag{kind=\"x\",board=\"gone\"} 1\n"];
-        assert_eq!(left, gone.iter().fold(rendered.to_owned(), |text, line| text.replace(line, "")));
+        assert_eq!(kept, gone.iter().fold(rendered.to_owned(), |text, line| text.replace(line, "")));
     }
 }

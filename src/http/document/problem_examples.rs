@@ -1,0 +1,131 @@
+//! Examples of problems, one for each code. Where possible they are made from the errors that cause them.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::board::Timestamp;
+use crate::http::boards;
+use crate::http::codes::Code;
+use crate::http::problem::Problem;
+use crate::service::{ServiceError, StoreError};
+
+/// 2026-01-02T00:00:00Z.
+const MIDNIGHT: Timestamp = Timestamp::from_millis(1_767_312_000_000);
+/// 2036-01-02T00:00:00Z.
+const TEN_YEARS_LATER: Timestamp = Timestamp::from_millis(2_082_844_800_000);
+
+/// Returns an example of a problem with this code.
+pub(super) fn example(code: Code) -> Problem {
+    let second = Duration::from_secs(1);
+    let problem = |detail: &str| Problem::new(code, detail);
+    match code {
+        Code::MalformedJson => problem("the body is not valid JSON: expected `,` or `}` at line 1 column 22")
+            .with("line", 1)
+            .with("column", 22),
+        Code::IncompleteBody => problem("the body is incomplete: payload reached EOF before completing"),
+        Code::BodyTimeout => problem("the body did not arrive within 30 s"),
+        Code::InvalidSubject => problem("the decoded subject is not valid UTF-8 from byte 0").with("position", 0),
+        Code::NotFound => Problem::not_found("/v2"),
+        Code::UnknownBoard => {
+            problem("unknown board 'hot-post'; define it with PUT /v1/boards/hot-post").with("board", "hot-post")
+        }
+        Code::MethodNotAllowed => problem("method PATCH is not allowed; allowed: GET, HEAD, PUT, DELETE"),
+        Code::BoardConflict => problem(
+            "board 'hot-posts' exists with a different slot; the definition of a board cannot be changed: remove the \
+             board first, or choose another name",
+        )
+        .with("board", "hot-posts")
+        .with("keys", vec!["slot"])
+        .with("existing", boards::example()),
+        Code::Unsupported => problem("no directory for backups is configured; set backup_dir (--backup-dir)"),
+        Code::BoardChanged => StoreError::BoardChanged.into(),
+        Code::SamplesUnsupported => problem(
+            "board 'users-per-device' does not accept samples, because COUNT_DISTINCT(30d, login, device_id, user_id) \
+             counts distinct values; send increments",
+        )
+        .with("board", "users-per-device"),
+        Code::ClockBackward => StoreError::ClockBackward { now: MIDNIGHT }.into(),
+        Code::TooLarge => {
+            problem("a JSON body may have at most 8388608 bytes; send more as a stream of application/x-ndjson")
+                .with("limit", 8_388_608)
+        }
+        Code::UnsupportedMediaType => problem(
+            "media type 'text/plain' is not supported; use application/json or, for events, increments and samples, \
+             application/x-ndjson",
+        ),
+        Code::InvalidField => problem("'limit' must be a whole number from 1 to 1000")
+            .with("field", "limit")
+            .with("minimum", 1)
+            .with("maximum", 1_000),
+        Code::UnknownField => {
+            problem("unknown field 'subjet'; expected one of subject, amount, value, at, id, retract")
+                .with("field", "subjet")
+        }
+        Code::InvalidBoardName => problem(
+            "a board's name is 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit",
+        ),
+        Code::BeyondWindow => {
+            problem("48h is 48 slots of 1h; the board keeps 24 (24h)").with("field", "last").with("maximum", "24h")
+        }
+        Code::NotRanked => {
+            problem("board 'users-per-device' is not ranked; rankings, lookups and neighbors need a ranked board")
+                .with("board", "users-per-device")
+        }
+        Code::NoValues => {
+            problem("board 'hot-posts' does not store the values it counts; only COUNT_DISTINCT boards do")
+                .with("board", "hot-posts")
+        }
+        Code::AsOfUnsupported => problem(
+            "board 'hot-posts' cannot be read as of a past time: a ranked board does not keep slots that have left the \
+             window",
+        )
+        .with("board", "hot-posts"),
+        Code::EdgeUnsupported => problem(
+            "the oldest slot of board 'hot-posts' cannot be weighted: it keeps no slot beyond its window; define one \
+             with cover = \"full\"",
+        )
+        .with("board", "hot-posts"),
+        Code::NoBoard => problem(
+            "no board serves COUNT(30m, login, device_id); this board would: [boards.\"login-per-device_id\"] metric = \
+             \"COUNT(30m, login, device_id)\", slot = \"1m\", ranked = false",
+        )
+        .with("metric", "COUNT(30m, login, device_id)")
+        .with("board", "login-per-device_id")
+        .with("definition", json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m", "ranked": false})),
+        Code::InvalidRule => {
+            problem("'rule': expected a duration, found 'likes' at column 7").with("field", "rule").with("column", 7)
+        }
+        Code::UnknownRule => ServiceError::UnknownRule("many-login".to_owned()).into(),
+        Code::MissingField => problem("the field 'device_id' is missing").with("field", "fields.device_id"),
+        Code::BoardUnreadable => {
+            let reason = "unknown field `shards` at line 1 column 9".to_owned();
+            StoreError::Unreadable { name: "hot-posts".to_owned(), reason }.into()
+        }
+        Code::Internal => {
+            problem("internal error; the log of this instance has the cause under error_id 5f1c2a9d04b7e386")
+                .with("error_id", "5f1c2a9d04b7e386")
+        }
+        Code::Overloaded => StoreError::Overloaded { retry_after: second }.into(),
+        Code::StoreUnreachable => {
+            StoreError::Unreachable { at: "127.0.0.1:6379".to_owned(), source: "connection refused".into() }.into()
+        }
+        Code::StoreTimeout => StoreError::TimedOut { at: "127.0.0.1:6379".to_owned() }.into(),
+        Code::StoreReadOnly => StoreError::ReadOnly { reason: "the disk is full".to_owned() }.into(),
+        Code::ClockDoubted => StoreError::ClockDoubted {
+            reading: TEN_YEARS_LATER,
+            recorded: MIDNIGHT,
+            retry_after: Duration::from_secs(57),
+        }
+        .into(),
+        Code::BackupFailed => {
+            let detail = "in /var/backups/rolltop: cannot create 20261121T040000000Z: Permission denied (os error 13)"
+                .to_owned();
+            StoreError::BackupFailed { detail }.into()
+        }
+        Code::NotReady => problem("the rollover of board 'hot-posts' is overdue")
+            .with("reasons", vec!["the rollover of board 'hot-posts' is overdue"])
+            .with("warnings", Vec::<String>::new())
+            .retry_after(second),
+    }
+}

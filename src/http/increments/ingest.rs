@@ -1,0 +1,177 @@
+//! Requests with increments or samples for one board: parses the items, adds them and returns the receipt.
+
+use std::sync::Arc;
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+
+use super::item::BoardItem;
+use super::receipt::{ParsedItems, Receipt};
+use crate::board::Board;
+use crate::http::body::{self, Format};
+use crate::http::counts::Counts;
+use crate::http::items::{self, ItemError, Line, OneOrMany, Position, stream};
+use crate::http::metrics::IncrementMetrics;
+use crate::http::parameters::Returned;
+use crate::http::problem::Problem;
+use crate::http::state::HttpState;
+use crate::http::{large, path, response};
+use crate::service::{self, About, Batch, Increment, Outcome, Parsed};
+
+/// A kind of item that is sent to one board: increments or samples.
+pub(in crate::http) struct ItemKind {
+    pub(in crate::http) parse_body: fn(&[u8], &Board) -> Result<ParsedItems, BodyError>,
+    pub(in crate::http) parse_line: fn(Line<'_>, &Board) -> Result<Increment, ItemError>,
+    /// Whether the last of several items must take effect last, so that a stream is processed in order.
+    pub(in crate::http) in_order: bool,
+    /// Refuses a board that does not accept items of this kind.
+    pub(in crate::http) check_board: fn(&Board) -> Result<(), Problem>,
+}
+
+/// Error that fails a whole body.
+pub(in crate::http) enum BodyError {
+    /// The body is invalid for any board.
+    Invalid(Problem),
+    /// The body is invalid for this definition of the board; another definition could accept it.
+    InvalidForBoard(Problem),
+}
+
+/// Handles a request with items for one board.
+pub(in crate::http) async fn add(
+    kind: &'static ItemKind,
+    request: HttpRequest,
+    payload: Payload,
+    state: Data<HttpState>,
+    metrics: Data<IncrementMetrics>,
+) -> Result<HttpResponse, Problem> {
+    let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
+    let name = path::board_name(&request)?;
+    let format = body::format(&request)?;
+    let board = state.service.board(&name).await?;
+    let text = match format {
+        Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
+        Format::Ndjson => {
+            // Lines that were already added cannot be parsed again, so a stream must start with the current board.
+            let board = state.service.refreshed(&board).await?;
+            (kind.check_board)(&board)?;
+            let handler = BoardLines { kind, state: &state, board, metrics: &metrics };
+            response::to_json(&stream::process(&handler, payload, state.options.max_line).await?)?
+        }
+        Format::Json => {
+            let body = body::read(payload, &state.options).await?;
+            let is_large = body.len() > large::BODY;
+            let add = move || async move {
+                let receipt = add_body(kind, &state, &board, &body, return_scores).await?;
+                metrics.record(Counts::default(), receipt.counts());
+                response::to_json(&receipt)
+            };
+            large::handle(is_large, add).await?
+        }
+    };
+    Ok(response::json_text(StatusCode::OK, text))
+}
+
+/// Parses all items of a body for the board.
+pub(in crate::http) fn parse_body<'a, I: BoardItem<'a>>(
+    body: &'a [u8],
+    board: &Board,
+) -> Result<ParsedItems, BodyError> {
+    let mut parsed = ParsedItems::new(Position::Index);
+    match items::parse_body::<I>(body).map_err(BodyError::Invalid)? {
+        OneOrMany::One(item) => match item.into_increment(board) {
+            Err(error) if error.is_structural && error.depends_on_board => {
+                return Err(BodyError::InvalidForBoard(error.into()));
+            }
+            Err(error) if error.is_structural => return Err(BodyError::Invalid(error.into())),
+            result => parsed.push(0, result),
+        },
+        OneOrMany::Many(elements) => {
+            parsed.reserve(elements.len());
+            for (index, raw) in (0..).zip(elements) {
+                parsed.push(index, items::parse_element::<I>(raw).and_then(|item| item.into_increment(board)));
+            }
+        }
+    }
+    Ok(parsed)
+}
+
+/// Parses a line of a stream for the board.
+pub(in crate::http) fn parse_line<'a, I: BoardItem<'a>>(line: Line<'a>, board: &Board) -> Result<Increment, ItemError> {
+    items::parse_line::<I>(line)?.into_increment(board)
+}
+
+async fn add_body(
+    kind: &ItemKind,
+    state: &HttpState,
+    board: &Arc<Board>,
+    body: &[u8],
+    return_scores: bool,
+) -> Result<Receipt, Problem> {
+    let parse = |board: &Board| {
+        let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
+        match checked.and_then(|()| (kind.parse_body)(body, board)) {
+            Ok(mut items) => Parsed {
+                increments: items.take_increments(return_scores),
+                depends_on_board: items.depends_on_board(),
+                rest: Ok(items),
+            },
+            Err(error) => {
+                let depends_on_board = matches!(error, BodyError::InvalidForBoard(_));
+                let (BodyError::Invalid(problem) | BodyError::InvalidForBoard(problem)) = error;
+                Parsed { increments: Vec::new(), depends_on_board, rest: Err(problem) }
+            }
+        }
+    };
+    let About { board, answer: (items, outcomes) } = state.service.add_parsed(board, return_scores, parse).await?;
+    let mut receipt = Receipt::new(return_scores);
+    receipt.record(items?, outcomes, &board);
+    Ok(receipt)
+}
+
+/// Handler of the lines of a stream for one board.
+struct BoardLines<'a> {
+    kind: &'a ItemKind,
+    state: &'a HttpState,
+    board: Arc<Board>,
+    metrics: &'a IncrementMetrics,
+}
+
+impl stream::LineHandler for BoardLines<'_> {
+    type Portion = ParsedItems;
+    type Outcomes = Vec<Outcome>;
+    type Receipt = Receipt;
+
+    fn max_in_flight(&self) -> usize {
+        if self.kind.in_order { 1 } else { stream::MAX_IN_FLIGHT }
+    }
+
+    fn new_portion(&self, lines: usize) -> ParsedItems {
+        let mut parsed = ParsedItems::new(Position::Line);
+        parsed.reserve(lines);
+        parsed
+    }
+
+    fn parse_line(&self, portion: &mut ParsedItems, number: u64, line: Line<'_>) {
+        portion.push(number, (self.kind.parse_line)(line, &self.board));
+    }
+
+    async fn send(&self, portion: &mut ParsedItems) -> service::Result<Vec<Outcome>> {
+        let increments = portion.take_increments(false);
+        if increments.is_empty() {
+            return Ok(Vec::new());
+        }
+        let added = self.state.service.add(&self.board, Batch { increments, return_scores: false }).await?;
+        Ok(added.outcomes)
+    }
+
+    fn record(&self, receipt: &mut Receipt, portion: ParsedItems, outcomes: Vec<Outcome>) {
+        let before = receipt.counts();
+        receipt.record(portion, outcomes, &self.board);
+        self.metrics.record(before, receipt.counts());
+    }
+
+    fn accepted_and_duplicates(receipt: &Receipt) -> (u64, u64) {
+        (receipt.accepted, receipt.duplicates)
+    }
+}

@@ -1,0 +1,147 @@
+//! JSON bodies with one item or a list of items.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::field::visit_other_types;
+use super::item::{FieldName, Item, Parsed, read_field};
+use super::item_error::ItemError;
+use super::lines::Line;
+use crate::http::body;
+use crate::http::codes::{Code, ItemCode};
+use crate::http::problem::Problem;
+
+/// Maximum number of items in a JSON list.
+const MAX_ITEMS: usize = 100_000;
+
+/// The items of a body.
+pub(in crate::http) enum OneOrMany<'a, I> {
+    One(I),
+    /// The elements of a list, to be parsed by [`parse_element`].
+    Many(Vec<&'a RawValue>),
+}
+
+/// Splits a body into its items.
+pub(in crate::http) fn parse_body<'a, I: Item<'a>>(body: &'a [u8]) -> Result<OneOrMany<'a, I>, Problem> {
+    let parsed: Body<'a, I> = serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() { Problem::field("body", body::without_position(&error)) } else { body::malformed(&error) }
+    })?;
+    let list = I::LIST;
+    match parsed.list {
+        None => Ok(OneOrMany::One(parsed.single)),
+        Some(List::WrongType) => Err(Problem::field(list, format!("'{list}' must be a list"))),
+        Some(List::TooLong) => {
+            let detail = format!("a batch may have at most {MAX_ITEMS} {list}; send more as application/x-ndjson");
+            Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_ITEMS))
+        }
+        Some(List::Elements(_)) if !parsed.single.is_empty() => {
+            Err(Problem::new(Code::UnknownField, format!("a body with '{list}' must not have other fields")))
+        }
+        Some(List::Elements(elements)) => Ok(OneOrMany::Many(elements)),
+    }
+}
+
+/// Parses an element of a list.
+pub(in crate::http) fn parse_element<'a, I: Item<'a>>(raw: &'a RawValue) -> Result<I, ItemError> {
+    match serde_json::from_str(raw.get()) {
+        Ok(Parsed(item)) => Ok(item),
+        Err(error) => Err(ItemError::structural(I::INVALID, "", body::without_position(&error))),
+    }
+}
+
+/// Parses a line of a stream.
+pub(in crate::http) fn parse_line<'a, I: Item<'a>>(line: Line<'a>) -> Result<I, ItemError> {
+    let Line::Text(text) = line else {
+        return Err(ItemError::structural(ItemCode::LineTooLong, "", "the line exceeds the maximum length"));
+    };
+    match serde_json::from_slice(text) {
+        Ok(Parsed(item)) => Ok(item),
+        Err(error) => Err(ItemError::structural(ItemCode::MalformedLine, "", error.to_string())),
+    }
+}
+
+/// A whole body: an item, or an object with a list of items.
+struct Body<'a, I> {
+    /// The single item, or the fields next to the list.
+    single: I,
+    list: Option<List<'a>>,
+}
+
+/// The value of the key of the list.
+enum List<'a> {
+    Elements(Vec<&'a RawValue>),
+    /// More than [`MAX_ITEMS`] elements.
+    TooLong,
+    WrongType,
+}
+
+impl<'de, I: Item<'de>> Deserialize<'de> for Body<'de, I> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<I>(PhantomData<I>);
+        impl<'de, I: Item<'de>> Visitor<'de> for Fields<I> {
+            type Value = Body<'de, I>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "an object with {}, or {{\"{}\":[…]}}", I::FIELDS, I::LIST)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Body<'de, I>, A::Error> {
+                let mut body = Body { single: I::default(), list: None };
+                while let Some(FieldName(name)) = map.next_key()? {
+                    if name == I::LIST && body.list.is_none() {
+                        body.list = Some(map.next_value()?);
+                    } else {
+                        read_field(&mut body.single, &name, &mut map)?;
+                    }
+                }
+                Ok(body)
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for List<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl<'de> Visitor<'de> for Any {
+            type Value = List<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<List<'de>, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = list.next_element()? {
+                    elements.push(element);
+                    if elements.len() > MAX_ITEMS {
+                        while list.next_element::<IgnoredAny>()?.is_some() {}
+                        return Ok(List::TooLong);
+                    }
+                }
+                Ok(List::Elements(elements))
+            }
+
+            fn visit_unit<E>(self) -> Result<List<'de>, E> {
+                Ok(List::WrongType)
+            }
+
+            visit_other_types!(List<'de>, List::WrongType);
+
+            fn visit_str<E>(self, _: &str) -> Result<List<'de>, E> {
+                Ok(List::WrongType)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<List<'de>, A::Error> {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                Ok(List::WrongType)
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}

@@ -1,0 +1,20 @@
+//! Parsing of requests with items: a single item, a batch or a stream, and the rejection of single items.
+//!
+//! An [`Item`] is parsed from one JSON object in a single pass that borrows from the body, and validated afterwards,
+//! so that an error in it is an [`ItemError`] of its own and does not fail the request. [`parse_body`] splits a JSON
+//! body into items, [`stream::process`] a stream of lines.
+
+mod field;
+mod item;
+mod item_error;
+mod json;
+mod lines;
+mod rejection;
+pub(super) mod stream;
+
+pub(super) use self::field::{TextField, check_retraction_time, parse_flag, visit_other_types};
+pub(super) use self::item::{FieldName, Item, skip_unknown};
+pub(super) use self::item_error::{ItemError, UnexpectedField};
+pub(super) use self::json::{OneOrMany, parse_body, parse_element, parse_line};
+pub(super) use self::lines::Line;
+pub(super) use self::rejection::{MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection};

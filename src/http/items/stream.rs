@@ -1,0 +1,190 @@
+//! Processing of a stream of items in constant memory.
+//!
+//! Lines are collected into portions. A few portions are sent to the store at a time, and their outcomes are recorded
+//! in order, so that the receipt follows the order of the stream. A portion is sent when it is full, or when no more
+//! lines have arrived and the store is idle, so that a slow stream is counted as it arrives. While the store is behind,
+//! the stream is not read, which slows down the client.
+
+use std::collections::VecDeque;
+
+use actix_web::web::Payload;
+use futures_util::StreamExt;
+use futures_util::future::ready;
+use futures_util::stream::FuturesOrdered;
+
+use super::lines::{Line, Lines};
+use crate::http::body;
+use crate::http::problem::Problem;
+use crate::service::{self, ServiceError};
+
+/// Number of lines in a full portion.
+const PORTION: usize = 1_000;
+
+/// Maximum number of portions in flight if the store may process them in any order.
+pub(in crate::http) const MAX_IN_FLIGHT: usize = 4;
+
+/// Parses the lines of a stream and sends the items to the store.
+pub(in crate::http) trait LineHandler {
+    /// Some parsed lines.
+    type Portion;
+    /// The outcomes of a portion from the store.
+    type Outcomes;
+    /// The outcomes of all portions so far.
+    type Receipt: Default;
+
+    /// Returns the maximum number of portions in flight: 1 if the last of several lines must take effect last.
+    fn max_in_flight(&self) -> usize {
+        MAX_IN_FLIGHT
+    }
+
+    /// Creates a portion with capacity for the given number of lines.
+    fn new_portion(&self, lines: usize) -> Self::Portion;
+
+    /// Parses a line and adds it to the portion.
+    fn parse_line(&self, portion: &mut Self::Portion, number: u64, line: Line<'_>);
+
+    /// Sends the items of a portion to the store. The portion keeps what [`record`](Self::record) needs.
+    async fn send(&self, portion: &mut Self::Portion) -> service::Result<Self::Outcomes>;
+
+    /// Adds the outcomes of a portion to the receipt. Called in the order of the lines.
+    fn record(&self, receipt: &mut Self::Receipt, portion: Self::Portion, outcomes: Self::Outcomes);
+
+    /// Returns the numbers of accepted and duplicate items so far.
+    fn accepted_and_duplicates(receipt: &Self::Receipt) -> (u64, u64);
+}
+
+/// Lines that have been parsed but not sent.
+struct Pending<P> {
+    portion: Option<P>,
+    lines: usize,
+    /// Number of the last line, valid or not.
+    last: u64,
+}
+
+/// A portion with the response of the store.
+struct Sent<H: LineHandler> {
+    portion: H::Portion,
+    last: u64,
+    outcomes: service::Result<H::Outcomes>,
+}
+
+/// The receipt of the stream so far.
+struct Recorder<'a, H: LineHandler> {
+    handler: &'a H,
+    receipt: H::Receipt,
+    /// All lines up to this number are in the receipt.
+    counted_through: u64,
+    /// Whether a portion has failed, so that later ones no longer follow without a gap.
+    has_failed: bool,
+}
+
+/// Processes all lines of a stream. `max_line` is the maximum length of a line in bytes.
+pub(in crate::http) async fn process<H: LineHandler>(
+    handler: &H,
+    mut payload: Payload,
+    max_line: usize,
+) -> Result<H::Receipt, Problem> {
+    let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
+    let mut lines = Lines::new(max_line);
+    let (mut pending, mut full) = (Pending::new(), VecDeque::new());
+    let mut in_flight = FuturesOrdered::new();
+    let mut ended = false;
+    loop {
+        while in_flight.len() < handler.max_in_flight()
+            && let Some(portion) = full.pop_front()
+        {
+            in_flight.extend(send(handler, portion));
+        }
+        if ended && full.is_empty() && in_flight.is_empty() {
+            return Ok(recorder.receipt);
+        }
+        tokio::select! {
+            biased;
+            piece = payload.next(), if !ended && full.is_empty() => {
+                let mut each = |number, line: Line<'_>| {
+                    pending.add(handler, number, line);
+                    if pending.lines >= PORTION {
+                        full.push_back(pending.take());
+                    }
+                };
+                match piece {
+                    Some(Ok(piece)) => lines.feed(&piece, each),
+                    None => {
+                        lines.finish(&mut each);
+                        full.push_back(pending.take());
+                        ended = true;
+                    }
+                    Some(Err(error)) => {
+                        // The incomplete last line is dropped; the complete lines before it count.
+                        in_flight.extend(send(handler, pending.take()));
+                        return Err(recorder.abort(in_flight, body::unreadable(error)).await);
+                    }
+                }
+            }
+            Some(sent) = in_flight.next(), if !in_flight.is_empty() => {
+                if let Err(error) = recorder.record(sent) {
+                    return Err(recorder.abort(in_flight, error.into()).await);
+                }
+            }
+            () = ready(()), if pending.lines > 0 && in_flight.is_empty() => {
+                full.push_back(pending.take());
+            }
+        }
+    }
+}
+
+/// Sends pending lines to the store, if there are any.
+fn send<H: LineHandler>(handler: &H, pending: Pending<H::Portion>) -> Option<impl Future<Output = Sent<H>>> {
+    let Pending { portion, last, .. } = pending;
+    let mut portion = portion?;
+    Some(async move {
+        let outcomes = handler.send(&mut portion).await;
+        Sent { portion, last, outcomes }
+    })
+}
+
+impl<P> Pending<P> {
+    fn new() -> Self {
+        Self { portion: None, lines: 0, last: 0 }
+    }
+
+    /// Takes all pending lines.
+    fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::new())
+    }
+
+    fn add<H: LineHandler<Portion = P>>(&mut self, handler: &H, number: u64, line: Line<'_>) {
+        let portion = self.portion.get_or_insert_with(|| handler.new_portion(PORTION));
+        handler.parse_line(portion, number, line);
+        self.lines += 1;
+        self.last = number;
+    }
+}
+
+impl<H: LineHandler> Recorder<'_, H> {
+    /// Adds the outcomes of a portion to the receipt.
+    fn record(&mut self, sent: Sent<H>) -> Result<(), ServiceError> {
+        let Sent { portion, last, outcomes } = sent;
+        let outcomes = outcomes.inspect_err(|_| self.has_failed = true)?;
+        self.handler.record(&mut self.receipt, portion, outcomes);
+        if !self.has_failed {
+            self.counted_through = self.counted_through.max(last);
+        }
+        Ok(())
+    }
+
+    /// Waits for the portions in flight and adds the extent of the receipt to the problem.
+    async fn abort(
+        mut self,
+        mut in_flight: FuturesOrdered<impl Future<Output = Sent<H>>>,
+        problem: Problem,
+    ) -> Problem {
+        while let Some(sent) = in_flight.next().await {
+            if let Err(error) = self.record(sent) {
+                tracing::debug!(%error, "another portion of an aborted stream failed");
+            }
+        }
+        let (accepted, duplicates) = H::accepted_and_duplicates(&self.receipt);
+        problem.with("accepted", accepted).with("duplicates", duplicates).with("counted_through", self.counted_through)
+    }
+}

@@ -1,0 +1,304 @@
+//! Several queries in one request, each with its own answer or error.
+
+mod schema;
+
+use actix_web::http::StatusCode;
+use actix_web::web::{Data, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use super::body::Object;
+use super::codes::Code;
+use super::evaluate::invalid_rule;
+use super::parameters::Parameters;
+use super::problem::Problem;
+use super::state::HttpState;
+use super::windows::{self, WindowValue};
+use super::{body, events, large, response, schemas};
+use crate::board::{BoardName, Metric, Subject, Timestamp};
+use crate::service::{Feature, Hop, Hopped, Over, Question, Service, ServiceError, WindowQuestion};
+
+/// Maximum number of queries of one request.
+const MAX_QUERIES: usize = 1_000;
+/// Number of queries above which a request is large: each may combine 2,000 slots.
+const LARGE: usize = 100;
+/// Maximum number of two-hop counts of one request: each takes many reads.
+const MAX_HOPS: usize = 10;
+/// Maximum and default of `most`, the number of values that a two-hop count follows.
+const MAX_FOLLOWED: u32 = 1_000;
+const DEFAULT_FOLLOWED: u32 = 100;
+
+/// The answers to the queries of a request.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Answers {
+    /// The answer to each query, in the order of the request.
+    answers: Vec<Answer>,
+}
+
+/// The answer to a query.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum Answer {
+    Window(Box<WindowValue>),
+    Hop(HopValue),
+    Refused(Refused),
+}
+
+/// The error of a query. It does not affect the answers to other queries.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RefusedQuestion)]
+pub(super) struct Refused {
+    error: Problem,
+}
+
+/// The result of a two-hop count.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HopValue {
+    hop: HopShown,
+    /// Number of distinct values of the followed subjects on the second board.
+    count: u64,
+    /// The same as `count`.
+    value: u64,
+    /// Number of values of the first board that were followed.
+    followed: u64,
+    /// Whether a limit of the query or of a board left out values, so that `count` is a lower bound.
+    capped: bool,
+    /// The store's time of the read of the first board.
+    #[schema(schema_with = schemas::time)]
+    as_of: Timestamp,
+}
+
+/// The hops of the query.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Hops)]
+pub(super) struct HopShown {
+    from: HopFrom,
+    to: HopTo,
+    #[schema(minimum = 1, maximum = 1000)]
+    most: u32,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HopFrom {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    #[schema(schema_with = schemas::subject)]
+    subject: Subject,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct HopTo {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+}
+
+impl HopValue {
+    fn of(hop: Hop, found: &Hopped) -> Self {
+        Self {
+            hop: HopShown {
+                from: HopFrom { board: hop.from, subject: hop.subject },
+                to: HopTo { board: hop.to },
+                most: hop.most,
+            },
+            count: found.count,
+            value: found.count,
+            followed: found.followed,
+            capped: found.capped,
+            as_of: found.as_of,
+        }
+    }
+}
+
+impl Answer {
+    fn of(question: &Question, feature: &Feature) -> Self {
+        Answer::Window(Box::new(match question {
+            Question::Window(window) => WindowValue::of(feature, window.over, window.as_of),
+            Question::Metric { metric, .. } => WindowValue::of(feature, Over::Whole, None).with_metric(metric),
+        }))
+    }
+}
+
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Self {
+        Answer::Refused(Refused { error: problem.redacted().into_owned() })
+    }
+}
+
+impl From<ServiceError> for Answer {
+    fn from(error: ServiceError) -> Self {
+        Problem::from(error).into()
+    }
+}
+
+/// A parsed query.
+enum Query {
+    /// A query by window or by metric.
+    Single(Question),
+    /// A two-hop count.
+    Hop(Hop),
+}
+
+/// Run queries
+///
+/// Answers up to 1,000 queries in order, from one read of the store. There are three kinds of queries: the value of a
+/// subject over a window of a board (`board` and `subject`, with `last`, `from`, `as_of` and `edge` as for `…/window`); the
+/// value of a `metric` for given `fields`, from a board that serves it; the two-hop count. A query that fails has an
+/// `error`, which is a problem as for a whole request, and does not affect other queries. The body may also be a single
+/// query.
+///
+/// A metric is served by a board that has the same metric with the same or a longer window. The newest slots that cover
+/// the window of the metric are read, and one more if the board has `cover` `full`. Of several boards the one with the
+/// shortest slots is chosen, then an unranked one, then the first by name. A `from_first` board serves only exactly its
+/// own window, and only if no other board does.
+///
+/// The two-hop count starts with the values of the subject on the first board and returns the number of distinct values
+/// that these have on the second board. With `users-per-device` and `devices-per-user` it is the number of distinct
+/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT. `most` (default
+/// 100, at most 1,000) limits the number of values to follow and the number to read for each; `capped` is true if values
+/// were left out. A request may have at most 10 two-hop counts.
+#[utoipa::path(
+    post, path = "/v1/query", operation_id = "query", tag = "features",
+    request_body(content = schema::QueriesBody, description = "The queries.", examples(
+        ("many" = (value = json!({"queries": [
+            {"board": "device-logins", "subject": "device-1", "last": "5m"},
+            {"metric": "COUNT(30m, login, device_id)", "fields": {"device_id": "device-1"}},
+            {"board": "nothing", "subject": "device-1"}]}))),
+        ("two hops" = (value = json!({"queries": [{"hop": {
+            "from": {"board": "users-per-device", "subject": "device-1"}, "to": {"board": "devices-per-user"},
+            "most": 1000}}]}))),
+        ("one" = (value = json!({"metric": "COUNT(30m, login, device_id)", "fields": {"device_id": "device-1"}}))),
+    )),
+    responses((status = 200, description = "The answers, in the order of the request.", body = Answers, examples(
+        ("many" = (value = json!({"answers": [
+            {"board": "device-logins", "subject": "device-1", "last": "5m",
+                "window": {"from": "2026-01-02T10:03:00Z", "to": "2026-01-02T10:08:00Z", "slots": 5},
+                "count": 2, "value": 2, "edge": "slots", "as_of": "2026-01-02T10:07:00Z", "retiring": 0},
+            {"board": "device-logins", "subject": "device-1", "metric": "COUNT(30m, login, device_id)",
+                "window": {"from": "2026-01-02T09:38:00Z", "to": "2026-01-02T10:08:00Z", "slots": 30},
+                "count": 4, "value": 4, "edge": "slots", "as_of": "2026-01-02T10:07:00Z", "retiring": 0},
+            {"error": {"type": "urn:rolltop:problem:unknown_board", "title": "Unknown board", "status": 404,
+                "detail": "unknown board 'nothing'; define it with PUT /v1/boards/nothing",
+                "code": "unknown_board", "board": "nothing"}}]}))),
+        ("two hops" = (value = json!({"answers": [{"hop": {
+            "from": {"board": "users-per-device", "subject": "device-1"}, "to": {"board": "devices-per-user"},
+            "most": 1000}, "count": 7, "value": 7, "followed": 3, "capped": false,
+            "as_of": "2026-01-02T10:07:00Z"}]}))),
+    ))),
+)]
+pub(super) async fn query(
+    request: HttpRequest,
+    payload: Payload,
+    state: Data<HttpState>,
+) -> Result<HttpResponse, Problem> {
+    Parameters::from_request(&request, &[])?;
+    let body = body::read_json(&request, payload, &state.options).await?;
+    let queries: Vec<Result<Query, Problem>> = parse_queries(&body)?;
+    let hops = queries.iter().filter(|query| matches!(query, Ok(Query::Hop(_)))).count();
+    if hops > MAX_HOPS {
+        let detail = format!("a request may have at most {MAX_HOPS} two-hop counts, not {hops}");
+        return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_HOPS));
+    }
+    let is_large = queries.len() > LARGE;
+    let answer = move || async move { response::to_json(&Answers { answers: run(&state.service, queries).await }) };
+    Ok(response::json_text(StatusCode::OK, large::handle(is_large, answer).await?))
+}
+
+/// Runs all queries: those by window and metric in one call of the store, then the two-hop counts one by one.
+async fn run(service: &Service, queries: Vec<Result<Query, Problem>>) -> Vec<Answer> {
+    let questions = queries.iter().filter_map(|query| match query {
+        Ok(Query::Single(question)) => Some(question.clone()),
+        _ => None,
+    });
+    let mut features = service.features(questions.collect()).await.into_iter();
+    let mut answers = Vec::with_capacity(queries.len());
+    for query in queries {
+        answers.push(match query {
+            Err(problem) => problem.into(),
+            Ok(Query::Hop(hop)) => match service.hop(&hop).await {
+                Ok(found) => Answer::Hop(HopValue::of(hop, &found)),
+                Err(error) => error.into(),
+            },
+            Ok(Query::Single(question)) => match features.next() {
+                Some(Ok(feature)) => Answer::of(&question, &feature),
+                Some(Err(error)) => error.into(),
+                None => Problem::new(Code::Internal, "a query has no answer").into(),
+            },
+        });
+    }
+    answers
+}
+
+/// Keys of a query of any kind.
+const KEYS: [&str; 9] = ["board", "subject", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
+
+/// Parses the queries of a body, each with its own error.
+fn parse_queries(body: &[u8]) -> Result<Vec<Result<Query, Problem>>, Problem> {
+    let mut known = vec!["queries"];
+    known.extend(KEYS);
+    let object = Object::parse(body, &known)?;
+    if !object.has("queries") {
+        return Ok(vec![Ok(parse_query(&object)?)]);
+    }
+    object.only(&["queries"])?;
+    let given: Vec<&RawValue> = object.required("queries")?;
+    if given.len() > MAX_QUERIES {
+        let detail = format!("'queries' may have at most {MAX_QUERIES} elements, not {}", given.len());
+        return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_QUERIES));
+    }
+    let each = |(index, raw)| parse_query(&Object::nested(&format!("queries[{index}]"), raw, &KEYS)?);
+    Ok(given.into_iter().enumerate().map(each).collect())
+}
+
+fn parse_query(object: &Object<'_>) -> Result<Query, Problem> {
+    match (object.has("board"), object.has("metric"), object.has("hop")) {
+        (true, false, false) => {
+            object.only(&["board", "subject", "last", "from", "as_of", "edge"])?;
+            let text = |key| object.optional::<String>(key);
+            Ok(Query::Single(Question::Window(WindowQuestion {
+                board: parse_board(object)?,
+                subject: parse_subject(object)?,
+                over: windows::parse_over(text("last")?.as_deref(), text("from")?.as_deref())?,
+                as_of: text("as_of")?.map(|text| windows::parse_time("as_of", &text)).transpose()?,
+                edge: windows::parse_edge(text("edge")?.as_deref())?,
+            })))
+        }
+        (false, true, false) => {
+            object.only(&["metric", "fields"])?;
+            let text: String = object.required("metric")?;
+            let metric: Metric = text.parse().map_err(|error| invalid_rule("metric", &error))?;
+            let fields = events::parse_fields(object.optional("fields")?)?;
+            let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
+            Ok(Query::Single(Question::Metric { metric, subject }))
+        }
+        (false, false, true) => parse_hop(object.required("hop")?).map(Query::Hop),
+        _ => Err(Problem::field("board", "give 'board' and 'subject', or 'metric' and 'fields', or 'hop'")),
+    }
+}
+
+fn parse_hop(raw: &RawValue) -> Result<Hop, Problem> {
+    let object = Object::nested("hop", raw, &["from", "to", "most"])?;
+    let from = Object::nested("from", object.required("from")?, &["board", "subject"])?;
+    let to = Object::nested("to", object.required("to")?, &["board"])?;
+    let most = object.optional::<u32>("most")?.unwrap_or(DEFAULT_FOLLOWED);
+    if !(1..=MAX_FOLLOWED).contains(&most) {
+        let detail = format!("'most' must be a whole number from 1 to {MAX_FOLLOWED}");
+        return Err(Problem::field("most", detail).with("minimum", 1).with("maximum", MAX_FOLLOWED));
+    }
+    Ok(Hop { from: parse_board(&from)?, subject: parse_subject(&from)?, to: parse_board(&to)?, most })
+}
+
+/// Parses the name of a board. An invalid name is an unknown board.
+fn parse_board(object: &Object<'_>) -> Result<BoardName, Problem> {
+    let text: String = object.required("board")?;
+    BoardName::parse(&text).map_err(|error| {
+        let name: String = text.chars().take(64).collect();
+        Problem::new(Code::UnknownBoard, format!("unknown board '{name}': {error}")).with("board", name)
+    })
+}
+
+fn parse_subject(object: &Object<'_>) -> Result<Subject, Problem> {
+    let text: String = object.required("subject")?;
+    Subject::parse(&text).map_err(|error| Problem::field("subject", format!("'subject': {error}")))
+}

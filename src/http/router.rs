@@ -1,0 +1,82 @@
+//! The routes of the application, built from the table of operations.
+
+use std::rc::Rc;
+
+use actix_web::dev::Service;
+use actix_web::http::Method;
+use actix_web::web::{self, Data};
+use actix_web::{HttpRequest, HttpResponse, guard};
+use utoipa_swagger_ui::{Config, SwaggerUi};
+
+use super::codes::Code;
+use super::document;
+use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
+use super::operations::Document;
+use super::problem::Problem;
+use super::routes::{self, OPERATIONS, Operation};
+use super::state::HttpState;
+
+/// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
+/// methods.
+///
+/// No middleware is required. Wrap the application in [`cors`](super::cors()) to allow pages of other origins. Install
+/// the metrics recorder before the application is built, because metric handles are created then.
+pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
+    let document = document::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
+    let document = Data::new(Document(document.into()));
+    metrics::describe();
+    move |app| {
+        let mut paths: Vec<&'static str> = Vec::new();
+        for operation in routes::operations(state.options.simulated_clock) {
+            if !paths.contains(&operation.path) {
+                paths.push(operation.path);
+                register(app, operation.path);
+            }
+        }
+        app.app_data(state)
+            .app_data(document)
+            .app_data(Data::new(IncrementMetrics::new()))
+            .app_data(Data::new(EventMetrics::new()))
+            .route("/swagger-ui", web::get().to(redirect_to_explorer))
+            .service(
+                SwaggerUi::new("/swagger-ui/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true)),
+            )
+            .default_service(web::to(not_found));
+    }
+}
+
+/// Registers a path with all its methods. Other methods are refused with a list of the allowed ones.
+fn register(app: &mut web::ServiceConfig, path: &'static str) {
+    let operations: Vec<&Operation> = OPERATIONS.iter().filter(|operation| operation.path == path).collect();
+    let mut resource = web::resource(path);
+    let mut allowed = Vec::new();
+    for operation in &operations {
+        allowed.push(operation.method.as_str());
+        let route = (operation.handler)();
+        resource = resource.route(if operation.method == Method::GET {
+            allowed.push("HEAD");
+            route.guard(guard::Any(guard::Get()).or(guard::Head()))
+        } else {
+            route.method(operation.method.clone())
+        });
+    }
+    let allowed = allowed.join(", ");
+    let refuse = move |request: HttpRequest| {
+        let detail = format!("method {} is not allowed; allowed: {allowed}", request.method());
+        std::future::ready(HttpResponse::from(Problem::new(Code::MethodNotAllowed, detail).allow(&allowed)))
+    };
+    let metrics = Rc::new(RouteMetrics::new(path, |method| operations.iter().any(|o| o.method == *method)));
+    app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
+        let (metrics, method) = (metrics.clone(), request.method().clone());
+        let response = inner.call(request);
+        async move { metrics.measure(method, response).await }
+    }));
+}
+
+async fn redirect_to_explorer() -> HttpResponse {
+    HttpResponse::PermanentRedirect().insert_header(("location", "/swagger-ui/")).finish()
+}
+
+async fn not_found(request: HttpRequest) -> HttpResponse {
+    Problem::not_found(request.path()).into()
+}

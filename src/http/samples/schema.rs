@@ -1,0 +1,52 @@
+//! Schemas of bodies with samples, which [`item`](super::item) parses.
+
+use utoipa::ToSchema;
+
+use crate::http::schemas;
+
+/// A single sample or a batch.
+#[derive(ToSchema)]
+#[schema(as = Samples)]
+#[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
+#[serde(untagged)]
+pub(in crate::http) enum SamplesBody {
+    One(SampleBody),
+    Many(SampleBatchBody),
+}
+
+/// A batch of samples.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = SampleBatch)]
+#[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
+pub(in crate::http) struct SampleBatchBody {
+    /// The samples. A rejected one does not affect the others.
+    #[schema(max_items = 100000)]
+    samples: Vec<SampleBody>,
+}
+
+/// The content of one slot for a subject.
+#[derive(ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Sample)]
+#[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
+pub(in crate::http) struct SampleBody {
+    #[schema(schema_with = schemas::subject)]
+    subject: String,
+    /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it or
+    /// contains it.
+    #[schema(schema_with = schemas::time)]
+    at: String,
+    /// The amount of the slot, for COUNT and SUM. Parsed exactly.
+    #[schema(required = false)]
+    amount: f64,
+    /// The sum of the measurements, for AVG, together with `count`. Parsed exactly.
+    #[schema(required = false)]
+    sum: f64,
+    /// The number of measurements, for AVG, together with `sum`.
+    #[schema(minimum = 0, required = false)]
+    count: i64,
+    /// The smallest or largest value of the slot, for MIN and MAX. Parsed exactly.
+    #[schema(required = false)]
+    value: f64,
+}

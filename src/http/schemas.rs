@@ -1,0 +1,173 @@
+//! Schemas of values that occur in several resources, for `#[schema(schema_with = …)]`.
+
+use serde_json::json;
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{
+    AdditionalProperties, Array, ArrayBuilder, KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, SchemaType,
+    Type,
+};
+
+use super::codes::{Code, ItemCode};
+
+const NO_CONTROL_CHARACTERS: &str = r"^[^\x00-\x1F\x7F-\x9F]+$";
+
+fn string() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+pub(super) fn time() -> Object {
+    string()
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+        .description(Some("A time in RFC 3339 format, in UTC."))
+        .build()
+}
+
+pub(super) fn time_or_null() -> Object {
+    let types = SchemaType::from_iter([Type::String, Type::Null]);
+    let format = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+    let description = "A time in RFC 3339 format, in UTC, or null.";
+    ObjectBuilder::new().schema_type(types).format(Some(format)).description(Some(description)).build()
+}
+
+pub(super) fn board() -> Object {
+    string().pattern(Some("^[a-z0-9][a-z0-9._-]{0,62}$")).description(Some("The name of the board.")).build()
+}
+
+pub(super) fn subject() -> Object {
+    string()
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some("The ranked or counted subject: 1 to 512 bytes of UTF-8 without control characters."))
+        .build()
+}
+
+pub(super) fn value() -> Object {
+    string()
+        .min_length(Some(1))
+        .max_length(Some(512))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some("The counted value: 1 to 512 bytes of UTF-8 without control characters."))
+        .build()
+}
+
+pub(super) fn fields() -> Object {
+    let description = "The fields of an event: strings, numbers (parsed exactly) and booleans. Null, arrays and \
+                       objects are treated as absent. At most 256 fields.";
+    let value = ObjectBuilder::new().schema_type(SchemaType::AnyValue).build();
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(value)))))
+        .description(Some(description))
+        .examples([json!({"device_id": "device-1", "user_id": "user-7", "amount": 166.6})])
+        .build()
+}
+
+pub(super) fn score() -> Object {
+    let description = "An exact number, which is an integer on boards without decimals; the mean for AVG. Null for \
+                       AVG, MIN and MAX if the subject has no data.";
+    let types = SchemaType::from_iter([Type::Number, Type::Null]);
+    ObjectBuilder::new().schema_type(types).description(Some(description)).build()
+}
+
+pub(super) fn amount() -> Object {
+    let description = "The amount to add, for COUNT and SUM. May be negative; parsed exactly, with at most the \
+                       decimals of the board. Default: 1.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(description)).build()
+}
+
+pub(super) fn order() -> Object {
+    string()
+        .enum_values(Some(["desc", "asc"]))
+        .description(Some("Order of the ranking: highest or lowest score first."))
+        .build()
+}
+
+pub(super) fn cover() -> Object {
+    let description = "`full` keeps one additional slot, so that the window never covers less than its length.";
+    string().enum_values(Some(["current", "full"])).description(Some(description)).build()
+}
+
+pub(super) fn operand() -> Object {
+    let types = SchemaType::from_iter([Type::Number, Type::String, Type::Boolean, Type::Null]);
+    let description = "The value of one side of a comparison: a number, a string or a boolean; null if it has no \
+                       value, such as the mean of no data or a quotient with divisor 0.";
+    ObjectBuilder::new().schema_type(types).description(Some(description)).examples([4]).build()
+}
+
+pub(super) fn mode() -> Object {
+    let description = "`sliding`: the window covers the newest slots. `from_first`: the window of a subject begins \
+                       with its first event and has a fixed length; for COUNT and SUM on unranked boards.";
+    string().enum_values(Some(["sliding", "from_first"])).description(Some(description)).build()
+}
+
+pub(super) fn stamp() -> Object {
+    let description = "The end of its slot that the time of a sample denotes: with `end`, 06:02 belongs to \
+                       06:01–06:02.";
+    string().enum_values(Some(["start", "end"])).description(Some(description)).build()
+}
+
+pub(super) fn edge() -> Object {
+    let description = "Weight of the oldest slot: 1 for `slots`; for `weighted` the share of the slot that is still \
+                       within the window.";
+    string().enum_values(Some(["slots", "weighted"])).description(Some(description)).build()
+}
+
+pub(super) fn standard_error() -> Object {
+    let description = "The relative standard error of the estimate, for APPROX_COUNT_DISTINCT boards only.";
+    ObjectBuilder::new().schema_type(Type::Number).description(Some(description)).examples([0.023]).build()
+}
+
+pub(super) fn code() -> Object {
+    string().enum_values(Some(Code::ALL.iter().map(|code| code.as_str()))).build()
+}
+
+pub(super) fn item_code() -> Object {
+    let lines: Vec<_> = ItemCode::ALL.iter().map(|code| format!("- `{}`:{}", code.as_str(), code.meaning())).collect();
+    string()
+        .enum_values(Some(ItemCode::ALL.iter().map(|code| code.as_str())))
+        .description(Some(lines.join("\n")))
+        .build()
+}
+
+pub(super) fn rejected_counts() -> Object {
+    let count = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)).build();
+    ObjectBuilder::new()
+        .schema_type(Type::Object)
+        .additional_properties(Some(AdditionalProperties::RefOr(RefOr::T(Schema::Object(count)))))
+        .description(Some("Number of rejections by code; absent if there are none."))
+        .build()
+}
+
+pub(super) fn subjects() -> Array {
+    ArrayBuilder::new()
+        .items(subject())
+        .min_items(Some(1))
+        .max_items(Some(1_000))
+        .description(Some("The subjects to rank. Duplicates are ignored."))
+        .build()
+}
+
+pub(super) fn id() -> Object {
+    let description = "Identifier of the item. Each board and subject counts an id once, for the length of the \
+                       window after its arrival, at most a day.";
+    string()
+        .min_length(Some(1))
+        .max_length(Some(128))
+        .pattern(Some(NO_CONTROL_CHARACTERS))
+        .description(Some(description))
+        .examples(["e-81"])
+        .build()
+}
+
+pub(super) fn value_to_count() -> Object {
+    let description = "AVG, MIN and MAX: the measured number, parsed exactly, with at most the decimals of the board. \
+                       COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without \
+                       control characters; a number or boolean is counted as its JSON text.";
+    let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);
+    ObjectBuilder::new()
+        .schema_type(types)
+        .description(Some(description))
+        .examples([json!("user-7"), json!(21.5)])
+        .build()
+}

@@ -1,0 +1,114 @@
+//! Problems for errors of the service, with the hints that name HTTP paths, flags and configuration.
+
+use serde_json::json;
+
+use super::codes::Code;
+use super::problem::Problem;
+use crate::board::{Definition, FieldFault};
+use crate::service::{ServiceError, StoreError};
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        let detail = error.to_string();
+        match error {
+            ServiceError::UnknownBoard(name) => {
+                let detail = format!("{detail}; define it with PUT /v1/boards/{name}");
+                Problem::new(Code::UnknownBoard, detail).with("board", name.as_str())
+            }
+            ServiceError::Conflict { existing, keys } => Problem::new(Code::BoardConflict, detail)
+                .with("board", existing.name().as_str())
+                .with("keys", keys)
+                .with("existing", json!(existing.definition())),
+            ServiceError::Definition(error) => Problem::field(error.field(), detail),
+            ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
+            ServiceError::NoValues(name) => Problem::new(Code::NoValues, detail).with("board", name.as_str()),
+            ServiceError::AsOfUnsupported { board, .. } => {
+                Problem::new(Code::AsOfUnsupported, detail).with("board", board.as_str())
+            }
+            ServiceError::EdgeUnsupported { board, .. } => {
+                Problem::new(Code::EdgeUnsupported, detail).with("board", board.as_str())
+            }
+            ServiceError::TooLong { window, .. } => {
+                Problem::new(Code::BeyondWindow, detail).with("field", "last").with("maximum", window.to_string())
+            }
+            ServiceError::NotKept { floor, .. } => {
+                Problem::new(Code::BeyondWindow, detail).with("field", "as_of").with("floor", floor.to_string())
+            }
+            ServiceError::Misasked { field, .. } => Problem::field(field, detail),
+            ServiceError::NoBoard { metric, suggestion } => {
+                let detail = format!("{detail}; {}", suggested(suggestion.as_ref()));
+                let problem = Problem::new(Code::NoBoard, detail).with("metric", metric.to_string());
+                match suggestion {
+                    Some((name, definition)) => problem.with("board", name).with("definition", json!(definition)),
+                    None => problem,
+                }
+            }
+            ServiceError::UnknownRule(name) => {
+                let detail = format!("{detail}; GET /v1/rules lists the configured rules");
+                Problem::new(Code::UnknownRule, detail).with("rule", name)
+            }
+            ServiceError::Field(fault) => {
+                let code = match fault {
+                    FieldFault::Missing { .. } => Code::MissingField,
+                    FieldFault::Invalid { .. } | FieldFault::Amount { .. } => Code::InvalidField,
+                };
+                Problem::new(code, detail).with("field", format!("fields.{}", fault.field()))
+            }
+            ServiceError::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let (detail, retry_after) = (detail_of(&error), error.retry_after());
+        let problem = match error {
+            StoreError::BoardChanged => Problem::new(Code::BoardChanged, detail),
+            StoreError::BeyondWindow { floor } => {
+                Problem::new(Code::BeyondWindow, detail).with("floor", floor.to_string())
+            }
+            StoreError::ClockBackward { now } => Problem::new(Code::ClockBackward, detail).with("now", now.to_string()),
+            StoreError::ClockNotSimulated => Problem::new(Code::NotFound, detail),
+            StoreError::Overloaded { .. } => Problem::new(Code::Overloaded, detail),
+            StoreError::Unreachable { .. } => Problem::new(Code::StoreUnreachable, detail),
+            StoreError::TimedOut { .. } => Problem::new(Code::StoreTimeout, detail),
+            StoreError::ReadOnly { .. } => Problem::new(Code::StoreReadOnly, detail),
+            StoreError::ClockDoubted { .. } => Problem::new(Code::ClockDoubted, detail),
+            StoreError::Unsupported { .. } => Problem::new(Code::Unsupported, detail),
+            StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
+            StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
+            StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),
+            StoreError::ClockModeMismatch { .. }
+            | StoreError::Corrupt { .. }
+            | StoreError::Setup { .. }
+            | StoreError::Backend { .. } => Problem::new(Code::Internal, detail),
+        };
+        match retry_after {
+            Some(delay) => problem.retry_after(delay),
+            None => problem,
+        }
+    }
+}
+
+/// Returns the message of a store error, with the flag that changes the outcome if there is one.
+pub(super) fn detail_of(error: &StoreError) -> String {
+    match error {
+        StoreError::ClockDoubted { .. } => format!("{error}, or after a restart with --trust-clock"),
+        StoreError::ClockNotSimulated => {
+            format!("{error}; start a new store with --clock simulated=<time> to set the clock")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Returns how to define the missing board in the configuration file.
+fn suggested(suggestion: Option<&(String, Box<Definition>)>) -> String {
+    match suggestion {
+        Some((name, definition)) => format!(
+            "this board would: [boards.\"{name}\"] metric = {}, slot = \"{}\", ranked = false",
+            toml::Value::from(definition.metric.to_string()),
+            definition.slot
+        ),
+        None => "no board can: no common slot length divides its window into at most 2,000 slots".to_owned(),
+    }
+}
