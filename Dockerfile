@@ -3,7 +3,7 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
 COPY . .
-# The caches belong to the builder, not to a layer: a changed source recompiles this crate only.
+# The caches are in the builder and not in a layer, so a change of the source recompiles only this crate.
 RUN --mount=type=cache,target=/usr/local/cargo/registry,sharing=locked \
     --mount=type=cache,target=/src/target,sharing=locked \
     cargo build --release --locked --bin rolltop \
@@ -14,7 +14,7 @@ RUN groupadd --system --gid 10001 rolltop \
     && useradd --system --uid 10001 --gid rolltop --no-create-home --shell /usr/sbin/nologin rolltop \
     && install -d -o rolltop -g rolltop /var/lib/rolltop
 COPY --from=build /out/rolltop /usr/local/bin/rolltop
-# By number, so that an orchestrator can see that it is not root.
+# A numeric id, so that an orchestrator can verify that the user is not root.
 USER 10001:10001
 ENV ROLLTOP_LISTEN=0.0.0.0:8080 \
     ROLLTOP_DATA_DIR=/var/lib/rolltop

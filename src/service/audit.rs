@@ -1,4 +1,5 @@
-//! The audit: every subject's score against the sum of its slots, step by step, while writes and rollovers go on.
+//! The audit: compares every subject's score with the value of its slots, in steps, while writes and rollovers
+//! continue.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,31 +7,31 @@ use std::time::{Duration, Instant};
 use crate::board::{Amount, Board, Frame, Value};
 use crate::store::{self, AuditCursor, Difference, Store};
 
-/// How many differences are shown.
+/// The largest number of differences that a report lists.
 const EXAMPLES: usize = 20;
 
-/// What an audit found.
+/// The result of an audit.
 #[derive(Clone, Debug)]
 pub struct AuditReport {
-    /// The window when the last step looked.
+    /// The window and time of the last step.
     pub frame: Frame,
-    /// Subjects compared.
+    /// The number of subjects compared.
     pub subjects_checked: u64,
-    /// How many differed.
+    /// The number of subjects whose score differed from the value of their slots.
     pub differences: u64,
-    /// The largest distance between a score and its slots, in units.
+    /// The largest distance between a score and the value of its slots, in units.
     pub worst: Value,
-    /// The first few that differed.
+    /// The first differences found, at most 20.
     pub examples: Vec<Difference>,
-    /// How many were set right.
+    /// The number of differences that were repaired.
     pub repaired: u64,
-    /// Slots that should exist and do not: a part of the data is lost.
+    /// The number of slots that should exist but do not: a part of the data is lost.
     pub missing_slots: u64,
-    /// Wall time.
+    /// The elapsed wall-clock time.
     pub took: Duration,
 }
 
-/// Audits a whole board. Between two steps other requests run, for as long as a step took.
+/// Audits a whole board. After each step it pauses for as long as the step took, so that other requests run.
 pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
     let started = Instant::now();
     let mut cursor = AuditCursor::default();
@@ -68,7 +69,7 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
     }
 }
 
-/// How far a score is from what its slots say.
+/// Returns the distance between a score and the value of its slots.
 fn distance(difference: &Difference) -> Value {
     match (difference.score.unwrap_or(Value::ZERO), difference.slots.unwrap_or(Value::ZERO)) {
         (Value::Exact(score), Value::Exact(slots)) => {

@@ -1,18 +1,18 @@
-//! All boards by the type of event that their metrics name.
+//! An index of all boards by the type of event that their metrics name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::board::{Board, Generation};
 
-/// A list of boards at one moment, by the type of event that each counts.
+/// A list of boards at one moment, indexed by the type of event that each board counts.
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
     by_event: HashMap<Box<str>, Vec<Arc<Board>>, rapidhash::fast::RandomState>,
 }
 
 impl Catalog {
-    /// Of these boards; those of one type stand in the order of their names, which is the order of answers.
+    /// Indexes the given boards. The boards of one type are ordered by name, which is also the order of results.
     pub(super) fn new(boards: impl IntoIterator<Item = Arc<Board>>) -> Self {
         let mut catalog = Self::default();
         for board in boards {
@@ -24,18 +24,18 @@ impl Catalog {
         catalog
     }
 
-    /// The generations of all its boards.
+    /// Returns the generations of all boards in the index.
     pub(super) fn generations(&self) -> HashSet<Generation> {
         self.by_event.values().flatten().map(|board| board.generation()).collect()
     }
 
-    /// Those of its boards that are not among these.
+    /// Returns an index of those boards whose generation is not in `known`.
     pub(super) fn beyond(&self, known: &HashSet<Generation>) -> Self {
         let boards = self.by_event.values().flatten();
         Self::new(boards.filter(|board| !known.contains(&board.generation())).cloned())
     }
 
-    /// The boards whose metric names this type.
+    /// Returns the boards whose metric names this type.
     pub(super) fn of(&self, event: &str) -> &[Arc<Board>] {
         self.by_event.get(event).map_or(&[], Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! The boards of the configuration, and defining them again in a store that was emptied behind the service's back.
+//! The boards of the configuration. They are defined again if the store was emptied from outside the service.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,16 @@ use parking_lot::Mutex;
 use crate::board::{BoardName, Definition};
 use crate::store::{self, Store, StoreError};
 
-/// How often the store was found emptied.
+/// The number of times the store was found emptied.
 const EMPTIED: &str = "rolltop_store_emptied_total";
 
 /// The boards of the configuration.
 pub(super) struct Configured {
     store: Arc<dyn Store>,
     boards: Mutex<Vec<(BoardName, Definition)>>,
-    /// Held by the one that defines them again.
+    /// Held while the boards are defined again, so that only one task does this at a time.
     turn: tokio::sync::Mutex<()>,
-    /// The store was found emptied, and not all boards are known to be defined again.
+    /// Whether the store was found emptied and not all boards are known to be defined again.
     is_restoring: AtomicBool,
 }
 
@@ -29,12 +29,12 @@ impl Configured {
         Self { store, boards, turn, is_restoring: AtomicBool::new(false) }
     }
 
-    /// Notes the boards to be defined again.
+    /// Sets the boards to be defined again.
     pub(super) fn set(&self, boards: Vec<(BoardName, Definition)>) {
         *self.boards.lock() = boards;
     }
 
-    /// Whether this board is one of the configuration.
+    /// Returns whether this board is in the configuration.
     pub(super) fn contains(&self, name: &BoardName) -> bool {
         self.boards.lock().iter().any(|(configured, _)| configured == name)
     }
@@ -43,8 +43,8 @@ impl Configured {
         self.boards.lock().is_empty()
     }
 
-    /// How the store is. One that was emptied is opened again, and the boards are defined: what went wrong on the way
-    /// is the answer, else the store is what it says after that.
+    /// Checks the store. If it was emptied, opens it again and defines the boards. Returns the error that prevented
+    /// this, or otherwise the state of the store after it.
     pub(super) async fn check(&self) -> store::Result<()> {
         let found = self.store.check().await;
         match found {
@@ -57,7 +57,7 @@ impl Configured {
         }
     }
 
-    /// Defines the boards again if the store was emptied; `false` if it was not.
+    /// Defines the boards again if the store was emptied. Returns `false` if there was nothing to do.
     pub(super) async fn restore(&self) -> store::Result<bool> {
         let _turn = self.turn.lock().await;
         match self.store.check().await {

@@ -1,38 +1,40 @@
-//! Rules: what they say of an event's fields, given what the boards say now.
+//! The evaluation of rules for an event's fields, against the current values of the boards.
 
 use std::collections::HashMap;
 
 use super::{EventOutcome, Feature, Question, Result, Service};
 use crate::board::{Event, Fields, Metric, Rule, Timestamp, Verdict};
 
-/// Several rules, evaluated.
+/// The result of evaluating several rules.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// One for each rule, in the order given.
+    /// One result for each rule, in the given order.
     pub rules: Vec<Evaluation>,
-    /// What every metric of theirs says, each once.
+    /// The values of the rules' metrics. A metric that occurs several times is listed once.
     pub features: Vec<Feature>,
-    /// What became of the event, if one was to be counted first.
+    /// The outcome of the event, if it was recorded first.
     pub recorded: Option<EventOutcome>,
-    /// The store's time when it was read; the newest, should boards have answered at different times. `None` if no
-    /// rule has a metric.
+    /// The store's time when the values were read. If boards answered at different times, the latest. `None` if no rule
+    /// has a metric.
     pub as_of: Option<Timestamp>,
 }
 
-/// One rule, evaluated.
+/// The result of evaluating one rule.
 #[derive(Debug)]
 pub struct Evaluation {
     pub verdict: Verdict,
-    /// The metrics of the rule, in order of appearance, each with its place among [`Evaluated::features`].
+    /// The metrics of the rule, in order of appearance, each with its index in [`Evaluated::features`].
     pub metrics: Vec<(Metric, usize)>,
 }
 
 impl Service {
-    /// Evaluates rules for an event's fields. One store call for all their metrics.
+    /// Evaluates rules for an event's fields. Reads all their metrics with one store call.
     ///
-    /// With `record` the event is counted first, so the rules see it included; everything that can be wrong with the
-    /// rules is found before, and then nothing is counted. Errors: a field that a rule needs is missing or wrong, a
-    /// metric that no board serves, a failing store.
+    /// If `record` is given, that event is counted first, so the values include it. Every error in the rules is found
+    /// before that, and then nothing is counted.
+    ///
+    /// Returns an error if a field that a rule needs is missing or invalid, if no board serves a metric, or if the
+    /// store fails.
     pub async fn evaluate(&self, rules: &[&Rule], fields: &Fields, record: Option<Event>) -> Result<Evaluated> {
         let (questions, metrics) = questions(rules, fields)?;
         let mut recorded = None;
@@ -44,7 +46,7 @@ impl Service {
                 }
             }
             for rule in rules {
-                // Which fields a rule needs does not depend on what its metrics say.
+                // The fields that a rule needs do not depend on the values of its metrics.
                 rule.evaluate(fields, &|_| None)?;
             }
             recorded = self.record(vec![event], false).await?.events.into_iter().next();
@@ -64,7 +66,7 @@ impl Service {
     }
 }
 
-/// The different questions that the rules ask, and for each rule its metrics with their places among them.
+/// The distinct questions of the rules, and for each rule its metrics with the index of their question.
 type Asked = (Vec<Question>, Vec<Vec<(Metric, usize)>>);
 
 fn questions(rules: &[&Rule], fields: &Fields) -> Result<Asked> {
@@ -74,7 +76,7 @@ fn questions(rules: &[&Rule], fields: &Fields) -> Result<Asked> {
     for rule in rules {
         let mut metrics = Vec::new();
         for metric in rule.metrics() {
-            // The canonical text tells metrics apart as they do themselves.
+            // Two metrics are equal exactly when their canonical texts are equal.
             let text = metric.to_string();
             let place = match places.get(&text) {
                 Some(place) => *place,

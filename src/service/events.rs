@@ -1,9 +1,9 @@
-//! Events: each goes to every board whose metric names its type.
+//! The recording of events. Each event goes to every board whose metric names its type.
 //!
-//! What the events of one call do to a board is gathered into one batch, and all batches leave together in one
-//! store call. Which boards there are is known here; whether these are all of them the store is asked at the same time,
-//! so that it costs no time. Only where they are not, or where one has gone, the list is read again and the boards new
-//! in it get the events too.
+//! The effects of one call's events on a board are collected into one batch, and all batches are sent in one store
+//! call. The events are spread over the boards that this instance knows. At the same time the store is asked whether
+//! its list of boards is still the same, so the question adds no latency. If the list has changed, or if a board no
+//! longer exists, the list is read again and the events are also sent to the boards that are new in it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -17,63 +17,63 @@ use super::{Result, Service, ServiceError};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
 use crate::store::{Added, Batch, Increment, Outcome, Rejection, StoreError};
 
-/// Increments that make a portion: what one store call takes if there are very many boards or events.
+/// The number of increments after which a portion is full. A call with more increments needs several store calls.
 const PORTION: usize = 100_000;
 
-/// How often boards may change under the same events before we give up.
+/// The number of attempts before a call fails because boards keep changing.
 const ATTEMPTS: usize = 4;
 
-/// What became of the events of one call.
+/// The outcome of the events of one call.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    /// One per event, in the order given.
+    /// One outcome for each event, in the given order.
     pub events: Vec<EventOutcome>,
 }
 
-/// What became of one event.
+/// The outcome of one event.
 #[derive(Debug, Default)]
 pub struct EventOutcome {
-    /// Whether some board's metric names its type.
+    /// Whether the metric of at least one board names its type.
     pub is_known: bool,
-    /// What each board did with it, by the boards' names. Boards whose filter leaves it out are not among them.
+    /// The outcome on each board, ordered by board name. Boards whose filter excludes the event are not listed.
     pub boards: Vec<OnBoard>,
 }
 
-/// What one board did with an event.
+/// The outcome of an event on one board.
 #[derive(Debug)]
 pub struct OnBoard {
     pub board: Arc<Board>,
-    /// Whom it was about on this board; only where scores were asked for.
+    /// The subject of the event on this board. Set only if scores were requested.
     pub subject: Option<Subject>,
     pub taken: Taken,
 }
 
-/// Whether a board took an event.
+/// The outcome of an event on a board whose metric names its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Counted; with the subject's new score, as [`Outcome::Counted`].
+    /// Counted. Contains the subject's new score as in [`Outcome::Counted`].
     Counted { score: Option<Value> },
-    /// Its id was counted before; with the subject's score, as [`Outcome::Duplicate`].
+    /// The id was counted before. Contains the subject's score as in [`Outcome::Duplicate`].
     Duplicate { score: Option<Value> },
-    /// Not counted, and nothing has changed.
+    /// Not counted. Nothing has changed.
     Refused(Refusal),
 }
 
-/// Why a board did not count an event of its type.
+/// The reason why a board did not count an event of its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A field that the metric needs is missing, or not what it takes.
+    /// A field that the metric needs is missing or invalid.
     Field(FieldFault),
-    /// The metric cannot undo: it is MIN, MAX or approximate.
+    /// The metric does not support retractions: it is MIN, MAX or approximate.
     RetractionUnsupported,
-    /// A retraction has to say when its twin happened.
+    /// A retraction must have the time of the event that it reverses.
     RetractionWithoutTime,
-    /// The store's reason.
+    /// The store rejected it.
     Store(Rejection),
 }
 
 impl Refusal {
-    /// Whether the store was not even asked.
+    /// Returns whether the event was refused before it was sent to the store.
     fn is_ours(&self) -> bool {
         !matches!(self, Refusal::Store(_))
     }
@@ -90,19 +90,20 @@ impl From<Outcome> for Taken {
 }
 
 impl Service {
-    /// Counts events on every board that takes them, and answers what became of each. One store call (for each
-    /// 100,000 increments, if they come to more), and two more where boards came or went since the last call.
+    /// Counts events on every board that takes them, and returns the outcome of each event. Makes one store call (one
+    /// for each 100,000 increments if there are more), and at least two more if boards were created or removed since
+    /// the last call.
     ///
-    /// A board counts them if it was defined, through whichever instance, before this was called. An error means that
-    /// not every board is known to have the events; some may. With ids they can be sent again safely.
+    /// An event counts on every board that was defined before this call, through any instance. After an error, some
+    /// boards may have counted the events and others not. If the events have ids, the call can be repeated safely.
     pub async fn record(&self, events: Vec<Event>, return_scores: bool) -> Result<Recorded> {
         let mut recorded = Recorded { events: Vec::with_capacity(events.len()) };
         self.record_each(&events, return_scores, |_, outcome| recorded.events.push(outcome)).await?;
         Ok(recorded)
     }
 
-    /// As [`record`](Self::record), but tells of each event, by its index and in order, as soon as it is settled,
-    /// so that not all need be held at once.
+    /// Does the same as [`record`](Self::record), but passes each outcome to `each` as soon as it is final, with the
+    /// index of the event and in order. So not all outcomes have to be in memory at once.
     pub async fn record_each(
         &self,
         events: &[Event],
@@ -126,8 +127,8 @@ impl Service {
         Ok(())
     }
 
-    /// Hands everything gathered to the store and notes what it says; then the same for boards that the list these
-    /// events were gathered by turns out to lack.
+    /// Sends the collected batches to the store and records the results. Then does the same for boards that were
+    /// missing from the list by which the events were spread.
     async fn send(&self, fan: &mut Fan, events: &[Event], listed: Listed) -> Result<()> {
         let begun = Instant::now();
         let (version, answers) =
@@ -164,17 +165,17 @@ impl Service {
     }
 }
 
-/// Events spread over the boards that take them.
+/// The events of a portion, spread over the boards that take them.
 struct Fan {
     return_scores: bool,
-    /// One per event.
+    /// One entry for each event.
     events: Vec<Spread>,
-    /// One per board that takes any of them.
+    /// One entry for each board that takes at least one of the events.
     boards: Vec<Gathered>,
-    /// Where in [`boards`](Self::boards) each is.
+    /// The index in [`boards`](Self::boards) by generation.
     places: HashMap<Generation, usize, rapidhash::fast::RandomState>,
     increments: usize,
-    /// Whether some board has counted some event.
+    /// Whether any board has counted any event.
     is_counted: bool,
 }
 
@@ -187,15 +188,15 @@ struct Spread {
 struct OnBoardSoFar {
     board: Arc<Board>,
     subject: Option<Subject>,
-    /// `None` until the store has answered; for good where the board is no longer.
+    /// `None` until the store has returned the outcome. Remains `None` if the board no longer exists.
     taken: Option<Taken>,
 }
 
-/// What events do to one board.
+/// The increments that events cause on one board.
 struct Gathered {
     board: Arc<Board>,
     batch: Batch,
-    /// For each increment the event, and the place among what boards did with it.
+    /// For each increment, the index of its event and the index of the board among the event's boards.
     origins: Vec<(usize, usize)>,
 }
 
@@ -211,7 +212,7 @@ impl Fan {
         }
     }
 
-    /// Spreads the next event; `false`, and nothing done, if the portion is full. One event always fits.
+    /// Spreads the next event. Returns `false` and does nothing if the portion is full. A single event always fits.
     fn gather(&mut self, catalog: &Catalog, event: &Event) -> bool {
         if self.increments >= PORTION {
             return false;
@@ -222,7 +223,7 @@ impl Fan {
         true
     }
 
-    /// Drops whatever a board was found to do, because it is another one by now.
+    /// Drops the recorded outcomes of a board that was found to be changed.
     fn forget(&mut self, board: &Board) {
         for on in self.events.iter_mut().flat_map(|event| &mut event.on) {
             if on.board.generation() == board.generation() {
@@ -231,12 +232,13 @@ impl Fan {
         }
     }
 
-    /// Spreads the same events over those boards of a newer list that are not among the known ones.
+    /// Spreads the same events over those boards of a newer list that are not in `known`.
     fn gather_again(&mut self, fresh: &Catalog, known: &HashSet<Generation>, events: &[Event]) {
         let (new, there) = (fresh.beyond(known), fresh.generations());
         for (at, event) in events.iter().enumerate() {
             let spread = &mut self.events[at];
-            // A board that has gone has no say; but what one took before it went, it took.
+            // A refusal made here does not apply if the board no longer exists. Events that a board counted before it
+            // was removed stay counted.
             let is_ours = |taken: &Taken| matches!(taken, Taken::Refused(refusal) if refusal.is_ours());
             spread.on.retain(|on| there.contains(&on.board.generation()) || !on.taken.as_ref().is_some_and(is_ours));
             spread.is_known = spread.on.iter().any(|on| on.taken.is_some()) || !fresh.of(&event.kind).is_empty();
@@ -274,13 +276,13 @@ impl Fan {
         self.increments += 1;
     }
 
-    /// What the store has not been given yet.
+    /// Takes the batches that have not been sent to the store yet.
     fn take_batches(&mut self) -> Vec<(Arc<Board>, Batch)> {
         self.boards.iter_mut().map(|gathered| (gathered.board.clone(), std::mem::take(&mut gathered.batch))).collect()
     }
 
-    /// Notes the store's answers to what [`take_batches`](Self::take_batches) gave; answers the boards that have
-    /// changed. All answers are looked at before one that failed is passed on.
+    /// Records the results of the batches from [`take_batches`](Self::take_batches). Returns the boards that have
+    /// changed. Reads all results before it returns the first error.
     fn settle(&mut self, answers: Vec<Result<Added, StoreError>>) -> Result<Vec<Arc<Board>>> {
         let (mut changed, mut failed) = (Vec::new(), None);
         for (gathered, answer) in self.boards.drain(..).zip(answers) {
@@ -306,14 +308,14 @@ impl Fan {
                 Some(OnBoard { board, subject, taken: taken? })
             };
             let mut boards: Vec<_> = on.into_iter().filter_map(settled).collect();
-            // In order already, unless a board had to be asked again.
+            // This is the order already, unless a board had to be asked a second time.
             boards.sort_by(|a, b| a.board.name().cmp(b.board.name()));
             EventOutcome { is_known, boards }
         })
     }
 }
 
-/// The error of a call of which some board has counted something: not one that says that nothing was done.
+/// Returns an error that does not claim that nothing was done, if some board has already counted an event of the call.
 fn unless_counted(error: ServiceError, is_counted: bool) -> ServiceError {
     match error {
         ServiceError::Store(StoreError::Unreachable { at, .. }) if is_counted => StoreError::TimedOut { at }.into(),
@@ -327,7 +329,8 @@ fn unless_counted(error: ServiceError, is_counted: bool) -> ServiceError {
     }
 }
 
-/// What an event does to a board of its type; `None` if the board's filter leaves it out.
+/// Returns the increment that an event causes on a board of its type, or `None` if the board's filter excludes the
+/// event.
 fn increment(board: &Board, event: &Event) -> Option<Result<Increment, Refusal>> {
     let (subject, change) = match board.definition().metric.contribution(event, board.decimals()) {
         Ok(contribution) => contribution?,

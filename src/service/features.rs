@@ -1,8 +1,9 @@
-//! Features: what one subject has over a window, many questions at once, each answered for itself.
+//! Questions about the value that one subject has over a window. Many are answered at once, each with its own result.
 //!
-//! All questions of one call go to the store together, in one round trip where the store allows; those that read a lot
-//! go in portions, one after the other, so that what a request takes in memory is bounded. Where a board turns out
-//! to be defined anew meanwhile, the questions about it are asked once more, of the new one.
+//! All questions of one call are sent to the store together, in one round trip where the store allows. Questions that
+//! read many slots are sent in portions, one portion after another, so that the memory of a request is bounded. If a
+//! board was removed and defined again in the meantime, the questions about it are asked once more, about the new
+//! board.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,44 +15,44 @@ use crate::board::{
 };
 use crate::store::{Ask, Reach, Reading, StoreError};
 
-/// How old the list may be by which one of several boards is chosen that all serve a metric. Where none serves it, the
-/// store is always asked.
+/// The largest age of the list by which one of several boards that serve a metric is chosen. If no board of the list
+/// serves the metric, the store is always asked.
 const MOST_AGE: Duration = Duration::from_secs(1);
 
-/// The most slots that one call of the store is asked to read: what they hold is in memory at the same time. A sketch,
-/// of up to 2 KB, counts as many.
+/// The largest number of slots that one store call reads, because their contents are in memory at the same time. A
+/// sketch, which has up to 2 KB, counts as [`SKETCH`] slots.
 const PORTION: u64 = 32_768;
 const SKETCH: u64 = 32;
 
 /// A question about one subject.
 #[derive(Clone, Debug)]
 pub enum Question {
-    /// Over a window of a board.
+    /// Names a board and a window of it.
     Window(WindowQuestion),
-    /// By a metric, on whichever board serves it.
+    /// Names a metric. Any board that serves it answers.
     Metric { metric: Metric, subject: Subject },
 }
 
-/// What one subject has over a window of a board.
+/// A question for the value of one subject over a window of a board.
 #[derive(Clone, Debug)]
 pub struct WindowQuestion {
     pub board: BoardName,
     pub subject: Subject,
     pub over: Over,
-    /// The window that ended then instead of now: on unranked boards, but COUNT_DISTINCT and `from_first` ones.
+    /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
     pub as_of: Option<Timestamp>,
-    /// [`Edge::Weighted`] needs a board with `cover = "full"` of a metric that adds up.
+    /// The weight of the oldest slot. [`Edge::Weighted`] needs a board with `cover = "full"` whose metric adds up.
     pub edge: Edge,
 }
 
-/// Which part of a board's window.
+/// The part of a board's window to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// All of it; on a `from_first` board the subject's own window.
+    /// The whole window. On a `from_first` board, the subject's own window.
     Whole,
-    /// The newest slots, as many as cover this.
+    /// As many of the newest slots as are needed to cover this time.
     Last(Span),
-    /// From the slot that contains this time.
+    /// All slots from the one that contains this time.
     From(Timestamp),
 }
 
@@ -61,29 +62,29 @@ pub struct Feature {
     /// The board that answered.
     pub board: Arc<Board>,
     pub subject: Subject,
-    /// Without its tallies: [`value`](Self::value) and [`measured`](Self::measured) are what they say.
+    /// The reading, without its tallies. [`value`](Self::value) and [`measured`](Self::measured) contain their result.
     pub reading: Reading,
     measured: Option<(Amount, i64)>,
-    /// How the oldest slot counted.
+    /// The weight with which the oldest slot counted.
     pub edge: Edge,
-    /// What the slots say together; `None` where the metric says nothing of a subject without data.
+    /// The combined value of the slots, or `None` if the metric has no value for a subject without data.
     pub value: Option<Value>,
 }
 
 impl Feature {
-    /// The value in whole units: of a board with 2 decimals, 150 units are 1.5.
+    /// Returns the value in whole units. On a board with 2 decimals, 150 units are 1.5.
     pub fn number(&self) -> Option<f64> {
         let whole = Amount::one(self.board.decimals()).0 as f64;
         self.value.map(|value| value.as_f64() / whole)
     }
 
-    /// AVG: what was measured, added up, and how often.
+    /// Returns the sum and the number of the measurements. Only for AVG.
     pub fn measured(&self) -> Option<(Amount, i64)> {
         self.measured
     }
 }
 
-/// What all measurements of a mean come to.
+/// Returns the sum and the number of all measurements of a mean, or `None` for other kinds.
 fn measured(board: &Board, reading: &Reading) -> Option<(Amount, i64)> {
     (board.kind() == Kind::Mean).then(|| {
         let tallies = reading.tallies.iter();
@@ -94,7 +95,7 @@ fn measured(board: &Board, reading: &Reading) -> Option<(Amount, i64)> {
     })
 }
 
-/// A question that fits its board, and what to ask of the store for it.
+/// A question that was checked against its board, with the store request that answers it.
 struct Planned {
     ask: Ask,
     over: Over,
@@ -108,8 +109,8 @@ impl Service {
         answers.pop().unwrap_or_else(|| Err(unanswered().into()))
     }
 
-    /// Answers each question, in the order given; one that cannot be answered does not hold up the others. A store call
-    /// for every 32,768 slots, O(slots) a question.
+    /// Answers each question, in the given order. An error of one question does not affect the others. Makes one store
+    /// call for each 32,768 slots; O(slots) for each question.
     pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
         let mut plans = Vec::with_capacity(questions.len());
         let mut is_newest = false;
@@ -119,7 +120,7 @@ impl Service {
         let mut answers = self.ask(plans).await;
         let changed = |answer: &Result<Feature>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
         let again: Vec<usize> = (0..answers.len()).filter(|&index| changed(&answers[index])).collect();
-        // Boards change rarely: all of them are looked up again, in one call.
+        // Boards change rarely, so all boards are looked up again in one call.
         if !again.is_empty() && self.boards().await.is_ok() {
             let mut plans = Vec::with_capacity(again.len());
             for &index in &again {
@@ -148,9 +149,11 @@ impl Service {
         }
     }
 
-    /// The board that serves a metric, and which of its slots. Where none is known that does, the store is asked whether
-    /// there are others.
-    /// Once is enough for all metrics of a request: `is_newest` says whether it has been, and becomes true.
+    /// Returns the board that serves a metric, and the slots to read. If no known board serves it, asks the store
+    /// whether there are other boards.
+    ///
+    /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to
+    /// true.
     pub(super) async fn serving(&self, metric: &Metric, is_newest: &mut bool) -> Result<(Arc<Board>, Reach)> {
         let listed = self.registry.listed_within(MOST_AGE).await?;
         if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
@@ -172,7 +175,7 @@ impl Service {
         })
     }
 
-    /// The board that serves a metric, if any does.
+    /// Returns the board that serves a metric, if there is one.
     pub async fn board_serving(&self, metric: &Metric) -> Result<Option<Arc<Board>>> {
         match self.serving(metric, &mut false).await {
             Ok((board, _)) => Ok(Some(board)),
@@ -181,8 +184,8 @@ impl Service {
         }
     }
 
-    /// Asks the store all that could be planned, in portions: what the slots of a portion hold is dropped once its
-    /// answers are made.
+    /// Reads from the store for all questions that could be planned, in portions. The slots of a portion are dropped as
+    /// soon as its answers are computed.
     async fn ask(&self, plans: Vec<Result<Planned>>) -> Vec<Result<Feature>> {
         let mut answers = Vec::with_capacity(plans.len());
         let mut plans = plans.into_iter().peekable();
@@ -214,7 +217,8 @@ impl Service {
     }
 }
 
-/// How many slots a question reads, by their size; of one that is refused none.
+/// Returns the number of slots that a question reads, weighted by their size. Returns 0 for a question that was
+/// refused.
 fn cells(plan: &Result<Planned>) -> u64 {
     let Ok(Planned { ask: Ask { board, reach, .. }, .. }) = plan else { return 0 };
     let slots = match reach {
@@ -228,7 +232,7 @@ fn unanswered() -> StoreError {
     StoreError::Corrupt { detail: "a question was not answered".to_owned() }
 }
 
-/// Which slots a question is about; an error if it does not fit the board.
+/// Returns the slots that a question asks for. Returns an error if the question does not fit the board.
 fn reach(board: &Board, question: &WindowQuestion) -> Result<Reach> {
     let definition = board.definition();
     check_as_of(board, question)?;
@@ -303,7 +307,7 @@ fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
     ServiceError::Misasked { field: "from", detail: format!("{from} is after {of}, {end}") }
 }
 
-/// What the reading says.
+/// Computes the answer from a reading.
 fn finish(planned: Planned, mut reading: Reading) -> Result<Feature> {
     let Planned { ask: Ask { board, subject, as_of, .. }, over, edge } = planned;
     let frame = reading.frame;

@@ -1,8 +1,8 @@
-//! The two-hop count: the different values of one board over all the values of another.
+//! The two-hop count: the number of distinct values on one board, over all values on another.
 //!
-//! *Distinct devices of the users seen on this device*: `users-per-device` says which users, `devices-per-user` for each
-//! of them which devices. Both remember their values (COUNT_DISTINCT). Bounded at every hop, and it says when a bound
-//! cut something off.
+//! An example is *distinct devices of the users seen on this device*: `users-per-device` returns the users, and
+//! `devices-per-user` returns the devices of each of them. Both boards store their values (COUNT_DISTINCT). Each hop is
+//! bounded, and the result states whether a bound left something out.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,47 +13,49 @@ use super::{About, Result, Service};
 use crate::board::{Board, BoardName, Counted, Subject, Timestamp};
 use crate::store::Values;
 
-/// Values that are looked up at the same time.
+/// The number of values that are looked up at the same time.
 const AT_ONCE: usize = 32;
 
-/// The most different values that are held to be told apart.
+/// The largest number of distinct values held in memory. They are held so that each one is counted once.
 const MOST_HELD: usize = 100_000;
 
-/// Which values of which.
+/// A two-hop question.
 #[derive(Clone, Debug)]
 pub struct Hop {
-    /// The board whose values of `subject` are the subjects of the other.
+    /// The board whose values of `subject` are the subjects on the other board.
     pub from: BoardName,
     pub subject: Subject,
     /// The board whose values are counted.
     pub to: BoardName,
-    /// The most values that are followed from the first board, and the most that are read of each on the second; those
-    /// last seen come first.
+    /// The largest number of values that are followed from the first board, and that are read for each of them on the
+    /// second board. The values last seen most recently are taken.
     pub most: u32,
 }
 
-/// What two hops find.
+/// The result of a two-hop count.
 #[derive(Clone, Debug)]
 pub struct Hopped {
     pub from: Arc<Board>,
     pub to: Arc<Board>,
-    /// The values of the first board that were followed.
+    /// The number of values of the first board that were followed.
     pub followed: u64,
-    /// How many different values they have on the second board.
+    /// The number of distinct values that they have on the second board.
     pub count: u64,
-    /// A bound, of the question or of a board, left something out.
+    /// Whether a bound, of the question or of a board, left something out.
     pub capped: bool,
     /// The store's time when the first board answered.
     pub as_of: Timestamp,
 }
 
 impl Service {
-    /// Counts over two hops. At most 1 + `most` store calls, some of them at the same time; each answers for its own
-    /// instant. [`ServiceError::NoValues`](super::ServiceError::NoValues) if either board is not COUNT_DISTINCT.
+    /// Counts over two hops. Makes at most 1 + `most` store calls, some of them at the same time. Each returns the
+    /// state of its own instant.
+    ///
+    /// Returns [`ServiceError::NoValues`](super::ServiceError::NoValues) if either board is not COUNT_DISTINCT.
     pub async fn hop(&self, hop: &Hop) -> Result<Hopped> {
         let from = self.board(&hop.from).await?;
         let to = self.board(&hop.to).await?;
-        // Also where there is nothing to follow, a board that cannot be followed to is an error.
+        // A second board without values is an error even if there is nothing to follow.
         super::remembers_values(&to)?;
         let About { board: from, answer: first } = self.values(&from, &hop.subject, 0, hop.most).await?;
         let followed = first.items.len() as u64;

@@ -1,4 +1,4 @@
-//! What Rolltop does, without HTTP: boards, events, increments, rankings, rollover, audit. Usable as a library.
+//! The service: boards, events, increments, rankings, rollover and audit, without HTTP. It can be used as a library.
 //!
 //! ```
 //! use rolltop::board::{BoardName, Definition, Event, Field, Fields, Rule, Subject};
@@ -75,16 +75,16 @@ pub use crate::store::{
 use registry::Registry;
 use rollover::Rollover;
 
-/// 1 while the store takes no writes or cannot be reached, as of the last look; else 0.
+/// A gauge: 1 if the store accepted no writes or could not be reached at the last check, otherwise 0.
 pub const WRITES_REFUSED: &str = "rolltop_writes_refused";
 
-/// How long the store may take to say how it is, before it counts as not answering.
+/// The time that the store has to report its state. After that it counts as not responding.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Between two steps of what belongs to no board: longer than the store works on one.
+/// The pause between two steps of the work that belongs to no board. It is longer than the store works on one step.
 const BETWEEN_TIDY_STEPS: Duration = Duration::from_millis(5);
 
-/// What a call of the service answers.
+/// The result of a call to the service.
 pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
 
 /// The service over one store.
@@ -95,36 +95,37 @@ pub struct Service {
     rules: NamedRules,
 }
 
-/// Whether this instance should be sent requests.
+/// The readiness of this instance to receive requests.
 #[derive(Debug)]
 pub struct Readiness {
     /// `Err` if the store cannot be reached or written to.
     pub store: store::Result<()>,
-    /// Boards whose rollover has been due for a minute without progress.
+    /// The boards whose rollover has been due for a minute without progress.
     pub overdue: Vec<BoardName>,
-    /// What a person has to look at although requests are answered: single boards that cannot be read, or that wait for
-    /// somebody to decide. The other boards need the instance, so these do not make it unready.
+    /// The conditions that an operator has to look at although requests are answered: single boards that cannot be
+    /// read, or that wait for a decision. The other boards need the instance, so these conditions do not make it
+    /// unready.
     pub warnings: Vec<String>,
 }
 
 impl Readiness {
-    /// Nothing is wrong.
+    /// Returns whether the store works and no board is overdue.
     pub fn is_ready(&self) -> bool {
         self.store.is_ok() && self.overdue.is_empty()
     }
 }
 
-/// An answer about a board, and the board it is about. That need not be the one asked about: where that was defined
-/// anew meanwhile, it is the new one, whose decimals and slots are what the answer means.
+/// An answer about a board, and the board that it is about. If the requested board was removed and defined again in the
+/// meantime, this is the new board. The answer has the decimals and slots of the new board.
 #[derive(Clone, Debug)]
 pub struct About<T> {
-    /// The board as it was when the store answered.
+    /// The board that the store answered about.
     pub board: Arc<Board>,
     pub answer: T,
 }
 
-/// Calls the store about a board; where the board turns out to be defined anew, once more about the new one. A check
-/// before each call may refuse it.
+/// Calls the store about a board. If the board was removed and defined again, calls it once more about the new board.
+/// An optional check runs before each call and may refuse it.
 macro_rules! about_board {
     ($self:ident, $board:ident, |$current:ident| $call:expr) => {
         about_board!($self, $board, |_current| Ok(()), |$current| $call)
@@ -146,54 +147,55 @@ macro_rules! about_board {
     }};
 }
 
-/// Refuses what only a ranking can answer.
+/// Returns an error if the board has no ranking.
 fn ranked(board: &Board) -> Result<()> {
     if board.is_ranked() { Ok(()) } else { Err(ServiceError::NotRanked(board.name().clone())) }
 }
 
-/// Refuses what only a board that remembers its values can answer.
+/// Returns an error if the board does not store its values.
 fn remembers_values(board: &Board) -> Result<()> {
     if board.kind() == Kind::Distinct { Ok(()) } else { Err(ServiceError::NoValues(board.name().clone())) }
 }
 
 impl Service {
-    /// A service over this store.
+    /// Creates a service over this store.
     pub fn new(store: Arc<dyn Store>) -> Arc<Self> {
         Self::with_rules(store, NamedRules::default())
     }
 
-    /// A service over this store that knows rules by name.
+    /// Creates a service over this store, with named rules.
     pub fn with_rules(store: Arc<dyn Store>, rules: NamedRules) -> Arc<Self> {
         describe_gauge!(WRITES_REFUSED, "1 while the store takes no writes or cannot be reached");
         Arc::new(Self { registry: Registry::new(store.clone()), rollover: Rollover::new(store.clone()), rules, store })
     }
 
-    /// The rules known by name.
+    /// Returns the named rules.
     pub fn rules(&self) -> &NamedRules {
         &self.rules
     }
 
-    /// `embedded` or `redis`.
+    /// Returns the kind of the store: `embedded` or `redis`.
     pub fn store_kind(&self) -> &'static str {
         self.store.kind()
     }
 
-    /// The board of that name. No store call for one known here.
+    /// Returns the board with this name. Makes no store call if this instance knows the board.
     pub async fn board(&self, name: &BoardName) -> Result<Arc<Board>> {
         self.registry.get(name).await?.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))
     }
 
-    /// All boards, by name.
+    /// Returns all boards, by name.
     pub async fn boards(&self) -> Result<Vec<Arc<Board>>> {
         Ok(self.registry.refresh_all().await?)
     }
 
-    /// The names of the boards this instance knows. No store call.
+    /// Returns the names of the boards that this instance knows. No store call.
     pub fn known_boards(&self) -> HashSet<BoardName> {
         self.registry.known().iter().map(|board| board.name().clone()).collect()
     }
 
-    /// Defines a board; `true` if it is new. The same definition again is fine, another one is a conflict.
+    /// Defines a board and returns whether it is new. Defining it again with the same definition is allowed. Returns
+    /// [`ServiceError::Conflict`] if the definition differs.
     pub async fn define(&self, name: &BoardName, definition: &Definition) -> Result<(Arc<Board>, bool)> {
         definition.layout()?;
         let (board, created) = match self.store.define(name, definition).await? {
@@ -208,9 +210,9 @@ impl Service {
         Ok((board, created))
     }
 
-    /// Removes a board with everything it holds.
+    /// Removes a board with all its data.
     pub async fn undefine(&self, name: &BoardName) -> Result<Arc<Board>> {
-        // From the store, not the cache: removing is rare, and it must hit the board that is there now.
+        // Reads the store, not the cache: removing is rare, and it must remove the board that exists now.
         let found = self.registry.refresh(name).await?;
         let board = found.ok_or_else(|| ServiceError::UnknownBoard(name.clone()))?;
         let existed = self.store.undefine(&board).await?;
@@ -218,28 +220,31 @@ impl Service {
         if existed { Ok(board) } else { Err(ServiceError::UnknownBoard(name.clone())) }
     }
 
-    /// The ranking from place `offset`, `limit` lines at most. This and the next two: [`ServiceError::NotRanked`] on an
+    /// Returns the ranking from position `offset`, at most `limit` lines.
+    ///
+    /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
     pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<About<Page>> {
         about_board!(self, board, ranked, |current| self.store.page(current, offset, limit))
     }
 
-    /// The lines around a subject.
+    /// Returns the lines around a subject.
     pub async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<About<Page>> {
         about_board!(self, board, ranked, |current| self.store.neighbors(current, subject, radius))
     }
 
-    /// The scores of the given subjects.
+    /// Returns the scores of the given subjects.
     pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<About<Lookup>> {
         about_board!(self, board, ranked, |current| self.store.lookup(current, subjects))
     }
 
-    /// Score, rank and slots of one subject.
+    /// Returns the score, rank and slots of one subject.
     pub async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Standing>> {
         about_board!(self, board, |current| self.standing_on(current, subject))
     }
 
-    /// On a `from_first` board the window is the subject's own, which only a reading tells.
+    /// Reads the standing on this board. On a `from_first` board the window is the subject's own, and only a read of
+    /// its slots returns it.
     async fn standing_on(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Standing> {
         if board.definition().mode != Mode::FromFirst {
             return self.store.standing(board, subject).await;
@@ -250,7 +255,8 @@ impl Service {
         Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: tallies, capped })
     }
 
-    /// The values a subject was seen with, newest first. [`ServiceError::NoValues`] unless the board is COUNT_DISTINCT.
+    /// Returns the values that a subject was seen with, newest first. Returns [`ServiceError::NoValues`] unless the
+    /// board is COUNT_DISTINCT.
     pub async fn values(
         &self,
         board: &Arc<Board>,
@@ -261,32 +267,32 @@ impl Service {
         about_board!(self, board, remembers_values, |current| self.store.values(current, subject, offset, limit))
     }
 
-    /// Takes a subject out everywhere.
+    /// Removes a subject from the ranking and from every slot.
     pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
         about_board!(self, board, |current| self.store.remove(current, subject))
     }
 
-    /// Head, floor, slots and totals.
+    /// Returns head, floor, slots and totals.
     pub async fn status(&self, board: &Arc<Board>) -> Result<About<Status>> {
         about_board!(self, board, |current| self.store.status(current))
     }
 
-    /// Rolls a board over; returns when nothing below its floor remains.
+    /// Rolls a board over. Returns when nothing below its floor remains.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
         about_board!(self, board, |current| self.rollover.run(current))
     }
 
-    /// What a rollover would do.
+    /// Returns the work that a rollover would do.
     pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
         about_board!(self, board, |current| self.rollover.preview(current))
     }
 
-    /// Compares every subject's score with its slots; with `repair`, sets it right.
+    /// Compares every subject's score with the value of its slots. With `repair`, corrects the differences.
     pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<About<AuditReport>> {
         about_board!(self, board, |current| audit::run(&*self.store, current, repair))
     }
 
-    /// The store's time.
+    /// Returns the store's time.
     pub async fn now(&self) -> Result<Timestamp> {
         Ok(self.store.now().await?)
     }
@@ -296,9 +302,10 @@ impl Service {
         Ok(self.store.set_clock(to).await?)
     }
 
-    /// Defines the boards of the configuration, and again whenever the store is found emptied. One that is stored in a
-    /// form that this version cannot read is left as it is, for the others need not wait for it; the rest of what may go
-    /// wrong is the answer.
+    /// Defines the boards of the configuration, and again whenever the store is found emptied.
+    ///
+    /// A board that is stored in a form that this version cannot read is left as it is, so that the others are still
+    /// defined. Any other failure is returned.
     pub async fn define_configured(&self, boards: &[(BoardName, Definition)]) -> Result<()> {
         self.registry.configured.set(boards.to_vec());
         for (name, definition) in boards {
@@ -312,8 +319,9 @@ impl Service {
         Ok(())
     }
 
-    /// Whether this instance should be sent requests. One store call; updates the gauge [`WRITES_REFUSED`]. A store that
-    /// was emptied gets its configured boards again, and is not ready before it has them.
+    /// Checks whether this instance is ready to receive requests. Makes one store call and updates the gauge
+    /// [`WRITES_REFUSED`]. If the store was emptied, its configured boards are defined again, and until then the
+    /// instance is not ready.
     pub async fn readiness(&self) -> Readiness {
         let store = self.registry.configured.check().await;
         gauge!(WRITES_REFUSED).set(if store.is_ok() { 0.0 } else { 1.0 });
@@ -325,44 +333,45 @@ impl Service {
         Readiness { store, overdue: self.rollover.overdue(), warnings }
     }
 
-    /// Looks after the store: see [`Store::tend`]. For the scheduler, which calls it about once a second.
+    /// Handles changes made from outside the service: see [`Store::tend`]. The scheduler calls this about once a
+    /// second.
     async fn tend(&self) -> store::Result<()> {
         self.store.tend().await
     }
 
-    /// Defines the configured boards again if the store was emptied. For the scheduler, too.
+    /// Defines the configured boards again if the store was emptied. The scheduler calls this about once a second.
     async fn look_for_loss(&self) -> store::Result<()> {
         self.registry.configured.check().await
     }
 
-    /// Updates the gauges that say how the store is. Waits for the store for a second at most.
+    /// Updates the gauges of the store's state. Waits for the store for a second at most.
     pub async fn observe(&self) {
         if tokio::time::timeout(LOOK, self.readiness()).await.is_err() {
             gauge!(WRITES_REFUSED).set(1.0);
         }
     }
 
-    /// Copies the store's data as it is at one instant, while reads and writes go on.
+    /// Copies the store's data as it is at one instant, while reads and writes continue.
     ///
-    /// [`StoreError::Unsupported`] if the store cannot, or is not configured to.
+    /// Returns [`StoreError::Unsupported`] if the store cannot make backups or is not configured to.
     pub async fn backup(&self) -> Result<BackedUp> {
         Ok(self.store.backup().await?)
     }
 
-    /// Makes everything durable; call once, when nothing else is under way.
+    /// Makes everything durable. Call it once, when no other call is in progress.
     pub async fn close(&self) -> Result<()> {
         Ok(self.store.close().await?)
     }
 
-    /// Rolls over every board that is due, and does what else is due in the store: what the [`Scheduler`] does at each
-    /// tick, for those who keep time themselves. Returns when all of it is done.
+    /// Rolls over every board that is due, and does the other work that is due in the store. Returns when all of it is
+    /// done. For callers that use no [`Scheduler`], which does the same at each tick.
     pub async fn roll_over_due(&self) -> Result<()> {
         let due = self.claim_due_boards(true).await?;
         join_all(due.iter().map(|board| self.scheduled_rollover(board))).await;
         self.tidy().await
     }
 
-    /// Does what belongs to no board and is due in the store, step by step.
+    /// Does the work that is due in the store and belongs to no board, in steps.
     async fn tidy(&self) -> Result<()> {
         while !self.store.tidy_step().await? {
             tokio::time::sleep(BETWEEN_TIDY_STEPS).await;
@@ -370,8 +379,8 @@ impl Service {
         Ok(())
     }
 
-    /// Boards that are due, for the scheduler, which then calls [`scheduled_rollover`](Self::scheduled_rollover)
-    /// for each.
+    /// Returns the boards that are due, marked as running. The scheduler then calls
+    /// [`scheduled_rollover`](Self::scheduled_rollover) for each of them.
     async fn claim_due_boards(&self, list_again: bool) -> Result<Vec<Arc<Board>>> {
         let boards = if list_again { self.registry.refresh_all().await? } else { self.registry.known() };
         let now = self.store.now().await?;
@@ -392,7 +401,7 @@ impl Service {
         self.rollover.finished(board.name(), &outcome);
     }
 
-    /// The board of the same name as the store has it now, whatever is known here. One store call.
+    /// Reads the board of the same name from the store. One store call.
     pub async fn refreshed(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
         let found = self.registry.refresh(board.name()).await?;
         found.ok_or_else(|| ServiceError::UnknownBoard(board.name().clone()))

@@ -1,11 +1,11 @@
-//! The boards this instance knows, so that a request needs no look-up in the store.
+//! The boards that this instance knows, so that a request needs no look-up in the store.
 //!
-//! The cache may be stale: every store call carries the board's generation, and one that is gone answers
-//! [`StoreError::BoardChanged`](crate::store::StoreError::BoardChanged), upon which the board is looked up again.
-//! That is how a board removed or defined anew through one instance holds on all of them at once.
+//! The cache may be stale. Every store call carries the board's generation, and a call for a generation that no longer
+//! exists returns [`StoreError::BoardChanged`](crate::store::StoreError::BoardChanged). The caller then looks the board
+//! up again. So the removal of a board, and its new definition, take effect on all instances at once.
 //!
-//! An event names no board, so no board tells it of one that is missing here. The store's version of its list does
-//! ([`Store::boards_version`]): a [`Listed`] that was read at the same version, or since, misses none.
+//! An event names no board, so no store call reveals that a board is missing from the cache. The version of the store's
+//! list does ([`Store::boards_version`]): a [`Listed`] that was read at the same version, or later, is complete.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,55 +19,55 @@ use super::configured::Configured;
 use crate::board::{Board, BoardName};
 use crate::store::{self, Listing, Store, Unreadable};
 
-/// How many boards this version cannot read, as of the last list.
+/// The number of boards in the last list that this version cannot read.
 pub const UNREADABLE: &str = "rolltop_unreadable_boards";
 
-/// Boards by name, filled from the store as they are asked for.
+/// The boards by name, read from the store when they are first requested.
 pub(super) struct Registry {
     store: Arc<dyn Store>,
     pub(super) configured: Configured,
-    /// Read on every request, written when a board comes or goes; never held across an await.
+    /// Read on every request, written when a board is created or removed. Never held across an await.
     known: RwLock<Known>,
-    /// Held by whoever reads the list, so that not all do who find it too old.
+    /// Held while the list is read, so that concurrent calls that find it too old read it only once.
     listing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
 struct Known {
     boards: HashMap<BoardName, Entry>,
-    /// Those boards by the type of their events; made when it is asked for.
+    /// The index of the known boards by event type. Built when it is first needed.
     catalog: Option<Arc<Catalog>>,
-    /// The list of all boards that those known contain: `None` before the first one, and where it is doubtful whether
-    /// they still do.
+    /// A list whose boards are all known. `None` before the first list, and whenever it is uncertain that all its
+    /// boards are still known.
     list: Option<List>,
-    /// Grows with everything learned from the store.
+    /// A counter that grows with everything learned from the store.
     lessons: u64,
-    /// What the last list said of boards that cannot be read.
+    /// The boards of the last list that cannot be read.
     unreadable: Vec<Unreadable>,
 }
 
 /// A list of all boards, as the store had it.
 #[derive(Clone, Copy, Debug)]
 struct List {
-    /// What the store said before it was asked for the boards.
+    /// The version that the store returned before it was asked for the boards.
     version: u64,
-    /// When it was asked for the version.
+    /// The time when the store was asked for the version.
     begun: Instant,
-    /// When the version was last known to be the store's still.
+    /// The latest time at which the version was known to be the store's current one.
     confirmed: Instant,
 }
 
-/// All boards by the type of their events.
+/// All boards, indexed by event type.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
     pub catalog: Arc<Catalog>,
-    /// The version of the list that it has all boards of.
+    /// The version of a list whose boards are all included.
     pub version: u64,
 }
 
 struct Entry {
     board: Arc<Board>,
-    /// What [`Known::lessons`] was when the store last confirmed it.
+    /// The value of [`Known::lessons`] when the store last confirmed the board.
     lesson: u64,
 }
 
@@ -78,12 +78,12 @@ impl Registry {
         Self { store, configured, known: RwLock::default(), listing: tokio::sync::Mutex::default() }
     }
 
-    /// The boards of the last list that cannot be read. No store call.
+    /// Returns the boards of the last list that cannot be read. No store call.
     pub(super) fn unreadable(&self) -> Vec<Unreadable> {
         self.known.read().unreadable.clone()
     }
 
-    /// The board, from the cache if it is there. A store call only for a name not known here.
+    /// Returns the board, from the cache if it is there. Makes a store call only for a name that is not known here.
     pub(super) async fn get(&self, name: &BoardName) -> store::Result<Option<Arc<Board>>> {
         let known = self.known.read().boards.get(name).map(|entry| entry.board.clone());
         match known {
@@ -92,7 +92,7 @@ impl Registry {
         }
     }
 
-    /// The board as the store has it now. One store call.
+    /// Reads the board from the store. One store call.
     pub(super) async fn refresh(&self, name: &BoardName) -> store::Result<Option<Arc<Board>>> {
         let mut found = self.store.board(name).await?;
         if found.is_none() && self.configured.contains(name) && self.configured.restore().await? {
@@ -105,7 +105,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// All boards as the store has them now.
+    /// Reads all boards from the store.
     pub(super) async fn refresh_all(&self) -> store::Result<Vec<Arc<Board>>> {
         Ok(self.read_list().await?.0)
     }
@@ -121,34 +121,34 @@ impl Registry {
         known.lessons += 1;
         if known.boards.remove(name).is_some() {
             known.catalog = None;
-            // Whatever took it away may have put another in its place.
+            // The board may have been replaced by another one with the same name.
             known.list = None;
         }
     }
 
-    /// The boards known here, without asking the store.
+    /// Returns the boards known here. No store call.
     pub(super) fn known(&self) -> Vec<Arc<Board>> {
         self.known.read().boards.values().map(|entry| entry.board.clone()).collect()
     }
 
-    /// All boards as they were listed last; read from the store only where they have not been. Boards that came or
-    /// went through this instance are right in it at once.
+    /// Returns all boards as of the last list. Reads the store only if there is no list. Boards that were created or
+    /// removed through this instance are always up to date.
     pub(super) async fn listed(&self) -> store::Result<Listed> {
         self.listed_where(|_| true).await
     }
 
-    /// All boards as of a version of the list that the store had after `since`.
+    /// Returns all boards as of this version of the list, or as of a list that was read after `since`.
     pub(super) async fn listed_at(&self, version: u64, since: Instant) -> store::Result<Listed> {
         self.listed_where(|list| list.version == version || list.begun > since).await
     }
 
-    /// All boards as the store has them after `since`.
+    /// Returns all boards as the store has them after `since`.
     pub(super) async fn listed_after(&self, since: Instant) -> store::Result<Listed> {
         self.listed_where(|list| list.begun > since).await
     }
 
-    /// All boards as the store had them this long ago at most. A list that is older is not read again if the store says
-    /// that it is still the same.
+    /// Returns all boards as the store had them at most `age` ago. An older list is not read again if the store still
+    /// reports its version.
     pub(super) async fn listed_within(&self, age: Duration) -> store::Result<Listed> {
         let known = self.known.read().list;
         if known.is_some_and(|list| list.confirmed.elapsed() >= age) {
@@ -163,7 +163,7 @@ impl Registry {
         self.listed().await
     }
 
-    /// All boards by a list that will do; one is read where the last one does not.
+    /// Returns all boards as of a list that `will_do` accepts. If the last list is not accepted, reads a new one.
     async fn listed_where(&self, will_do: impl Fn(&List) -> bool) -> store::Result<Listed> {
         if let Some(listed) = self.last_listed(&will_do) {
             return Ok(listed);
@@ -188,7 +188,7 @@ impl Registry {
         Some(Listed { catalog: known.catalog(), version: list.version })
     }
 
-    /// Reads the list: the version first, so that whatever comes meanwhile makes it an old one.
+    /// Reads the list. Reads its version first, so that a change made in between makes the list outdated.
     async fn read_list(&self) -> store::Result<(Vec<Arc<Board>>, Listed)> {
         let (mut begun, mut lessons) = (Instant::now(), self.known.read().lessons);
         let mut version = self.store.boards_version().await?;
@@ -211,8 +211,9 @@ impl Registry {
 }
 
 impl Known {
-    /// Takes in a list that was asked for after so many lessons: what has been learned since is newer than the list.
-    /// `false` if it is at odds with that, so that not all its boards are among those known.
+    /// Merges a list into the known boards. `lessons` is the counter when the list was requested: whatever was learned
+    /// after that is newer than the list. Returns `false` if the list contradicts it, so that not all boards of the
+    /// list are known.
     fn learn(&mut self, boards: &[Arc<Board>], lessons: u64, list: List) -> bool {
         let is_newer = |entry: &Entry| entry.lesson > lessons;
         self.lessons += 1;
@@ -223,14 +224,14 @@ impl Known {
                 None => self.keep(board),
             }
         }
-        // Every board of the list has been confirmed just now, so what is older is not in it.
+        // Every board of the list has just been confirmed, so an older entry is not in the list.
         let before = self.boards.len();
         self.boards.retain(|_, entry| is_newer(entry));
         if self.boards.len() < before {
             self.catalog = None;
         }
         if !agrees {
-            // Of two boards of one name either may be the one that is there now.
+            // Either of two boards with the same name may be the current one.
             self.list = None;
         } else if self.list.is_none_or(|last| last.begun <= list.begun) {
             self.list = Some(list);
@@ -238,7 +239,7 @@ impl Known {
         agrees
     }
 
-    /// Notes which boards cannot be read, and logs each when it is met first.
+    /// Stores the boards that cannot be read. Logs each of them the first time.
     fn note_unreadable(&mut self, unreadable: Vec<Unreadable>) {
         for board in &unreadable {
             let is_known = self
@@ -256,8 +257,8 @@ impl Known {
         self.unreadable = unreadable;
     }
 
-    /// Notes a board that the store has just told of by itself. Where that is another than the one listed, the answer
-    /// may have been overtaken by the list, which then has to be read again.
+    /// Stores a board that the store has just returned on its own. If its generation differs from the known one, the
+    /// result may be older than the list, so the list has to be read again.
     fn put(&mut self, board: &Arc<Board>) {
         if self.boards.get(board.name()).is_some_and(|entry| entry.board.generation() != board.generation()) {
             self.list = None;
@@ -265,7 +266,8 @@ impl Known {
         self.keep(board);
     }
 
-    /// Keeps a board. One that is known stays in its place: it may hold what is dear to work out again.
+    /// Stores a board. The existing object is kept if the generation is the same, because it may hold what is expensive
+    /// to recompute.
     fn keep(&mut self, board: &Arc<Board>) {
         let lesson = self.lessons;
         match self.boards.get_mut(board.name()) {
@@ -312,7 +314,7 @@ mod tests {
             known.lessons += 1;
             known.put(&new);
         }
-        // The list was made before b was defined anew and d was defined; c has gone since.
+        // The list was made before b was defined again and d was defined. c was removed in the meantime.
         assert!(!known.learn(&[board("a", 1), board("b", 1)], asked_after, list(2)));
         assert_eq!(seen(&known), [("a", 1), ("b", 2), ("d", 1)]);
         assert!(known.learn(&[board("a", 1)], known.lessons, list(3)));
@@ -324,17 +326,17 @@ mod tests {
         let version = |known: &Known| known.list.map(|list| list.version);
         let mut known = Known::default();
         known.learn(&[board("a", 2)], 0, list(1));
-        // One more does no harm, nor does the same again.
+        // An additional board, or the same board again, keeps the list valid.
         for more in [board("a", 2), board("b", 1)] {
             known.lessons += 1;
             known.put(&more);
             assert_eq!(version(&known), Some(1));
         }
-        // An answer that was long on its way may tell of a board that the list has replaced.
+        // A delayed result may contain a board that the list has replaced.
         known.lessons += 1;
         known.put(&board("a", 1));
         assert_eq!(version(&known), None);
-        // And a list may.
+        // So may a delayed list.
         let asked_after = known.lessons;
         known.lessons += 1;
         known.put(&board("a", 3));

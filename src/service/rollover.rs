@@ -1,7 +1,7 @@
-//! Rollover: advance a board to now, then retire everything below its floor, one bounded step after another.
+//! Rollover: advances a board to now, then retires everything below its floor in bounded steps.
 //!
-//! Nothing here needs to be the only one doing it: a step is atomic in the store and repeats harmlessly, so
-//! the scheduler, a manual call and other instances may all roll over the same board at once.
+//! A step is atomic in the store and can be repeated without harm. So the scheduler, a manual call and other instances
+//! may roll over the same board at the same time.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,24 +17,24 @@ use tokio::sync::Mutex as Turn;
 use crate::board::{Board, BoardName, Frame, Timestamp};
 use crate::store::{self, RetireStep, Store, StoreError};
 
-/// How long to stand aside when another instance has just stepped the board.
+/// The time to wait after another instance has just made a step for the board.
 const STAND_ASIDE: Duration = Duration::from_millis(5);
 
-/// How many steps of one board may be under way at once, where the store is far away.
+/// The largest number of steps of one board in progress at once. More than one is used if the store is far away.
 const MOST_UNDER_WAY: usize = 8;
 
-/// A step that took the store less says nothing about the next one.
+/// The shortest step that is used to choose the number of steps in progress. A shorter one does not predict the next.
 const WORTH_A_PAUSE: Duration = Duration::from_micros(200);
 
-/// A timer waits no less than this: shorter pauses add up until they are as long.
+/// The shortest time that a timer waits. Shorter pauses add up until they reach it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
-/// Each board is looked at after so many milliseconds of the store's clock and up to twice as many, whether or not a
-/// slot has ended: ids and what single subjects hold expire in between. The spread keeps many boards from coming due at
+/// Each board is visited after this many to twice as many milliseconds of the store's clock, even if no slot has ended,
+/// because ids and the data of single subjects expire in between. The spread prevents many boards from being due at
 /// once.
 const BETWEEN_VISITS: u64 = 30_000;
 
-/// A board whose rollover has made no progress for so long is overdue.
+/// The time without progress after which the rollover of a board is overdue.
 const OVERDUE_AFTER: Duration = Duration::from_secs(60);
 
 const RETIRING: &str = "rolltop_retiring_slots";
@@ -42,43 +42,44 @@ const SLOTS_RETIRED: &str = "rolltop_slots_retired_total";
 const SUBJECTS_RETIRED: &str = "rolltop_subjects_retired_total";
 const LAG: &str = "rolltop_rollover_lag_seconds";
 
-/// What one rollover did.
+/// The result of one rollover.
 #[derive(Clone, Debug)]
 pub struct RolloverReport {
-    /// The window afterwards.
+    /// The window after the rollover.
     pub frame: Frame,
-    /// Slots the head moved forward; 0 if somebody else had moved it.
+    /// The number of slots by which the head moved forward. 0 if another caller had moved it.
     pub slots_advanced: u64,
-    /// Slots whose last amount this rollover subtracted.
+    /// The number of slots whose last amount this rollover subtracted.
     pub slots_retired: u64,
-    /// Subtractions made: one per subject and slot.
+    /// The number of subtractions: one for each subject and slot.
     pub subjects_touched: u64,
-    /// Subjects that left the ranking; `None` in a preview, which cannot know without doing it.
+    /// The number of subjects that left the ranking. `None` in a preview, because only a rollover can determine it.
     pub subjects_removed: Option<u64>,
-    /// Wall time.
+    /// The elapsed wall-clock time.
     pub took: Duration,
 }
 
-/// Where one board's rollover stands on this instance.
+/// The state of one board's rollover on this instance.
 #[derive(Default)]
 struct Progress {
-    /// The clock's reading at which the head's slot ends; unknown before the first step.
+    /// The time on the store's clock at which the head's slot ends. Unknown before the first step.
     due_at: Option<Timestamp>,
-    /// Since when it has been due without a step that succeeded.
+    /// The time since which the rollover is due without a successful step.
     stalled_since: Option<Instant>,
-    /// The clock's reading at the last scheduled rollover.
+    /// The time on the store's clock of the last scheduled rollover.
     visited_at: Option<Timestamp>,
-    /// A scheduled rollover is under way.
+    /// Whether a scheduled rollover is in progress.
     running: bool,
 }
 
-/// A step, and how long it took with the way to the store and back.
+/// A step, and the time that it took, including the round trip to the store.
 struct Step {
     step: RetireStep,
     took: Duration,
 }
 
-/// How many steps must be under way for one to begin whenever the pause of the one before is over.
+/// Returns the number of steps that must be in progress so that the next one can begin whenever the pause after the
+/// previous one is over.
 fn most_under_way(worked: Duration, took: Duration) -> usize {
     if worked < WORTH_A_PAUSE {
         return 1;
@@ -87,20 +88,21 @@ fn most_under_way(worked: Duration, took: Duration) -> usize {
     usize::try_from(turns).unwrap_or(MOST_UNDER_WAY).clamp(1, MOST_UNDER_WAY)
 }
 
-/// How long a board may go without a visit, in milliseconds of the store's clock. Of each board always the same.
+/// Returns the longest time between two visits of a board, in milliseconds of the store's clock. It is always the same
+/// for the same board.
 fn visit_after(name: &BoardName) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.as_str().hash(&mut hasher);
     BETWEEN_VISITS + hasher.finish() % BETWEEN_VISITS
 }
 
-/// Drives the steps of all boards.
+/// The rollover of all boards.
 pub(super) struct Rollover {
     store: Arc<dyn Store>,
-    /// Held by the step that begins next. Tokio's mutex is fair, which is what gives the boards their turns.
+    /// Held by the step that begins next. The mutex of Tokio is fair, so the boards take turns.
     turn: Turn<()>,
-    /// When the next step may begin: after each step and a pause as long as the store worked on it, so that it spends
-    /// half of its time on retiring at the most, however many steps are under way.
+    /// The time at which the next step may begin. After each step there is a pause as long as the store worked on it,
+    /// so the store spends at most half of its time on retiring, independent of the number of steps in progress.
     free_at: Mutex<Instant>,
     /// Never held across an await.
     progress: Mutex<HashMap<BoardName, Progress>>,
@@ -118,10 +120,10 @@ impl Rollover {
         Self { store, turn: Turn::new(()), free_at: Mutex::new(Instant::now()), progress: Mutex::default() }
     }
 
-    /// Rolls a board over; returns when nothing below its floor remains, and nothing else that it does not need.
+    /// Rolls a board over. Returns when nothing is left below its floor, nor any other data that is no longer needed.
     ///
-    /// Where the way to the store takes longer than a step, several are under way at once: the store does them one after
-    /// the other, each goes on where the one before it ended.
+    /// If the round trip to the store takes longer than a step, several steps are in progress at once. The store
+    /// processes them one after another, and each continues where the previous one ended.
     pub(super) async fn run(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let started = Instant::now();
         let (mut advanced, mut retired, mut touched, mut removed) = (0, 0, 0, 0);
@@ -131,7 +133,7 @@ impl Rollover {
             while !is_done && under_way.len() < most {
                 under_way.push(self.step(board, expected));
             }
-            // There is always one: the last that lands after it is done returns below.
+            // There is always at least one: the last step to return after the work is done returns below.
             let Some(step) = under_way.next().await else { return Err(StoreError::BoardChanged) };
             let Step { step, took } = step?;
             advanced += step.slots_advanced;
@@ -156,7 +158,7 @@ impl Rollover {
         }
     }
 
-    /// Waits for its turn and takes one step, which is expected to take the store so long.
+    /// Waits for its turn and makes one step. `expected` is the time that the store is expected to work on it.
     async fn step(&self, board: &Arc<Board>, expected: Duration) -> store::Result<Step> {
         let started = {
             let _turn = self.turn.lock().await;
@@ -195,7 +197,7 @@ impl Rollover {
         entry.stalled_since = if step.done { None } else { Some(Instant::now()) };
     }
 
-    /// What a rollover would do now. Looking advances the board too, as every call does, so only the retiring
+    /// Returns the work that a rollover would do now. The call advances the board like every call, so only the retiring
     /// is left to preview. O(slots).
     pub(super) async fn preview(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let started = Instant::now();
@@ -210,8 +212,8 @@ impl Rollover {
         })
     }
 
-    /// Those of the boards that are due at `now`, marked as running: the caller rolls each over and then calls
-    /// [`finished`](Self::finished).
+    /// Returns those of the boards that are due at `now`, marked as running. The caller rolls each of them over and
+    /// then calls [`finished`](Self::finished).
     pub(super) fn claim_due(&self, boards: Vec<Arc<Board>>, now: Timestamp) -> Vec<Arc<Board>> {
         let mut progress = self.progress.lock();
         let known: HashSet<&BoardName> = boards.iter().map(|board| board.name()).collect();
@@ -221,7 +223,7 @@ impl Rollover {
             let entry = progress.entry(board.name().clone()).or_default();
             let lag = entry.due_at.map_or(0, |at| now.millis() - at.millis()).max(0);
             gauge!(LAG, "board" => board.name().as_str().to_owned()).set(lag as f64 / 1_000.0);
-            // Also when the clock is before the last visit: it was wrong then.
+            // A clock before the last visit also counts: the clock was wrong at that visit.
             let away = |at: Timestamp| now.millis().abs_diff(at.millis()) >= visit_after(board.name());
             let is_due = entry.stalled_since.is_some()
                 || entry.due_at.is_none_or(|at| at <= now)
@@ -238,7 +240,7 @@ impl Rollover {
         due
     }
 
-    /// The other half of [`claim_due`](Self::claim_due).
+    /// Marks the rollover of a board claimed with [`claim_due`](Self::claim_due) as finished.
     pub(super) fn finished(&self, name: &BoardName, outcome: &store::Result<RolloverReport>) {
         let mut progress = self.progress.lock();
         if let Some(entry) = progress.get_mut(name) {
@@ -249,7 +251,7 @@ impl Rollover {
         }
     }
 
-    /// Boards whose rollover has been due for a minute without any progress.
+    /// Returns the boards whose rollover has been due for a minute without progress.
     pub(super) fn overdue(&self) -> Vec<BoardName> {
         let progress = self.progress.lock();
         let stalled = |p: &Progress| p.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER);

@@ -1,4 +1,4 @@
-//! Rules by name, as the configuration declares them.
+//! The named rules of the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,23 +8,23 @@ use serde::{Serialize, Serializer};
 
 use crate::board::{BoardName, Rule};
 
-/// The name of a rule: as a board's, `[a-z0-9][a-z0-9._-]{0,62}`.
+/// The name of a rule. The same format as for boards: `[a-z0-9][a-z0-9._-]{0,62}`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleName(Box<str>);
 
-/// Why a text is not a rule's name.
+/// The error for a text that is not a valid rule name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a rule's name is 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and starts with a letter or digit")]
 pub struct RuleNameError;
 
 impl RuleName {
-    /// Parses a rule's name.
+    /// Parses the name of a rule.
     pub fn parse(text: &str) -> Result<Self, RuleNameError> {
         BoardName::parse(text).map_err(|_| RuleNameError)?;
         Ok(Self(text.into()))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -42,23 +42,23 @@ impl Serialize for RuleName {
     }
 }
 
-/// The rules there are, by name. They do not change while the service runs.
+/// The configured rules, by name. They do not change while the service runs.
 #[derive(Clone, Debug, Default)]
 pub struct NamedRules(Arc<BTreeMap<Box<str>, (RuleName, Rule)>>);
 
 impl NamedRules {
-    /// Of several with one name the last.
+    /// Creates the set of rules. If several have the same name, the last one is used.
     pub fn new(rules: impl IntoIterator<Item = (RuleName, Rule)>) -> Self {
         let keyed = |(name, rule): (RuleName, Rule)| (name.0.clone(), (name, rule));
         Self(Arc::new(rules.into_iter().map(keyed).collect()))
     }
 
-    /// The rule of that name.
+    /// Returns the rule with this name.
     pub fn get(&self, name: &str) -> Option<(&RuleName, &Rule)> {
         self.0.get(name).map(|(name, rule)| (name, rule))
     }
 
-    /// All of them, by name.
+    /// Returns all rules, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&RuleName, &Rule)> {
         self.0.values().map(|(name, rule)| (name, rule))
     }

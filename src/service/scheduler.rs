@@ -1,8 +1,8 @@
-//! *When* boards roll over, and only when: one cheap tick a second asks which boards are due.
+//! The scheduler, which rolls boards over when they are due: a tick every second determines the due boards.
 //!
-//! A tick is idempotent, so one that comes twice does nothing and one that was missed is caught up by the next.
-//! The job runs each UTC second; which board is due follows from its own calendar and the store's clock, so that
-//! time zones and clock changes never reach the cron expression.
+//! A tick is idempotent. A tick that runs twice does nothing the second time, and the next tick makes up for one that
+//! was missed. The job runs every UTC second. A board is due by its own calendar and the store's clock, so time zones
+//! and clock changes have no effect on the cron expression.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,14 +15,15 @@ use super::Service;
 
 const EVERY_SECOND: &str = "* * * * * *";
 
-/// The list of boards is read from the store again every so many ticks, for boards that other instances defined.
+/// The number of ticks after which the list of boards is read from the store again, for boards that other instances
+/// defined.
 const TICKS_BETWEEN_LISTS: u64 = 15;
 
-/// What belongs to no board is looked after every so many ticks. Redis: the time that instances starting later compare
-/// the clock with is no older than that.
+/// The number of ticks after which the work that belongs to no board is done. With Redis, it records the time with
+/// which instances that start later compare their clock, so the recorded time is at most this old.
 const TICKS_BETWEEN_TIDYING: u64 = 10;
 
-/// Rolls boards over as they fall due, until it is stopped.
+/// A scheduler that rolls boards over when they are due, until it is stopped.
 pub struct Scheduler {
     jobs: JobScheduler,
     ticker: Arc<Ticker>,
@@ -31,22 +32,22 @@ pub struct Scheduler {
 struct Ticker {
     service: Arc<Service>,
     ticks: AtomicU64,
-    /// The last tick failed: an outage is logged when it begins and when it ends, not every second.
+    /// Whether the last tick failed. An outage is logged when it begins and when it ends, not every second.
     failing: AtomicBool,
-    /// Rollovers under way, to be waited for at the end. Locked by one tick at a time, which also keeps ticks
-    /// from overlapping.
+    /// The rollovers in progress, which are ended when the scheduler stops. Locked by one tick at a time, which also
+    /// prevents ticks from overlapping.
     running: Mutex<JoinSet<()>>,
-    /// The store is being looked after. Each ends by itself, and the next tick begins it again.
+    /// Whether each kind of work for the store is in progress. A finished one is started again by a later tick.
     tidying: Arc<AtomicBool>,
     tending: Arc<AtomicBool>,
     looking: Arc<AtomicBool>,
 }
 
-/// Clears its flag when it is dropped, so that a task which is aborted clears it too.
+/// A guard that clears its flag when it is dropped, also if its task is aborted.
 struct Busy(Arc<AtomicBool>);
 
 impl Busy {
-    /// `None` if the flag is set already.
+    /// Sets the flag. Returns `None` if it is already set.
     fn begin(flag: &Arc<AtomicBool>) -> Option<Self> {
         (!flag.swap(true, Ordering::AcqRel)).then(|| Self(flag.clone()))
     }
@@ -59,7 +60,7 @@ impl Drop for Busy {
 }
 
 impl Scheduler {
-    /// Starts ticking.
+    /// Starts the scheduler.
     pub async fn start(service: Arc<Service>) -> Result<Self, JobSchedulerError> {
         let ticker = Arc::new(Ticker {
             service,
@@ -81,8 +82,8 @@ impl Scheduler {
         Ok(Self { jobs, ticker })
     }
 
-    /// Stops ticking and ends the rollovers under way between two steps; what is left of them is done by whoever
-    /// comes next.
+    /// Stops the scheduler. Rollovers in progress end between two steps. A later tick or another instance does the
+    /// rest.
     pub async fn stop(mut self) {
         if let Err(error) = self.jobs.shutdown().await {
             tracing::warn!(%error, "the scheduler did not stop cleanly");
@@ -113,7 +114,7 @@ impl Ticker {
             let service = self.service.clone();
             running.spawn(async move {
                 let _busy = busy;
-                // Whatever is wrong is told by readiness, and by every request.
+                // Readiness and every request report the error, so it is logged for debugging only.
                 if let Err(error) = service.look_for_loss().await {
                     tracing::debug!(%error, "the store is not ready");
                 }

@@ -1,29 +1,31 @@
-//! Which board serves a metric, and which would where none does.
+//! The choice of the board that serves a metric, and the suggestion of a definition if no board does.
 //!
-//! A board serves every metric that differs from its own in nothing but a shorter window: from its newest slots, as
-//! many as cover that window. A `from_first` board has no slots, so it serves just its own window, and only where no
-//! sliding board does, for its answer is another: the subject's own window, not the last so many minutes.
+//! A board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
+//! as cover that window. A `from_first` board has no slots, so it serves only its own window, and only if no sliding
+//! board does. Its result has a different meaning: it covers the subject's own window and not the most recent time of
+//! that length.
 
 use std::sync::Arc;
 
 use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit};
 use crate::store::Reach;
 
-/// The board that serves a metric, and which of its slots: of several the one with the finest slots, then an unranked
-/// one, then the first by name. O(boards).
+/// Returns the board that serves a metric, and the slots to read. Of several boards it chooses the one with the finest
+/// slots, then an unranked one, then the first by name. O(boards).
 pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, Reach)> {
     let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), Reach::Slots(slots)));
     boards.iter().filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
 }
 
-/// What comes first serves.
+/// Returns the sort key of a board. The board with the smallest key serves the metric.
 fn preference(board: &Board) -> (bool, i64, bool, &str) {
     let definition = board.definition();
     let from_first = definition.mode == Mode::FromFirst;
     (from_first, definition.slot.approximate_millis(), definition.ranked, board.name().as_str())
 }
 
-/// How many of the board's newest slots say what the metric asks; `None` if it cannot serve it.
+/// Returns the number of the board's newest slots that cover the metric's window, or `None` if the board cannot serve
+/// it.
 fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
     let definition = board.definition();
     let own = &definition.metric;
@@ -34,12 +36,13 @@ fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
         return own.window.is_as_long_as(metric.window).then_some(1);
     }
     let asked = u32::try_from(board.calendar().slots_covering(metric.window)?).ok()?;
-    // A board that covers its window in full covers a shorter one in full as well: the same metric then is its score.
+    // A board that covers its window in full also covers a shorter one in full. So its own metric has the same value
+    // here as in its ranking.
     let more = u32::from(definition.cover == Cover::Full);
     asked.checked_add(more).filter(|slots| *slots <= board.slots())
 }
 
-/// Slots that people use, finest first.
+/// The usual lengths of slots, finest first.
 const USUAL_SLOTS: [(u32, Unit); 14] = [
     (1, Unit::Second),
     (5, Unit::Second),
@@ -57,11 +60,12 @@ const USUAL_SLOTS: [(u32, Unit); 14] = [
     (1, Unit::Month),
 ];
 
-/// Slots that a suggested window has at most, where a usual slot allows it: an error of some 3 % of the window.
+/// The largest number of slots of a suggested window, if a usual slot allows it. The error is then about 3 % of the
+/// window.
 const SUGGESTED_SLOTS: u32 = 32;
 
-/// A board that would serve the metric: unranked, with the finest usual slot that cuts its window into a few dozen
-/// slots. `None` where no usual slot divides the window.
+/// Suggests a board that would serve the metric: unranked, with the finest usual slot that divides its window into at
+/// most 32 slots, or else with the coarsest possible one. Returns `None` if no usual slot divides the window.
 pub(super) fn suggestion(metric: &Metric) -> Option<Definition> {
     let define = |(count, unit)| {
         let mut definition = Definition::new(metric.clone(), Span::new(count, unit)?);
@@ -80,12 +84,12 @@ pub(super) fn suggestion(metric: &Metric) -> Option<Definition> {
     coarsest
 }
 
-/// A name for the suggested board, made of what it counts: `login-per-device_id`.
+/// Returns a name for the suggested board, such as `login-per-device_id`.
 pub(super) fn suggested_name(metric: &Metric) -> String {
     let text = format!("{}-per-{}", metric.event, metric.subject).to_ascii_lowercase();
     let mut name = String::with_capacity(text.len());
     for c in text.chars().map(|c| if matches!(c, 'a'..='z' | '0'..='9' | '_' | '.') { c } else { '-' }) {
-        // A run of what a name cannot have becomes one dash.
+        // A run of characters that are not allowed in a name becomes one dash.
         if !(c == '-' && name.ends_with('-')) {
             name.push(c);
         }
@@ -149,7 +153,8 @@ mod tests {
         assert_eq!(winner(0, 4).as_deref(), Some("c"));
         assert_eq!(winner(0, 3).as_deref(), Some("d"));
         assert_eq!(winner(0, 2).as_deref(), Some("e"));
-        // The subject's own window is another answer: only for just that window, and only where there is no other.
+        // A subject's own window has a different meaning: it serves only exactly that window, and only if no other
+        // board does.
         assert_eq!(served(&all[..1], "COUNT(1d, login, device_id)"), Some(("f".to_owned(), Reach::Slots(1))));
         assert_eq!(served(&all[..1], "COUNT(1h, login, device_id)"), None);
     }

@@ -1,4 +1,4 @@
-//! A clock that is wrong when the service starts.
+//! Tests of a clock that is wrong when the service starts.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,8 @@ async fn define(service: &Running) {
     service.ok("PUT", "/v1/boards/unranked", Some(unranked)).await;
 }
 
-/// What the boards hold: how many subjects are ranked, what one of them scores, what one scores on the unranked board.
+/// Returns the content of the boards: the number of ranked subjects, the score of one of them, and the value of one
+/// subject on the unranked board.
 async fn contents(service: &Running) -> [Value; 3] {
     let page = service.ok("GET", "/v1/boards/ranked/rankings?limit=1", None).await;
     let subject = |board: &str| format!("/v1/boards/{board}/subjects/page-7");
@@ -45,7 +46,7 @@ async fn ten_years_ahead_for_two_seconds_of_a_start_expire_nothing() {
     service = Running::launch(command);
     while begun.elapsed() < Duration::from_secs(4) {
         assert_eq!(contents(&service).await, all, "{:?} after the start", begun.elapsed());
-        // A write may be refused for now, and must not count in the wrong year.
+        // A write may be refused for now, but must not count in the wrong year.
         let increment = json!({"subject": "other"});
         let (status, answer) = service.call("POST", "/v1/boards/unranked/increments", Some(increment)).await;
         assert!(status == 200 || status == 503, "{status} {answer}");

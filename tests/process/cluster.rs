@@ -1,4 +1,4 @@
-//! Two instances on a cluster: one set of boards, and a hash slot that is left half moved for a while.
+//! Tests of two instances on a cluster: they share one set of boards, and a hash slot stays half moved for a while.
 
 use serde_json::json;
 
@@ -51,7 +51,7 @@ async fn a_board_whose_slot_is_half_moved_is_put_off_and_all_others_are_served()
         while cluster.move_keys(slot, from, to, 2) > 0 {}
         cluster.end_move(slot, from, to);
         a.ok("POST", &increments(&names[0]), Some(json!({"subject": "p0", "id": "x"}))).await;
-        // What was answered 503 is sent again; boards that have the event do not count it again.
+        // A request that got a 503 is sent again. Boards that have the event do not count it again.
         b.ok("POST", "/v1/events", Some(json!({"type": "hit", "fields": {"page": "p0"}, "id": "x"}))).await;
         for name in &names {
             assert_eq!(total(&b, name).await, 201, "{name}");

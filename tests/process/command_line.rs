@@ -1,4 +1,5 @@
-//! Exit codes and messages: 0 well, 1 failed, 2 wrong usage or configuration; each names the thing and the way out.
+//! Tests of exit codes and messages: 0 for success, 1 for failure, 2 for wrong usage or configuration. Each message
+//! names the cause and the remedy.
 
 use std::path::Path;
 

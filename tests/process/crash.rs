@@ -1,4 +1,4 @@
-//! What a 2xx is worth: nothing acknowledged is lost by `kill -9`, by SIGTERM, or by a restart of Redis.
+//! Tests of the meaning of a 2xx: nothing acknowledged is lost by `kill -9`, by SIGTERM, or by a restart of Redis.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::running::Running;
 const BOARD: &str = "/v1/boards/crash";
 const WRITERS: usize = 16;
 
-/// Increments sent and acknowledged so far.
+/// The numbers of increments sent and acknowledged so far.
 #[derive(Default)]
 struct Load {
     sent: AtomicU64,
@@ -25,7 +25,7 @@ async fn define(service: &Running) {
     service.ok("PUT", BOARD, Some(json!({"metric": "COUNT(30d, hit, page)", "slot": "1d"}))).await;
 }
 
-/// Writers that post single increments to 50 subjects until told to stop, or until the service is gone.
+/// Starts writers that post single increments to 50 subjects until they are stopped or the service has ended.
 fn start_load(service: &Running, load: &Arc<Load>) -> Vec<tokio::task::JoinHandle<()>> {
     let url = format!("{}{BOARD}/increments", service.base);
     let writer = |n: usize| {
@@ -41,7 +41,7 @@ fn start_load(service: &Running, load: &Arc<Load>) -> Vec<tokio::task::JoinHandl
                     Ok(answer) if answer.status().is_success() => {
                         load.acknowledged.fetch_add(1, Ordering::SeqCst);
                     }
-                    Ok(_) => {} // refused, say while Redis restarts: not acknowledged, so nothing is owed
+                    Ok(_) => {} // refused, for example while Redis restarts: not acknowledged, so it need not count
                     Err(_) => return,
                 }
             }
@@ -68,8 +68,8 @@ async fn total(service: &Running) -> u64 {
     items.iter().map(|item| item["score"].as_u64().expect("a score")).sum()
 }
 
-/// Kills the service under load a few times over; what it then holds is at least what was acknowledged and at
-/// most what was sent.
+/// Kills the service under load several times. Each time it must have at least what was acknowledged, and at most what
+/// was sent.
 async fn survives_kills(folder: &Path, args: &[&str]) {
     let load = Arc::new(Load::default());
     let mut service = Running::start(folder, args);

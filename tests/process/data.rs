@@ -1,4 +1,5 @@
-//! The data directory from outside: backups by the program, checks of directories, and directories that are refused.
+//! Tests of the data directory from outside: backups by the program, checks of directories, and directories that are
+//! refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use crate::running::{Running, program};
 
 const BOARD: &str = "/v1/boards/hot-posts";
 
-/// Exit code, standard output, standard error.
+/// Runs the program. Returns its exit code, standard output and standard error.
 fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let output = program(folder).args(args).output().expect("the program runs");
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -52,7 +53,7 @@ async fn a_backup_is_made_by_the_program_and_served_after_the_original_is_gone()
     assert_eq!(service.ok("GET", &format!("{BOARD}/rankings"), None).await["items"], expected);
     let again = service.ok("POST", &path, Some(increments(0..200))).await;
     assert_eq!((&again["duplicates"], &again["accepted"]), (&json!(100), &json!(100)), "{again}");
-    // It is in use now.
+    // The directory is in use now.
     let (code, _, said) = run_beside_a_service(folder.path(), &["check-data", &backup]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("another process"), "{said}");
@@ -83,7 +84,7 @@ async fn add(store: &Embedded, board: &Arc<Board>, range: std::ops::Range<u32>) 
     }
 }
 
-/// Makes a data directory with a checkpoint, and frames of the log after it.
+/// Creates a data directory with a checkpoint, and frames of the log after it.
 async fn make_data(path: &Path) {
     let start = Timestamp::parse("2026-01-01T00:00:00Z").unwrap();
     let options =
@@ -108,7 +109,7 @@ async fn make_data(path: &Path) {
     store.close().await.unwrap();
 }
 
-/// Files in a directory, relative to the data directory.
+/// Returns the files in a directory, relative to the data directory.
 fn files(data: &Path, directory: &str) -> Vec<String> {
     let names = fs::read_dir(data.join(directory)).unwrap();
     let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -116,7 +117,7 @@ fn files(data: &Path, directory: &str) -> Vec<String> {
     names.into_iter().map(|name| format!("{directory}/{name}")).collect()
 }
 
-/// Flips a bit; returns the file as it was.
+/// Flips a bit. Returns the previous content of the file.
 fn flip(path: &Path, at: usize) -> Vec<u8> {
     let sound = fs::read(path).unwrap();
     let mut damaged = sound.clone();
@@ -156,7 +157,7 @@ async fn check_data_names_what_is_damaged_by_file_and_offset() {
         let line = printed.lines().nth(1).unwrap_or_default();
         assert!(line.starts_with(&format!("{file} is damaged at byte {block}: ")), "{printed}");
         assert!(said.contains("data is damaged"), "{said}");
-        // A start says the same, and how to go on.
+        // A start reports the same damage, and the remedy.
         let args = ["serve", "--listen", "127.0.0.1:0", "--clock", "simulated=2026-01-01T00:00:00Z"];
         let (code, _, said) = run_beside_a_service(folder.path(), &args);
         assert_eq!(code, Some(1), "{said}");
@@ -164,7 +165,7 @@ async fn check_data_names_what_is_damaged_by_file_and_offset() {
         fs::write(data.join(file), sound).unwrap();
     }
 
-    // All of it is looked at, not only up to the first damage.
+    // Everything is checked, not only the part before the first damage.
     let sound =
         [flip(&data.join(&checkpoint), 60), flip(&data.join(&segment), header_of_segment + header_of_frame + 3)];
     let (code, printed, said) = check();
@@ -197,7 +198,7 @@ fn what_is_no_data_directory_is_refused_with_a_sentence() {
     }
     assert_eq!(fs::read_dir(folder.path().join("empty")).unwrap().count(), 0, "a check writes nothing");
 
-    // As versions before 0.2 left it.
+    // The files as versions before 0.2 left them.
     fs::create_dir_all(folder.path().join("data/database")).unwrap();
     fs::write(folder.path().join("data/watermark"), [0; 16]).unwrap();
     let (code, _, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);

@@ -1,5 +1,5 @@
-//! Disks that are full, slow, or hang: writes are refused before anything changes, reads go on, and all is well again
-//! when the disk is.
+//! Tests of disks that are full, slow, or hang. Writes are refused before anything changes, reads continue, and writes
+//! work again as soon as the disk does.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use crate::harness::shim;
 use crate::running::{Running, serve};
 
 const BOARD: &str = "/v1/boards/disk";
-/// Lines of one request.
+/// The number of lines of one request.
 const LINES: u64 = 2_000;
 
 /// A file system in memory, unmounted when it is dropped.
 struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// `None`, and says why, where this process may not mount one.
+    /// Mounts a file system. Returns `None` and prints the reason if this process may not mount one.
     fn mount(folder: &Path, megabytes: u32) -> Option<Self> {
         let at = folder.join("disk");
         std::fs::create_dir(&at).unwrap();
@@ -53,7 +53,7 @@ fn session(number: u64) -> String {
     format!("session-{:06x}", number.wrapping_mul(0x9E_3779) & 0xff_ffff)
 }
 
-/// Sends one request; status and answer, `None` where none came within so long.
+/// Sends one request. Returns status and response, or `None` if no response came within this time.
 async fn within(
     service: &Running,
     patience: Duration,
@@ -71,7 +71,8 @@ async fn within(
     Some((status, answer.json().await.unwrap_or(Value::Null)))
 }
 
-/// Writes sessions from this number on: `Ok` where all were acknowledged, else the status, 0 where no answer came.
+/// Writes sessions from this number on. Returns `Ok` if all were acknowledged, otherwise the status, or 0 if no
+/// response came.
 async fn write(service: &Running, first: u64, count: u64) -> Result<(), u16> {
     let lines = (first..first + count).map(|number| format!("{{\"subject\":\"{}\"}}\n", session(number))).collect();
     let answer = within(service, Duration::from_secs(4), "POST", &format!("{BOARD}/increments"), Some(lines)).await;
@@ -82,7 +83,7 @@ async fn write(service: &Running, first: u64, count: u64) -> Result<(), u16> {
     }
 }
 
-/// Asks until the answer has this status, for half a minute at most; how long that took.
+/// Repeats a request until the response has this status, for at most half a minute. Returns the time that this took.
 async fn until_readiness_is(service: &Running, wanted: u16) -> Duration {
     let begun = Instant::now();
     let mut seen = None;
@@ -96,7 +97,7 @@ async fn until_readiness_is(service: &Running, wanted: u16) -> Duration {
     panic!("/readyz does not answer {wanted} within 30 s; last {seen:?}");
 }
 
-/// Fails unless a page and a subject can be read.
+/// Checks that a page and a subject can be read.
 async fn reads_go_on(service: &Running, known: u64) {
     for path in ["/rankings?limit=50".to_owned(), format!("/subjects/{}", session(known))] {
         let answer = within(service, Duration::from_secs(2), "GET", &format!("{BOARD}{path}"), None).await;
@@ -104,7 +105,7 @@ async fn reads_go_on(service: &Running, known: u64) {
     }
 }
 
-/// Waits until a write is acknowledged, for half a minute at most; the first number that is not written.
+/// Repeats a write until it is acknowledged, for at most half a minute. Returns the first number that is not written.
 async fn until_writes_resume(service: &Running, mut next: u64) -> u64 {
     let begun = Instant::now();
     loop {
@@ -120,7 +121,7 @@ async fn until_writes_resume(service: &Running, mut next: u64) -> u64 {
     }
 }
 
-/// Fails unless every one of these sessions has a rank.
+/// Checks that every one of these sessions has a rank.
 async fn holds(service: &Running, numbers: impl Iterator<Item = u64>) {
     let subjects: Vec<String> = numbers.map(session).collect();
     for subjects in subjects.chunks(500) {
@@ -139,7 +140,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     let data = disk.0.join("data");
     let start = || {
         let mut command = serve(folder.path(), &["--data-dir", data.to_str().unwrap()]);
-        // Standard error shares the disk's fate.
+        // Standard error is written to the same full disk.
         command
             .env("RUST_LOG", "info")
             .stderr(File::options().create(true).append(true).open(disk.0.join("log")).unwrap());
@@ -149,7 +150,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
     define(&service).await;
     let (begun, mut refused_since) = (Instant::now(), None);
     let (mut acknowledged, mut next) = (Vec::new(), 0);
-    // The store may find room for a while yet, by a checkpoint that makes the log shorter.
+    // For a while the store may still make room, by a checkpoint that makes the log shorter.
     while refused_since.is_none_or(|since: Instant| since.elapsed() < Duration::from_secs(3)) {
         match write(&service, next, LINES).await {
             Ok(()) => {
@@ -204,7 +205,7 @@ async fn slow_syncs_hold_up_no_write_of_everysec() {
         command
     });
     define(&service).await;
-    // Over four seconds, in which several syncs are under way most of the time.
+    // For more than four seconds. In most of this time several syncs are in progress.
     let mut took = Vec::new();
     for number in 0..200 {
         let (begun, subject) = (Instant::now(), json!({"subject": session(number)}));
@@ -214,7 +215,7 @@ async fn slow_syncs_hold_up_no_write_of_everysec() {
     }
     let (all, slowest) = (took.iter().sum::<Duration>(), took.iter().max());
     println!("200 single writes took {all:?}, the slowest {slowest:?}");
-    // A tenth of what 200 syncs take. One slow write may be the machine's doing, but not several.
+    // A tenth of the time that 200 syncs take. The machine may delay one write, but not several.
     assert!(all < Duration::from_secs(8), "200 single writes took {all:?}");
     let slow: Vec<_> = took.iter().filter(|took| **took > Duration::from_millis(200)).collect();
     assert!(slow.len() <= 1, "these writes waited for a sync: {slow:?}");

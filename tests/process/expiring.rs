@@ -1,4 +1,4 @@
-//! What has expired leaves memory and disk. `ROLLTOP_CRASH_ROUNDS` set makes the loads as large as the issue's.
+//! Tests that expired data is removed from memory and disk. With `ROLLTOP_CRASH_ROUNDS` the loads have their full size.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::harness::{long, process};
 use crate::running::Running;
 
-/// Lines of one request.
+/// The number of lines of one request.
 const LINES: u64 = 5_000;
 
-/// A service on a simulated clock that moves on.
+/// A service on a simulated clock.
 struct Simulated {
     service: Running,
     now: DateTime<Utc>,
@@ -53,7 +53,7 @@ async fn ever_new_sessions_do_not_grow_an_unranked_board() {
     let sessions = if long().is_some() { 50_000 } else { 20_000 };
     let mut resident = vec![simulated.resident()];
     for step in 0..36 {
-        // As they come: a tenth of them each minute.
+        // A tenth of the ids arrives in each minute.
         for minute in 0..10 {
             let first = (step * 10 + minute) * (sessions / 10);
             let line = |n: u64| format!("{{\"subject\":\"session-{:012x}\"}}", n.wrapping_mul(0x9E37_79B9_7F4A));
@@ -75,7 +75,7 @@ async fn ids_whose_horizon_has_passed_leave_memory_and_disk() {
     simulated.service.ok("PUT", "/v1/boards/ids", Some(definition)).await;
     let ids = if long().is_some() { 1_000_000 } else { 400_000 };
     let line = |n: u64| format!("{{\"subject\":\"page-{}\",\"id\":\"id-{n:012x}\"}}", n % 50);
-    // As much without ids first, so that what the requests themselves need is there already.
+    // The same number without ids is sent first, so that the memory needed for requests is already allocated.
     simulated.post("ids", 0..ids, |n| format!("{{\"subject\":\"page-{}\"}}", n % 50)).await;
     let (idle, mut on_disk) = (simulated.resident(), Vec::new());
     let mut full = idle;
@@ -84,7 +84,7 @@ async fn ids_whose_horizon_has_passed_leave_memory_and_disk() {
         simulated.post("ids", sent..sent + ids, line).await;
         sent += ids;
         full = full.max(simulated.resident());
-        // The horizon passes; then there is some traffic, for a minute at most.
+        // The horizon passes. Then there is some traffic, for at most a minute.
         simulated.pass(121).await;
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_secs(60) {

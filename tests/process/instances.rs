@@ -1,4 +1,5 @@
-//! Several instances on one Redis: one clock, one set of boards, every slot subtracted once.
+//! Tests of several instances on one Redis: they share one clock and one set of boards, and every slot is subtracted
+//! once.
 
 use serde_json::json;
 
@@ -21,7 +22,8 @@ async fn boards_and_clock_hold_on_all_instances_at_once() {
     b.ok("POST", increments, Some(json!({"subject": "s", "amount": 2}))).await;
     assert_eq!(a.ok("GET", "/v1/boards/shared/subjects/s", None).await["score"], 2);
 
-    // Removed and defined anew through one, with other decimals: the other must not read amounts by the old ones.
+    // The board is removed and defined again through one instance, with other decimals. The other instance must not
+    // parse amounts with the old decimals.
     a.ok("DELETE", path, None).await;
     assert_eq!(b.call("POST", increments, Some(json!({"subject": "s"}))).await.0, 404);
     a.ok("PUT", path, Some(json!({"metric": "SUM(2h, sale, amount, seller)", "slot": "1h", "decimals": 2}))).await;
@@ -42,7 +44,7 @@ async fn an_event_through_any_instance_counts_on_a_board_defined_just_before_thr
         let view = json!({"type": "view", "fields": {"post": "p"}});
         let (mut definer, mut poster) = (&a, &b);
         for round in 1..=10 {
-            // The list is warm: what it has and what it has not was asked for just now.
+            // The cached list is current: both a board that it contains and one that it lacks were just requested.
             poster.ok("POST", "/v1/events", Some(view.clone())).await;
             let path = format!("/v1/boards/views-{round}");
             definer.ok("PUT", &path, Some(json!({"metric": "COUNT(2h, view, post)", "slot": "1h"}))).await;
@@ -71,7 +73,7 @@ async fn instances_roll_over_together_and_survive_each_others_death() {
         a.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T01:30:00Z"}))).await;
         b.ndjson("busy", lines(10)).await;
         a.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T02:30:00Z"}))).await;
-        // Both retire the slot of midnight; one dies on the way.
+        // Both instances retire the slot of midnight. One is killed in the middle.
         let rollover = tokio::spawn(a.client.post(format!("{}/v1/boards/busy/rollover", a.base)).send());
         let doomed = tokio::spawn(b.client.post(format!("{}/v1/boards/busy/rollover", b.base)).send());
         b.kill();

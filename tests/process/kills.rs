@@ -1,6 +1,7 @@
-//! `kill -9` under mixed load: at random moments, when a file appears in the data folder, and in a first start.
+//! Tests of `kill -9` under mixed load: at random moments, when a file appears in the data folder, and in a first
+//! start.
 //!
-//! `ROLLTOP_CRASH_ROUNDS=100 cargo test --release --test process kills` looks longer.
+//! `ROLLTOP_CRASH_ROUNDS=100 cargo test --release --test process kills` runs more rounds.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use crate::harness::ledger::Ledger;
 use crate::harness::{process, rounds};
 use crate::running::{Running, serve};
 
-/// Kills the process when so many files have appeared below the folder, or after three seconds. Blocks.
+/// Kills the process when this many files have appeared below the folder, or after three seconds. Blocks.
 fn kill_at_new_file(id: u32, folder: &Path, nth: usize) {
     let deadline = Instant::now() + Duration::from_secs(3);
     let mut known = process::files(folder);
@@ -53,7 +54,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_counts_twice() {
         ledger.check(&service).await;
         ledger.settle(&service, from).await;
     }
-    // Also what was sent long ago counts once.
+    // Increments that were sent long ago also count only once.
     ledger.settle(&service, 0).await;
     println!("{} increments were acknowledged", ledger.acknowledged());
 }

@@ -1,4 +1,4 @@
-//! Limits of the system: few file descriptors, and a log that cannot be written.
+//! Tests of the limits of the system: few file descriptors, and a log that cannot be written.
 
 use std::fs::File;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use crate::running::{Running, serve, serve_after};
 
 const BOARD: &str = "/v1/boards/few";
 
-/// The soft and the hard limit of open files.
+/// Returns the soft and the hard limit of open files.
 fn open_files(service: &Running) -> (u64, u64) {
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", service.id())).unwrap();
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).unwrap();
@@ -22,7 +22,8 @@ async fn define(service: &Running) {
     service.ok("PUT", BOARD, Some(json!({"metric": "COUNT(24h, hit, page)", "slot": "1h"}))).await;
 }
 
-/// Writes new subjects for so long, over one connection, from this one on; up to which. Each write must be acknowledged.
+/// Writes new subjects from this one on, for this time, over one connection. Returns the next subject. Each write must
+/// be acknowledged.
 async fn write_for(service: &Running, duration: Duration, first: usize) -> usize {
     let begun = Instant::now();
     let mut written = first;
@@ -47,7 +48,7 @@ async fn more_connections_than_descriptors_leave_the_store_its_files() {
     let service = Running::launch(serve_after("ulimit -n 512", folder.path(), &[]));
     define(&service).await;
     let mut written = write_for(&service, Duration::ZERO, 0).await;
-    // Those that are too many wait in the backlog; the connection of `service` is older than they.
+    // The connections above the limit wait in the backlog. The connection of `service` was made before them.
     let idle: Vec<TcpStream> = (0..700).map(|_| TcpStream::connect(service.address()).unwrap()).collect();
     written = write_for(&service, Duration::from_secs(4), written).await;
     let open = std::fs::read_dir(format!("/proc/{}/fd", service.id())).unwrap().count();
@@ -55,7 +56,7 @@ async fn more_connections_than_descriptors_leave_the_store_its_files() {
     service.ok("GET", "/readyz", None).await;
     drop(idle);
     write_for(&service, Duration::from_secs(2), written).await;
-    // A connection that comes now is served as soon as the others have been seen to be gone.
+    // A new connection is served as soon as the service has noticed that the others are closed.
     let (address, client) = (service.base.clone(), reqwest::Client::new());
     let answer = client.get(format!("{address}/readyz")).timeout(Duration::from_secs(20)).send().await.unwrap();
     assert!(answer.status().is_success(), "{answer:?}");
@@ -65,7 +66,7 @@ async fn more_connections_than_descriptors_leave_the_store_its_files() {
 async fn a_log_that_cannot_be_written_stops_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = serve(folder.path(), &[]);
-    // Every write fails as on a full disk, and everything there is to say is logged.
+    // Every write to the log fails as on a full disk, and everything is logged.
     command.env("RUST_LOG", "trace").stderr(File::options().write(true).open("/dev/full").unwrap());
     let mut service = Running::launch(command);
     define(&service).await;

@@ -1,10 +1,10 @@
-//! The program itself, from outside: started, loaded, killed, restarted, told to stop.
+//! Tests of the program from outside: it is started, loaded, killed, restarted and stopped.
 
 #[path = "../support/redis_server.rs"]
 mod redis_server;
 
 #[path = "../support/redis_cluster.rs"]
-// The stores' tests use more of it.
+// The tests of the stores use more of this module.
 #[allow(dead_code)]
 mod redis_cluster;
 

@@ -1,5 +1,6 @@
-//! A log of payments, sent once as events to a board of every metric, ranked and unranked: at several moments each says
-//! what a pass over the log by hand gives, though the service was killed on the way and events were sent again.
+//! A log of payments, sent once as events to boards of every metric, ranked and unranked. At several moments every
+//! board returns the same results as a direct computation over the log, although the service was killed in between and
+//! events were sent again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -18,10 +19,10 @@ const HOUR: i64 = 3_600;
 /// 2026-01-01T00:00:00Z in seconds.
 const START: i64 = 1_767_225_600;
 const HOURS: i64 = 30;
-/// Each moment at which everything is compared, in hours.
+/// The moments at which everything is compared, in hours.
 const MOMENTS: [i64; 5] = [1, 5, 6, 17, 30];
 
-/// The hours whose events meet a crash.
+/// The hours in which the service is killed while it receives events.
 const CRASHES: [i64; 3] = [3, 6, 16];
 
 #[derive(Clone)]
@@ -31,11 +32,11 @@ struct Payment {
     card: String,
     cents: i64,
     from_app: bool,
-    /// Taken back: the event is repeated as a retraction.
+    /// Whether the event is taken back: it is repeated as a retraction.
     undone: bool,
 }
 
-/// Payments over thirty hours, in an order in which some arrive up to an hour late.
+/// Returns payments over thirty hours, in an order in which some arrive up to an hour late.
 fn payments(seed: u64) -> Vec<(i64, Payment)> {
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
     let mut payments: Vec<(i64, Payment)> = (0..4_000)
@@ -69,8 +70,8 @@ fn time(second: i64) -> String {
     chrono::DateTime::from_timestamp(second, 0).unwrap().format("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// The event as a client sends it: amounts as decimal numbers, and in cents besides. Not every metric can take something
-/// back, so what is taken back goes to boards of another type.
+/// Returns the event as a client sends it. Amounts are decimal numbers, and also given in cents. Not every metric
+/// supports retractions, so retracted events go to boards of another type.
 fn event(nth: usize, payment: &Payment, kind: &str) -> Value {
     let amount: Value = serde_json::from_str(&format!(
         "{}{}.{:02}",
@@ -89,7 +90,7 @@ fn event(nth: usize, payment: &Payment, kind: &str) -> Value {
     })
 }
 
-/// The boards: name, metric, decimals, and what the metric is by hand of one subject's payments.
+/// A direct computation of a metric over one subject's payments. Each board has a name, a metric, decimals and this.
 type ByHand = fn(&[&Payment]) -> Option<f64>;
 
 const BOARDS: [(&str, &str, u8, ByHand); 8] = [
@@ -118,7 +119,7 @@ fn cards(all: &[&Payment]) -> BTreeSet<String> {
     all.iter().map(|payment| payment.card.clone()).collect()
 }
 
-/// Boards of what can be undone, and what is left of it by hand.
+/// The boards that support retractions, with the direct computation of what remains.
 const LIKES: [(&str, &str, ByHand); 3] = [
     ("likes", "COUNT(6h, praise, user)", |all| Some((all.len() - 2 * undone(all)) as f64)),
     ("liked", "SUM(6h, praise, cents, user)", |all| {
@@ -126,7 +127,7 @@ const LIKES: [(&str, &str, ByHand); 3] = [
         Some(all.iter().map(|payment| sign(payment)).sum::<i64>() as f64)
     }),
     ("likers", "COUNT_DISTINCT(6h, praise, user, card)", |all| {
-        // The newest of each card decides; at the same time the retraction does.
+        // The newest event of each card decides. Of two at the same time, the retraction does.
         let mut newest: BTreeMap<&str, (i64, bool)> = BTreeMap::new();
         for payment in all {
             let known = newest.entry(&payment.card).or_insert((payment.second, payment.undone));
@@ -140,7 +141,7 @@ fn undone(all: &[&Payment]) -> usize {
     all.iter().filter(|payment| payment.undone).count()
 }
 
-/// What has arrived, by user, of the newest so many slots of an hour.
+/// Returns the payments that have arrived, by user, in this many of the newest slots of an hour.
 fn by_user(arrived: &[&Payment], now: i64, slots: i64) -> BTreeMap<String, Vec<Payment>> {
     let floor = (now / HOUR - slots + 1) * HOUR;
     let mut users: BTreeMap<String, Vec<Payment>> = BTreeMap::new();
@@ -153,7 +154,7 @@ fn by_user(arrived: &[&Payment], now: i64, slots: i64) -> BTreeMap<String, Vec<P
     users
 }
 
-/// Sends events as a stream; the answer, if there was one.
+/// Sends events as a stream. Returns the response, if there was one.
 async fn post(client: reqwest::Client, base: String, events: Vec<Value>) -> Option<Value> {
     let mut lines = String::new();
     for event in events {
@@ -163,7 +164,7 @@ async fn post(client: reqwest::Client, base: String, events: Vec<Value>) -> Opti
     request.send().await.ok()?.json().await.ok()
 }
 
-/// Sends events, none of which may be refused; answers how many were known already.
+/// Sends events, none of which may be refused. Returns the number of duplicates.
 async fn send(service: &Running, events: &[Value]) -> usize {
     let mut known = 0;
     for chunk in events.chunks(500) {
@@ -179,8 +180,8 @@ async fn send(service: &Running, events: &[Value]) -> usize {
     known
 }
 
-/// Kills the service, as by `kill -9`, when it has acknowledged half of the events and is at the others; then starts it
-/// again and sends all of them once more.
+/// Kills the service, as `kill -9` does, when it has acknowledged half of the events and is receiving the others. Then
+/// starts it again and sends all events once more.
 async fn send_through_a_crash(service: &mut Running, start: impl Fn() -> Running, events: &[Value]) {
     let (half, rest) = events.split_at(events.len() / 2);
     assert_eq!(send(service, half).await, 0);
@@ -193,7 +194,7 @@ async fn send_through_a_crash(service: &mut Running, start: impl Fn() -> Running
     assert!(known >= half.len(), "{} were acknowledged, and {known} were known after the crash", half.len());
 }
 
-/// An answer whose numbers are the texts that were sent: a `Value` may read a float one unit off.
+/// Makes a call and parses its numbers from the text that was sent. A `Value` may read a float one unit off.
 async fn exact<T: DeserializeOwned>(service: &Running, path: &str) -> T {
     let answer = service.client.get(format!("{}{path}", service.base)).send().await.unwrap();
     assert_eq!(answer.status(), 200, "{path}");
@@ -222,7 +223,7 @@ struct Window {
     value: Option<Box<RawValue>>,
 }
 
-/// The board's whole ranking is what is right by hand.
+/// Checks that the board's whole ranking equals the direct computation.
 async fn ranks_like(service: &Running, board: &str, right: &BTreeMap<String, f64>, context: &str) {
     service.ok("POST", &format!("/v1/boards/{board}/rollover"), None).await;
     let page: Page = exact(service, &format!("/v1/boards/{board}/rankings?limit=1000")).await;
@@ -235,7 +236,7 @@ async fn ranks_like(service: &Running, board: &str, right: &BTreeMap<String, f64
     assert_eq!(audit["differences"], 0, "{board}, {context}: {audit}");
 }
 
-/// Both the whole window and a shorter one, of the unranked twin.
+/// Checks both the whole window and a shorter one of the unranked board.
 async fn reads_like(service: &Running, board: &str, user: &str, last: &str, right: Option<f64>, context: &str) {
     let user = user.replace(' ', "%20");
     let path = format!("/v1/boards/{board}-unranked/subjects/{user}/window?last={last}");
@@ -291,7 +292,7 @@ async fn agrees_with_a_pass_by_hand(folder: &Path, store: &str) {
                 users.map(|(user, all)| (user, value(all))).collect::<BTreeMap<String, Option<f64>>>()
             };
             let (whole, shorter) = (of(6), of(2));
-            // Additive metrics rank nobody at 0; means and extremes do.
+            // Additive metrics do not rank subjects at 0. Means and extremes do.
             let ranks_zero = matches!(name, "mean" | "least" | "most" | "mean-app");
             let ranked = whole.iter().filter_map(|(user, score)| Some((user.clone(), (*score)?)));
             let ranked = ranked.filter(|(_, score)| ranks_zero || *score != 0.0).collect();

@@ -1,5 +1,5 @@
-//! `rolltop replay` of an access log on the log's own clock: at several moments on the way, and at the end, the
-//! service's top 100 is what counting the log by hand gives.
+//! Test of `rolltop replay` with an access log on the log's own clock. At several moments and at the end, the service's
+//! top 100 equals a direct count of the log.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -15,7 +15,7 @@ const HOUR: i64 = 3_600;
 const START: i64 = 1_767_225_600;
 const PARTS: usize = 4;
 
-/// Requests over two days, a few popular paths and many rare ones: (second, path).
+/// Returns requests over two days, for a few popular paths and many rare ones: (second, path).
 fn requests(seed: u64) -> Vec<(i64, String)> {
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
     let mut requests: Vec<(i64, String)> = (0..6_000)
@@ -37,7 +37,7 @@ fn log(requests: &[(i64, String)]) -> String {
     text + "a line that is none\n"
 }
 
-/// The best 100 scores of a window of 6 hourly slots that ends with the last request, and every path's count.
+/// Returns the best 100 scores of a window of 6 hourly slots that ends with the last request, and every path's count.
 fn by_hand(requests: &[(i64, String)]) -> (Vec<u64>, HashMap<&str, u64>) {
     let now = requests.last().unwrap().0;
     let floor = (now / HOUR - 5) * HOUR;

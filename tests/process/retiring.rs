@@ -1,4 +1,5 @@
-//! A large slot retires while writes and reads go on: nothing is lost, and nobody waits for the whole of it.
+//! Test of a large slot that retires while writes and reads continue: nothing is lost, and no call waits for the whole
+//! slot.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ async fn retires_in_the_background(folder: &Path, args: &[&str]) {
     service.ok("PUT", "/v1/boards/big", Some(json!({"metric": "COUNT(2h, hit, page)", "slot": "1h"}))).await;
     let lines = (0..SUBJECTS).map(|n| format!("{{\"subject\":\"page-{n}\"}}\n")).collect();
     assert_eq!(service.ndjson("big", lines).await["accepted"], SUBJECTS);
-    // One write in the next slot, or else every slot would expire at once and there would be nothing to subtract.
+    // One write in the next slot. Otherwise every slot would expire at once and there would be nothing to subtract.
     service.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T01:30:00Z"}))).await;
     service.ok("POST", "/v1/boards/big/increments", Some(json!({"subject": "page-0"}))).await;
     service.ok("PUT", "/v1/clock", Some(json!({"now": "2026-01-01T02:00:00Z"}))).await;
@@ -28,7 +29,7 @@ async fn retires_in_the_background(folder: &Path, args: &[&str]) {
         written += 100;
         let page = service.ok("GET", "/v1/boards/big/rankings?limit=10", None).await;
         seen_retiring |= page["retiring"] == 1 && page["total"].as_u64() < Some(SUBJECTS as u64);
-        // Right while it goes on: live slots + what is not yet subtracted = the score, for every subject.
+        // This holds while the slot retires: live slots + what is not yet subtracted = the score, for every subject.
         let one = service.ok("GET", "/v1/boards/big/subjects/page-0", None).await;
         assert!(one["score"].as_u64() >= one["slots"][0]["count"].as_u64(), "{one}");
     }

@@ -11,14 +11,14 @@ use serde_json::Value;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_rolltop");
 
-/// A running service; killed, as by `kill -9`, when dropped.
+/// A running service. It is killed, as by `kill -9`, when this is dropped.
 pub struct Running {
     child: Child,
     pub base: String,
     pub client: reqwest::Client,
 }
 
-/// A command with an environment and a folder of its own, so that no setting of the developer's leaks in.
+/// Returns a command with its own environment and folder, so that it does not use the developer's settings.
 pub fn program(folder: &Path) -> Command {
     alone(Command::new(PROGRAM), folder)
 }
@@ -33,14 +33,14 @@ fn alone(mut command: Command, folder: &Path) -> Command {
     command
 }
 
-/// `rolltop serve` on a free port, with these arguments besides.
+/// Returns the command `rolltop serve` on a free port, with these additional arguments.
 pub fn serve(folder: &Path, args: &[&str]) -> Command {
     let mut command = program(folder);
     command.args(["serve", "--listen", "127.0.0.1:0"]).args(args);
     command
 }
 
-/// The same in a process that a shell has prepared, say by `ulimit -n 512`.
+/// Returns the same command in a process that a shell has prepared, for example by `ulimit -n 512`.
 pub fn serve_after(shell: &str, folder: &Path, args: &[&str]) -> Command {
     let mut command = alone(Command::new("sh"), folder);
     command.args(["-c", &format!("{shell} && exec \"$@\""), "sh", PROGRAM, "serve", "--listen", "127.0.0.1:0"]);
@@ -49,17 +49,17 @@ pub fn serve_after(shell: &str, folder: &Path, args: &[&str]) -> Command {
 }
 
 impl Running {
-    /// Starts `rolltop serve` with these arguments besides `--listen`; waits until it says where it listens.
+    /// Starts `rolltop serve` with these arguments besides `--listen`. Waits until it prints its address.
     pub fn start(folder: &Path, args: &[&str]) -> Running {
         Running::launch(serve(folder, args))
     }
 
-    /// Starts a command of [`serve`] or [`serve_after`]; waits until it says where it listens.
+    /// Starts a command of [`serve`] or [`serve_after`]. Waits until it prints its address.
     pub fn launch(command: Command) -> Running {
         Running::try_launch(command).unwrap_or_else(|why| panic!("{why}"))
     }
 
-    /// The same; why it did not start, if it did not within half a minute.
+    /// Starts a command as [`launch`] does. Returns the reason if it did not start within half a minute.
     pub fn try_launch(mut command: Command) -> Result<Running, String> {
         let client = client();
         let mut child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
@@ -81,17 +81,17 @@ impl Running {
         }
     }
 
-    /// Its process id.
+    /// Returns its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// `127.0.0.1:port`.
+    /// Returns its address, `127.0.0.1:port`.
     pub fn address(&self) -> &str {
         self.base.trim_start_matches("http://")
     }
 
-    /// How it ended, if it has.
+    /// Returns its exit status if it has ended.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child")
     }
@@ -120,7 +120,7 @@ impl Running {
         assert!(status.expect("kill").success());
     }
 
-    /// One call; the answer's status and JSON.
+    /// Makes one call. Returns status and JSON of the response.
     pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let method = method.parse().expect("a method");
         let mut request = self.client.request(method, format!("{}{path}", self.base));
@@ -132,14 +132,14 @@ impl Running {
         (status, answer.json().await.unwrap_or(Value::Null))
     }
 
-    /// A call that must succeed.
+    /// Makes a call that must succeed.
     pub async fn ok(&self, method: &str, path: &str, body: Option<Value>) -> Value {
         let (status, value) = self.call(method, path, body).await;
         assert!((200..300).contains(&status), "{method} {path}: {status} {value}");
         value
     }
 
-    /// Posts NDJSON; the answer.
+    /// Posts NDJSON. Returns the response.
     pub async fn ndjson(&self, board: &str, lines: String) -> Value {
         let url = format!("{}/v1/boards/{board}/increments", self.base);
         let request = self.client.post(url).header("content-type", "application/x-ndjson").body(lines);
@@ -150,7 +150,7 @@ impl Running {
 }
 
 fn client() -> reqwest::Client {
-    // The client wants a provider of cryptography even where it speaks plain HTTP; an earlier one will do.
+    // The client needs a provider of cryptography even for plain HTTP. One installed earlier can be used.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::new()
 }

@@ -1,4 +1,4 @@
-//! What only the embedded store promises: durability, locking, damage, files.
+//! Tests of the properties that only the embedded store has: durability, locking, damage, files.
 
 mod batches;
 mod damage;
@@ -56,7 +56,7 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
     store.add(board, Batch { increments, return_scores: false }).await.unwrap().outcomes
 }
 
-/// Everything that can be read of a board, but for what is still retiring.
+/// Returns everything that can be read from a board, except what is still retiring.
 async fn readable(store: &Embedded, board: &Arc<Board>) -> String {
     let page = store.page(board, 0, 100_000).await.unwrap();
     let mut text = format!("{:?} {} {:?}\n", page.frame.window, page.total, page.items);
@@ -66,7 +66,7 @@ async fn readable(store: &Embedded, board: &Arc<Board>) -> String {
     text + &format!("{:?}", store.status(board).await.unwrap().slots)
 }
 
-/// Small segments, and checkpoints of whatever the log says anything of.
+/// Returns settings with small segments, and with checkpoints of every board that has entries in the log.
 fn eager() -> Pace {
     let tick = Duration::from_millis(1);
     Pace { log_bytes: 1, segment_bytes: 16 << 10, age: Duration::ZERO, tick, ..Pace::default() }
@@ -76,7 +76,7 @@ async fn open_eager(path: &Path) -> Arc<Embedded> {
     Embedded::open_at_pace(options(path, Durability::EverySecond), eager()).await.unwrap()
 }
 
-/// Waits until it holds.
+/// Waits until a condition holds.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -85,18 +85,18 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The manifest of a data directory.
+/// Returns the manifest of a data directory.
 fn manifest(folder: &Path) -> serde_json::Value {
     let text = fs::read_to_string(folder.join("MANIFEST")).unwrap();
     serde_json::from_str(text.split_once('\n').unwrap().1).unwrap()
 }
 
-/// The files of sealed ids that the manifest names for the first board.
+/// Returns the number of files of sealed ids that the manifest names for the first board.
 fn named_ids(folder: &Path) -> usize {
     manifest(folder)["boards"][0]["ids"].as_array().map_or(0, Vec::len)
 }
 
-/// The names in a directory of a data directory.
+/// Returns the names in a directory of a data directory.
 fn names(folder: &Path, directory: &str) -> Vec<String> {
     let entries = fs::read_dir(folder.join(directory)).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -106,10 +106,10 @@ fn names(folder: &Path, directory: &str) -> Vec<String> {
 
 type Contents = BTreeMap<PathBuf, Vec<u8>>;
 
-/// The files of a data directory, each by its path in it; without the zeros to which segments are allocated ahead.
+/// Reads the files of a data directory, by path, without the zeros of segments that are allocated ahead.
 fn contents(folder: &Path) -> Contents {
     loop {
-        // What one manifest names stays as long as that is the manifest; others may go at any moment.
+        // The files that a manifest names stay as long as it is the current one. Others may be deleted at any time.
         let manifest = fs::read(folder.join("MANIFEST")).unwrap();
         let mut found = BTreeMap::new();
         for directory in ["log", "checkpoints", "ids"] {
@@ -130,11 +130,11 @@ fn contents(folder: &Path) -> Contents {
 }
 
 fn without_zeros(mut bytes: Vec<u8>) -> Vec<u8> {
-    // By pages: byte by byte, 32 MiB take a while without optimisation.
+    // By pages, because byte by byte 32 MiB would take long without optimization.
     while bytes.ends_with(&[0; 4_096]) {
         bytes.truncate(bytes.len() - 4_096);
     }
-    // The last frame may end with some that belong to it.
+    // The last frame may end with zeros that belong to it.
     bytes.resize((bytes.len() + 64).next_multiple_of(8), 0);
     bytes
 }
@@ -150,7 +150,8 @@ fn write_contents(contents: &Contents) -> tempfile::TempDir {
     to
 }
 
-/// What a crash leaves: the files as they are at this moment. The lock is the process's, so a copy is free.
+/// Copies the files as they are at this moment, as a crash would leave them. The copy is not locked, because a lock
+/// belongs to a process.
 fn crash_copy(from: &Path) -> tempfile::TempDir {
     write_contents(&contents(from))
 }
@@ -169,11 +170,11 @@ async fn a_restart_restores_everything() {
         add(&store, &board, vec![increment("seller/1 ü", 7, None, Some("e-1"))]).await;
         store.remove(&board, &subject("seller/2 ü")).await.unwrap();
         add(&store, &board, vec![increment("seller/3 ü", 5, Some("2026-01-01T02:10:00Z"), None)]).await;
-        // The slot of 01:00 expires and is left half retired.
+        // The slot of 01:00 expires and stays partly retired.
         store.set_clock(t("2026-01-01T04:10:00Z")).await.unwrap();
         let frame = store.page(&board, 0, 1).await.unwrap().frame;
         assert_eq!(frame.retiring, 1);
-        // Advancing is noted without waiting; an acknowledged write behind it says that it is on the disk.
+        // An advance is written without waiting. The acknowledged write after it ensures that it is on the disk.
         add(&store, &board, vec![increment("seller/4 ü", 1, None, None)]).await;
         let mut steps = 0;
         let copy = crash_copy(folder.path());
@@ -184,7 +185,7 @@ async fn a_restart_restores_everything() {
         let expected = readable(&store, &board).await;
         store.close().await.unwrap();
 
-        // What crashed in the middle of retiring opens with the retiring finished.
+        // A store that crashed while retiring has finished retiring when it is open again.
         let crashed = open(copy.path()).await.unwrap();
         let board = crashed.board(&name("b")).await.unwrap().unwrap();
         assert_eq!(readable(&crashed, &board).await, expected);
@@ -223,7 +224,7 @@ async fn a_crash_loses_nothing_acknowledged() {
                 assert_eq!(readable(&crashed, &other).await, readable(&store, &board).await);
             }
         }
-        // Dropped, not closed.
+        // The store is dropped, not closed.
         let expected = readable(&store, &board).await;
         drop(store);
         let store = Embedded::open(options(folder.path(), durability)).await.unwrap();

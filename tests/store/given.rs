@@ -1,4 +1,4 @@
-//! Short forms for what a test is given.
+//! Short functions that create the inputs of tests.
 
 use rolltop::board::{Amount, BoardName, Change, Counted, Definition, EventId, Subject, Tally, Timestamp, Value};
 use rolltop::store::{Increment, Reading};
@@ -19,12 +19,12 @@ pub fn definition(metric: &str, slot: &str) -> Definition {
     Definition::new(metric.parse().unwrap_or_else(|e| panic!("{e}")), slot.parse().unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// An increment that happens now and carries no id.
+/// Returns an increment that happens now and has no id.
 pub fn plus(who: &str, amount: i64) -> Increment {
     Increment { subject: subject(who), change: Change::Amount(Amount(amount)), retract: false, at: None, id: None }
 }
 
-/// The definition of a board without a ranking.
+/// Returns the definition of a board without a ranking.
 pub fn unranked(metric: &str, slot: &str) -> Definition {
     Definition { ranked: false, ..definition(metric, slot) }
 }
@@ -33,37 +33,37 @@ pub fn value(text: &str) -> Counted {
     Counted::parse(text).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A value that was seen now.
+/// Returns an event with a value that was seen now.
 pub fn seen(who: &str, what: &str) -> Increment {
     Increment { change: Change::Seen(value(what)), ..plus(who, 0) }
 }
 
-/// A sample of a sum or an extreme.
+/// Returns a sample of a sum or an extreme.
 pub fn sample(who: &str, sum: i64, at: &str) -> Increment {
     sample_of(who, sum, 1, at)
 }
 
-/// A sample of so many measurements.
+/// Returns a sample of this many measurements.
 pub fn sample_of(who: &str, sum: i64, count: i64, at: &str) -> Increment {
     Increment { change: Change::Set { sum: Amount(sum), count }, ..plus(who, 0).at(at) }
 }
 
-/// A mean as a score.
+/// Returns a mean as a score.
 pub fn mean(sum: i64, count: i64) -> Option<Value> {
     Some(Value::Real(sum as f64 / count as f64))
 }
 
-/// A whole score.
+/// Returns a whole score.
 pub fn exact(units: i64) -> Option<Value> {
     Some(Value::Exact(Amount(units)))
 }
 
-/// What slots hold, where that is a sum.
+/// Returns the amounts of slots that contain sums.
 pub fn sums(slots: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> {
     slots.iter().map(|(slot, tally)| (*slot, tally.units())).collect()
 }
 
-/// The whole number in an answer; a panic if there is none.
+/// Access to the whole number in a result. Panics if there is none.
 pub trait Units {
     fn units(&self) -> i64;
 }
@@ -102,7 +102,7 @@ pub trait With {
     fn at(self, time: &str) -> Self;
     fn at_time(self, time: Timestamp) -> Self;
     fn id(self, id: &str) -> Self;
-    /// What undoes it.
+    /// Returns the retraction of this increment.
     fn undone(self) -> Self;
 }
 

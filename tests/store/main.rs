@@ -1,4 +1,4 @@
-//! The stores, each against the same contract and the same oracle, and each against what is its own.
+//! Tests of the stores: each against the same contract and the same oracle, and each for its own properties.
 
 #[path = "../support/redis_server.rs"]
 mod redis_server;

@@ -1,4 +1,4 @@
-//! What only the Redis store promises: scripts, lost replies, several instances.
+//! Tests of the properties that only the Redis store has: scripts, lost replies, several instances.
 
 mod access;
 mod auditing;
@@ -52,7 +52,7 @@ async fn simulated(server: &RedisServer) -> Arc<RedisStore> {
     RedisStore::connect(options(server.url(), ClockMode::Simulated(t(START)))).await.unwrap()
 }
 
-/// On the server's own clock, which no call has to ask for first.
+/// Opens a store on the server's own clock.
 async fn system(server: &RedisServer) -> Arc<RedisStore> {
     RedisStore::connect(options(server.url(), ClockMode::System)).await.unwrap()
 }
@@ -65,7 +65,7 @@ async fn define(store: &RedisStore, name: &str, metric: &str, slot: &str) -> Arc
     }
 }
 
-/// A board of three slots of an hour.
+/// Defines a board of three slots of an hour.
 async fn hourly(store: &RedisStore, name: &str) -> Arc<Board> {
     define(store, name, "COUNT(3h, like, post)", "1h").await
 }
@@ -94,7 +94,7 @@ fn counted(score: i64) -> Outcome {
     Outcome::Counted { score: exact(score) }
 }
 
-/// Runs a command on the server behind the store's back.
+/// Runs a command on the server directly, not through the store.
 fn behind<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
     let mut connection = redis::Client::open(server.url()).unwrap().get_connection().unwrap();
     let mut command = cmd(words[0]);
@@ -113,7 +113,7 @@ async fn scores(store: &RedisStore, board: &Arc<Board>) -> Vec<(String, i64)> {
     page.items.iter().map(|line| (line.subject.as_str().to_owned(), line.score.units())).collect()
 }
 
-/// Steps until nothing below the floor remains; answers the sum of all steps.
+/// Makes steps until nothing below the floor remains. Returns the sum of all steps.
 async fn roll_over(store: &RedisStore, board: &Arc<Board>) -> RetireStep {
     let mut sum: Option<RetireStep> = None;
     for _ in 0..20_000 {
@@ -139,7 +139,7 @@ async fn roll_over(store: &RedisStore, board: &Arc<Board>) -> RetireStep {
     panic!("rolling over does not end: {sum:?}");
 }
 
-/// Audits the whole board; answers how many subjects were compared and which differ.
+/// Audits the whole board. Returns the number of subjects compared, and those that differ.
 async fn audit(store: &RedisStore, board: &Arc<Board>, repair: bool) -> (u64, Vec<(String, i64, i64)>, u64) {
     let (mut checked, mut differences, mut repaired) = (0, Vec::new(), 0);
     let mut cursor = AuditCursor::default();

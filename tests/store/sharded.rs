@@ -1,5 +1,5 @@
-//! A store that gives every board `shards`, which nobody who uses it sees: so every test of a store shows as much of one
-//! whose boards are of several parts.
+//! A store that gives every board `shards` and hides this from its callers. So every test of a store also tests a store
+//! whose boards have several parts.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub struct Sharded {
     pub shards: u32,
 }
 
-/// The same board, as if it had been defined without shards. It remembers its parts.
+/// Returns the same board as if it had been defined without shards. The board still has its parts.
 fn without_shards(board: &Board) -> Arc<Board> {
     let definition = Definition { shards: None, ..board.definition().clone() };
     let board_again = Board::new(board.name().clone(), board.generation(), definition).unwrap();

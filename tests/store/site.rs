@@ -1,4 +1,4 @@
-//! A store under test, made fresh, and what tests ask of it.
+//! A store under test, newly created, with the calls that tests make on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,24 +22,24 @@ use crate::sharded::Sharded;
 /// The time on a new site's clock.
 pub const START: &str = "2026-01-01T09:30:00Z";
 
-/// Which store.
+/// The kind of a store.
 #[derive(Clone)]
 pub enum Kind {
     Oracle,
     Embedded,
-    /// Checkpoints whatever it has written, all the time.
+    /// An embedded store that constantly makes checkpoints of whatever it has written.
     EmbeddedCheckpointing,
     Redis(Engine),
-    /// Six masters.
+    /// A cluster of six masters.
     RedisCluster(Engine),
-    /// Every board spread over so many parts, on one server.
+    /// One server, with every board spread over this many parts.
     RedisParts(Engine, u32),
-    /// The same on six masters.
+    /// A cluster of six masters, with every board spread over this many parts.
     RedisClusterParts(Engine, u32),
 }
 
 impl Kind {
-    /// Every store but the oracle: Redis once for each engine there is.
+    /// Returns every store except the oracle. Redis occurs once for each available engine.
     pub fn stores() -> Vec<Kind> {
         [Kind::Embedded, Kind::EmbeddedCheckpointing]
             .into_iter()
@@ -47,23 +47,23 @@ impl Kind {
             .collect()
     }
 
-    /// Boards of so many parts, on one server of each engine there is.
+    /// Returns stores whose boards have this many parts, on one server of each available engine.
     pub fn of_parts(parts: u32) -> Vec<Kind> {
         Engine::available().into_iter().map(|engine| Kind::RedisParts(engine, parts)).collect()
     }
 
-    /// The same on clusters.
+    /// Returns stores whose boards have this many parts, on a cluster of each available engine.
     pub fn clusters_of_parts(parts: u32) -> Vec<Kind> {
         Engine::available().into_iter().map(|engine| Kind::RedisClusterParts(engine, parts)).collect()
     }
 
-    /// A cluster of each engine there is.
+    /// Returns a cluster of each available engine.
     pub fn clusters() -> Vec<Kind> {
         Engine::available().into_iter().map(Kind::RedisCluster).collect()
     }
 }
 
-/// Where a store lives: empty at first, and its own.
+/// The place of a store's data. It is empty at first and used by no other store.
 pub enum Home {
     Oracle,
     Embedded { name: &'static str, folder: TempDir, pace: Pace },
@@ -109,12 +109,12 @@ impl Home {
         }
     }
 
-    /// Whether what the store holds is there for the next instance.
+    /// Returns whether the data of the store is available to the next instance.
     pub fn outlives_its_store(&self) -> bool {
         !matches!(self, Home::Oracle)
     }
 
-    /// One more instance of the store.
+    /// Opens one more instance of the store.
     pub async fn instance(&self, clock: ClockMode) -> Arc<dyn Store> {
         let limits = Limits::default();
         match self {
@@ -127,7 +127,7 @@ impl Home {
             Home::Redis { url, prefix, shards, .. } => {
                 let options =
                     RedisOptions { prefix: prefix.clone(), queue: 1_000_000, ..RedisOptions::new(url.clone(), clock) };
-                // On a machine busy with other tests a connection may take longer than a service would wait.
+                // On a machine that is busy with other tests, a connection may take longer than a service would wait.
                 for _ in 0..10 {
                     match RedisStore::connect(options.clone()).await {
                         Err(error) if error.is_transient() => {}
@@ -145,7 +145,7 @@ impl Home {
         }
     }
 
-    /// As many instances as the store may have at once; two are enough.
+    /// Opens as many instances as the store may have at once, at most two.
     pub async fn instances(&self, clock: ClockMode) -> Vec<Arc<dyn Store>> {
         let mut instances = vec![self.instance(clock).await];
         if matches!(self, Home::Redis { .. }) {
@@ -155,7 +155,7 @@ impl Home {
     }
 }
 
-/// The server that all tests of this process share, each with a prefix of its own.
+/// Returns the server that all tests of this process share. Each test has its own prefix.
 fn server_url(engine: &Engine) -> String {
     static SERVERS: Mutex<Vec<(Engine, RedisServer)>> = Mutex::new(Vec::new());
     let mut servers = SERVERS.lock();
@@ -166,7 +166,7 @@ fn server_url(engine: &Engine) -> String {
     servers[at].1.url()
 }
 
-/// The same for clusters.
+/// Returns the cluster that all tests of this process share. Each test has its own prefix.
 fn cluster_url(engine: &Engine) -> String {
     static CLUSTERS: Mutex<Vec<(Engine, RedisCluster)>> = Mutex::new(Vec::new());
     let mut clusters = CLUSTERS.lock();
@@ -177,16 +177,16 @@ fn cluster_url(engine: &Engine) -> String {
     clusters[at].1.url()
 }
 
-/// A store of its own, empty, on a simulated clock that reads [`START`] unless told otherwise.
+/// An empty store of its own, on a simulated clock that starts at [`START`] by default.
 pub struct Site {
     pub kind: Kind,
     pub store: Arc<dyn Store>,
-    /// The same store through another instance, where a store may have several; else the same instance.
+    /// The same store through another instance, where a store may have several; otherwise the same instance.
     pub other: Arc<dyn Store>,
     _home: Home,
 }
 
-/// What a series of retire steps did in all.
+/// The sum of a series of retire steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Retired {
     pub slots: u64,
@@ -206,7 +206,8 @@ impl Site {
         Site { kind, store, other, _home: home }
     }
 
-    /// Whether so many slots, as a step or several retired them, are so many of the board: each part has its own.
+    /// Returns whether the number of retired slots that steps reported corresponds to this many slots of the board:
+    /// each part has its own slots.
     pub fn are_slots(&self, retired: u64, slots: u64) -> bool {
         let parts = match &self.kind {
             Kind::RedisParts(_, parts) | Kind::RedisClusterParts(_, parts) => u64::from(*parts),
@@ -215,12 +216,12 @@ impl Site {
         (slots..=slots * parts).contains(&retired)
     }
 
-    /// Defines `board` anew.
+    /// Defines a new board.
     pub async fn board(&self, metric: &str, slot: &str) -> Arc<Board> {
         self.define("board", &definition(metric, slot)).await
     }
 
-    /// Defines the same with a ranking and without.
+    /// Defines the same board with a ranking and without.
     pub async fn both(&self, metric: &str, slot: &str) -> [Arc<Board>; 2] {
         let unranked = self.define("unranked", &unranked(metric, slot)).await;
         [self.board(metric, slot).await, unranked]
@@ -248,13 +249,13 @@ impl Site {
         added.outcomes
     }
 
-    /// Adds what must all be counted.
+    /// Adds increments that must all be counted.
     pub async fn count(&self, board: &Arc<Board>, increments: Vec<Increment>) {
         let sent = increments.len();
         assert_eq!(self.add(board, increments).await, vec![COUNTED; sent]);
     }
 
-    /// Adds, asking for scores.
+    /// Adds increments and returns their outcomes with scores.
     pub async fn score(&self, board: &Arc<Board>, increments: Vec<Increment>) -> Vec<Outcome> {
         self.store.add(board, Batch { increments, return_scores: true }).await.unwrap().outcomes
     }
@@ -264,7 +265,7 @@ impl Site {
         retire_through(&self.store, board).await
     }
 
-    /// The whole ranking once nothing is retiring, in small pages.
+    /// Returns the whole ranking in small pages, after everything has retired.
     pub async fn ranking(&self, board: &Arc<Board>) -> Vec<(u64, String, i64)> {
         self.retire(board).await;
         let mut lines = Vec::new();
@@ -280,7 +281,7 @@ impl Site {
         }
     }
 
-    /// What a board says of one subject once nothing is retiring, having seen that every way of asking says the same.
+    /// Returns a subject's value after everything has retired. Checks that all ways to read it return the same.
     pub async fn value(&self, board: &Arc<Board>, who: &str) -> Option<Value> {
         self.retire(board).await;
         let who = subject(who);
@@ -298,38 +299,38 @@ impl Site {
         standing.score
     }
 
-    /// The value of a subject's newest slots.
+    /// Returns the value of a subject's newest slots.
     pub async fn newest(&self, board: &Arc<Board>, who: &str, slots: u32) -> Option<Value> {
         self.store.count(board, &subject(who), Reach::Slots(slots)).await.unwrap().value(board)
     }
 
-    /// What a subject has in each slot.
+    /// Returns what a subject has in each slot.
     pub async fn slots(&self, board: &Arc<Board>, who: &str) -> Vec<(String, Tally)> {
         let standing = self.store.standing(board, &subject(who)).await.unwrap();
         standing.slots.into_iter().map(|(slot, tally)| (slot.to_string(), tally)).collect()
     }
 
-    /// The ranking with its scores as floats, once nothing is retiring.
+    /// Returns the ranking with its scores as floats, after everything has retired.
     pub async fn means(&self, board: &Arc<Board>) -> Vec<(u64, String, f64)> {
         self.retire(board).await;
         let page = self.store.page(board, 0, 100).await.unwrap();
         page.items.into_iter().map(|line| (line.rank, line.subject.as_str().to_owned(), line.score.as_f64())).collect()
     }
 
-    /// How many subjects are ranked, once nothing is retiring.
+    /// Returns the number of ranked subjects, after everything has retired.
     pub async fn ranking_size(&self, board: &Arc<Board>) -> u64 {
         self.retire(board).await;
         self.store.page(board, 0, 1).await.unwrap().total
     }
 
-    /// The values a subject was seen with, newest first.
+    /// Returns the values that a subject was seen with, newest first.
     pub async fn values(&self, board: &Arc<Board>, who: &str) -> Vec<(String, String)> {
         let values = self.store.values(board, &subject(who), 0, 1_000).await.unwrap();
         assert_eq!(values.total, values.items.len() as u64);
         values.items.into_iter().map(|(value, at)| (value.as_str().to_owned(), at.to_string())).collect()
     }
 
-    /// Audits everything through both instances in turn; answers how many subjects were compared.
+    /// Audits everything through both instances in turn. Returns the number of subjects compared.
     pub async fn audit(&self, board: &Arc<Board>) -> u64 {
         let (checked, differences) = audit_through(&[self.store.clone(), self.other.clone()], board).await;
         assert_eq!(differences, []);
@@ -360,7 +361,7 @@ impl Retired {
     }
 }
 
-/// Retires through one instance until nothing below the floor remains, giving way while another steps.
+/// Retires through one instance until nothing below the floor remains, and waits while another instance makes a step.
 pub async fn retire_through(store: &Arc<dyn Store>, board: &Arc<Board>) -> Retired {
     let mut retired = Retired::default();
     loop {

@@ -1,5 +1,5 @@
-/* The time of day is ahead by as many seconds as the file MOVABLE_CLOCK says, for as long as it says so. Without memory
-   of its own, for allocators ask for the time before anything else is there. */
+/* Sets the time of day ahead by the number of seconds in the file MOVABLE_CLOCK, which is read with every call. Allocates
+   no memory, because allocators ask for the time before anything else is initialized. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! Real clusters, and masters under Sentinels, for tests.
+//! Real clusters, and masters with Sentinels, for tests.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use redis::{FromRedisValue, RedisResult};
 
 use crate::redis_server::{Engine, RedisServer};
 
-/// What only clusters and Sentinels need of single servers.
+/// The functions of single servers that only clusters and Sentinels need.
 impl RedisServer {
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.port)
@@ -20,8 +20,8 @@ impl RedisServer {
         redis::cmd(words[0]).arg(&words[1..]).query(&mut connection)
     }
 
-    /// Waits until every replica, and there is one, has what this master has now. `WAIT` does not: it speaks of the
-    /// writes of its own connection, of which there are none.
+    /// Waits until every replica (there must be at least one) has everything that this master has now. `WAIT` cannot be
+    /// used: it refers to writes of its own connection, which has none.
     pub fn wait_until_replicated(&self) {
         let replication = || self.ask::<String>(&["INFO", "replication"]).expect("a master that answers");
         let number = |text: &str| text.trim_end().parse::<u64>().expect("an offset");
@@ -37,23 +37,23 @@ impl RedisServer {
     }
 }
 
-/// How many hash slots there are.
+/// The number of hash slots.
 const SLOTS: usize = 16_384;
 
 /// A cluster. Dropping it stops its servers at once, as a crash would.
 pub struct RedisCluster {
-    /// Masters first, in the order of their slots; then replicas, that of the first master first.
+    /// The masters in the order of their slots, then the replicas in the order of their masters.
     pub nodes: Vec<RedisServer>,
     pub masters: usize,
 }
 
 impl RedisCluster {
-    /// Starts a cluster without persistence that tells a node dead after one second.
+    /// Starts a cluster without persistence that considers a node dead after one second.
     pub fn start(engine: &Engine, masters: usize, replicas: usize) -> RedisCluster {
         Self::start_with(engine, masters, replicas, &["--save", "", "--appendonly", "no"])
     }
 
-    /// The same with further arguments for every server.
+    /// Starts such a cluster with additional arguments for every server.
     pub fn start_with(engine: &Engine, masters: usize, replicas: usize, extra: &[&str]) -> RedisCluster {
         let own = ["--cluster-node-timeout", "1000"];
         let repl = ["--repl-diskless-sync-delay", "0", "--cluster-replica-validity-factor", "0"];
@@ -86,18 +86,18 @@ impl RedisCluster {
         cluster
     }
 
-    /// The address of the cluster, for Rolltop.
+    /// Returns the URL of the cluster for Rolltop.
     pub fn url(&self) -> String {
         let hosts: Vec<String> = self.nodes.iter().map(RedisServer::address).collect();
         format!("redis+cluster://{}", hosts.join(","))
     }
 
-    /// What a node is called by the others.
+    /// Returns the id of a node.
     pub fn id(&self, node: usize) -> String {
         self.nodes[node].ask(&["CLUSTER", "MYID"]).unwrap()
     }
 
-    /// Whether the node believes that the cluster works, and knows all nodes and their slots.
+    /// Returns whether the node reports a working cluster and knows all nodes and their slots.
     fn is_ready(&self, node: usize) -> bool {
         let Ok(info) = self.nodes[node].ask::<String>(&["CLUSTER", "INFO"]) else { return false };
         let Ok(nodes) = self.nodes[node].ask::<String>(&["CLUSTER", "NODES"]) else { return false };
@@ -110,7 +110,7 @@ impl RedisCluster {
             && !role.contains("master_link_status:down")
     }
 
-    /// Runs a command on every master there is now.
+    /// Runs a command on every current master.
     pub fn on_masters<T: FromRedisValue>(&self, words: &[&str]) -> Vec<T> {
         let masters = self
             .nodes
@@ -119,19 +119,19 @@ impl RedisCluster {
         masters.map(|node| node.ask(words).unwrap()).collect()
     }
 
-    /// All keys that match.
+    /// Returns all keys that match.
     pub fn keys(&self, pattern: &str) -> Vec<String> {
         let mut keys: Vec<String> = self.on_masters::<Vec<String>>(&["KEYS", pattern]).concat();
         keys.sort();
         keys
     }
 
-    /// The slot of a key.
+    /// Returns the hash slot of a key.
     pub fn slot(&self, key: &str) -> u16 {
         self.nodes[0].ask(&["CLUSTER", "KEYSLOT", key]).unwrap()
     }
 
-    /// The master that has a slot, by what the first node that answers believes.
+    /// Returns the master that has a hash slot, according to the first node that responds.
     pub fn owner(&self, slot: u16) -> usize {
         let nodes = self.nodes.iter().find_map(|node| node.ask::<String>(&["CLUSTER", "NODES"]).ok()).unwrap();
         let has = |range: &str| {
@@ -143,14 +143,14 @@ impl RedisCluster {
         self.nodes.iter().position(|node| node.address() == address).unwrap()
     }
 
-    /// Begins to move a slot key by key.
+    /// Begins to move a hash slot key by key.
     pub fn begin_move(&self, slot: u16, from: usize, to: usize) {
         let slot = slot.to_string();
         self.nodes[to].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &self.id(from)]).unwrap();
         self.nodes[from].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &self.id(to)]).unwrap();
     }
 
-    /// Moves so many keys at most; answers how many.
+    /// Moves at most this many keys. Returns how many were moved.
     pub fn move_keys(&self, slot: u16, from: usize, to: usize, most: usize) -> usize {
         let keys: Vec<String> =
             self.nodes[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &most.to_string()]).unwrap();
@@ -163,7 +163,7 @@ impl RedisCluster {
         keys.len()
     }
 
-    /// Tells everybody that the slot has moved, the new owner first.
+    /// Tells all nodes that the hash slot has moved, the new owner first.
     pub fn end_move(&self, slot: u16, from: usize, to: usize) {
         let (slot, id) = (slot.to_string(), self.id(to));
         let others = (0..self.masters).filter(|node| ![from, to].contains(node));
@@ -172,7 +172,7 @@ impl RedisCluster {
         }
     }
 
-    /// Moves a slot at once, as Valkey 9 can; `false` where the server cannot.
+    /// Moves a hash slot at once, as Valkey 9 can. Returns `false` if the server cannot.
     pub fn move_atomically(&self, slot: u16, from: usize, to: usize) -> bool {
         let (text, id) = (slot.to_string(), self.id(to));
         let begun: RedisResult<String> =
@@ -188,12 +188,12 @@ impl RedisCluster {
         true
     }
 
-    /// Makes a replica the master of its slots, orderly: nothing is lost.
+    /// Makes a replica the master of its hash slots by a regular failover, which loses nothing.
     pub fn fail_over(&self, replica: usize) {
         let says = |fact: &str| {
             self.nodes[replica].ask::<String>(&["INFO", "replication"]).is_ok_and(|info| info.contains(fact))
         };
-        // An attempt may be refused, or given up after some seconds.
+        // An attempt may be refused, or abandoned by the server after some seconds.
         let mut asked: Option<Instant> = None;
         until("the replica is the master", || {
             if says("master_link_status:up") && asked.is_none_or(|asked| asked.elapsed() > Duration::from_secs(6)) {
@@ -212,7 +212,7 @@ pub struct Sentinel {
 }
 
 impl Sentinel {
-    /// What the Sentinels call the master.
+    /// The name of the master for the Sentinels.
     pub const MASTER: &'static str = "main";
 
     pub fn start(engine: &Engine) -> Sentinel {
@@ -238,7 +238,7 @@ impl Sentinel {
         sentinel
     }
 
-    /// Waits until this server follows another one.
+    /// Waits until this server is a replica of another one.
     pub fn wait_for_replica(&self, server: usize) {
         until("the replica follows", || {
             self.servers[server]
@@ -247,14 +247,14 @@ impl Sentinel {
         });
     }
 
-    /// The address of the master, for Rolltop.
+    /// Returns the URL of the master for Rolltop.
     pub fn url(&self) -> String {
         let hosts: Vec<String> = self.sentinels.iter().map(RedisServer::address).collect();
         format!("redis+sentinel://{}/{}", hosts.join(","), Self::MASTER)
     }
 }
 
-/// Waits for what must become true.
+/// Waits until a condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(180);
     while !holds() {

@@ -1,5 +1,5 @@
-//! Real servers for tests: started on a free port in a folder of their own, stopped when the test process ends,
-//! however it ends.
+//! Real servers for tests. Each is started on a free port in its own folder and stopped when the test process ends,
+//! also after a crash of the test.
 
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -13,14 +13,14 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A server program to test against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Engine {
-    /// `redis` or `valkey`.
+    /// The name: `redis` or `valkey`.
     pub name: &'static str,
     pub program: PathBuf,
 }
 
 impl Engine {
-    /// Every engine this machine has: `redis-server` on the PATH or in `ROLLTOP_TEST_REDIS`, and `valkey-server`
-    /// on the PATH or in `ROLLTOP_TEST_VALKEY`. The one test command installs them.
+    /// Returns every engine on this machine: `redis-server` on the PATH or in `ROLLTOP_TEST_REDIS`, and `valkey-server`
+    /// on the PATH or in `ROLLTOP_TEST_VALKEY`. The test command installs them.
     pub fn available() -> Vec<Engine> {
         let find = |name, program: &str, variable: &str| {
             let named = std::env::var_os(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -48,16 +48,17 @@ impl Engine {
 /// A running server. Dropping it stops the server at once, as a crash would.
 pub struct RedisServer {
     pub port: u16,
-    /// Of a node of a cluster: where it talks to the others.
+    /// The port for other nodes, if this is a node of a cluster.
     #[allow(dead_code, reason = "not every test program has clusters")]
     pub bus: Option<u16>,
     engine: Engine,
-    /// Before all other arguments: a configuration file in the server's folder, for those who need one.
+    /// The content of a configuration file in the server's folder. The file is passed before all other arguments.
     config: Option<String>,
     extra: Vec<String>,
     environment: Vec<(String, String)>,
     folder: tempfile::TempDir,
-    /// A shell that kills the server when our end of its standard input closes, be it by drop or by our death.
+    /// A shell that kills the server when the other end of its standard input closes: when this is dropped or the test
+    /// process ends.
     guard: Option<Child>,
     /// The server's own process, as long as there is a guard.
     process: Option<Pid>,
@@ -74,7 +75,7 @@ impl RedisServer {
         Self::start_configured(engine, None, extra)
     }
 
-    /// The same with a configuration file of this text.
+    /// Starts such a server with a configuration file of this content.
     pub fn start_configured(engine: &Engine, config: Option<&str>, extra: &[&str]) -> RedisServer {
         let mut server = Self::stopped(engine, config, extra);
         server.launch_anywhere();
@@ -90,14 +91,15 @@ impl RedisServer {
         server
     }
 
-    /// Starts a server without persistence whose clock [`set_clock_ahead`](Self::set_clock_ahead) moves. `None`, with
-    /// a message, where there is no C compiler for the library that moves it, or where the server does not use it.
+    /// Starts a server without persistence whose clock [`set_clock_ahead`](Self::set_clock_ahead) moves. Returns `None`
+    /// and prints the reason if there is no C compiler for the library that moves it, or if the server does not use the
+    /// library.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn with_movable_clock(engine: &Engine) -> Option<RedisServer> {
         Self::with_movable_clock_and(engine, &["--save", "", "--appendonly", "no"])
     }
 
-    /// The same with these arguments.
+    /// Starts such a server with these arguments.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn with_movable_clock_and(engine: &Engine, extra: &[&str]) -> Option<RedisServer> {
         let mut server = Self::stopped(engine, None, extra);
@@ -126,7 +128,7 @@ impl RedisServer {
         Some(server)
     }
 
-    /// What the server's clock reads.
+    /// Returns the time of the server's clock.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     fn seconds(&self) -> u64 {
         use std::io::{Read, Write};
@@ -138,15 +140,16 @@ impl RedisServer {
         text.lines().nth(2).and_then(|seconds| seconds.parse().ok()).unwrap_or_else(|| panic!("TIME answered {text:?}"))
     }
 
-    /// Sets the server's clock ahead of the real one by so much. When this returns the server goes by it: Valkey reads its
-    /// clock anew after some milliseconds only, more on a busy machine, and answers with the former reading until then.
+    /// Sets the server's clock ahead of the real one by this much. Returns when the server uses the new time: Valkey
+    /// reads its clock only every few milliseconds, less often on a busy machine, and returns the previous time until
+    /// then.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     pub fn set_clock_ahead(&self, by: Duration) {
         self.write_clock(by);
         assert!(self.shows(by), "the server does not go by a clock that is {by:?} ahead");
     }
 
-    /// Waits until the server's clock is so far ahead; `false` if it never is.
+    /// Waits until the server's clock is ahead by this much. Returns `false` if this does not happen.
     #[allow(dead_code, reason = "not every test program moves a clock")]
     fn shows(&self, by: Duration) -> bool {
         let real = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
@@ -164,7 +167,7 @@ impl RedisServer {
 
     #[allow(dead_code, reason = "not every test program moves a clock")]
     fn write_clock(&self, by: Duration) {
-        // In place and of one length, for the server reads it with every look at its clock.
+        // The file is written in place with a constant length, because the server reads it whenever it reads its clock.
         let mut file = std::fs::OpenOptions::new();
         let file = file.write(true).create(true).truncate(false).open(self.folder.path().join("clock"));
         std::io::Write::write_all(&mut file.expect("a clock file"), format!("{:020}", by.as_secs()).as_bytes())
@@ -185,7 +188,7 @@ impl RedisServer {
         }
     }
 
-    /// Starts it on the first ports that nobody takes in between.
+    /// Starts it on free ports. Tries other ports if another process takes them first.
     fn launch_anywhere(&mut self) {
         for _ in 0..20 {
             self.port = free_port();
@@ -202,13 +205,13 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Where the server keeps its files.
+    /// Returns the folder of the server's files.
     #[allow(dead_code, reason = "not every test program looks at them")]
     pub fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }
 
-    /// Stops the server's process where it is, or lets it go on.
+    /// Pauses the server's process, or lets it continue.
     #[allow(dead_code, reason = "not every test program pauses a server")]
     pub fn pause(&self, paused: bool) {
         let process = self.process.expect("a running server");
@@ -240,7 +243,7 @@ impl RedisServer {
         let port = self.port.to_string();
         let config = self.config.as_ref().map(|text| {
             let path = self.folder.path().join("server.conf");
-            // A restarted Sentinel goes on from what it has written there.
+            // A restarted Sentinel continues from the state that it wrote to this file.
             if !path.exists() {
                 std::fs::write(&path, text).expect("a file in a temporary folder");
             }
@@ -266,7 +269,7 @@ impl RedisServer {
         let stdout = guard.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut pid).expect("the server's process id");
         let process = PathBuf::from(format!("/proc/{}", pid.trim()));
-        // Long, for a machine that is busy with other tests; a server that cannot start ends by itself.
+        // A long time, because the machine may be busy with other tests. A server that cannot start ends by itself.
         let deadline = Instant::now() + Duration::from_secs(60);
         self.guard = Some(guard);
         self.process = Pid::from_raw(pid.trim().parse().expect("the server's process id"));
@@ -283,7 +286,7 @@ impl RedisServer {
         false
     }
 
-    /// Whether this very process answers, and not another one that has taken the port.
+    /// Returns whether this process responds, and not another one that has taken the port.
     fn answers(&self, pid: &str) -> bool {
         use std::io::{Read, Write};
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
@@ -306,14 +309,14 @@ impl RedisServer {
     }
 }
 
-/// A port that nobody listens on now, and that this process gives out once. It is none of those that the system gives to
-/// outgoing connections, one of which might take it before a server does.
+/// Returns a port on which no process listens now. This process returns each port once. None of them is in the range
+/// that the system uses for outgoing connections, because such a connection might take the port before a server does.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first: u16 = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
     let (low, high) = if first > 12_000 { (first - 10_000, first) } else { (20_000, 30_000) };
-    // Programs that run at the same time begin at different places.
+    // Programs that run at the same time begin at different ports.
     let _ = NEXT.compare_exchange(0, 1 + (std::process::id() % 97) as u16 * 100, Ordering::SeqCst, Ordering::SeqCst);
     for _ in low..high {
         let port = low + NEXT.fetch_add(1, Ordering::SeqCst) % (high - low);

@@ -1,4 +1,4 @@
-//! The calls of rolltop's API with which a benchmark sets up and looks on. Load is sent by `load` instead.
+//! The API calls with which a benchmark sets up boards and observes them. The load itself is sent by `load`.
 
 use std::str::FromStr;
 
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use super::wire::{self, Connection, Protocol};
 
-/// A rolltop that listens at an address.
+/// A rolltop server that listens at an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Api {
-    /// `127.0.0.1:8080` and the like.
+    /// The address, such as `127.0.0.1:8080`.
     pub address: String,
 }
 
 impl Api {
-    /// The rolltop at this address.
+    /// Creates a client for the rolltop server at this address.
     pub fn at(address: &str) -> Self {
         Self { address: address.to_owned() }
     }
 
-    /// One call; `Value::Null` is no body.
+    /// Makes one call. `Value::Null` stands for no body.
     pub async fn call<T: DeserializeOwned>(&self, method: &str, path: &str, body: Value) -> anyhow::Result<T> {
         let request = match &body {
             Value::Null => wire::bare(method, path),
@@ -49,13 +49,13 @@ impl Api {
         self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
 
-    /// Defines a ranked board of so many parts.
+    /// Defines a ranked board of this many parts.
     pub async fn define_parts(&self, board: &str, metric: &str, slot: &str, shards: u32) -> anyhow::Result<()> {
         let definition = json!({"metric": metric, "slot": slot, "shards": shards});
         self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
 
-    /// Removes a board with all it holds.
+    /// Removes a board with all its data.
     pub async fn remove(&self, board: &str) -> anyhow::Result<()> {
         self.call::<Value>("DELETE", &format!("/v1/boards/{board}"), Value::Null).await.map(drop)
     }
@@ -66,13 +66,13 @@ impl Api {
         self.call::<Value>("POST", &path, json!({"subject": subject, "amount": 1})).await.map(drop)
     }
 
-    /// How many slots of a board have expired and are not yet subtracted.
+    /// Returns the number of slots of a board that have expired and are not yet subtracted.
     pub async fn retiring(&self, board: &str) -> anyhow::Result<u64> {
         let page: Value = self.call("GET", &format!("/v1/boards/{board}/rankings?limit=1"), Value::Null).await?;
         page["retiring"].as_u64().with_context(|| format!("no 'retiring' in {page}"))
     }
 
-    /// Fails unless the board ranks so many subjects.
+    /// Returns an error unless the board ranks this many subjects.
     pub async fn ensure_total(&self, board: &str, subjects: u32) -> anyhow::Result<()> {
         let page: Value = self.call("GET", &format!("/v1/boards/{board}/rankings?limit=1"), Value::Null).await?;
         ensure!(page["total"] == subjects, "{board} should hold {subjects} subjects: {}", page["total"]);
@@ -80,7 +80,7 @@ impl Api {
     }
 }
 
-/// Reads `http://host:port`.
+/// Parses `http://host:port`.
 impl FromStr for Api {
     type Err = anyhow::Error;
 

@@ -1,8 +1,8 @@
-//! An open loop: requests become due at a fixed rate, whatever became of the ones before.
+//! An open loop: requests become due at a fixed rate, independent of the state of earlier requests.
 //!
-//! A closed loop asks a slow server less, so that a pause of a second delays one request for each connection, and
-//! percentiles hardly show it. Here every request that was due in that second counts with the time it had to wait,
-//! also where it could be sent only afterwards because all connections were in use.
+//! In a closed loop a slow server receives fewer requests, so a pause of a second delays only one request for each
+//! connection and hardly affects the percentiles. In an open loop every request that was due in that second counts,
+//! with the time that it waited. This includes requests that were sent late because all connections were in use.
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,30 +12,30 @@ use tokio::sync::Semaphore;
 
 use super::latencies::Latencies;
 
-/// The longest sleep of the thread that releases requests, so that it notices soon that it is to stop.
+/// The longest sleep of the thread that releases requests, so that it soon notices that it should stop.
 const LONGEST_SLEEP: Duration = Duration::from_millis(10);
 
-/// When each request is due, as a time after the start: at even intervals.
+/// The times at which requests are due, as times after the start: at even intervals.
 #[derive(Clone, Copy, Debug)]
 pub struct Schedule {
     per_second: NonZeroU32,
 }
 
 impl Schedule {
-    /// A schedule of so many requests a second.
+    /// Creates a schedule of this many requests a second.
     pub fn new(per_second: NonZeroU32) -> Self {
         Self { per_second }
     }
 
-    /// When the request of this number is due; the first has the number 0.
+    /// Returns when the request with this number is due. The first has number 0.
     pub fn due(self, number: u64) -> Duration {
-        // Computed from the number, not added up: rounding never becomes drift.
+        // Computed from the number and not added up, so that rounding errors do not accumulate.
         let per_second = u64::from(self.per_second.get());
         let nanos = (number % per_second) * 1_000_000_000 / per_second;
         Duration::from_secs(number / per_second) + Duration::from_nanos(nanos)
     }
 
-    /// How many requests are due by then.
+    /// Returns the number of requests that are due by this time.
     pub fn due_by(self, elapsed: Duration) -> u64 {
         let per_second = u64::from(self.per_second.get());
         let within = (u64::from(elapsed.subsec_nanos()) + 1) * per_second;
@@ -43,7 +43,7 @@ impl Schedule {
     }
 }
 
-/// Hands out the requests of a schedule as they become due.
+/// The queue of due requests of a schedule.
 #[derive(Debug)]
 pub struct Arrivals {
     schedule: Schedule,
@@ -52,29 +52,31 @@ pub struct Arrivals {
     due: Semaphore,
     /// The number of the next request to take.
     next: AtomicU64,
-    /// How many requests there are in all; unknown, and the largest number, until the end.
+    /// The total number of requests. `u64::MAX` until the end, because it is not known before.
     all: AtomicU64,
 }
 
 impl Arrivals {
-    /// Begins a schedule now.
+    /// Starts a schedule now.
     pub fn begin(schedule: Schedule) -> Self {
         let (next, all) = (AtomicU64::new(0), AtomicU64::new(u64::MAX));
         Self { schedule, begun: Instant::now(), due: Semaphore::new(0), next, all }
     }
 
-    /// Waits until a request is due and takes it: its number, and when it was due. `None` after the last.
+    /// Waits until a request is due and takes it. Returns its number and the time when it was due, or `None` after the
+    /// last request.
     pub async fn take(&self) -> Option<(u64, Instant)> {
         self.due.acquire().await.ok()?.forget();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         (number < self.all.load(Ordering::Acquire)).then(|| (number, self.begun + self.schedule.due(number)))
     }
 
-    /// Releases requests as they become due, until it is stopped; those that are due by then are the last. Returns how
-    /// late they were released. `takers` is how many call [`take`](Self::take): each of them is told of the end.
+    /// Releases requests as they become due, until it is stopped. The requests that are due by then are the last.
+    /// Returns the delays with which requests were released. `takers` is the number of tasks that call
+    /// [`take`](Self::take): each of them is woken at the end.
     ///
-    /// It blocks its thread, because an operating system's sleep is precise to some 50 µs and a timer of the runtime
-    /// to a millisecond, which would be counted as latency.
+    /// Blocks its thread: the operating system's sleep is precise to about 50 µs, a timer of the runtime only to a
+    /// millisecond, and the difference would be counted as latency.
     pub fn release(&self, stop: &AtomicBool, takers: usize) -> Latencies {
         let mut lateness = Latencies::default();
         let mut released = 0;

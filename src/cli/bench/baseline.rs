@@ -1,4 +1,4 @@
-//! What rolltop is compared with: the least a web server can do, and the least a leaderboard on Redis can do.
+//! The baselines of the comparison: the least work of a web server, and the least work of a leaderboard on Redis.
 
 use std::net::SocketAddr;
 
@@ -11,7 +11,7 @@ struct Increment {
     amount: i64,
 }
 
-/// Parses the JSON of an increment and answers it.
+/// Serves increments by parsing their JSON and echoing it.
 pub async fn serve_echo(listen: SocketAddr) -> anyhow::Result<()> {
     async fn echo(increment: web::Json<Increment>) -> web::Json<Increment> {
         increment
@@ -20,7 +20,7 @@ pub async fn serve_echo(listen: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Sends HINCRBY and ZINCRBY for each increment, in one round trip over one multiplexed connection.
+/// Serves increments by sending HINCRBY and ZINCRBY for each, in one round trip over one multiplexed connection.
 pub async fn serve_plain(listen: SocketAddr, redis: &str) -> anyhow::Result<()> {
     async fn add(
         increment: web::Json<Increment>,

@@ -1,8 +1,8 @@
-//! Latency of other requests while everything large happens at once.
+//! The latency of other requests while all kinds of large work happen at once.
 //!
-//! The boards of `retire` retire their slots; meanwhile huge queries ask for many subjects of a board with many slots,
-//! and a huge batch with ids counts on a board of its own and wants every new score. Other requests come at a fixed
-//! rate, so that all that were due while something stood still are counted with their wait.
+//! The boards of `retire` retire their slots. At the same time, huge queries ask for many subjects of a board with many
+//! slots, and a huge batch with ids is counted on its own board and asks for every new score. Other requests are sent
+//! at a fixed rate, so all requests that were due during a stall count with the time they waited.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -19,14 +19,15 @@ use super::retire::{self, BEGIN, Boards};
 use super::wire::{self, Protocol};
 use super::{Setting, report, subjects};
 
-/// The board that is asked, and the one that the batch is for.
+/// The board that is queried, and the board of the batch.
 const ASKED: &str = "asked";
 const BATCHED: &str = "batched";
-/// How many slots of the board that is asked are filled at a time.
+/// The number of slots of the queried board that are filled at a time.
 const FILLED: usize = 32;
-/// Connections that fill it.
+/// The number of connections that fill it.
 const FILLERS: u16 = 4;
-/// How long after the clock has moved the large requests are sent: the scheduler looks once a second what is to retire.
+/// The time between the move of the clock and the large requests. The scheduler looks for slots to retire once a
+/// second.
 const TICK: Duration = Duration::from_secs(1);
 
 const RATE: NonZeroU32 = NonZeroU32::new(500).expect("it is not 0");
@@ -35,7 +36,7 @@ const QUESTIONS: u32 = 1_000;
 const SLOTS: u32 = 2_000;
 const ITEMS: u32 = 100_000;
 
-/// What to measure with.
+/// The options of the measurement.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct BusySetting {
     #[command(flatten)]
@@ -44,7 +45,7 @@ pub(crate) struct BusySetting {
     #[command(flatten)]
     large: Large,
 
-    /// Other requests a second, which are what is measured.
+    /// Other requests a second, whose latency is measured.
     #[arg(long, value_name = "REQUESTS", default_value_t = RATE)]
     rate: NonZeroU32,
 }
@@ -52,15 +53,15 @@ pub(crate) struct BusySetting {
 /// The large requests.
 #[derive(Clone, Debug, clap::Args)]
 struct Large {
-    /// How many huge queries are sent at once; 0 for none.
+    /// Number of huge queries sent at once; 0 for none.
     #[arg(long, default_value_t = QUERIES, value_parser = clap::value_parser!(u16).range(0..=100))]
     queries: u16,
 
-    /// Questions of a huge query, each about another subject.
+    /// Questions of a huge query, each about a different subject.
     #[arg(long, default_value_t = QUESTIONS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     questions: u32,
 
-    /// Slots of the board that they ask. Each of these subjects has something in every slot.
+    /// Slots of the queried board. Each queried subject has data in every slot.
     #[arg(long, default_value_t = SLOTS, value_parser = clap::value_parser!(u32).range(1..=2_000))]
     slots: u32,
 
@@ -70,14 +71,14 @@ struct Large {
 }
 
 impl BusySetting {
-    /// With the usual sizes.
+    /// Creates the options with the usual sizes.
     pub fn of(setting: Setting) -> Self {
         let large = Large { queries: QUERIES, questions: QUESTIONS, slots: SLOTS, items: ITEMS };
         Self { setting, large, rate: RATE }
     }
 }
 
-/// Measures the same requests before and meanwhile.
+/// Measures the same requests before and during the large work.
 pub async fn run(BusySetting { setting, large, rate }: &BusySetting) -> anyhow::Result<()> {
     let redis = Redis::of_store(&setting.store).await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), Some(BEGIN)).await?;
@@ -128,13 +129,13 @@ async fn after_a_tick(load: Option<Load>) -> anyhow::Result<Option<Measured>> {
 }
 
 impl Large {
-    /// Defines the boards of the large requests, at a simulated time of [`BEGIN`], and fills the one that is asked.
+    /// Defines the boards of the large requests, at the simulated time [`BEGIN`], and fills the queried board.
     async fn fill(&self, api: &Api) -> anyhow::Result<()> {
         api.define(BATCHED, "COUNT(24h, hit, post)", "1h").await?;
         if self.queries == 0 {
             return Ok(());
         }
-        // Days, so that none of them retires when the clock moves by hours.
+        // The slots are days, so that none of them retires when the clock moves by hours.
         api.define(ASKED, &format!("COUNT({}d, hit, post)", self.slots), "1d").await?;
         let begin: DateTime<Utc> = BEGIN.parse()?;
         let days: Vec<_> = (0..self.slots).map(|days| begin - TimeDelta::days(days.into())).collect();
@@ -145,7 +146,7 @@ impl Large {
         Ok(())
     }
 
-    /// An increment of each subject that is asked about, in one slot.
+    /// Returns a request with one increment for each queried subject, in one slot.
     fn day(&self, day: DateTime<Utc>) -> Bytes {
         let at = day.to_rfc3339_opts(SecondsFormat::Secs, true);
         let line = |number| format!("{}\n", json!({"subject": subjects::name(number), "amount": 1, "at": at}));
@@ -153,7 +154,7 @@ impl Large {
         wire::request("POST", &format!("/v1/boards/{ASKED}/increments"), "application/x-ndjson", body.as_bytes())
     }
 
-    /// The huge queries, each over a connection of its own.
+    /// Returns the load of the huge queries, each over its own connection.
     fn queries(&self, api: &Api) -> Option<Load> {
         let question = |number| json!({"board": ASKED, "subject": subjects::name(number)});
         let body = json!({"queries": (0..self.questions).map(question).collect::<Vec<_>>()}).to_string();
@@ -161,7 +162,7 @@ impl Large {
         (self.queries > 0).then(|| load(api, vec![query; self.queries.into()], self.queries, Refusals::Count))
     }
 
-    /// The huge batch.
+    /// Returns the load of the huge batch.
     fn batch(&self, api: &Api) -> Option<Load> {
         let item = |number| json!({"subject": subjects::name(number), "amount": 1, "id": format!("batch-{number}")});
         let body = json!({"increments": (0..self.items).map(item).collect::<Vec<_>>()}).to_string();

@@ -9,40 +9,40 @@ use redis::aio::MultiplexedConnection;
 
 use super::process::Server;
 
-/// How many hash slots there are.
+/// The number of hash slots.
 const SLOTS: usize = 16_384;
-/// How long the nodes may take to know each other.
+/// The time that the nodes have to find each other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What is asked of a server that has no increment for its cause: this program's own questions, and what rolltop does
-/// for each connection and to see after its servers.
+/// The commands that no increment causes: those of this program, and those that rolltop sends for each connection and
+/// to monitor its servers.
 const OTHERS: [&str; 11] =
     ["info", "cluster", "ping", "hello", "client", "role", "config", "script", "auth", "select", "command"];
 
-/// Masters without persistence and without replicas, stopped when this is dropped.
+/// Masters without persistence and without replicas. They are stopped when this is dropped.
 pub struct Cluster {
     nodes: Vec<Node>,
 }
 
 struct Node {
     server: Server,
-    /// The port where other nodes reach it.
+    /// The port for connections from other nodes.
     bus: String,
     connection: MultiplexedConnection,
 }
 
-/// What one node has done since it was started.
+/// The work that one node has done since it was started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// What the scores of all rankings add up to: on boards of COUNT, how many increments were counted.
+    /// The sum of the scores of all rankings. On COUNT boards this is the number of increments counted.
     pub increments: u64,
-    /// Calls of scripts.
+    /// The number of script calls.
     pub scripts: u64,
-    /// All commands that increments caused, those within scripts included.
+    /// The number of commands that increments caused, including those inside scripts.
     pub commands: u64,
 }
 
 impl Cluster {
-    /// Starts so many masters, with the hash slots divided evenly between them, and waits until all agree.
+    /// Starts this many masters, divides the hash slots evenly between them, and waits until all nodes agree.
     pub async fn start(masters: usize) -> anyhow::Result<Self> {
         let mut nodes = Vec::with_capacity(masters);
         for _ in 0..masters {
@@ -82,17 +82,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Host and port of each node.
+    /// Returns host and port of each node.
     pub fn addresses(&self) -> Vec<String> {
         self.nodes.iter().map(|node| node.server.address.clone()).collect()
     }
 
-    /// The address of the cluster, for rolltop.
+    /// Returns the URL of the cluster for rolltop.
     pub fn url(&self) -> String {
         format!("redis+cluster://{}", self.addresses().join(","))
     }
 
-    /// What each node has done so far.
+    /// Returns the work that each node has done so far.
     pub async fn work(&mut self) -> anyhow::Result<Vec<Work>> {
         let mut work = Vec::with_capacity(self.nodes.len());
         for node in &mut self.nodes {
@@ -111,7 +111,8 @@ impl Node {
         command.query_async(&mut self.connection).await.with_context(|| words.join(" "))
     }
 
-    /// What the scores of all rankings add up to. The commands for this are on no list, so they are asked last.
+    /// Returns the sum of the scores of all rankings. The commands for this are not in [`OTHERS`], so they are sent
+    /// last.
     async fn scores(&mut self) -> anyhow::Result<u64> {
         let mut sum = 0.0;
         for ranking in self.ask::<Vec<String>>(&["KEYS", "*:r"]).await? {
@@ -122,12 +123,12 @@ impl Node {
     }
 }
 
-/// The hash slots of one of so many masters.
+/// Returns the hash slots of one of this many masters.
 fn slots(place: usize, masters: usize) -> std::ops::Range<usize> {
     place * SLOTS / masters..(place + 1) * SLOTS / masters
 }
 
-/// Whether a node that says this knows all nodes and an owner of each slot.
+/// Returns whether a node with this information knows all nodes and an owner of each slot.
 fn is_ready(info: &str, nodes: usize) -> bool {
     let says = |fact: String| info.lines().any(|line| line.trim_end() == fact);
     says("cluster_state:ok".to_owned())
@@ -135,7 +136,7 @@ fn is_ready(info: &str, nodes: usize) -> bool {
         && says(format!("cluster_known_nodes:{nodes}"))
 }
 
-/// Calls of scripts, and of all commands that are not [`OTHERS`], by what `INFO commandstats` says.
+/// Returns the number of script calls, and of all commands that are not in [`OTHERS`], from `INFO commandstats`.
 fn calls(stats: &str) -> (u64, u64) {
     let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
     for line in stats.lines() {

@@ -1,8 +1,8 @@
-//! How fast a slot retires if Redis is far away.
+//! The rate at which a slot retires if Redis is far away.
 //!
-//! Two instances of rolltop share a Redis, each with keys of its own: one reaches it directly, the other through a
-//! proxy that delays everything. Retiring is many small steps, each a round trip, with pauses as long as the steps: if
-//! time on the network is taken for work, the pauses grow with it.
+//! Two instances of rolltop share a Redis, each with its own keys. One connects directly, the other through a proxy
+//! that delays everything. Retiring consists of many small steps, each a round trip, with pauses as long as the work of
+//! the steps. If network time were counted as work, the pauses would grow with the distance.
 
 use std::time::{Duration, Instant};
 
@@ -15,31 +15,31 @@ use super::process::{Redis, Server};
 use super::proxy::Proxy;
 use super::{Setting, ingest, report};
 
-/// The most subjects that retire in one turn.
+/// The largest number of subjects that retire in one turn.
 const SUBJECTS: u32 = 100_000;
-/// How long a turn may take before the benchmark gives up.
+/// The longest time of a turn before the benchmark fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 const DELAY: u64 = 4;
 
-/// What to measure with.
+/// The options of the measurement.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DistanceSetting {
     #[command(flatten)]
     setting: Setting,
 
-    /// By how much the proxy lengthens a round trip, in milliseconds: half of it each way.
+    /// Milliseconds by which the proxy lengthens a round trip, half of it each way.
     #[arg(long, value_name = "MILLISECONDS", default_value_t = DELAY, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     delay: u64,
 }
 
 impl DistanceSetting {
-    /// With the usual delay.
+    /// Creates the options with the usual delay.
     pub fn of(setting: Setting) -> Self {
         Self { setting, delay: DELAY }
     }
 }
 
-/// Lets both instances retire a slot in turns.
+/// Measures both instances in turns. Each turn retires a slot.
 pub async fn run(DistanceSetting { setting, delay }: &DistanceSetting) -> anyhow::Result<()> {
     let redis = Redis::of_store(&setting.store).await?;
     let redis = redis.context("distance needs a Redis: --store redis or --store redis://HOST:PORT")?;
@@ -73,14 +73,14 @@ pub async fn run(DistanceSetting { setting, delay }: &DistanceSetting) -> anyhow
     report::show(title + &heading + &row("without delay", without, 1.0) + &row(&far_row, with, ratio))
 }
 
-/// Fills a board of its own at this time, and measures how many of its subjects retire a second two hours later.
+/// Fills a new board at this time, and measures how many of its subjects retire a second two hours later.
 async fn rate(api: &Api, now: DateTime<Utc>, subjects: u32) -> anyhow::Result<f64> {
     const BOARD: &str = "distance";
     api.set_clock(&now.to_rfc3339()).await?;
     api.define(BOARD, "COUNT(2h, hit, post)", "1h").await?;
     ingest::seed(api, BOARD, subjects).await?;
     api.set_clock(&(now + TimeDelta::hours(1)).to_rfc3339()).await?;
-    // With this the ranking cannot simply be dropped when the slot of the others expires.
+    // Because of this subject the ranking cannot simply be deleted when the slot of the others expires.
     api.count(BOARD, "stays").await?;
     api.ensure_total(BOARD, subjects + 1).await?;
     api.set_clock(&(now + TimeDelta::hours(2)).to_rfc3339()).await?;

@@ -1,7 +1,7 @@
-//! How long a slot takes to retire, by metric.
+//! The time that a slot takes to retire, by metric.
 //!
-//! The board holds its subjects in one slot and half of them in a newer one, too, so that its ranking cannot simply be
-//! dropped; the simulated clock moves past the slot, and the board is rolled over by hand.
+//! The board has all its subjects in one slot and half of them also in a newer one, so that its ranking cannot simply
+//! be deleted. The simulated clock moves past the slot, and the board is rolled over by a call.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::process::{Redis, Server};
 use super::{Setting, ingest, report};
 
-/// The metrics compared, the first with the others, and what an increment of each says besides its subject.
+/// The metrics, all compared with the first one, and the fields of an increment of each besides its subject.
 const METRICS: [(&str, &str, &str); 6] = [
     ("count", "COUNT(24h, hit, post)", "\"amount\":1"),
     ("max", "MAX(24h, hit, amount, post)", "\"value\":7"),
@@ -20,10 +20,10 @@ const METRICS: [(&str, &str, &str); 6] = [
     ("distinct", "COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
     ("approx", "APPROX_COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
 ];
-/// How many subjects each board has.
+/// The number of subjects of each board.
 const SUBJECTS: u32 = 200_000;
 
-/// Measures each metric's slot once a round, in turns.
+/// Measures the slot of each metric once a round, in turns.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     ensure!(!setting.store.contains("://"), "each round needs an empty store: it cannot be a URL");
     let subjects = setting.subjects.min(SUBJECTS);
@@ -46,8 +46,8 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     report::show(title + &header + &rows)
 }
 
-/// How long the slot of one board takes, in seconds. The board is alone on a server of its own, for the scheduler
-/// retires whatever else is due.
+/// Returns the time that the slot of one board takes, in seconds. The board has its own server, because the scheduler
+/// would also retire any other slot that is due.
 async fn retire(setting: &Setting, board: &str, metric: &str, says: &str, subjects: u32) -> anyhow::Result<f64> {
     let redis = Redis::of_store(&setting.store).await?;
     let url = redis.as_ref().map(|redis| redis.url.as_str());

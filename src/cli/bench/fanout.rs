@@ -1,4 +1,4 @@
-//! One event a request, which feeds one board or ten.
+//! Requests with one event that feeds one board or ten.
 
 use super::Setting;
 use super::api::Api;
@@ -8,7 +8,7 @@ use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::wire;
 
-/// What the event with many boards feeds: every metric, ranked and not.
+/// The boards that the event feeds: metrics, and whether they are ranked.
 const MANY: [(&str, bool); 10] = [
     ("COUNT(24h, many, user)", true),
     ("COUNT(24h, many, device)", true),
@@ -21,10 +21,10 @@ const MANY: [(&str, bool); 10] = [
     ("MIN(24h, many, amount, device)", false),
     ("COUNT_DISTINCT(24h, many, user, device)", false),
 ];
-/// Requests prepared in advance.
+/// The number of requests prepared in advance.
 const PREPARED: usize = 1 << 14;
 
-/// Measures with one connection, so that the time of a request is what is compared, and with as many as asked for.
+/// Measures with one connection, which compares the time of a request, and with the requested number of connections.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let mut redis = Redis::of_store(&setting.store).await?;
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), None).await?;

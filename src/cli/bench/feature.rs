@@ -7,9 +7,9 @@ use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::{Setting, ingest, wire};
 
-/// Requests prepared in advance.
+/// The number of requests prepared in advance.
 const PREPARED: usize = 1 << 14;
-/// Subjects that have something to be counted.
+/// The number of subjects with data.
 const SUBJECTS: u32 = 100_000;
 
 /// Measures against the bare echo.

@@ -1,7 +1,8 @@
 //! A board that grows to millions of subjects, on the embedded store.
 //!
-//! It grows by tenths: NDJSON over four connections, beside which one client reads pages, one reads standings and one
-//! writes single increments. Then existing subjects are updated at random, and the server is killed and started again.
+//! It grows by tenths: NDJSON over four connections. At the same time one client reads pages, one reads standings and
+//! one writes single increments. Then existing subjects are updated at random, and the server is killed and started
+//! again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,32 +20,32 @@ use super::wire::{self, Protocol};
 use super::{ingest, subjects};
 
 const BOARD: &str = "growth";
-/// The growing board is measured whenever it has grown by one of these parts.
+/// The number of parts in which the board grows. It is measured after each part.
 const PARTS: u32 = 10;
-/// Subjects of the board on which single writes are measured first.
+/// The number of subjects of the board on which single writes are measured first.
 const FEW: u32 = 100_000;
-/// Requests prepared in advance.
+/// The number of requests prepared in advance.
 const PREPARED: usize = 1 << 14;
-/// How long those rest who look on while the board grows: it is waiting that is measured, not load.
+/// The pause of the clients that read and write while the board grows. They measure waiting and should add little load.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// What to measure with.
+/// The options of the measurement.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct GrowthSetting {
-    /// How many subjects the board grows to.
+    /// Number of subjects that the board grows to.
     #[arg(long, default_value_t = 10_000_000, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     subjects: u32,
 
-    /// How long single writes are measured at a time, in seconds.
+    /// Seconds for which single writes are measured at a time.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
 
-    /// Another rolltop program to measure in the same run, in turns with this one.
+    /// Path of another rolltop program, measured in the same run in turns with this one.
     #[arg(long, value_name = "PROGRAM")]
     against: Option<PathBuf>,
 }
 
-/// How subjects are named, in 14 bytes, and so in which order they come.
+/// The names of subjects, of 14 bytes, which determine the order in which subjects are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names {
     Random,
@@ -52,11 +53,11 @@ enum Names {
 }
 
 impl Names {
-    /// The name of one; no two have the same.
+    /// Returns the name of a subject. All names differ.
     fn of(self, number: u32) -> String {
         match self {
             Names::Random => {
-                // Each of these steps can be undone, so that different numbers stay different.
+                // Each of these steps is reversible, so different numbers stay different.
                 const MASK: u64 = (1 << 56) - 1;
                 let mut mixed = u64::from(number) + 1;
                 for _ in 0..2 {
@@ -70,7 +71,7 @@ impl Names {
     }
 }
 
-/// Measures with random names, then with ascending ones. The programs take turns with each step.
+/// Measures with random names, then with ascending ones. The programs take turns after each step.
 pub async fn run(setting: &GrowthSetting) -> anyhow::Result<()> {
     let programs: Vec<PathBuf> = [std::env::current_exe()?].into_iter().chain(setting.against.clone()).collect();
     for (names, shown) in [(Names::Random, "random"), (Names::Ascending, "ascending")] {
@@ -103,18 +104,18 @@ pub async fn run(setting: &GrowthSetting) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A board that is being measured as it grows.
+/// A board that is measured as it grows.
 struct Growing<'a> {
     setting: &'a GrowthSetting,
     names: Names,
     server: Server,
-    /// Resident memory without the board.
+    /// The resident memory without the board.
     idle: f64,
-    /// Increments a second, of each part.
+    /// The increments a second of each part.
     rates: Vec<f64>,
-    /// The slowest page, standing and single write meanwhile, in milliseconds.
+    /// The slowest page, standing and single write while the board grew, in milliseconds.
     slowest: [f64; 3],
-    /// Updates a second, and bytes written to the disk for each, of each part.
+    /// For each part, the updates a second and the bytes written to the disk for each update.
     updates: Vec<(f64, f64)>,
     figures: Vec<Figure>,
 }
@@ -133,12 +134,12 @@ impl<'a> Growing<'a> {
         Ok(growing)
     }
 
-    /// How many subjects a part has.
+    /// Returns the number of subjects of a part.
     fn part(&self) -> u32 {
         self.setting.subjects / PARTS
     }
 
-    /// How many there are in the end.
+    /// Returns the number of subjects at the end.
     fn all(&self) -> u32 {
         self.part() * PARTS
     }
@@ -157,7 +158,7 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// Notes how it grew, then measures single writes.
+    /// Records how the board grew, then measures single writes.
     async fn grown(&mut self) -> anyhow::Result<()> {
         let path = format!("/v1/boards/{BOARD}/rankings?limit=1");
         let page: Value = self.server.api().call("GET", &path, Value::Null).await?;
@@ -177,7 +178,7 @@ impl<'a> Growing<'a> {
         self.single_writes(BOARD, self.all(), &|number| names.of(number)).await
     }
 
-    /// Counts as many increments as a part has subjects, of subjects at random.
+    /// Sends as many increments as a part has subjects, to random subjects.
     async fn update(&mut self, part: u32) -> anyhow::Result<()> {
         let mut random = StdRng::seed_from_u64(part.into());
         let numbers: Vec<u32> = (0..self.part()).map(|_| random.random_range(0..self.all())).collect();
@@ -189,11 +190,11 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// Notes what updates took.
+    /// Records the cost of the updates.
     fn updated(&mut self) -> anyhow::Result<()> {
         let usage = self.server.usage()?;
         let rate = report::median(self.updates.iter().map(|(rate, _)| *rate));
-        // Not the median: what is written now and then counts as well.
+        // The mean and not the median, so that occasional writes count as well.
         let written = self.updates.iter().map(|(_, written)| written).sum::<f64>() / f64::from(PARTS);
         self.note("updates at random, /s", rate);
         self.note("disk written, bytes an update", written);
@@ -202,8 +203,8 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// Kills the server and starts it again. One that does not start is told of, and measured no further: the rest is
-    /// worth having.
+    /// Kills the server and starts it again. If it does not start, reports this and stops measuring it, so that the
+    /// other results are kept.
     async fn restart(&mut self) {
         let restarted = self.server.restart().await.and_then(|took| Ok((took, self.server.usage()?)));
         if let Err(error) = &restarted {
@@ -218,7 +219,7 @@ impl<'a> Growing<'a> {
         self.note("memory at its peak in loading", peak);
     }
 
-    /// One increment a request, over one connection, to subjects that are there.
+    /// Sends one increment a request, over one connection, to existing subjects.
     async fn single_writes(&mut self, board: &str, subjects: u32, name: &dyn Fn(u32) -> String) -> anyhow::Result<()> {
         let writes = self.load(self.writes(board, subjects, name), Pace::SATURATING);
         writes.check("\"rejected\":[]").await?;
@@ -229,7 +230,7 @@ impl<'a> Growing<'a> {
         Ok(())
     }
 
-    /// Those who look on while the board grows to so many: at pages, at standings, and one who writes.
+    /// Returns the loads that run while the board grows: one reads pages, one reads standings, one writes.
     fn lookers(&self, subjects: u32) -> [Load; 3] {
         let page = wire::get(&format!("/v1/boards/{BOARD}/rankings?limit=50"));
         let standing = |number| wire::get(&format!("/v1/boards/{BOARD}/subjects/{}", self.names.of(number)));

@@ -1,4 +1,4 @@
-//! Many increments a request.
+//! Requests with many increments.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use super::report::{self, Side, Table};
 use super::subjects::{self, Skew};
 use super::wire::{self, Protocol};
 
-/// Lines in one request.
+/// The number of lines in one request.
 const LINES: usize = 5_000;
-/// Requests prepared in advance: 320,000 increments, no subject twice where the subjects are distinct.
+/// The number of requests prepared in advance: 320,000 increments. If the subjects are distinct, none occurs twice.
 const PREPARED: usize = 64;
-/// Increments in one raw pipeline to Redis.
+/// The number of increments in one raw pipeline to Redis.
 const PIPELINED: usize = 128;
-/// What an increment of COUNT says.
+/// The content of an increment for COUNT besides its subject.
 const LIKE: &str = "\"amount\":1";
-/// Requests or pipelines under way at once.
+/// The number of requests or pipelines in progress at once.
 const CONNECTIONS: u16 = 4;
 
 /// Measures distinct and Zipf-distributed subjects.
@@ -53,7 +53,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// NDJSON requests for these subjects, one increment each, which says this besides its subject.
+/// Returns NDJSON requests for these subjects, with one increment each. `says` is its content besides the subject.
 fn ndjson_requests(board: &str, numbers: &[u32], says: &str) -> Arc<[Bytes]> {
     ndjson_requests_named(board, numbers, says, subjects::name)
 }
@@ -68,18 +68,18 @@ fn ndjson_requests_named(board: &str, numbers: &[u32], says: &str, name: impl Fn
     numbers.chunks(LINES).map(request).collect()
 }
 
-/// Counts 1 for each of so many subjects.
+/// Counts 1 for each of this many subjects.
 pub async fn seed(api: &Api, board: &str, subjects: u32) -> anyhow::Result<()> {
     seed_with(api, board, subjects, LIKE).await
 }
 
-/// Sends one increment for each of so many subjects, which says this besides its subject.
+/// Sends one increment for each of this many subjects. `says` is its content besides the subject.
 pub async fn seed_with(api: &Api, board: &str, subjects: u32, says: &str) -> anyhow::Result<()> {
     let numbers: Vec<u32> = (0..subjects).collect();
     load(&api.address, Protocol::Http, ndjson_requests(board, &numbers, says)).run_once().await.map(drop)
 }
 
-/// The load that counts 1 for each of these subjects.
+/// Returns the load that counts 1 for each of these subjects.
 pub fn counting(api: &Api, board: &str, numbers: &[u32], name: impl Fn(u32) -> String) -> Load {
     load(&api.address, Protocol::Http, ndjson_requests_named(board, numbers, LIKE, name))
 }

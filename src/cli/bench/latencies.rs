@@ -1,19 +1,20 @@
-//! How long requests took, as a histogram: recording one costs nanoseconds, and memory does not grow with their number.
+//! The latencies of requests, as a histogram. Recording one takes nanoseconds, and memory does not grow with their
+//! number.
 
 use std::fmt;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// The longest time that is told apart, in microseconds: an hour. What took longer counts as this.
+/// The longest latency that is recorded exactly, in microseconds: an hour. A longer one counts as this.
 const LONGEST: u64 = 3_600_000_000;
-/// Decimal digits of a time that are kept.
+/// The number of decimal digits of a latency that are stored.
 const DIGITS: u8 = 3;
 
-/// The shares that reports show, with their names; 1.0 is the slowest request.
+/// The percentiles that reports show, with their names. 1.0 is the slowest request.
 const SHOWN: [(&str, f64); 5] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
-/// Latencies to the microsecond, or to a thousandth of themselves if that is more.
+/// Latencies with a precision of a microsecond, or of a thousandth of the latency if that is more.
 #[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
@@ -34,23 +35,23 @@ impl Latencies {
         self.0 += &other.0;
     }
 
-    /// How many requests there are.
+    /// Returns the number of requests.
     pub fn count(&self) -> u64 {
         self.0.len()
     }
 
-    /// The time within which this share of the requests was answered, in milliseconds; 0 if there are none.
+    /// Returns the latency at this percentile (0 to 1), in milliseconds, or 0 if there are no requests.
     pub fn millis_at(&self, share: f64) -> f64 {
         self.0.value_at_quantile(share) as f64 / 1_000.0
     }
 
-    /// How many requests took longer than this.
+    /// Returns the number of requests that took longer than this.
     #[cfg(test)]
     pub fn slower_than(&self, limit: Duration) -> u64 {
         self.0.count_between(u64::try_from(limit.as_micros()).unwrap_or(LONGEST), LONGEST)
     }
 
-    /// The heading of the columns that `Display` writes.
+    /// Returns the heading of the columns that `Display` writes.
     pub fn heading() -> String {
         SHOWN.iter().map(|(name, _)| format!("{:>10}", format!("{name} ms"))).collect()
     }
@@ -67,7 +68,7 @@ impl fmt::Display for Latencies {
 mod tests {
     use super::*;
 
-    /// One request of each of these numbers of milliseconds.
+    /// Returns one request for each of these numbers of milliseconds.
     fn of(millis: impl IntoIterator<Item = u64>) -> Latencies {
         let mut latencies = Latencies::default();
         millis.into_iter().for_each(|millis| latencies.record(Duration::from_millis(millis)));

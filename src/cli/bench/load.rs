@@ -16,33 +16,33 @@ use super::wire::{Connection, Protocol, Refused};
 
 const FAILED: &str = "the load generator failed";
 
-/// What is sent where, and when.
+/// A load: the requests, their destination and their rate.
 #[derive(Clone, Debug)]
 pub struct Load {
     pub address: String,
     pub protocol: Protocol,
-    /// Sent in turn.
+    /// The requests, sent in turn.
     pub requests: Arc<[Bytes]>,
     pub connections: u16,
     pub pace: Pace,
     pub refusals: Refusals,
 }
 
-/// What an answer means that is not a success.
+/// The treatment of responses that are not a success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusals {
-    /// The end of the load: what is refused takes less work, so that rates would mean nothing.
+    /// Ends the load. A refused request takes less work, so rates that include refusals would be meaningless.
     Fail,
-    /// A request that is counted apart. The first of them is told on standard error.
+    /// Counts the request separately. The first one is printed to standard error.
     Count,
 }
 
-/// When a connection sends its next request.
+/// The time at which a connection sends its next request.
 #[derive(Clone, Copy, Debug)]
 pub enum Pace {
-    /// So long after its last one was answered: a closed loop.
+    /// A pause after its last response: a closed loop.
     Closed { pause: Duration },
-    /// When one is due and no other connection has taken it: an open loop.
+    /// As soon as a request is due and no other connection has taken it: an open loop.
     Open(Schedule),
 }
 
@@ -51,27 +51,28 @@ impl Pace {
     pub const SATURATING: Pace = Pace::Closed { pause: Duration::ZERO };
 }
 
-/// What came of it.
+/// The result of a load.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
     pub took: Duration,
-    /// How long each request took: in a closed loop since it was sent, in an open one since it was due.
+    /// The time that each request took: in a closed loop since it was sent, in an open loop since it was due.
     pub latencies: Latencies,
-    /// How many requests were refused, which are not among these latencies.
+    /// The number of refused requests. They are not included in the latencies.
     pub refused: u64,
-    /// How late the generator itself released each request of an open loop. This is part of their latencies.
+    /// The delay with which the generator itself released each request of an open loop. It is included in the
+    /// latencies.
     pub lateness: Latencies,
 }
 
-/// Load under way on a thread of its own. It stops when this is dropped.
+/// A load in progress on its own thread. It stops when this is dropped.
 pub struct Running {
     stop: Arc<AtomicBool>,
     thread: tokio::task::JoinHandle<anyhow::Result<Measured>>,
 }
 
 impl Load {
-    /// Sends the first request and fails unless the answer holds this text: a server that refuses every increment
-    /// would look fast.
+    /// Sends the first request and returns an error unless the response contains this text. A server that refuses every
+    /// increment would look fast.
     pub async fn check(&self, text: &str) -> anyhow::Result<()> {
         let first = self.requests.first().context("no requests")?;
         let mut connection = Connection::open(&self.address, self.protocol).await?;
@@ -80,7 +81,7 @@ impl Load {
         Ok(())
     }
 
-    /// Loads for so long, or until a request fails.
+    /// Runs the load for this time, or until a request fails.
     pub async fn run_for(&self, duration: Duration) -> anyhow::Result<Measured> {
         let mut running = self.start();
         match tokio::time::timeout(duration, &mut running.thread).await {
@@ -89,7 +90,7 @@ impl Load {
         }
     }
 
-    /// Sends every request once, as fast as they are answered.
+    /// Sends every request once, each as soon as the previous response on its connection has arrived.
     pub async fn run_once(&self) -> anyhow::Result<Measured> {
         let begun = Instant::now();
         let measured = Arc::new(Mutex::new(Measured::default()));
@@ -106,8 +107,8 @@ impl Load {
         Ok(Measured { took: begun.elapsed(), ..std::mem::take(&mut *measured.lock()) })
     }
 
-    /// Starts to load. One thread drives all connections: it wakes nobody, and answers that arrive together are
-    /// handled together.
+    /// Starts the load. One thread drives all connections, so no thread has to be woken, and responses that arrive
+    /// together are handled together.
     pub fn start(&self) -> Running {
         let stop = Arc::new(AtomicBool::new(false));
         let (load, flag) = (self.clone(), Arc::clone(&stop));
@@ -128,7 +129,7 @@ impl Load {
         Ok(Measured { took: begun.elapsed(), lateness, ..std::mem::take(&mut *measured.lock()) })
     }
 
-    /// Opens every connection, before the time that counts begins.
+    /// Opens every connection, before the measured time begins.
     async fn lanes(&self, measured: &Arc<Mutex<Measured>>) -> anyhow::Result<Vec<Lane>> {
         let open = || async {
             let connection = Connection::open(&self.address, self.protocol).await?;
@@ -138,17 +139,17 @@ impl Load {
     }
 }
 
-/// One connection and where its results go.
+/// One connection, and the place for its results.
 struct Lane {
     load: Load,
     connection: Connection,
-    /// Shared by all lanes, so that there is one histogram in the processor's cache. They run on one thread, or send
-    /// seldom, so it is always free.
+    /// The results, shared by all lanes so that only one histogram is in the processor's cache. The lock is always
+    /// free, because the lanes run on one thread or send rarely.
     measured: Arc<Mutex<Measured>>,
 }
 
 impl Lane {
-    /// Sends the request of this number and notes how long after `since` it was answered.
+    /// Sends the request with this number and records the time between `since` and its response.
     async fn send(&mut self, number: usize, since: Instant) -> anyhow::Result<()> {
         let request = &self.load.requests[number % self.load.requests.len()];
         let answered = self.connection.exchange(request).await.map(drop);
@@ -168,14 +169,14 @@ impl Lane {
     }
 }
 
-/// Each connection sends its next request when the last is answered.
+/// Runs a closed loop: each connection sends its next request after its last response.
 async fn closed_loop(lanes: Vec<Lane>, pause: Duration, stop: Arc<AtomicBool>) -> anyhow::Result<()> {
     let mut running = JoinSet::new();
     let all = lanes.len();
     for (number, mut lane) in lanes.into_iter().enumerate() {
         let stop = Arc::clone(&stop);
         running.spawn(async move {
-            // Each begins at another place.
+            // Each connection begins at a different request.
             let mut next = number * lane.load.requests.len() / all;
             while !stop.load(Ordering::Relaxed) {
                 lane.send(next, Instant::now()).await?;
@@ -190,7 +191,8 @@ async fn closed_loop(lanes: Vec<Lane>, pause: Duration, stop: Arc<AtomicBool>) -
     all_of(running).await
 }
 
-/// Whichever connection is free sends the next request that is due. Returns how late requests were released.
+/// Runs an open loop: any free connection sends the next request that is due. Returns the delays with which requests
+/// were released.
 async fn open_loop(lanes: Vec<Lane>, schedule: Schedule, stop: Arc<AtomicBool>) -> anyhow::Result<Latencies> {
     let arrivals = Arc::new(Arrivals::begin(schedule));
     let releasing = {
@@ -208,13 +210,13 @@ async fn open_loop(lanes: Vec<Lane>, schedule: Schedule, stop: Arc<AtomicBool>) 
         });
     }
     let answered = all_of(running).await;
-    // Only a failure ends them before; then there is nobody left to release requests for.
+    // The lanes end early only after a failure. Then no connection is left that could send requests.
     stop.store(true, Ordering::Relaxed);
     let lateness = releasing.await.context("the thread that releases requests failed")?;
     answered.map(|()| lateness)
 }
 
-/// Waits for all of them, or for the first failure, which ends the others.
+/// Waits for all lanes, or for the first failure, which ends the others.
 async fn all_of(mut lanes: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
     while let Some(done) = lanes.join_next().await {
         done.context("a connection's task failed")??;
@@ -223,7 +225,7 @@ async fn all_of(mut lanes: JoinSet<anyhow::Result<()>>) -> anyhow::Result<()> {
 }
 
 impl Running {
-    /// Lets every connection finish its request, and every request that is due be sent, and answers what was measured.
+    /// Lets every connection finish its request and every due request be sent, and returns the result.
     pub async fn stop(mut self) -> anyhow::Result<Measured> {
         self.stop.store(true, Ordering::Relaxed);
         (&mut self.thread).await.context(FAILED)?
@@ -237,7 +239,7 @@ impl Drop for Running {
 }
 
 impl Measured {
-    /// Adds what was measured at another time.
+    /// Adds the results of another time.
     pub fn extend(&mut self, other: &Measured) {
         self.took += other.took;
         self.latencies.add(&other.latencies);
@@ -245,7 +247,7 @@ impl Measured {
         self.refused += other.refused;
     }
 
-    /// Requests answered a second.
+    /// Returns the number of requests answered a second.
     pub fn rate(&self) -> f64 {
         self.latencies.count() as f64 / self.took.as_secs_f64().max(0.001)
     }
@@ -258,7 +260,7 @@ mod tests {
     use super::super::wire;
     use super::*;
 
-    /// A server that answers every request for `/{number}` with the number, and notes it.
+    /// Starts a server that responds to every request for `/{number}` with the number, and records it.
     async fn echo_numbers() -> (String, Arc<std::sync::Mutex<Vec<String>>>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -274,7 +276,7 @@ mod tests {
                         let number = text.split_whitespace().nth(1).unwrap()[1..].to_owned();
                         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", number.len());
                         noted.lock().unwrap().push(number.clone());
-                        // In two parts, as a slow network would.
+                        // The response is sent in two parts, as on a slow network.
                         stream.write_all(head.as_bytes()).await.unwrap();
                         stream.write_all(number.as_bytes()).await.unwrap();
                     }
@@ -322,7 +324,7 @@ mod tests {
         assert_eq!((measured.latencies.count(), measured.lateness.count()), (all, all));
     }
 
-    /// What a closed loop leaves out: a server that stands still for 300 ms delays all that was due meanwhile.
+    /// Shows what a closed loop does not measure: a server that pauses for 300 ms delays all requests due in that time.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_open_loop_counts_the_wait_for_a_connection() {
         const STALL: Duration = Duration::from_millis(300);
@@ -382,7 +384,8 @@ mod tests {
             pace,
             refusals: Refusals::Fail,
         };
-        // An HTTP server's answer has a minus sign in it, which is an error if Redis says it. An hour is not waited for.
+        // The response of an HTTP server contains a minus sign, which is an error in a Redis reply. The test does not
+        // wait for the hour.
         assert!(load.run_for(Duration::from_secs(3_600)).await.is_err());
     }
 

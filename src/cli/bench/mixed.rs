@@ -1,4 +1,4 @@
-//! What an application does with a board: increments, pages and standings.
+//! The typical calls of an application on a board: increments, pages and standings.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use super::subjects::{self, Skew};
 use super::target::Target;
 use super::{LoadSetting, ingest, wire};
 
-/// Requests a second, unless it is said otherwise.
+/// The default number of requests a second.
 const RATE: u32 = 1_000;
-/// Requests prepared in advance.
+/// The number of requests prepared in advance.
 const PREPARED: usize = 1 << 15;
 
-/// Measures them at a fixed rate: latencies are those of a server that is not saturated.
+/// Measures these calls at a fixed rate, so that the latencies are those of a server that is not saturated.
 pub async fn run(setting: &LoadSetting) -> anyhow::Result<()> {
     let rate = setting.rate.or(std::num::NonZeroU32::new(RATE));
     let setting = &LoadSetting { rate, ..setting.clone() };
@@ -51,7 +51,8 @@ async fn measure(
     report::show(&table)
 }
 
-/// An increment, the top 50 and a standing in turn: each of every board before the next, each about the next subject.
+/// Returns an increment, the top 50 and a standing in turn. Each kind is sent for every board before the next kind, and
+/// each request uses the next subject.
 pub fn requests(boards: &[&str], subjects: &[u32]) -> Arc<[Bytes]> {
     let request = |(at, number): (usize, &u32)| {
         let (board, subject) = (boards[at % boards.len()], subjects::name(*number));

@@ -1,9 +1,8 @@
-//! `rolltop bench`: what the numbers of `docs/performance.md` are measured with.
+//! `rolltop bench`: the measurements behind the numbers of `docs/performance.md`.
 //!
 //! Every scenario compares rolltop with a baseline on the same machine, in the same run, in turns (A B B A), and
-//! reports medians and ratios: absolute rates say more about the machine than about the program. This process only
-//! generates load; all servers are processes of their own (`process`), started for the scenario and stopped after
-//! it.
+//! reports medians and ratios, because absolute rates depend more on the machine than on the program. This process only
+//! generates load. All servers are separate processes (`process`), started for the scenario and stopped after it.
 
 mod api;
 mod arrivals;
@@ -44,7 +43,7 @@ use arrivals::Schedule;
 use load::{Load, Pace, Refusals};
 use wire::Protocol;
 
-/// Measure this machine: rolltop and a baseline in turns, as medians and ratios.
+/// Measure rolltop and a baseline on this machine, in turns, and print medians and ratios.
 #[derive(Clone, Debug, clap::Args)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -54,22 +53,22 @@ pub struct BenchArgs {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum Scenario {
     /// One increment a request, against a bare JSON echo; on Redis also against a handler that sends HINCRBY and
-    /// ZINCRBY for each request. With `--against` also against another rolltop program, in nine rounds at least.
+    /// ZINCRBY for each request. With `--against` also against another rolltop program, in at least nine rounds.
     Single {
         #[command(flatten)]
         setting: LoadSetting,
-        /// Another rolltop program to measure in turns with this one.
+        /// Path of another rolltop program to measure in turns with this one.
         #[arg(long, value_name = "PROGRAM", conflicts_with = "target")]
         against: Option<PathBuf>,
     },
     /// Increments in NDJSON; on Redis against raw pipelines of HINCRBY and ZINCRBY.
     Ingest(Setting),
-    /// Pages of 50 of a large board, against a bare JSON echo: the top, 1,000 different ones, and the top while the
-    /// board is written to.
+    /// Pages of 50 of a large board, against a bare JSON echo: the top page, 1,000 different pages, and the top page
+    /// while the board receives writes.
     Page {
         #[command(flatten)]
         setting: LoadSetting,
-        /// Increments a second while the top is read; 0 leaves that out.
+        /// Increments a second while the top page is read; 0 skips this measurement.
         #[arg(long, default_value_t = page::WRITES, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
         writes: u32,
     },
@@ -79,21 +78,21 @@ enum Scenario {
     Retire(Setting),
     /// Latency of other requests while the same boards retire, huge queries are answered and a huge batch is counted.
     Busy(busy::BusySetting),
-    /// How fast a slot retires if Redis is far away, against one nearby.
+    /// Rate at which a slot retires if Redis is far away, against a Redis nearby.
     Distance(distance::DistanceSetting),
-    /// Boards of several parts on a cluster of six masters, started for it: each node's share of uniform increments, and
-    /// the top page of a board of 16 parts against that of one without.
+    /// Boards of several parts on a cluster of six masters, started for it: each node's share of uniform increments,
+    /// and the top page of a board of 16 parts against that of a board without parts.
     Parts(Setting),
-    /// One event a request: one that feeds ten boards against one that feeds one.
+    /// One event a request: an event that feeds ten boards against an event that feeds one.
     Fanout(Setting),
     /// One subject's count over a shorter window of an unranked board, against a bare JSON echo.
     Feature(Setting),
-    /// How long a slot of 200,000 subjects takes to retire, by metric.
+    /// Time that a slot of 200,000 subjects takes to retire, by metric.
     Expire(Setting),
     /// A board that grows to millions of subjects on the embedded store: rates, waiting, memory, disk, a restart; with
     /// `--against` the same of another rolltop program.
     Growth(growth::GrowthSetting),
-    /// All of them but `growth`; `distance` and `parts` on Redis only.
+    /// All scenarios except `growth`; `distance` and `parts` on Redis only.
     All(Setting),
     /// The baseline that echoes JSON.
     #[command(hide = true)]
@@ -111,28 +110,28 @@ enum Scenario {
     },
 }
 
-/// What to measure with.
+/// The options of a measurement.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Setting {
     /// `embedded`; `redis` for a redis-server from the PATH, started on a free port without persistence; or the
-    /// redis:// URL of an empty database, in which the keys of the benchmark stay.
+    /// redis:// URL of an empty database, in which the keys of the benchmark remain.
     #[arg(long, default_value = "embedded")]
     store: String,
 
-    /// How many connections send requests.
+    /// Number of connections that send requests.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     connections: u16,
 
-    /// How long one side is measured at a time, in seconds.
+    /// Seconds for which one side is measured at a time.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
 
-    /// How many times each side has its turn.
+    /// Number of turns of each side.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     rounds: u32,
 
-    /// How many subjects there are: on the board of `page` and `mixed`, on the large board of `retire` and `busy`, and
-    /// to choose from in `single` and `ingest`.
+    /// Number of subjects: on the board of `page` and `mixed`, on the large board of `retire` and `busy`, and to choose
+    /// from in `single` and `ingest`.
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     subjects: u32,
 }
@@ -142,7 +141,7 @@ impl Setting {
         Duration::from_secs(self.seconds)
     }
 
-    /// A closed loop of these requests, over as many connections as were asked for.
+    /// Returns a closed loop of these requests, over the requested number of connections.
     fn load(&self, address: &str, requests: impl Into<Arc<[Bytes]>>) -> Load {
         Load {
             address: address.to_owned(),
@@ -155,25 +154,25 @@ impl Setting {
     }
 }
 
-/// What to measure with, how fast to ask and whom.
+/// The options of a measurement with a rate and a target.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LoadSetting {
     #[command(flatten)]
     setting: Setting,
 
-    /// Sends this many requests a second, however fast they are answered, and measures each from the moment it was
-    /// due. Without it each connection sends a request when its last one is answered (`mixed`: 1000 a second).
+    /// Sends this many requests a second, independent of the responses, and measures each from the time when it was
+    /// due. Without this option, each connection sends a request after its last response (`mixed`: 1000 a second).
     #[arg(long, value_name = "REQUESTS")]
     rate: Option<NonZeroU32>,
 
-    /// Measures a rolltop that runs already, on boards with names of their own that are removed at the end. There is
-    /// no baseline then.
+    /// Measures a rolltop that already runs, on boards with unique names that are removed at the end. There is no
+    /// baseline then.
     #[arg(long, value_name = "http://HOST:PORT", conflicts_with = "store")]
     target: Option<Api>,
 }
 
 impl LoadSetting {
-    /// Without a fixed rate, on a rolltop that is started for it.
+    /// Creates the options without a fixed rate, for a rolltop started for the measurement.
     fn of(setting: Setting) -> Self {
         Self { setting, rate: None, target: None }
     }
@@ -182,19 +181,19 @@ impl LoadSetting {
         self.rate.map_or(Pace::SATURATING, |rate| Pace::Open(Schedule::new(rate)))
     }
 
-    /// These requests, over as many connections and as fast as was asked for.
+    /// Returns the load of these requests, with the requested connections and rate.
     fn load(&self, address: &str, requests: impl Into<Arc<[Bytes]>>) -> Load {
         let refusals = if self.rate.is_some() { Refusals::Count } else { Refusals::Fail };
         Load { pace: self.pace(), refusals, ..self.setting.load(address, requests) }
     }
 
-    /// The connections and the rate, for titles.
+    /// Returns the connections and the rate, for titles.
     fn shown(&self) -> String {
         let connections = format!("{} connections", self.setting.connections);
         self.rate.map_or(connections.clone(), |rate| format!("{rate} requests/s over {connections}"))
     }
 
-    /// The store or the address that is measured, for titles.
+    /// Returns the measured store or address, for titles.
     fn place(&self) -> &str {
         self.target.as_ref().map_or(&self.setting.store, |target| &target.address)
     }

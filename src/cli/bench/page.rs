@@ -14,18 +14,19 @@ use super::subjects::{self, Skew};
 use super::target::Target;
 use super::{LoadSetting, ingest, wire};
 
-/// Increments a second while the board is read, unless it is said otherwise.
+/// The default number of increments a second while the board is read.
 pub const WRITES: u32 = 500;
-/// Lines of a page.
+/// The number of lines of a page.
 const LINES: u32 = 50;
-/// How many different pages there are, if the board is large enough.
+/// The number of different pages, if the board is large enough.
 const PAGES: u32 = 1_000;
-/// Connections that write.
+/// The number of connections that write.
 const WRITERS: u16 = 8;
-/// Writes prepared in advance.
+/// The number of writes prepared in advance.
 const PREPARED: usize = 1 << 14;
 
-/// Measures one page and many of a quiet board, then one page while the board takes so many writes a second.
+/// Measures one page and many pages of a board without writes, then one page while the board receives this many writes
+/// a second.
 pub async fn run(setting: &LoadSetting, writes: Option<NonZeroU32>) -> anyhow::Result<()> {
     if let Some(api) = &setting.target {
         return Target::visit(api, async |target| measure(setting, writes, target, None, &mut None).await).await;
@@ -75,7 +76,7 @@ async fn measure(
     report::show(&table)
 }
 
-/// Where the different pages start: each a page after the one before, as far as there are subjects.
+/// Returns the offsets of the different pages: consecutive pages, as far as there are subjects.
 fn offsets(subjects: u32) -> Vec<u32> {
     (0..PAGES).map(|page| page * LINES).take_while(|offset| *offset < subjects).collect()
 }
@@ -84,7 +85,7 @@ fn page(board: &str, offset: u32) -> Bytes {
     wire::get(&format!("/v1/boards/{board}/rankings?offset={offset}&limit={LINES}"))
 }
 
-/// Increments of subjects that are on the board, at a fixed rate.
+/// Returns the load of increments to existing subjects, at a fixed rate.
 fn writer(api: &Api, board: &str, subjects: u32, rate: NonZeroU32) -> Load {
     let drawn = subjects::draw(Skew::Uniform, subjects, PREPARED);
     Load {

@@ -1,5 +1,5 @@
-//! Boards of several parts on a cluster of six masters: how even the nodes' shares of the work are, and what a page costs
-//! against that of a board without parts.
+//! Boards of several parts on a cluster of six masters: how evenly the work is shared between the nodes, and the cost
+//! of a page compared with a board without parts.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,21 +17,23 @@ use super::wire::{self, Connection, Protocol};
 use super::{Setting, ingest};
 
 const MASTERS: usize = 6;
-/// Parts of the board whose increments are counted on each node.
+/// The number of parts of the board whose increments are counted on each node.
 const SPREAD: u32 = 24;
-/// Parts of the board whose pages are read.
+/// The number of parts of the board whose pages are read.
 const PARTS: u32 = 16;
-/// Lines of a page.
+/// The number of lines of a page.
 const LINES: u32 = 50;
-/// Requests with one increment prepared in advance: so many that their subjects fall on the nodes to within a hundredth.
+/// The number of requests with one increment prepared in advance. With this number the subjects are spread over the
+/// nodes with a deviation of about 1 %.
 const PREPARED: usize = 1 << 17;
-/// Increments in one request that changes every part of a board, and how many such are prepared.
+/// The number of increments in one request that changes every part of a board, and the number of such requests
+/// prepared.
 const SOME: usize = 256;
 const SOME_PREPARED: usize = 64;
-/// Increments by which the boards whose pages are read differ from one great tie.
+/// The number of increments before pages are read. Without them all subjects would have the same score.
 const SCORED: usize = 200_000;
 
-/// Measures on a cluster that is started for it.
+/// Measures on a cluster that is started for this.
 pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     ensure!(setting.store == "redis", "parts starts a cluster of its own: --store redis");
     let mut cluster = Cluster::start(MASTERS).await?;
@@ -41,14 +43,14 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     pages(setting, &api).await
 }
 
-/// What each node does of uniform increments.
+/// Measures the work of each node for increments to uniform subjects.
 async fn shares(setting: &Setting, api: &Api, cluster: &mut Cluster) -> anyhow::Result<()> {
     const BOARD: &str = "parts-spread";
     api.define_parts(BOARD, "COUNT(24h, hit, post)", "1h", SPREAD).await?;
     let drawn = subjects::draw(Skew::Uniform, setting.subjects, PREPARED);
     let requests = drawn.into_iter().map(|number| wire::increment(BOARD, &subjects::name(number)));
     let load = setting.load(&api.address, requests.collect::<Vec<_>>());
-    // Scripts are made known and connections made before it counts.
+    // Scripts are loaded and connections are made before the measurement.
     load.run_for(Duration::from_secs(1)).await?;
     let before = cluster.work().await?;
     let measured = load.run_for(setting.turn() * setting.rounds).await?;
@@ -73,13 +75,13 @@ impl Work {
     }
 }
 
-/// What each node did.
+/// The work that each node did.
 struct Shares {
     title: String,
     rows: Vec<(String, Work)>,
 }
 
-/// What a column shows of a node.
+/// The value of a column for a node.
 type Of = fn(&Work) -> u64;
 
 /// The columns, with their names.
@@ -115,7 +117,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// By how much each is more than the mean of all, as a share of that.
+/// Returns by how much each value exceeds the mean of all, as a share of the mean.
 fn from_even(done: &[u64]) -> Vec<f64> {
     let even = done.iter().sum::<u64>() as f64 / done.len().max(1) as f64;
     done.iter().map(|done| if even > 0.0 { *done as f64 / even - 1.0 } else { 0.0 }).collect()
@@ -129,7 +131,7 @@ fn percent(share: f64) -> String {
 struct Board {
     name: &'static str,
     page: Bytes,
-    /// One increment each, and many each.
+    /// Prepared requests with one increment each, and with many each.
     singles: Vec<Bytes>,
     batches: Vec<Bytes>,
 }
@@ -152,7 +154,7 @@ impl Board {
     }
 }
 
-/// What happens to a board before each of its pages.
+/// The change of a board before each of its pages.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Nothing,
@@ -180,7 +182,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// Reads the top of two boards of the same content in turns.
+/// Reads the top page of two boards with the same content, in turns.
 async fn pages(setting: &Setting, api: &Api) -> anyhow::Result<()> {
     let boards = [Board::new("parts-none", setting.subjects), Board::new("parts-some", setting.subjects)];
     for (board, shards) in boards.iter().zip([None, Some(PARTS)]) {
@@ -219,7 +221,7 @@ async fn pages(setting: &Setting, api: &Api) -> anyhow::Result<()> {
     report::show(&table)
 }
 
-/// Reads a page over and over, over one connection, for so long; only the pages are measured.
+/// Reads a page repeatedly over one connection, for this time. Only the pages are measured.
 async fn turn(api: &Api, board: &Board, change: Change, duration: Duration) -> anyhow::Result<Latencies> {
     let mut reading = Connection::open(&api.address, Protocol::Http).await?;
     let mut writing = Connection::open(&api.address, Protocol::Http).await?;
@@ -249,7 +251,7 @@ impl Row {
         Self { change, none: Vec::new(), some: Vec::new() }
     }
 
-    /// The median ratio of the median times of turns next to each other.
+    /// Returns the median of the ratios of the median times of adjacent turns.
     fn ratio(&self) -> f64 {
         let millis = |latencies: &Latencies| latencies.millis_at(0.5);
         report::median(self.some.iter().zip(&self.none).map(|(some, none)| millis(some) / millis(none)))
@@ -325,7 +327,7 @@ mod tests {
         let board = Board::new("b", 1_000_000);
         assert_eq!((board.batches.len(), board.singles.len()), (SOME_PREPARED, SOME * SOME_PREPARED));
         assert_eq!(Change::Nothing.requests(&board).len(), 0);
-        // That one of 16 parts is missed.
+        // The probability that one of 16 parts gets no increment.
         assert!(16.0 * (15.0_f64 / 16.0).powi(SOME as i32) < 1e-5);
     }
 }

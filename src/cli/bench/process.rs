@@ -12,38 +12,38 @@ use serde_json::Value;
 use super::api::Api;
 use super::usage::Usage;
 
-/// How long a server may take to answer for the first time: one with millions of subjects has to load them.
+/// The longest time until the first response of a server. A server with millions of subjects has to load them.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// Where the embedded store keeps its data, below the server's folder.
+/// The directory of the embedded store's data, below the server's folder.
 const DATA: &str = "data";
 
-/// A Redis without persistence.
+/// The options of a Redis without persistence.
 const REDIS: [&str; 8] =
     ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction"];
 
 /// A server on a free port of this machine.
 pub struct Server {
     child: Child,
-    /// `127.0.0.1:port`.
+    /// The address, `127.0.0.1:port`.
     pub address: String,
-    /// Where it writes, removed with it.
+    /// The directory that the server writes to. It is removed with the server.
     folder: PathBuf,
     program: PathBuf,
     args: Vec<String>,
 }
 
 impl Server {
-    /// Starts rolltop on an empty store; `redis` is the URL of its Redis, without one it is embedded.
+    /// Starts rolltop on an empty store. `redis` is the URL of its Redis; without it the store is embedded.
     pub async fn rolltop(redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
         Self::rolltop_of(&std::env::current_exe()?, redis, simulated).await
     }
 
-    /// The same with the rolltop of this file.
+    /// Starts the rolltop program of this file on an empty store.
     pub async fn rolltop_of(program: &Path, redis: Option<&str>, simulated: Option<&str>) -> anyhow::Result<Self> {
         Self::serve(program, redis, simulated, &[]).await
     }
 
-    /// Starts rolltop on a part of a Redis that it has for itself: the keys with this prefix.
+    /// Starts rolltop on a part of a Redis that no other process uses: the keys with this prefix.
     pub async fn rolltop_apart(redis: &str, prefix: &str, simulated: &str) -> anyhow::Result<Self> {
         Self::serve(&std::env::current_exe()?, Some(redis), Some(simulated), &["--redis-prefix", prefix]).await
     }
@@ -60,7 +60,7 @@ impl Server {
             args.extend(["--clock", clock]);
         }
         args.extend(more);
-        // It runs in a folder of its own.
+        // The program runs in its own directory, so its path has to be absolute.
         Self::start(&std::path::absolute(program)?, &args, |address| vec!["--listen".into(), address]).await
     }
 
@@ -80,7 +80,7 @@ impl Server {
         Self::start(Path::new("redis-server"), &REDIS, |address| vec!["--port".into(), port_of(&address)]).await
     }
 
-    /// A node of a cluster, without slots and knowing no other; and the port where other nodes reach it.
+    /// Starts a node of a cluster, without slots and without other nodes. Also returns its port for other nodes.
     pub async fn redis_of_cluster() -> anyhow::Result<(Self, String)> {
         let bus = free_port()?.to_string();
         let mut args = REDIS.to_vec();
@@ -111,7 +111,7 @@ impl Server {
         Ok(())
     }
 
-    /// Fails if it has ended, or takes too long to start.
+    /// Returns an error if the server has ended or takes too long to start.
     fn ensure_starts(&mut self, begun: Instant) -> anyhow::Result<()> {
         let ended = self.child.try_wait()?;
         if ended.is_some() || begun.elapsed() > PATIENCE {
@@ -121,13 +121,13 @@ impl Server {
         Ok(())
     }
 
-    /// Kills it and starts it again on what it has written; answers how long it took to be ready.
+    /// Kills the server and starts it again on its data. Returns the time until it was ready.
     pub async fn restart(&mut self) -> anyhow::Result<Duration> {
         self.child.kill()?;
         self.child.wait()?;
         let begun = Instant::now();
         self.child = spawn(&self.program, &self.args, &self.folder)?;
-        // It may listen long before it answers.
+        // It may listen long before it responds.
         while self.api().call::<Value>("GET", "/readyz", Value::Null).await.is_err() {
             self.ensure_starts(begun)?;
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -135,12 +135,12 @@ impl Server {
         Ok(begun.elapsed())
     }
 
-    /// The API of a rolltop.
+    /// Returns the API of a rolltop server.
     pub fn api(&self) -> Api {
         Api::at(&self.address)
     }
 
-    /// What it uses of the machine.
+    /// Returns the memory and disk that the server uses.
     pub fn usage(&self) -> anyhow::Result<Usage> {
         Usage::of(self.child.id(), &self.folder.join(DATA))
     }
@@ -179,16 +179,16 @@ impl Drop for Server {
 /// The Redis of a benchmark.
 pub struct Redis {
     pub url: String,
-    /// Where it listens, for connections that speak bytes.
+    /// Its address, for connections that send raw bytes.
     pub address: String,
     connection: redis::aio::MultiplexedConnection,
-    /// Present if it is ours.
+    /// The server process, if this benchmark started it.
     _server: Option<Server>,
 }
 
 impl Redis {
-    /// What `--store` names: `None` for the embedded store, a Redis of our own for `redis`, else the one at that URL,
-    /// which must be empty.
+    /// Returns the Redis that `--store` names: `None` for the embedded store, a new server for `redis`, otherwise the
+    /// server at that URL, which must be empty.
     pub async fn of_store(store: &str) -> anyhow::Result<Option<Self>> {
         let (url, server) = match store {
             "embedded" => return Ok(None),
@@ -211,7 +211,7 @@ impl Redis {
         Ok(Some(Self { url, address, connection, _server: server }))
     }
 
-    /// Its URL with another address, such as that of a proxy in front of it.
+    /// Returns its URL with another address, such as that of a proxy in front of it.
     pub fn url_at(&self, address: &str) -> anyhow::Result<String> {
         let mut url = Url::parse(&self.url)?;
         let (host, port) = address.rsplit_once(':').context("an address has a port")?;
@@ -220,7 +220,7 @@ impl Redis {
         Ok(url.into())
     }
 
-    /// The processor time Redis has used, in seconds.
+    /// Returns the processor time that Redis has used, in seconds.
     pub async fn cpu_seconds(&mut self) -> anyhow::Result<f64> {
         let info: String = redis::cmd("INFO").arg("cpu").query_async(&mut self.connection).await?;
         let of = |name: &str| {

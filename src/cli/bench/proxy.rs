@@ -1,4 +1,4 @@
-//! A TCP proxy that stands for distance: everything arrives a fixed time later, and nothing is slowed down otherwise.
+//! A TCP proxy that simulates distance: everything arrives a fixed time later. It does not limit the rate.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-/// Bytes that are passed on at a time.
+/// The number of bytes passed on at a time.
 const CHUNK: usize = 1 << 16;
 
-/// A proxy on a free port of this machine. It takes no further connections once it is dropped.
+/// A proxy on a free port of this machine. It accepts no further connections after it is dropped.
 ///
-/// It uses threads, two for each direction of a connection: few connections go through it, and a timer of the runtime
-/// is precise to a millisecond, which is as much as the delay itself.
+/// It uses two threads for each direction of a connection. Few connections pass through it, and a timer of the runtime
+/// is precise only to a millisecond, which is as much as the delay itself.
 pub struct Proxy {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
 }
 
 impl Proxy {
-    /// Starts to pass on to this address what is sent, and to the sender what is answered, each after `delay`: a round
-    /// trip takes twice as much.
+    /// Starts a proxy to this address. It delays requests and responses by `delay` each, so a round trip takes twice as
+    /// much longer.
     pub fn start(to: &str, delay: Duration) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").context("the proxy cannot listen")?;
         let address = listener.local_addr()?;
@@ -34,7 +34,7 @@ impl Proxy {
                 if stopped.load(Ordering::Relaxed) {
                     break;
                 }
-                // Without the far side there is nothing to be done but to close the near one.
+                // If the server cannot be reached, the client's connection is closed.
                 if let Err(error) = connect(near, &to, delay) {
                     eprintln!("the proxy cannot pass on to {to}: {error}");
                 }
@@ -43,7 +43,7 @@ impl Proxy {
         Ok(Self { address, stop })
     }
 
-    /// Where it listens.
+    /// Returns the address of the proxy.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
@@ -52,7 +52,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // Wakes the thread that accepts. If it cannot be reached it has ended.
+        // Wakes the thread that accepts connections. If this fails, the thread has already ended.
         let _ = TcpStream::connect(self.address);
     }
 }
@@ -67,8 +67,8 @@ fn connect(near: TcpStream, to: &str, delay: Duration) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Passes on one direction until its sender closes it: one thread notes when each chunk came, another waits until it is
-/// due. So any number of chunks may be under way, as on a long line.
+/// Passes on one direction until the sender closes it. One thread records when each chunk arrived, another waits until
+/// the chunk is due. So any number of chunks may be in transit, as on a long line.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let (sender, under_way) = mpsc::channel::<(Instant, Vec<u8>)>();
     std::thread::spawn(move || {
@@ -86,7 +86,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
                 break;
             }
         }
-        // The end is passed on as well. That fails only if the connection has gone already.
+        // The end of the stream is passed on as well. This fails only if the connection is already closed.
         let _ = to.shutdown(Shutdown::Write);
     });
 }
@@ -95,7 +95,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
 mod tests {
     use super::*;
 
-    /// A server that sends back what it gets.
+    /// Starts a server that sends back what it receives.
     fn echo() -> String {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -124,7 +124,7 @@ mod tests {
         let took = begun.elapsed();
         assert_eq!(answer, (0..PARTS).flat_map(|part| [part; 1_000]).collect::<Vec<_>>());
         assert!(took >= 2 * DELAY, "{took:?} is less than a round trip");
-        // One after the other they would take ten seconds.
+        // One after another they would take ten seconds.
         assert!(took < u32::from(PARTS) * DELAY, "{took:?}: the parts waited for each other");
     }
 

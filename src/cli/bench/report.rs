@@ -1,4 +1,4 @@
-//! What each side did in its turns: medians of rates and of their ratios, and the latencies of all turns together.
+//! The results of each side: medians of rates and of their ratios, and the latencies of all turns together.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,22 +17,22 @@ use super::process::Redis;
 pub struct Side {
     pub load: Load,
     name: Cow<'static, str>,
-    /// Units of work in one request: increments.
+    /// The units of work in one request: increments.
     per_request: f64,
-    /// Another load that runs during the turns of this side, its name, and what came of it.
+    /// Another load that runs during the turns of this side, with its name and its result.
     beside: Option<(Load, &'static str, Measured)>,
     turns: Vec<Turn>,
-    /// All turns together.
+    /// The results of all turns together.
     measured: Measured,
 }
 
 struct Turn {
     rate: f64,
-    /// Processor time of Redis for each unit of work, in microseconds.
+    /// The processor time of Redis for each unit of work, in microseconds.
     redis_micros: Option<f64>,
 }
 
-/// Sides that had their turns in the same run; the first is what the others are compared with.
+/// The sides that were measured in the same run. All are compared with the first one.
 pub struct Table {
     pub title: String,
     pub unit: &'static str,
@@ -40,18 +40,18 @@ pub struct Table {
 }
 
 impl Side {
-    /// A side without turns yet.
+    /// Creates a side without turns.
     pub fn new(name: impl Into<Cow<'static, str>>, per_request: usize, load: Load) -> Self {
         let (turns, measured) = Default::default();
         Self { name: name.into(), load, per_request: per_request as f64, beside: None, turns, measured }
     }
 
-    /// The same side, during whose turns another load runs.
+    /// Adds another load that runs during the turns of this side.
     pub fn beside(self, name: &'static str, load: Load) -> Self {
         Self { beside: Some((load, name, Measured::default())), ..self }
     }
 
-    /// Loads for so long.
+    /// Runs the load for this time.
     async fn run_for(&mut self, duration: Duration) -> anyhow::Result<Measured> {
         let running = self.beside.as_ref().map(|(load, ..)| load.start());
         let measured = self.load.run_for(duration).await?;
@@ -61,27 +61,27 @@ impl Side {
         Ok(measured)
     }
 
-    /// Notes a turn; `redis_seconds` is the processor time Redis used in it.
+    /// Records a turn. `redis_seconds` is the processor time that Redis used in it.
     fn add(&mut self, measured: &Measured, redis_seconds: Option<f64>) {
         let work = measured.latencies.count() as f64 * self.per_request;
         self.turns.push(Turn {
             rate: measured.rate() * self.per_request,
-            // What Redis did for the load beside it is not told apart.
+            // The work of Redis for the load beside it cannot be separated.
             redis_micros: redis_seconds.filter(|_| self.beside.is_none()).map(|seconds| seconds * 1e6 / work.max(1.0)),
         });
         self.measured.extend(measured);
     }
 
-    /// The median ratio of its rate to another's. Turns at about the same time are compared with each other: what
-    /// disturbs one disturbs both.
+    /// Returns the median ratio of this side's rate to the other side's. Turns at about the same time are compared with
+    /// each other, because a disturbance affects both.
     pub fn ratio_to(&self, base: &Side) -> f64 {
         median(self.turns.iter().zip(&base.turns).map(|(turn, base)| turn.rate / base.rate))
     }
 }
 
 impl Table {
-    /// Gives each side its turns, one after the other, after a short one that does not count. A round goes there and
-    /// back, with half a turn each way, so that no side has the better place in it.
+    /// Gives each side its turns, one after another, after a short turn that does not count. A round goes through the
+    /// sides forward and backward, with half a turn each way, so that no side has a better position.
     pub async fn measure(&mut self, setting: &Setting, redis: &mut Option<Redis>) -> anyhow::Result<()> {
         for side in &self.sides {
             side.load.run_for(Duration::from_secs(1)).await?;
@@ -143,7 +143,7 @@ impl fmt::Display for Table {
     }
 }
 
-/// A table of latencies, with a row for each thing that was measured.
+/// Returns a table of latencies, with one row for each measured item.
 pub fn latencies(rows: &[(&str, Option<Measured>)]) -> String {
     let heading = format!("  {:<34}{:>10}{}{:>10}\n", "", "requests", Latencies::heading(), "refused");
     let row = |(name, measured): &(&str, Option<Measured>)| {
@@ -153,15 +153,15 @@ pub fn latencies(rows: &[(&str, Option<Measured>)]) -> String {
     heading + &rows.iter().filter_map(row).collect::<String>()
 }
 
-/// One thing that was measured.
+/// One measured value.
 #[derive(Clone, Debug)]
 pub struct Figure {
     pub name: String,
-    /// NaN where it could not be measured.
+    /// The value. NaN if it could not be measured.
     pub value: f64,
 }
 
-/// The same things measured of one program, or of two: ours and another.
+/// The same values measured for one program, or for two: this one and another one.
 pub struct Comparison {
     pub title: String,
     pub columns: Vec<Vec<Figure>>,
@@ -184,7 +184,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Large numbers whole, small ones with two digits after the point, and a dash for none.
+/// Formats a number: large ones without decimals, small ones with two, and a dash for NaN.
 fn shown(value: f64) -> String {
     match value {
         _ if value.is_nan() => "-".to_owned(),
@@ -193,12 +193,12 @@ fn shown(value: f64) -> String {
     }
 }
 
-/// Prints a result at once.
+/// Prints a result immediately.
 pub fn show(result: impl fmt::Display) -> anyhow::Result<()> {
     std::io::stdout().write_all(result.to_string().as_bytes()).context("cannot print the result")
 }
 
-/// The middle value; the mean of the two in the middle where there are two; 0 of none.
+/// Returns the median, with an even number of values the mean of the two in the middle, or 0 without values.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(shown(vec![column([5e5, 0.5]), column([1e6, 2.0])]), ["a", "time,", "ms", "0.50", "2.00", "0.25"]);
     }
 
-    /// A turn of a second with so many requests of a millisecond.
+    /// Returns a turn of a second with this many requests of a millisecond.
     fn turn(requests: u64) -> Measured {
         let mut measured = Measured { took: Duration::from_secs(1), ..Measured::default() };
         (0..requests).for_each(|_| measured.latencies.record(Duration::from_millis(1)));

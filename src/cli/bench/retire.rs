@@ -1,8 +1,8 @@
-//! Latency of other requests while large slots are retired.
+//! The latency of other requests while large slots retire.
 //!
-//! Ten boards and one ten times as large hold their subjects in one slot. The simulated clock moves past it, so all
-//! of them retire at once; a newer slot stays alive, so that rankings cannot simply be dropped. Meanwhile connections
-//! read and write, on a board that retires nothing and on the large one that does.
+//! Ten boards and one that is ten times as large have their subjects in one slot. The simulated clock moves past it, so
+//! all of them retire at once. A newer slot stays live, so that rankings cannot simply be deleted. At the same time
+//! connections read and write, on a board that retires nothing and on the large one, which does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,27 +16,28 @@ use super::wire::{self, Protocol, Refused};
 use super::{Setting, ingest, mixed, report};
 
 const SMALL_BOARDS: u32 = 10;
-/// Other requests come at a pace that leaves the machine room: it is waiting that is measured, not load.
+/// The number of connections of the other requests. Their rate leaves the machine spare capacity, so that waiting is
+/// measured and not load.
 const CONNECTIONS: u16 = 8;
 const PACE: Pace = Pace::Closed { pause: Duration::from_millis(2) };
-/// How long a retirement may take before the benchmark gives up.
+/// The longest time of a retirement before the benchmark fails.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// When the boards begin: their only full slot is that of this hour.
+/// The start of the boards. Their only full slot is that of this hour.
 pub const BEGIN: &str = "2026-01-01T00:00:00Z";
 
 /// Boards whose subjects are all in a slot that retires an hour after it was followed by another.
 pub struct Boards {
     api: Api,
-    /// Names, and how many subjects each has.
+    /// The names of the boards, and the number of subjects of each.
     boards: Vec<(String, u32)>,
     small: u32,
     large: u32,
 }
 
 impl Boards {
-    /// Fills ten boards and one ten times as large, called `large`, and a board `calm` that retires nothing, on a
-    /// rolltop whose simulated clock is at [`BEGIN`].
+    /// Fills ten boards, one that is ten times as large, named `large`, and a board `calm` that retires nothing. The
+    /// simulated clock of the rolltop server must be at [`BEGIN`].
     pub async fn fill(api: Api, large: u32) -> anyhow::Result<Self> {
         let small = large / SMALL_BOARDS;
         let boards: Vec<_> = (0..SMALL_BOARDS)
@@ -56,7 +57,8 @@ impl Boards {
         Ok(Self { api, boards, small, large })
     }
 
-    /// Reads and writes that have nothing to do with the retiring slots, half of them on the largest retiring board.
+    /// Returns the load of reads and writes that do not concern the retiring slots. Half of them use the largest
+    /// retiring board.
     pub fn others(&self, connections: u16, pace: Pace) -> Load {
         let subjects: Vec<u32> = (0..self.small.min(10_000)).collect();
         let requests = mixed::requests(&["calm", "large"], &subjects);
@@ -73,7 +75,7 @@ impl Boards {
                 match self.api.retiring(board).await {
                     Ok(0) => break,
                     Ok(_) => {}
-                    // Whether others are refused meanwhile is what is measured.
+                    // The measurement shows whether other requests are refused in this time.
                     Err(error) if error.is::<Refused>() => {}
                     Err(error) => return Err(error),
                 }
@@ -84,13 +86,13 @@ impl Boards {
         Ok(Retired { took: begun.elapsed(), subjects: self.boards.iter().map(|(_, subjects)| subjects).sum() })
     }
 
-    /// How many there are of which size, for titles.
+    /// Returns the number and sizes of the boards, for titles.
     pub fn shown(&self) -> String {
         format!("{SMALL_BOARDS} boards of {} and one of {} subjects", self.small, self.large)
     }
 }
 
-/// How long all boards took to retire.
+/// The time that all boards took to retire.
 pub struct Retired {
     took: Duration,
     subjects: u32,
@@ -129,7 +131,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     report::show(title + &report::latencies(&rows))
 }
 
-/// One `PING` of Redis after the other, with pauses.
+/// Returns a load that sends one `PING` to Redis after another, with pauses.
 pub fn pings(redis: &Redis) -> Load {
     Load {
         address: redis.address.clone(),
@@ -141,7 +143,7 @@ pub fn pings(redis: &Redis) -> Load {
     }
 }
 
-/// Stops what was started.
+/// Stops a load that was started.
 pub async fn stop(running: Option<Running>) -> anyhow::Result<Option<Measured>> {
     match running {
         Some(running) => running.stop().await.map(Some),

@@ -1,4 +1,4 @@
-//! One increment a request.
+//! Requests with one increment.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::subjects::{self, Skew};
 use super::target::Target;
 use super::{LoadSetting, Setting, wire};
 
-/// Requests prepared in advance.
+/// The number of requests prepared in advance.
 const PREPARED: usize = 1 << 17;
 
-/// Rounds at least in which two programs are compared: they are close to each other.
+/// The smallest number of rounds for the comparison of two programs, whose results are close to each other.
 const LEAST_ROUNDS: u32 = 9;
 
 const METRIC: &str = "COUNT(24h, hit, post)";
 const SLOT: &str = "1h";
 
-/// Measures uniform and Zipf-distributed subjects, of another rolltop program, too, if one is given.
+/// Measures uniform and Zipf-distributed subjects. If another rolltop program is given, measures it too.
 pub async fn run(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Result<()> {
     match &setting.target {
         Some(api) => Target::visit(api, async |target| at_target(setting, target).await).await,
@@ -65,7 +65,7 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
         }
         sides.push(ours(setting, &target.api, &board, skew).await?);
         if let Some(other) = &other {
-            // On the embedded store it has boards of its own; on Redis both have the same one.
+            // On the embedded store the other program has its own boards. On Redis both use the same board.
             other.api().define(&board, METRIC, SLOT).await?;
             let requests = requests(setting, skew, |subject| wire::increment(&board, subject));
             sides.push(Side::new("the other rolltop", 1, setting.load(&other.address, requests)));
@@ -92,7 +92,7 @@ async fn ours(setting: &LoadSetting, api: &Api, board: &str, skew: Skew) -> anyh
     Ok(Side::new("rolltop", 1, load))
 }
 
-/// A request for each of the subjects drawn.
+/// Returns a request for each of the subjects drawn.
 fn requests(setting: &LoadSetting, skew: Skew, request: impl Fn(&str) -> Bytes) -> Arc<[Bytes]> {
     let drawn = subjects::draw(skew, setting.setting.subjects, PREPARED);
     drawn.into_iter().map(|number| request(&subjects::name(number))).collect()

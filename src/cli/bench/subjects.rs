@@ -1,16 +1,16 @@
-//! Which subjects the load names.
+//! The subjects of the load.
 
 use std::fmt;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// How often each subject is named.
+/// The distribution of the subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Skew {
-    /// All alike.
+    /// All subjects are equally frequent.
     Uniform,
-    /// The k-th in proportion to k^-1.1: a few take most, as on the web.
+    /// The k-th subject has a frequency proportional to k^-1.1. A few subjects make up most of the load, as on the web.
     Zipf,
 }
 
@@ -23,7 +23,7 @@ impl fmt::Display for Skew {
     }
 }
 
-/// `draws` subjects, by number below `subjects`. The same on every run.
+/// Draws this many subjects, as numbers below `subjects`. Returns the same subjects on every run.
 pub fn draw(skew: Skew, subjects: u32, draws: usize) -> Vec<u32> {
     let mut random = StdRng::seed_from_u64(1);
     match skew {
@@ -45,7 +45,7 @@ pub fn draw(skew: Skew, subjects: u32, draws: usize) -> Vec<u32> {
     }
 }
 
-/// A subject's name.
+/// Returns the name of a subject.
 pub fn name(number: u32) -> String {
     format!("post-{number}")
 }

@@ -1,20 +1,20 @@
-//! The rolltop that is measured: one started for the benchmark, or one that already runs and has other users.
+//! The rolltop server that is measured: one started for the benchmark, or one that already runs and has other users.
 
 use anyhow::anyhow;
 use parking_lot::Mutex;
 
 use super::api::Api;
 
-/// A rolltop and the boards that a scenario has created on it.
+/// A rolltop server and the boards that a scenario has created on it.
 pub struct Target {
     pub api: Api,
-    /// What the name of every board starts with.
+    /// The prefix of the name of every board.
     prefix: String,
     created: Mutex<Vec<String>>,
 }
 
 impl Target {
-    /// A rolltop started for the benchmark. Its boards go with it.
+    /// Uses a rolltop server started for the benchmark. Its boards are removed with the server.
     pub fn started(api: Api) -> Self {
         Self::new(api, "bench".to_owned())
     }
@@ -23,8 +23,8 @@ impl Target {
         Self { api, prefix, created: Mutex::default() }
     }
 
-    /// Runs a scenario on a rolltop that is not the benchmark's own. Its boards get names that no other board has, and
-    /// are removed afterwards, also if the scenario fails or is interrupted (Ctrl-C).
+    /// Runs a scenario on a rolltop server that was not started for the benchmark. Its boards get unique names, and are
+    /// removed afterwards, also if the scenario fails or is interrupted (Ctrl-C).
     pub async fn visit(api: &Api, scenario: impl AsyncFnOnce(&Target) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let target = Self::new(api.clone(), format!("bench-{:016x}", rand::random::<u64>()));
         let outcome = tokio::select! {
@@ -32,14 +32,14 @@ impl Target {
             _ = tokio::signal::ctrl_c() => Err(anyhow!("interrupted")),
         };
         let removed = target.remove_boards().await;
-        // The first failure is the one to tell; that boards are left over is told in any case.
+        // The first failure is returned. Boards that could not be removed are reported in any case.
         outcome.and(removed)
     }
 
     /// Defines a ranked board and returns its full name.
     pub async fn define(&self, name: &str, metric: &str, slot: &str) -> anyhow::Result<String> {
         let board = format!("{}-{name}", self.prefix);
-        // Noted before it is sent: it may be created although the answer is lost.
+        // The name is recorded before the request is sent: the board may be created even if the response is lost.
         self.created.lock().push(board.clone());
         self.api.define(&board, metric, slot).await?;
         Ok(board)
@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that answers `{}` to everything and notes method and path of each request.
+    /// Starts a server that responds `{}` to everything and records method and path of each request.
     async fn server() -> (Api, Arc<Mutex<Vec<String>>>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let api = Api::at(&listener.local_addr().unwrap().to_string());

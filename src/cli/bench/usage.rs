@@ -1,25 +1,25 @@
-//! What a process uses, as Linux tells it under `/proc`.
+//! The resources that a process uses, as Linux reports them under `/proc`.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::Context;
 
-/// What a server uses, in bytes.
+/// The resources that a server uses, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// Memory that is resident now.
+    /// The current resident memory.
     pub resident: f64,
-    /// The most memory that was resident at a time.
+    /// The largest resident memory so far.
     pub peak: f64,
-    /// Handed to the disk so far; what is on a file system in memory does not count.
+    /// The bytes handed to the disk so far. Writes to a file system in memory do not count.
     pub written: f64,
-    /// What its files take of the disk.
+    /// The disk space of its files.
     pub on_disk: f64,
 }
 
 impl Usage {
-    /// What the process uses whose files are in this folder.
+    /// Reads the usage of the process whose files are in this folder.
     pub fn of(id: u32, folder: &Path) -> anyhow::Result<Self> {
         let read = |file: &str| {
             let path = format!("/proc/{id}/{file}");
@@ -35,13 +35,13 @@ impl Usage {
     }
 }
 
-/// The number after a name.
+/// Returns the number after a name.
 fn field(text: &str, name: &str) -> anyhow::Result<f64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
     Ok(rest.split_whitespace().next().unwrap_or_default().parse()?)
 }
 
-/// The blocks of all files below a folder. A file that goes meanwhile is none.
+/// Returns the size of the blocks of all files below a folder. A file that is deleted in the meantime counts as 0.
 fn on_disk(folder: &Path) -> f64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let of = |entry: std::fs::DirEntry| match entry.metadata() {

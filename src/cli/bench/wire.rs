@@ -1,16 +1,17 @@
-//! Just enough HTTP/1.1 and RESP to load a server cheaply: the generator shares the machine with what it measures.
+//! A minimal client for HTTP/1.1 and RESP that costs little, because the generator shares the machine with the server
+//! that it measures.
 //!
-//! Requests are built once, as bytes; of an answer only its end and whether it is a failure are looked for.
+//! Requests are built once, as bytes. Of a response, only the end is found, and whether it is a failure.
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The longest answer that is read, in bytes.
+/// The longest response that is read, in bytes.
 const LONGEST_ANSWER: usize = 16 << 20;
 
-/// A request with a body.
+/// Returns a request with a body.
 pub fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -> Bytes {
     let head = format!(
         "{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
@@ -19,29 +20,29 @@ pub fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -> Bytes
     [head.as_bytes(), body].concat().into()
 }
 
-/// A request without a body.
+/// Returns a request without a body.
 pub fn bare(method: &str, path: &str) -> Bytes {
     format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into()
 }
 
-/// A `GET`.
+/// Returns a `GET` request.
 pub fn get(path: &str) -> Bytes {
     bare("GET", path)
 }
 
-/// An increment of 1.
+/// Returns the request of an increment of 1.
 pub fn increment(board: &str, subject: &str) -> Bytes {
     let body = format!("{{\"subject\":\"{subject}\",\"amount\":1}}");
     request("POST", &format!("/v1/boards/{board}/increments"), "application/json", body.as_bytes())
 }
 
-/// What the baseline servers are asked: an increment of 1 to their only path.
+/// Returns the request for the baseline servers: an increment of 1 to their only path.
 pub fn baseline(subject: &str) -> Bytes {
     let body = format!("{{\"subject\":\"{subject}\",\"amount\":1}}");
     request("POST", "/", "application/json", body.as_bytes())
 }
 
-/// A Redis command.
+/// Returns a Redis command.
 pub fn command(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -55,16 +56,16 @@ pub fn command(words: &[&str]) -> Vec<u8> {
 #[error("the server answered {0}")]
 pub struct Refused(String);
 
-/// What ends an answer.
+/// The rule that finds the end of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// One HTTP response with a Content-Length.
     Http,
-    /// So many lines from Redis, none of which is an error. Not for answers with line ends or minus signs in them.
+    /// This many lines from Redis, none of which is an error. Not for replies that contain line ends or minus signs.
     Redis { lines: usize },
 }
 
-/// A connection that is used for one exchange after another.
+/// A connection for one exchange after another.
 pub struct Connection {
     stream: TcpStream,
     protocol: Protocol,
@@ -72,14 +73,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to `127.0.0.1:8080` and the like.
+    /// Connects to an address such as `127.0.0.1:8080`.
     pub async fn open(address: &str, protocol: Protocol) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.with_context(|| format!("cannot reach {address}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, protocol, answer: Vec::with_capacity(1 << 14) })
     }
 
-    /// Sends a request and reads the whole answer; for HTTP its body is returned. Fails on any failure it tells.
+    /// Sends a request and reads the whole response. Returns its body for HTTP. Returns an error if the response
+    /// reports one.
     pub async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<&[u8]> {
         self.answer.clear();
         self.stream.write_all(request).await?;
@@ -101,7 +103,7 @@ impl Connection {
     }
 }
 
-/// Where the body of a complete response begins; `None` if it is not complete.
+/// Returns the offset of the body of a complete response, or `None` if the response is not complete.
 fn http_body(answer: &[u8]) -> anyhow::Result<Option<usize>> {
     let Some(head) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let body = head + 4;

@@ -1,7 +1,7 @@
-//! A client's ledger: what it sent, and what of it was acknowledged.
+//! A client's ledger: the increments that it sent, and whether they were acknowledged.
 //!
-//! Increments are numbered. The number decides subject, amount and id, so a range of numbers is all there is to note,
-//! and what was sent once can be sent again.
+//! Increments are numbered. The number determines subject, amount and id. So only ranges of numbers are recorded, and
+//! the same increments can be sent again.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -15,12 +15,12 @@ use tokio::task::JoinHandle;
 
 use crate::running::Running;
 
-/// Lines of one stream.
+/// The number of lines of one stream.
 const LINES: u64 = 2_000;
-/// Numbers of which each one after the other belongs to another subject.
+/// The number of subjects. Consecutive numbers belong to different subjects.
 const SUBJECTS: u64 = 20_000;
 
-/// Which increments were sent to one board, and whether they were acknowledged.
+/// The increments sent to one board, and whether they were acknowledged.
 pub struct Ledger {
     board: &'static str,
     sent: Mutex<Vec<Sent>>,
@@ -43,8 +43,8 @@ impl Ledger {
         service.ok("PUT", &format!("/v1/boards/{}", self.board), Some(definition)).await;
     }
 
-    /// Starts so many writers of streams and so many of single increments; each ends when it is told to
-    /// [`stop`](Self::stop), or when the service no longer answers.
+    /// Starts this many writers of streams and of single increments. Each ends after [`stop`](Self::stop), or when the
+    /// service no longer responds.
     pub fn load(self: &Arc<Self>, service: &Running, streams: usize, singles: usize) -> Vec<JoinHandle<()>> {
         self.stop.store(false, Ordering::SeqCst);
         let lines = std::iter::repeat_n(LINES, streams).chain(std::iter::repeat_n(1, singles));
@@ -65,7 +65,7 @@ impl Ledger {
         lines.map(writer).collect()
     }
 
-    /// Tells the writers to finish, and waits for them.
+    /// Stops the writers and waits for them.
     pub async fn stop(&self, writers: Vec<JoinHandle<()>>) {
         self.stop.store(true, Ordering::SeqCst);
         for writer in writers {
@@ -73,13 +73,13 @@ impl Ledger {
         }
     }
 
-    /// How many increments were acknowledged.
+    /// Returns the number of acknowledged increments.
     pub fn acknowledged(&self) -> u64 {
         let sent = self.sent.lock();
         sent.iter().filter(|sent| sent.acknowledged).map(|sent| sent.numbers.end - sent.numbers.start).sum()
     }
 
-    /// Notes that the next so many are being sent, before they are.
+    /// Records that the next increments are being sent, before they are sent.
     fn claim(&self, count: u64) -> usize {
         let mut sent = self.sent.lock();
         let first = sent.last().map_or(0, |last| last.numbers.end);
@@ -87,7 +87,7 @@ impl Ledger {
         sent.len() - 1
     }
 
-    /// Sends a range, with ids. Whether all of it was acknowledged; `None` if there was no answer.
+    /// Sends a range, with ids. Returns whether all of it was acknowledged, or `None` if there was no response.
     async fn send(&self, client: &reqwest::Client, base: &str, numbers: Range<u64>) -> Option<bool> {
         let count = numbers.end - numbers.start;
         let url = format!("{base}/v1/boards/{}/increments", self.board);
@@ -102,7 +102,7 @@ impl Ledger {
         Some(of("accepted") + of("duplicates") == count)
     }
 
-    /// Fails unless the service holds all that was acknowledged, and of the rest no more than was sent.
+    /// Checks that the service has all acknowledged increments, and of the others no more than were sent.
     pub async fn check(&self, service: &Running) {
         let sent = self.sent.lock().clone();
         let all = totals(sent.iter());
@@ -117,10 +117,10 @@ impl Ledger {
         assert_eq!(audit["differences"], 0, "{audit}");
     }
 
-    /// Sends again what was sent from this entry on, with the same ids; then everything counts once exactly.
+    /// Sends again everything from this entry on, with the same ids. After that, every increment counts exactly once.
     pub async fn settle(&self, service: &Running, from: usize) {
         let sent = self.sent.lock()[from..].to_vec();
-        // Neighbours go together, for many are single.
+        // Adjacent ranges are sent together, because many have only one number.
         let mut streams: Vec<Range<u64>> = Vec::new();
         for Sent { numbers, .. } in sent {
             match streams.last_mut() {
@@ -136,12 +136,12 @@ impl Ledger {
         self.check(service).await;
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.sent.lock().len()
     }
 
-    /// The whole ranking.
+    /// Returns the whole ranking.
     async fn scores(&self, service: &Running) -> HashMap<String, u64> {
         let mut scores = HashMap::new();
         let mut next = Some(format!("/v1/boards/{}/rankings?limit=1000", self.board));
@@ -157,7 +157,7 @@ impl Ledger {
     }
 }
 
-/// What each subject was sent.
+/// Returns the sum sent for each subject.
 fn totals<'a>(sent: impl Iterator<Item = &'a Sent>) -> HashMap<String, u64> {
     let mut totals = HashMap::new();
     for increment in sent.flat_map(|sent| sent.numbers.clone()).map(Increment::of) {

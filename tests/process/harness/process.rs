@@ -1,4 +1,4 @@
-//! What a process uses, as the system sees it.
+//! The resources that a process uses, as the operating system reports them.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Resident memory, in megabytes.
+/// Returns the resident memory, in megabytes.
 pub fn resident(id: u32) -> f64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("a running process");
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
@@ -19,7 +19,7 @@ pub fn kill(id: u32) {
     kill_process(pid, Signal::KILL).expect("a running process of ours");
 }
 
-/// All files below a folder; those that go while it looks are left out.
+/// Returns all files below a folder. Files that are deleted in the meantime are left out.
 pub fn files(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     let mut folders = vec![folder.to_owned()];
@@ -34,7 +34,7 @@ pub fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// What the files below a folder take of the disk, in megabytes.
+/// Returns the disk space of the files below a folder, in megabytes.
 pub fn on_disk(folder: &Path) -> f64 {
     let blocks = files(folder).into_iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.blocks());
     blocks.sum::<u64>() as f64 * 512.0 / (1 << 20) as f64

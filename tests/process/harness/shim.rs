@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Compiles `shims/<name>.c` into this folder; `None`, and says why, where there is no C compiler.
+/// Compiles `shims/<name>.c` into this folder. Returns `None` and prints the reason if there is no C compiler.
 pub fn compile(name: &str, folder: &Path) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/process/shims/{name}.c"));
     let library = folder.join(format!("{name}.so"));

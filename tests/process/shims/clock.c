@@ -1,4 +1,4 @@
-/* CLOCK_REALTIME reads SHIM_CLOCK_AHEAD seconds ahead, for the first SHIM_CLOCK_MILLIS of the process. */
+/* Sets CLOCK_REALTIME ahead by SHIM_CLOCK_AHEAD seconds, for the first SHIM_CLOCK_MILLIS of the process. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-/* fsync and fdatasync take SHIM_SYNC_MILLIS longer, and do not return while the file SHIM_SYNC_HANG exists. */
+/* Makes fsync and fdatasync take SHIM_SYNC_MILLIS longer, and not return while the file SHIM_SYNC_HANG exists. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-//! What becomes of each item of a batch.
+//! Tests of the outcome of each item of a batch.
 
 use rolltop::board::Decimals;
 use rolltop::store::{Batch, Outcome, Rejection};
@@ -44,7 +44,7 @@ pub async fn scores_come_from_the_same_step(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let first = vec![plus("a", 5), plus("b", 1).id("x"), plus("c", 2).at("2026-01-01T08:10:00Z")];
     assert_eq!(site.score(&board, first).await, [counted(5), counted(1), counted(2)]);
-    // Each score is the subject's after the step, whichever of its items asks.
+    // Each score is the subject's score after the step, for each of its items that asks for it.
     let second = vec![plus("a", 2), plus("a", 10).at("2026-01-01T08:00:00Z"), plus("b", 9).id("x"), plus("c", -2)];
     assert_eq!(site.score(&board, second).await, [counted(17), counted(17), duplicate(1), counted(0)]);
     assert_eq!(site.add(&board, vec![plus("a", 1), plus("b", 1).id("x")]).await, [COUNTED, DUPLICATE]);
@@ -94,7 +94,7 @@ pub async fn a_little_early_counts_as_now(site: Site) {
         )
         .await;
     assert_eq!(outcomes, [COUNTED, COUNTED, COUNTED, EARLY, EARLY]);
-    // There are no future slots: all of it is in the slot of nine o'clock, and leaves with it.
+    // There are no future slots: everything is in the slot of nine o'clock and expires with it.
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!(sums(&standing.slots), [(t("2026-01-01T09:00:00Z"), 7)]);
     site.clock("2026-01-01T12:00:00Z").await;
@@ -121,11 +121,11 @@ pub async fn decimals_are_just_units(site: Site) {
     let mut sums = definition("SUM(2h, sale, amount, seller)", "1h");
     sums.decimals = Decimals::new(2).unwrap();
     let board = site.define("sales", &sums).await;
-    // 0.10 + 0.20 − 0.30 is nothing at all.
+    // 0.10 + 0.20 − 0.30 is exactly zero.
     site.count(&board, vec![plus("a", 10), plus("a", 20).at("2026-01-01T08:00:00Z"), plus("b", 1)]).await;
     site.count(&board, vec![plus("a", -30), plus("b", 16_660)]).await;
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 16_661)]);
-    // What is left of it comes back when one of the slots leaves.
+    // When one of the slots expires, the rest of the sum is not zero.
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 16_661), (2, "a".to_owned(), -20)]);
 }

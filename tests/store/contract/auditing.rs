@@ -1,4 +1,4 @@
-//! An audit is right at any time.
+//! Tests that an audit is correct at any time.
 
 use rolltop::store::AuditCursor;
 
@@ -30,7 +30,7 @@ pub async fn a_repair_with_nothing_wrong_changes_nothing(site: Site) {
     site.count(&board, items.collect()).await;
     site.count(&board, vec![plus("s1", 5), plus("s2", -3), plus("gone", 1), plus("gone", -1)]).await;
     site.clock("2026-01-01T10:00:00Z").await;
-    // Once while the slot retires, once after.
+    // Once while the slot retires, once after it.
     for _ in 0..2 {
         let mut cursor = AuditCursor::default();
         loop {

@@ -1,4 +1,4 @@
-//! Boards come, conflict, go, and come back as others.
+//! Tests of defining, conflicting, removing and redefining boards.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ pub async fn undefine_answers_whether_it_was_there(site: Site) {
     assert!(site.store.board(board.name()).await.unwrap().is_none());
 }
 
-/// Every call about a board, each expected to find that it has gone.
+/// Makes every call about a board. Each must report that the board has changed.
 async fn all_say_changed(site: &Site, old: &Arc<Board>) {
     let who = subject("a");
     let changed = |what: &str, error: Option<StoreError>| {
@@ -144,7 +144,7 @@ pub async fn old_handles_are_told_that_the_board_changed(site: Site) {
     site.other.page(&old, 0, 10).await.unwrap();
     assert!(site.store.undefine(&old).await.unwrap());
     all_say_changed(&site, &old).await;
-    // The same name and definition again is another board all the same.
+    // A board that is defined again with the same name and definition is a different board.
     let new = site.board("COUNT(3h, like, post)", "1h").await;
     assert_ne!(new.generation(), old.generation());
     site.count(&new, vec![plus("a", 3), plus("b", 4)]).await;
@@ -153,7 +153,7 @@ pub async fn old_handles_are_told_that_the_board_changed(site: Site) {
         assert!(matches!(store.undefine(&old).await, Err(StoreError::BoardChanged) | Ok(false)));
     }
     assert_eq!(site.ranking(&new).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 3)]);
-    // Not even after the clock has moved.
+    // This also holds after the clock has moved.
     site.clock("2026-01-02T00:00:00Z").await;
     all_say_changed(&site, &old).await;
 }

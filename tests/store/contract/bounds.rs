@@ -1,4 +1,4 @@
-//! How much a slot holds, and that nothing passes it.
+//! Tests of the bound of a slot: nothing exceeds it.
 
 use rolltop::board::EXACT_MAX;
 use rolltop::store::{Outcome, Rejection};
@@ -36,12 +36,12 @@ pub async fn below_zero_too(site: Site) {
 pub async fn a_refused_sum_is_tried_singly(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
-    // Together they pass the bound; one by one, those that fit are counted.
+    // Together they exceed the bound. Tried one by one, those that fit are counted.
     let items = vec![plus("a", bound - 1), plus("b", 7), plus("a", 5), plus("a", 1), plus("a", 1), plus("a", -4)];
     let outcomes = site.score(&board, items).await;
     let score = bound - 4;
     assert_eq!(outcomes, [counted(score), counted(7), REFUSED, counted(score), REFUSED, counted(score)]);
-    // A sum that fits is counted whole, though its first item alone would not fit.
+    // A sum that fits is counted as a whole, even if its first item alone would not fit.
     let outcomes = site.score(&board, vec![plus("a", 10), plus("b", 1), plus("a", -10)]).await;
     assert_eq!(outcomes, [counted(score), counted(8), counted(score)]);
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), score), (2, "b".to_owned(), 8)]);
@@ -52,7 +52,7 @@ pub async fn what_is_refused_is_not_remembered(site: Site) {
     let bound = board.slot_bound().0;
     let items = vec![plus("a", bound + 1).id("x"), plus("b", 1).id("x"), plus("a", 2).id("x"), plus("a", 3).id("x")];
     assert_eq!(site.add(&board, items).await, [REFUSED, COUNTED, COUNTED, DUPLICATE]);
-    // Known first, so its amount is not looked at.
+    // The id is known, so the amount is not checked.
     assert_eq!(site.add(&board, vec![plus("a", bound + 1).id("x"), plus("b", 1)]).await, [DUPLICATE, COUNTED]);
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 2), (1, "a".to_owned(), 2)]);
 }
@@ -71,20 +71,20 @@ pub async fn a_sum_is_exact_however_far_it_goes_on_the_way(site: Site) {
     let board = site.board("SUM(1h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     let times = |times: usize, who: &'static str, amount: i64| (0..times).map(move |_| plus(who, amount));
-    // What it comes to fits, so all of it counts.
+    // The sum fits, so all items count.
     let items = times(1_025, "a", EXACT_MAX).chain(times(1_025, "a", -EXACT_MAX)).chain([plus("a", 5)]);
     assert_eq!(site.add(&board, items.collect()).await, vec![COUNTED; 2_051]);
-    // It comes to 2^53 − 1, which no slot holds, and neither do its items.
+    // The sum is 2^53 − 1, which no slot can hold, and neither can it hold any of the items.
     let items = times(1_025, "a", EXACT_MAX).chain(times(1_024, "a", -EXACT_MAX));
     assert_eq!(site.add(&board, items.collect()).await, vec![REFUSED; 2_049]);
-    // Tried singly, each item is judged by what the slot holds by then.
+    // Tried one by one, each item is checked against the content of the slot at that time.
     let items = times(3, "b", bound).chain(times(4, "b", -bound)).chain(times(2_100, "b", -EXACT_MAX));
     let singly = [COUNTED, REFUSED, REFUSED, COUNTED, COUNTED, REFUSED, REFUSED];
     assert_eq!(site.add(&board, items.collect()).await, [&singly[..], &[REFUSED; 2_100]].concat());
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), 5), (2, "b".to_owned(), -bound)]);
-    // A sum beyond 2^53 − 1 stays refused, also where what the slot holds would make up for it.
+    // A sum beyond 2^53 − 1 is refused, even if the total with the content of the slot would fit.
     assert_eq!(site.add(&board, vec![plus("b", bound), plus("b", EXACT_MAX)]).await, [COUNTED, REFUSED]);
-    // Retractions as well, and the extremes of the type.
+    // The same holds for retractions, and for the extremes of the type.
     let undone = |amount: i64| plus("c", amount).undone().at("2026-01-01T09:30:00Z");
     let items = (0..1_025).map(|_| undone(EXACT_MAX)).chain(times(1_025, "c", EXACT_MAX)).chain([undone(7)]);
     assert_eq!(site.add(&board, items.collect()).await, vec![COUNTED; 2_051]);
@@ -103,7 +103,7 @@ pub async fn full_slots_of_either_sign_stay_exact(site: Site) {
         site.count(&board, vec![plus("a", amount).at(hour), plus("b", -amount).at(hour), plus("c", 1).at(hour)]).await;
     }
     assert_eq!(site.store.standing(&board, &subject("a")).await.unwrap().score.units(), bound);
-    // The negative slot leaves while the newest fills up: the score is at its highest.
+    // The negative slot expires while the newest one fills up: the score is at its highest.
     site.clock("2026-01-01T10:00:00Z").await;
     site.count(&board, vec![plus("a", bound), plus("b", -bound), plus("c", 1)]).await;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! COUNT_DISTINCT with `max_values`: what was seen longest ago is dropped, and answers say so.
+//! Tests of COUNT_DISTINCT with `max_values`: the value seen longest ago is dropped, and results are marked.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub async fn the_value_seen_longest_ago_is_dropped(site: Site) {
         assert_eq!(left(&site, board).await, ["u4", "u3", "u2"]);
         assert_eq!(site.value(board, "d").await, exact(3));
         assert!(is_capped(&site, board, 3).await);
-        // Another subject has as many of its own.
+        // Another subject has the same number of its own values.
         site.count(board, vec![seen("e", "u1"), seen("e", "u2"), seen("e", "u3")]).await;
         assert!(!site.store.standing(board, &subject("e")).await.unwrap().capped);
     }
@@ -56,7 +56,7 @@ pub async fn of_values_seen_at_once_the_smallest_bytes_are_dropped(site: Site) {
         site.count(&board, items.to_vec()).await;
         assert_eq!(left(&site, &board).await, ["日", "é"]);
         site.count(&board, vec![seen("d", "a").at(NINE)]).await;
-        // The one just added goes itself.
+        // The value that was just added is itself dropped.
         assert_eq!(left(&site, &board).await, ["日", "é"]);
         assert_eq!(site.value(&board, "d").await, exact(2));
     }
@@ -67,11 +67,11 @@ pub async fn a_late_value_may_be_dropped_at_once(site: Site) {
         site.count(&board, vec![seen("d", "u1").at(NINE), seen("d", "u2").at(NINE)]).await;
         assert_eq!(site.score(&board, vec![seen("d", "u3").at(SEVEN)]).await, [counted(2)]);
         assert_eq!(left(&site, &board).await, ["u2", "u1"]);
-        // Capped are the windows that reach back to it.
+        // The windows that reach back to it are capped.
         assert!(is_capped(&site, &board, 3).await);
         assert!(!is_capped(&site, &board, 2).await);
         assert!(!is_capped(&site, &board, 1).await);
-        // Seen once more, a value that is known drops none.
+        // A value that is known already drops none.
         site.count(&board, vec![seen("d", "u1")]).await;
         assert_eq!(left(&site, &board).await, ["u1", "u2"]);
         assert!(!is_capped(&site, &board, 2).await);
@@ -108,7 +108,7 @@ pub async fn values_that_expired_make_room(site: Site) {
     }
     site.clock("2026-01-01T10:00:00Z").await;
     for board in &boards {
-        // u1 is remembered no longer, though its slot may still be retiring.
+        // u1 is no longer stored, although its slot may still be retiring.
         site.count(board, vec![seen("d", "u3")]).await;
         assert!(!is_capped(&site, board, 3).await);
         assert_eq!(left(&site, board).await, ["u3", "u2"]);
@@ -132,7 +132,7 @@ pub async fn no_more_tombstones_than_values_are_kept(site: Site) {
         let gone = |what, at| seen("d", what).at(at).undone();
         site.count(&board, vec![gone("u1", SEVEN), gone("u2", EIGHT), gone("u3", NINE)]).await;
         assert!(!is_capped(&site, &board, 3).await);
-        // Of u1 nothing is known any longer, so its late twin counts; those of the others do not.
+        // Nothing is stored about u1, so its late event counts. The late events of the others do not.
         let twins = vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(SEVEN), seen("d", "u3").at(SEVEN)];
         assert_eq!(site.score(&board, twins).await, [counted(1); 3]);
         assert_eq!(left(&site, &board).await, ["u1"]);

@@ -1,4 +1,4 @@
-//! The one clock of a store.
+//! Tests of the one clock of a store.
 
 use rolltop::board::Timestamp;
 use rolltop::store::{ClockMode, StoreError};

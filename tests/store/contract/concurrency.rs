@@ -1,4 +1,4 @@
-//! Many at once: nothing is lost, nothing counts twice.
+//! Tests of concurrent calls: nothing is lost, and nothing counts twice.
 
 use std::sync::Arc;
 
@@ -128,7 +128,7 @@ pub async fn rolling_over_while_writing_stays_exact(site: Site) {
         let standing = site.store.standing(&board, &subject(who)).await.unwrap();
         assert_eq!(standing.slots.iter().map(|(_, tally)| tally.units()).sum::<i64>(), *score, "{who}");
     }
-    // One window later it has all gone, and nothing is left over.
+    // One window later everything has expired, and nothing remains.
     site.clock_at(start.plus_millis(17_000)).await;
     assert_eq!(site.ranking(&board).await, []);
 }
@@ -158,7 +158,7 @@ pub async fn removing_while_writing_stays_exact(site: Site) {
     }
     let taken: i64 = tasks.join_all().await.into_iter().sum();
     site.audit(&board).await;
-    // What was taken out and what is left is what was put in.
+    // The removed and the remaining amounts add up to what was added.
     let left = site.store.standing(&board, &subject("a")).await.unwrap().score.units();
     assert_eq!(taken + left, 4 * 40 * 3);
     assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().score.units(), 4 * 40);
@@ -196,7 +196,7 @@ pub async fn redefining_while_writing_stays_exact(site: Site) {
         tokio::task::yield_now().await;
     }
     let answers = tasks.join_all().await;
-    // What was acknowledged since the last definition is what is there.
+    // The data is what was acknowledged since the last definition.
     let counted: i64 = answers.into_iter().filter(|(of, _)| *of == current.generation()).map(|(_, n)| n).sum();
     let expected = if counted == 0 { vec![] } else { vec![(1, "b".to_owned(), counted), (1, "a".to_owned(), counted)] };
     assert_eq!(site.ranking(&current).await, expected);

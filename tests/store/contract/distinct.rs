@@ -1,4 +1,4 @@
-//! COUNT_DISTINCT by the last-seen scheme: each case of a sighting on its own.
+//! Tests of COUNT_DISTINCT by the last-seen scheme: each case of an event separately.
 
 use rolltop::board::{Amount, Tally};
 use rolltop::store::{Batch, Outcome, Reach, Rejection};
@@ -54,7 +54,7 @@ pub async fn a_value_seen_again_later_leaves_its_older_slot(site: Site) {
         site.count(board, vec![seen("d", "u2").at(EIGHT)]).await;
         assert_eq!(by_hour(&site, board).await, hours([("08", 2), ("09", 1)]));
     }
-    // And with its older slot it does not expire.
+    // It does not expire with its older slot.
     site.clock("2026-01-01T11:00:00Z").await;
     for board in &boards {
         assert_eq!(site.value(board, "d").await, exact(1));
@@ -73,7 +73,7 @@ pub async fn a_value_from_outside_the_window_is_new_again(site: Site) {
         site.count(board, vec![seen("d", "u1")]).await;
         assert_eq!(site.value(board, "d").await, exact(2));
         assert_eq!(by_hour(&site, board).await, hours([("09", 1), ("10", 1)]));
-        // And after it is.
+        // After it is subtracted.
         site.count(board, vec![seen("d", "u2")]).await;
         assert_eq!(by_hour(&site, board).await, hours([("09", 1), ("10", 2)]));
     }
@@ -120,7 +120,7 @@ pub async fn the_order_of_arrival_does_not_matter(site: Site) {
             let who = format!("s{nth}{turn}");
             let mut turned = sightings;
             turned.rotate_left(turn);
-            // In one batch for one, in a batch each for the other.
+            // In one batch for one subject, in a batch for each item for the other.
             let items: Vec<_> = turned.iter().map(|(what, at)| seen(&who, what).at(at)).collect();
             if turn % 2 == 0 {
                 site.count(board, items).await;
@@ -157,7 +157,7 @@ pub async fn sightings_at_once_count_each_value_once(site: Site) {
         for writer in writers {
             writer.await.unwrap();
         }
-        // The rounds of each subject name five values, each writer at every hour by the end of them.
+        // The rounds of each subject name five values, and each writer has used every hour by the end of them.
         assert_eq!(site.value(&board, "d").await, exact(6));
         assert_eq!(site.value(&board, "e").await, exact(6));
         assert_eq!(by_hour(&site, &board).await, hours([("09", 6)]));
@@ -208,7 +208,7 @@ pub async fn values_leave_with_the_window(site: Site) {
     ] {
         site.clock(now).await;
         for board in &boards {
-            // Also while the slot they were in is retiring.
+            // This also holds while their slot is retiring.
             let left: Vec<String> = site.values(board, "d").await.into_iter().map(|(value, _)| value).collect();
             assert_eq!(left, names, "{now}");
             assert_eq!(site.value(board, "d").await, exact(names.len() as i64), "{now}");
@@ -240,11 +240,11 @@ pub async fn values_are_data(site: Site) {
 pub async fn sightings_with_an_id_count_once(site: Site) {
     for board in site.both(METRIC, "1h").await {
         site.count(&board, vec![seen("d", "u1").at(SEVEN).id("x")]).await;
-        // Known first: neither its value nor its time is looked at.
+        // The id is known, so neither the value nor the time is checked.
         let again = vec![seen("d", "u2").id("x"), seen("d", "u1").at(NINE).id("x"), seen("e", "u1").id("x")];
         assert_eq!(site.add(&board, again).await, [DUPLICATE, DUPLICATE, COUNTED]);
         assert_eq!(by_hour(&site, &board).await, hours([("07", 1)]));
-        // Counted though it changed nothing, and so remembered.
+        // It counted although it changed nothing, so its id is stored.
         site.count(&board, vec![seen("d", "u1").at(SEVEN).id("y")]).await;
         assert_eq!(site.add(&board, vec![seen("d", "u9").id("y")]).await, [DUPLICATE]);
     }
@@ -260,7 +260,7 @@ pub async fn removed_subjects_have_no_values(site: Site) {
         assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(2), 2, 0));
         assert_eq!((site.value(board, "d").await, site.values(board, "d").await), (exact(0), Vec::new()));
         assert_eq!(site.value(board, "e").await, exact(1));
-        // Not even what had been retracted is known any longer.
+        // Retracted values are no longer stored either.
         site.count(board, vec![seen("d", "u1").at(SEVEN), seen("d", "u3").at(EIGHT)]).await;
         assert_eq!(by_hour(&site, board).await, hours([("07", 1), ("08", 1)]));
     }

@@ -1,4 +1,4 @@
-//! What holds of every metric alike, shown for each of them against the oracle.
+//! Tests of the properties that all metrics share, compared with the oracle for each metric.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const METRICS: [&str; 7] = [
     "APPROX_COUNT_DISTINCT({w}, pay, user, card)",
 ];
 
-/// Each metric ranked and unranked, and the counter whose window begins with its first event.
+/// Returns each metric ranked and unranked, and the counter whose window begins with its first event.
 fn every_definition(window: &str, slot: &str) -> Vec<Definition> {
     let metrics = METRICS.map(|metric| metric.replace("{w}", window));
     let ranked = metrics.iter().map(|metric| definition(metric, slot));
@@ -41,7 +41,7 @@ fn item(board: &Board, who: &str, units: i64) -> Increment {
     if board.takes(&amount.change) { amount } else { seen(who, &format!("card {units}")) }
 }
 
-/// Whatever of these subjects can be read.
+/// Returns everything that can be read about these subjects.
 async fn all_of(site: &Site, board: &Arc<Board>, subjects: usize) -> String {
     site.retire(board).await;
     let mut text = format!("{:?}", site.store.status(board).await.unwrap().slots);
@@ -90,8 +90,8 @@ pub async fn every_metric_counts_on_the_stores_own_clock(site: Site) {
     }
 }
 
-/// Writers, retirers and readers at once while the clock goes from slot to slot: since no item is ever late, in the end
-/// everything is as if they had come one after the other.
+/// Runs writers, retirers and readers at once while the clock moves from slot to slot. No item is ever late, so at the
+/// end the state is the same as if the items had arrived one after another.
 pub async fn every_metric_stays_exact_while_rolling_over(site: Site) {
     for order in [Order::Desc, Order::Asc] {
         let site = Site::new(site.kind.clone()).await;
@@ -103,7 +103,8 @@ pub async fn every_metric_stays_exact_while_rolling_over(site: Site) {
             .collect();
         let (boards, right) = (define(&site, &definitions).await, define(&oracle, &definitions).await);
         let start = t(START);
-        // Items of the six seconds before, which expire on the way, and of the one in which it begins, which do not.
+        // The items of the six seconds before, which expire during the test, and of the second in which it begins,
+        // which do not.
         let sent = move |writer: i64, round: i64| -> Vec<(String, i64, Timestamp)> {
             let one = move |nth: i64| {
                 let at = start.plus_millis(-1_000 * ((round + nth) % 2));

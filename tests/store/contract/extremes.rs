@@ -1,4 +1,4 @@
-//! MIN and MAX: each slot's own extreme, and the best of those that are left.
+//! Tests of MIN and MAX: the extreme of each slot, and the best of those that remain.
 
 use rolltop::board::{Amount, EXACT_MAX, Order, Tally};
 use rolltop::store::Outcome;
@@ -107,17 +107,17 @@ pub async fn a_sample_may_make_an_extreme_worse(site: Site) {
             let plus = |units: i64, at| plus("a", sign * units).at(at);
             let set = |units: i64, at| sample("a", sign * units, at);
             site.count(&board, vec![plus(9, SEVEN), plus(7, EIGHT), plus(8, NINE)]).await;
-            // The best slot becomes the worst: the score is the next best's.
+            // The best slot becomes the worst: the score is that of the next best slot.
             site.count(&board, vec![set(1, SEVEN)]).await;
             assert_eq!(site.value(&board, "a").await, exact(sign * 8));
-            // One that was dominated shows when what dominated it is made worse.
+            // A slot that was dominated counts when the slot that dominated it is made worse.
             site.count(&board, vec![set(2, NINE)]).await;
             assert_eq!(site.value(&board, "a").await, exact(sign * 7));
             site.count(&board, vec![set(0, EIGHT), set(0, EIGHT)]).await;
             assert_eq!(site.value(&board, "a").await, exact(sign * 2));
             let slots: Vec<Tally> = site.slots(&board, "a").await.into_iter().map(|(_, tally)| tally).collect();
             assert_eq!(slots, [1, 0, 2].map(|units| Tally::Extreme(Amount(sign * units))));
-            // What is measured after it counts as ever.
+            // Later measurements count as usual.
             site.count(&board, vec![plus(5, EIGHT), set(3, NINE), plus(4, NINE)]).await;
             assert_eq!(site.value(&board, "a").await, exact(sign * 5));
             if ranked {

@@ -1,4 +1,4 @@
-//! Windows that begin with a subject's first event and end a fixed time later.
+//! Tests of windows that begin with a subject's first event and end a fixed time later.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ async fn counters(site: &Site, metric: &str) -> Arc<Board> {
     site.define("counters", &definition).await
 }
 
-/// When the living counter began and will end, and what it holds.
+/// Returns when the current counter began and will end, and its value.
 async fn life(site: &Site, board: &Arc<Board>, who: &str) -> Option<(String, String, i64)> {
     let reading = site.store.count(board, &subject(who), Reach::Slots(1)).await.unwrap();
     let window = reading.frame.window;
@@ -52,7 +52,7 @@ pub async fn a_life_begins_with_the_first_event_and_ends_a_window_later(site: Si
     site.clock("2026-01-01T10:30:00Z").await;
     assert_eq!(life(&site, &board, "a").await, None);
     assert_eq!(life(&site, &board, "b").await, lives("09:50:00", "10:50:00", 1));
-    // The next event begins another life.
+    // The next event begins a new counter.
     assert_eq!(site.score(&board, vec![plus("a", 8)]).await, [counted(8)]);
     assert_eq!(life(&site, &board, "a").await, lives("10:30:00", "11:30:00", 8));
 }
@@ -61,7 +61,7 @@ pub async fn a_life_begins_when_its_event_happened(site: Site) {
     let board = counters(&site, "SUM(1h, sale, amount, seller)").await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T09:00:00Z")]).await;
     assert_eq!(life(&site, &board, "a").await, lives("09:00:00", "10:00:00", 1));
-    // An earlier event joins it; the life does not begin earlier for that.
+    // An earlier event is added to it. The counter does not begin earlier because of it.
     site.count(&board, vec![plus("a", 2).at("2026-01-01T08:40:00Z")]).await;
     assert_eq!(life(&site, &board, "a").await, lives("09:00:00", "10:00:00", 3));
     let items = vec![
@@ -73,10 +73,10 @@ pub async fn a_life_begins_when_its_event_happened(site: Site) {
     let (late, early) = (Outcome::Rejected(Rejection::TooLate), Outcome::Rejected(Rejection::TooEarly));
     assert_eq!(site.add(&board, items).await, [late, COUNTED, COUNTED, early]);
     assert_eq!(life(&site, &board, "b").await, lives("08:30:00.001", "09:30:00.001", 1));
-    // A little early counts as now.
+    // An event slightly in the future counts as now.
     assert_eq!(life(&site, &board, "c").await, lives("09:30:00", "10:30:00", 1));
     site.clock("2026-01-01T10:10:00Z").await;
-    // An event of a life that has ended begins one at its own time.
+    // An event from the time of an ended counter begins a counter at its own time.
     site.count(&board, vec![plus("a", 4).at("2026-01-01T09:59:00Z")]).await;
     assert_eq!(life(&site, &board, "a").await, lives("09:59:00", "10:59:00", 4));
 }
@@ -88,7 +88,7 @@ pub async fn retractions_only_take_from_a_life(site: Site) {
     site.count(&board, vec![plus("a", 1), plus("a", 1), plus("a", 1).at("2026-01-01T09:30:00Z").undone()]).await;
     assert_eq!(life(&site, &board, "a").await, lives("09:30:00", "10:30:00", 1));
     site.count(&board, vec![plus("a", 1).at("2026-01-01T09:30:00Z").undone()]).await;
-    // At nothing its time goes on all the same.
+    // A counter at zero keeps running.
     assert_eq!(life(&site, &board, "a").await, lives("09:30:00", "10:30:00", 0));
     site.clock("2026-01-01T10:00:00Z").await;
     site.count(&board, vec![plus("a", 5)]).await;
@@ -96,7 +96,7 @@ pub async fn retractions_only_take_from_a_life(site: Site) {
     site.clock("2026-01-01T10:30:00Z").await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T10:00:00Z").undone()]).await;
     assert_eq!(life(&site, &board, "a").await, None);
-    // Below any life that could be: accepted, and nothing to do.
+    // Before any possible counter: accepted without effect.
     site.count(&board, vec![plus("a", 1).at("2026-01-01T08:00:00Z").undone()]).await;
 }
 

@@ -1,4 +1,4 @@
-//! Names are data: whatever a client calls things, it comes back as it went in and touches nothing else.
+//! Tests that names are data: any name is returned unchanged and affects nothing else.
 
 use rolltop::board::{EventId, Subject};
 use rolltop::store::Increment;
@@ -6,7 +6,7 @@ use rolltop::store::Increment;
 use crate::given::{Units, definition, exact, plus, subject};
 use crate::site::{DUPLICATE, Site};
 
-/// Texts that somebody's parser, separator, pattern, number or script would trip over.
+/// Returns texts that are special to a parser, separator, pattern, number or script.
 fn hostile() -> Vec<String> {
     let mut texts: Vec<String> = [
         " ",
@@ -114,7 +114,7 @@ pub async fn subjects_come_back_as_they_went_in(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let texts = hostile();
     site.count(&board, texts.iter().map(|who| plus(who, 1)).collect()).await;
-    // All tie, so they come by bytes, the greatest first.
+    // All have the same score, so they are ordered by bytes, the greatest first.
     let lines: Vec<String> = site.ranking(&board).await.into_iter().map(|(_, who, _)| who).collect();
     assert_eq!(lines, texts.iter().rev().cloned().collect::<Vec<_>>());
     let asked: Vec<Subject> = texts.iter().map(|who| subject(who)).collect();
@@ -145,7 +145,7 @@ pub async fn subjects_do_not_touch_each_other(site: Site) {
 
 pub async fn ids_are_data(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
-    // Pairs that run together under any separator, then every text as an id.
+    // First pairs that become equal if they are joined by a separator, then every text as an id.
     let pairs = ["a:b|c", "a|b:c", "a b| c", "a |b  c", "a\u{1f41}|b", "a|\u{1f41}b", "x{|}y", "x|{}y", "1|12", "11|2"];
     let pairs = pairs.iter().filter_map(|pair| pair.split_once('|'));
     let texts: Vec<String> = hostile().into_iter().filter(|text| text.len() <= EventId::MOST_BYTES).collect();

@@ -1,4 +1,4 @@
-//! An id counts once per (board, subject, id) within the dedupe horizon of its arrival.
+//! Tests that an id counts once per (board, subject, id) within the dedupe horizon of its arrival.
 
 use rolltop::store::{Batch, Outcome, Rejection};
 
@@ -51,7 +51,7 @@ pub async fn are_remembered_for_the_horizon(site: Site) {
     site.clock("2026-01-01T12:30:00Z").await;
     assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
     assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
-    // Long afterwards, too.
+    // This also holds long afterwards.
     site.clock("2026-03-01T00:00:00Z").await;
     assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
     assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
@@ -70,10 +70,10 @@ pub async fn are_remembered_for_a_day_at_most(site: Site) {
 pub async fn are_remembered_from_the_first_arrival(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
-    // The horizon begins when it arrives, whatever time it says it happened.
+    // The horizon begins at the arrival, whatever the event's own time.
     site.count(&board, vec![plus("a", 1).id("x").at("2026-01-01T07:00:00Z"), plus("b", 1).id("x")]).await;
     site.clock("2026-01-01T12:20:00Z").await;
-    // A repetition does not lengthen it.
+    // A repetition does not extend it.
     assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
     site.clock("2026-01-01T12:30:00Z").await;
     assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
@@ -86,7 +86,7 @@ pub async fn of_late_and_early_items_are_not_remembered(site: Site) {
     let (too_late, too_early) = (Outcome::Rejected(Rejection::TooLate), Outcome::Rejected(Rejection::TooEarly));
     assert_eq!(site.add(&board, vec![late(), early()]).await, [too_late, too_early]);
     assert_eq!(site.add(&board, vec![plus("a", 1).id("x"), plus("a", 1).id("y")]).await, [COUNTED; 2]);
-    // Where it belongs is looked at first.
+    // The placement is checked first.
     assert_eq!(site.add(&board, vec![late(), early()]).await, [too_late, too_early]);
 }
 

@@ -1,4 +1,4 @@
-//! Unranked boards read as of a time that has passed.
+//! Tests of unranked boards that are read as of a past time.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ async fn beyond(site: &Site, board: &Arc<Board>, reach: Reach, as_of: &str, floo
     assert!(right, "{reach:?} as of {as_of}: {answer:?}");
 }
 
-/// An hourly board on which `a` was counted 1, 2, 4, … in the hours from 09 to 16.
+/// Returns an hourly board on which `a` was counted 1, 2, 4, … in the hours from 09 to 16.
 async fn kept(site: &Site, metric: &str, keep: Option<&str>) -> Arc<Board> {
     let keep = keep.map(|keep| keep.parse().unwrap());
     let board = site.define("kept", &Definition { keep, ..unranked(metric, "1h") }).await;
@@ -38,7 +38,7 @@ async fn kept(site: &Site, metric: &str, keep: Option<&str>) -> Arc<Board> {
 
 pub async fn a_window_inside_keep_is_read_as_it_was(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
-    // Kept are the hours from 11 to 16; now is 16:30.
+    // The hours from 11 to 16 are stored, and now is 16:30.
     for (as_of, slots, sum) in [
         ("2026-01-01T16:30:00Z", 3, 32 + 64 + 128),
         ("2026-01-01T16:00:00Z", 3, 32 + 64 + 128),
@@ -65,7 +65,7 @@ pub async fn beyond_keep_is_an_error(site: Site) {
         (1, "2026-01-01T10:59:59.999Z"),
         (1, "1970-01-01T00:00:00Z"),
         (4, "2026-01-01T16:00:00Z"),
-        // It has not come yet.
+        // A time in the future.
         (1, "2026-01-01T16:30:00.001Z"),
         (1, "2026-01-01T17:00:00Z"),
     ] {
@@ -78,11 +78,11 @@ pub async fn beyond_keep_is_an_error(site: Site) {
     ] {
         beyond(&site, &board, Reach::From(t(from)), as_of, kept_from).await;
     }
-    // What was kept goes as time goes on.
+    // Stored slots expire as time passes.
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T11:30:00Z").await, exact(4));
     site.clock("2026-01-01T17:00:00Z").await;
     beyond(&site, &board, Reach::Slots(1), "2026-01-01T11:30:00Z", "2026-01-01T12:00:00Z").await;
-    // And a subject that was written to after that still has what is kept.
+    // A subject that was written to after that still has its stored slots.
     site.count(&board, vec![plus("a", 1_000)]).await;
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T12:00:00Z").await, exact(8));
     assert_eq!(value_at(&site, &board, 3, "2026-01-01T17:00:00Z").await, exact(64 + 128 + 1_000));
@@ -135,7 +135,7 @@ pub async fn looking_back_counts_local_days(site: Site) {
     let mut days = unranked("COUNT(1d, login, device)", "1d");
     (days.timezone, days.keep) = ("Europe/Berlin".parse().unwrap(), Some("7d".parse().unwrap()));
     let board = site.define("days", &days).await;
-    // Berlin's clocks spring forward on the 29th.
+    // In Berlin the clocks go forward on the 29th.
     for (nth, now) in ["2026-03-27T12:00:00Z", "2026-03-28T12:00:00Z", "2026-03-29T12:00:00Z", "2026-03-30T12:00:00Z"]
         .iter()
         .enumerate()

@@ -1,4 +1,4 @@
-//! AVG: sums and counts per slot, and one divided by the other.
+//! Tests of AVG: sums and counts per slot, and their quotient.
 
 use rolltop::board::{Amount, Order, Tally, Value};
 use rolltop::store::{Outcome, Rejection};
@@ -51,7 +51,7 @@ pub async fn means_rank_by_what_they_are(site: Site) {
             [("a", 1), ("b", 3), ("b", 4), ("b", 5), ("c", 1), ("c", 0), ("d", 2), ("d", -1), ("d", 1), ("d", 0)];
         site.count(&board, items.map(|(who, units)| plus(who, units)).to_vec()).await;
         let line = |rank, who: &str, score| (rank, who.to_owned(), score);
-        // c and d are equal, though their sums are not.
+        // c and d are equal, although their sums differ.
         let expected = match order {
             Order::Desc => [line(1, "b", 4.0), line(2, "a", 1.0), line(3, "d", 0.5), line(3, "c", 0.5)],
             Order::Asc => [line(1, "c", 0.5), line(1, "d", 0.5), line(3, "a", 1.0), line(4, "b", 4.0)],
@@ -88,7 +88,7 @@ pub async fn means_of_too_few_are_not_ranked(site: Site) {
     assert_eq!(third, [Outcome::Counted { score: mean(201, 3) }, NOTHING]);
     assert_eq!(site.value(&board, "a").await, mean(201, 3));
     assert_eq!(site.ranking_size(&board).await, 1);
-    // With its first measurement it falls out again.
+    // It leaves the ranking again with its first measurement.
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(site.value(&board, "a").await, None);
     assert_eq!(site.ranking_size(&board).await, 0);
@@ -145,10 +145,10 @@ pub async fn means_are_retracted_in_the_slot_of_their_twin(site: Site) {
     site.clock("2026-01-01T10:00:00Z").await;
     for board in &boards {
         assert_eq!(site.value(board, "a").await, mean(4, 1));
-        // Its twin has left the window, so there is nothing to undo.
+        // The event that it reverses has left the window, so there is nothing to undo.
         site.count(board, vec![plus("a", 1).at(seven).undone()]).await;
         assert_eq!(site.value(board, "a").await, mean(4, 1));
-        // Without a twin the slot owes one, and says so.
+        // Without an event to reverse, the slot has a negative count, and the result states it.
         site.count(board, vec![plus("c", 3).at("2026-01-01T09:00:00Z").undone()]).await;
         assert_eq!(site.value(board, "c").await, None);
         let owes = Tally::Mean { sum: Amount(-3), count: -1 };
@@ -177,7 +177,7 @@ pub async fn means_that_cancel_out_are_kept_in_their_slots(site: Site) {
         assert_eq!(site.slots(board, "a").await.len(), 2);
     }
     site.audit(&boards[0]).await;
-    // What is left owes one, and the next measurement pays it.
+    // The remaining count is negative, and the next measurement makes it zero.
     site.clock("2026-01-01T10:00:00Z").await;
     for board in &boards {
         assert_eq!(site.value(board, "a").await, None);

@@ -1,7 +1,7 @@
-//! One conformance suite for every store: each behaviour below is a test of its own for each of them.
+//! The conformance suite for every store. Each behavior below is a separate test for each store.
 //!
-//! A behaviour is a function of a fresh [`Site`]. It says nothing of connections, keys or files, and drives time by
-//! the simulated clock.
+//! A behavior is a function of a new [`Site`]. It uses no connections, keys or files, and moves time with the simulated
+//! clock.
 
 mod adding;
 mod auditing;
@@ -35,8 +35,8 @@ mod zones;
 use crate::redis_server::Engine;
 use crate::site::{Kind, Site};
 
-/// Makes a test of each behaviour for each store; those under `in_steps` only where retiring takes steps, which
-/// the oracle's does not. On Redis a behaviour is shown on each engine there is, one after the other.
+/// Generates a test of each behavior for each store. Behaviors under `in_steps` are tested only where retiring takes
+/// steps, which it does not in the oracle. On Redis a behavior is tested on each available engine, one after another.
 macro_rules! contract {
     (always: [$($room:ident::$behaviour:ident,)*], in_steps: [$($step_room:ident::$step:ident,)*]) => {
         mod oracle {
@@ -52,7 +52,7 @@ macro_rules! contract {
             $($room::$behaviour,)* $($step_room::$step,)* }
         contract! { for parts_3, super::Kind::of_parts(3);
             $($room::$behaviour,)* $($step_room::$step,)* }
-        // On one engine: what differs between engines is seen with fewer parts.
+        // On one engine only: the differences between engines are tested with fewer parts.
         contract! { for cluster_parts_16, super::Kind::clusters_of_parts(16).into_iter().take(1);
             $($room::$behaviour,)* $($step_room::$step,)* }
     };

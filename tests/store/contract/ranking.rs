@@ -1,11 +1,11 @@
-//! Order, ranks, pages, neighbours and standings.
+//! Tests of order, ranks, pages, neighbors and standings.
 
 use rolltop::board::Order;
 
 use crate::given::{Units, definition, exact, plus, subject};
 use crate::site::{Site, plain};
 
-/// Subjects whose order by bytes, by UTF-16 and by any language's rules differ.
+/// Subjects whose orders by bytes, by UTF-16 and by the rules of languages differ.
 const TIED: [&str; 9] = ["a", "B", "ab", "a\u{301}", "á", "z", "日本", "\u{ffee}", "🎉"];
 
 pub async fn highest_first_ties_by_bytes_descending(site: Site) {
@@ -86,7 +86,7 @@ pub async fn pages_end_where_the_ranking_does(site: Site) {
 
 pub async fn thousands_of_lines_page_in_order(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
-    // Scores go up and down and tie, and change after they were ranked.
+    // Scores rise, fall and tie, and change after they were ranked.
     let score = |i: i64| i * 7_919 % 997 - 100;
     let first = (0..3_000).map(|i| plus(&format!("s{i}"), 1 + i % 13)).collect();
     let second = (0..3_000).map(|i| plus(&format!("s{i}"), score(i) - 1 - i % 13)).collect();

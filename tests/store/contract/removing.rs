@@ -1,4 +1,4 @@
-//! Taking a subject out.
+//! Tests of the removal of a subject.
 
 use rolltop::store::{Reach, Removal};
 
@@ -27,7 +27,7 @@ pub async fn nobody_is_removed_without_effect(site: Site) {
         let removal = site.store.remove(&board, &subject("nobody")).await.unwrap();
         assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(0), 0, 0));
     }
-    // A subject whose slots cancel out has no score, and still something to remove.
+    // A subject whose slots add up to zero has no score, but still has data to remove.
     site.count(&board, vec![plus("c", 1), plus("c", -1).at("2026-01-01T08:00:00Z")]).await;
     let removal = site.store.remove(&board, &subject("c")).await.unwrap();
     assert_eq!((removal.score, removal.live_slots), (exact(0), 2));

@@ -1,4 +1,4 @@
-//! Every metric retires in steps: the moments between them are consistent, and in the end nothing of the old is left.
+//! Tests that every metric retires in steps: the states in between are consistent, and nothing of the old slot remains.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const METRICS: [&str; 6] = [
 const OLD: &str = "2026-01-01T07:10:00Z";
 const MIDDLE: &str = "2026-01-01T08:10:00Z";
 
-/// An increment of whatever the board takes.
+/// Returns an increment of the kind that the board takes.
 fn item(board: &Board, who: usize, units: i64, at: &str) -> Increment {
     let who = format!("s{who:05}");
     match board.takes(&plus(&who, units).change) {
@@ -29,7 +29,7 @@ fn item(board: &Board, who: usize, units: i64, at: &str) -> Increment {
     }
 }
 
-/// Three thousand subjects in the slot that leaves at ten; some of them in later ones too.
+/// Adds three thousand subjects to the slot that expires at ten, and some of them to later slots too.
 async fn crowd(site: &Site, board: &Arc<Board>) {
     let subjects = 0..3_000;
     let units = |who: usize| (who * 31 % 101) as i64 - 50;
@@ -39,7 +39,7 @@ async fn crowd(site: &Site, board: &Arc<Board>) {
     }
 }
 
-/// What happens between two steps, to subjects already subtracted and not yet so.
+/// Makes changes between two steps, to subjects that are already subtracted and to others.
 async fn meanwhile(site: &Site, board: &Arc<Board>, round: usize) {
     let now = "2026-01-01T10:00:00Z";
     let mut items: Vec<Increment> =
@@ -87,7 +87,7 @@ pub async fn every_metric_leaves_in_steps(site: Site) {
                     break;
                 }
             }
-            // Done early, a store has missed nothing that the oracle was told.
+            // A store that is done early still makes the changes that the oracle gets.
             for late in round..8 {
                 meanwhile(&site, &board, late).await;
                 meanwhile(&oracle, &right, late).await;
@@ -115,7 +115,7 @@ pub async fn what_retires_still_ranks_and_is_not_read(site: Site) {
         site.clock("2026-01-01T10:00:00Z").await;
         let page = site.store.page(&board, 0, 1).await.unwrap();
         assert_eq!((page.total, page.frame.retiring), (before, 1), "{metric}");
-        // The ranking still includes what is retiring; the slots never do.
+        // The ranking still includes what is retiring. The slots never do.
         let only_old = subject("s00001");
         let standing = site.store.standing(&board, &only_old).await.unwrap();
         assert_eq!((standing.rank.is_some(), standing.slots.len()), (true, 0), "{metric}");

@@ -1,4 +1,4 @@
-//! Taking back what was counted.
+//! Tests of retractions.
 
 use rolltop::board::{Amount, Tally};
 use rolltop::store::{Outcome, Rejection};
@@ -22,7 +22,7 @@ pub async fn a_sum_is_retracted_in_the_slot_of_its_twin(site: Site) {
         assert_eq!(site.value(board, "a").await, exact(3));
         assert_eq!(site.slots(board, "b").await, []);
     }
-    // Subtracted now it would have left −5 behind when the twin's slot leaves.
+    // If it were subtracted now, −5 would remain when the slot of the reversed event expires.
     site.clock("2026-01-01T10:00:00Z").await;
     for board in &boards {
         assert_eq!(site.value(board, "a").await, exact(1));
@@ -55,7 +55,7 @@ pub async fn a_retraction_below_the_floor_does_nothing(site: Site) {
             let scores = site.score(&board, vec![gone(), gone().id("x"), gone().id("x")]).await;
             assert_eq!(scores, [Outcome::Counted { score: before.0 }; 3], "{metric}");
             assert_eq!((site.value(&board, "a").await, site.value(&board, "b").await), before);
-            // Its id is not remembered: nothing was counted under it.
+            // Its id is not stored, because nothing was counted with it.
             assert_eq!(site.add(&board, vec![item("a").id("x"), item("a").id("x")]).await, [COUNTED, DUPLICATE]);
             let early = Outcome::Rejected(Rejection::TooEarly);
             assert_eq!(site.add(&board, vec![item("a").at("2026-01-01T09:31:00Z").undone()]).await, [early]);
@@ -67,7 +67,7 @@ pub async fn a_retraction_below_the_floor_does_nothing(site: Site) {
 pub async fn a_retraction_with_an_id_counts_once(site: Site) {
     for board in site.both(SUM, "1h").await {
         site.count(&board, vec![plus("a", 5).at(EIGHT).id("like"), plus("a", 5).at(EIGHT)]).await;
-        // Under its twin's id it is a duplicate of it.
+        // With the id of the reversed event it is a duplicate.
         let undo = || plus("a", 5).at(EIGHT).undone();
         assert_eq!(site.add(&board, vec![undo().id("like")]).await, [DUPLICATE]);
         assert_eq!(site.add(&board, vec![undo().id("undo"), undo().id("undo")]).await, [COUNTED, DUPLICATE]);
@@ -80,7 +80,7 @@ pub async fn one_person_one_like(site: Site) {
     let boards = site.both(LIKES, "1h").await;
     for board in &boards {
         let like = |who: &str, at: &str| seen("post", who).at(at);
-        // However often they click.
+        // The number of clicks does not matter.
         site.count(board, vec![like("ann", SEVEN), like("ann", EIGHT), like("ann", NINE), like("bob", SEVEN)]).await;
         assert_eq!(site.value(board, "post").await, exact(2));
         site.count(board, vec![like("ann", "2026-01-01T09:11:00Z").undone()]).await;
@@ -103,7 +103,7 @@ pub async fn a_retraction_wins_ties(site: Site) {
     for board in site.both(LIKES, "1h").await {
         site.count(&board, vec![seen("a", "u").at(EIGHT), seen("a", "u").at(EIGHT).undone()]).await;
         site.count(&board, vec![seen("b", "u").at(EIGHT).undone(), seen("b", "u").at(EIGHT)]).await;
-        // A twin of another time is another sighting.
+        // An event of another time is a separate sighting.
         site.count(&board, vec![seen("c", "u").at(EIGHT), seen("c", "u").at("2026-01-01T08:09:59.999Z").undone()])
             .await;
         site.count(&board, vec![seen("e", "u").at(EIGHT), seen("e", "u").at("2026-01-01T08:10:00.001Z").undone()])
@@ -120,7 +120,7 @@ pub async fn a_late_twin_is_not_brought_back(site: Site) {
         for late in [SEVEN, EIGHT, NINE] {
             assert_eq!(site.score(&board, vec![seen("a", "u").at(late)]).await, [counted(0)], "{late}");
         }
-        // An older retraction does not move the tombstone back, a later one moves it on.
+        // An older retraction does not move the tombstone back. A later one moves it forward.
         site.count(&board, vec![seen("a", "u").at(SEVEN).undone(), seen("a", "u").at(EIGHT)]).await;
         site.count(&board, vec![seen("a", "u").at("2026-01-01T09:20:00Z").undone()]).await;
         assert_eq!(site.score(&board, vec![seen("a", "u").at("2026-01-01T09:15:00Z")]).await, [counted(0)]);
@@ -140,7 +140,7 @@ pub async fn a_tombstone_goes_with_its_slot(site: Site) {
     }
     site.clock("2026-01-01T11:00:00Z").await;
     for board in &boards {
-        // All that could be late is too late by now; what is new counts.
+        // Every late event is too late by now. New events count.
         assert_eq!(site.score(board, vec![seen("a", "u").at("2026-01-01T09:00:00Z")]).await, [counted(1)]);
         assert_eq!(site.store.now().await.unwrap(), t("2026-01-01T11:00:00Z"));
         assert_eq!(site.value(board, "a").await, exact(1));
@@ -152,14 +152,15 @@ pub async fn a_retracted_value_leaves_its_slot_for_good(site: Site) {
     let boards = site.both(LIKES, "1h").await;
     for board in &boards {
         site.count(board, vec![seen("a", "u1").at(SEVEN), seen("a", "u2").at(SEVEN), seen("a", "u3").at(NINE)]).await;
-        // Retracted later than it was seen: it leaves the slot it is in, not the one of the retraction.
+        // The retraction is later than the event: it removes the value from the slot that has it, not from its own
+        // slot.
         site.count(board, vec![seen("a", "u1").at(NINE).undone()]).await;
         let slots: Vec<Tally> = site.slots(board, "a").await.into_iter().map(|(_, tally)| tally).collect();
         assert_eq!(slots, [Tally::Sum(Amount(1)), Tally::Sum(Amount(1))]);
     }
     site.clock("2026-01-01T10:00:00Z").await;
     for board in &boards {
-        // While its old slot retires: that one still holds u2 alone.
+        // While its old slot retires, that slot contains only u2.
         site.count(board, vec![seen("a", "u2").at("2026-01-01T09:59:00Z").undone()]).await;
         assert_eq!(site.value(board, "a").await, exact(1));
     }

@@ -1,4 +1,4 @@
-//! Windows that move: what has expired is gone, exactly, and nothing else is.
+//! Tests of moving windows: exactly the expired data is removed.
 
 use rolltop::store::{Outcome, Reach, Rejection};
 
@@ -11,7 +11,7 @@ pub async fn a_slot_leaves_at_the_boundary(site: Site) {
     site.clock("2026-01-01T10:59:59.999Z").await;
     assert_eq!(site.ranking(&board).await.len(), 3);
     site.clock("2026-01-01T11:00:00Z").await;
-    // A read just after the boundary is about the new window, before anything has retired.
+    // A read just after the boundary returns the new window, before anything has retired.
     assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().slots, []);
     assert_eq!(site.store.count(&board, &subject("b"), Reach::Slots(3)).await.unwrap().units(), 0);
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 4), (2, "a".to_owned(), 1)]);
@@ -23,7 +23,7 @@ pub async fn a_slot_leaves_at_the_boundary(site: Site) {
 
 pub async fn every_slot_leaves_in_its_turn(site: Site) {
     let board = site.board("COUNT(6h, like, post)", "1h").await;
-    // Each hour posts 2^hour for "sum" and 1 for a subject of its own.
+    // Each hour posts 2^hour for "sum" and 1 for its own subject.
     let mut now = t("2026-01-01T10:00:00Z");
     for hour in 0..20u32 {
         site.clock_at(now).await;
@@ -72,7 +72,7 @@ pub async fn all_expired_is_empty_at_once(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, (0..300).map(|i| plus(&format!("s{i}"), 1 + i)).collect()).await;
     site.count(&board, vec![plus("s1", 1).at("2026-01-01T07:00:00Z"), plus("s2", 1).at("2026-01-01T08:00:00Z")]).await;
-    // One slot expires and is left retiring; then, all at once, everything else.
+    // One slot expires and stays partly retired. Then everything else expires at once.
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(site.store.page(&board, 0, 1).await.unwrap().total, 300);
     site.clock("2026-01-01T13:00:00Z").await;
@@ -150,7 +150,7 @@ pub async fn two_thousand_slots(site: Site) {
     assert_eq!((standing.score.units(), standing.slots.len()), (2_000 * 2_001 / 2, 2_000));
     let count = site.store.count(&board, &subject("a"), Reach::Slots(1_000)).await.unwrap();
     assert_eq!(count.units(), 1_000 * 1_001 / 2);
-    // A thousand and one seconds later, the older half and one more are gone.
+    // A thousand and one seconds later, the older half and one more slot have expired.
     site.clock_at(start.plus_millis(1_001_000)).await;
     let expected = [(1, "a".to_owned(), 999 * 1_000 / 2), (2, "c".to_owned(), 1)];
     assert_eq!(site.ranking(&board).await, expected);

@@ -1,4 +1,4 @@
-//! Samples set what a subject has in a slot, whatever it had.
+//! Tests that samples replace what a subject has in a slot.
 
 use rolltop::board::{Amount, Definition, Stamp, Tally};
 use rolltop::store::{Outcome, Rejection};
@@ -34,7 +34,7 @@ pub async fn a_later_sample_adjusts_the_ranking(site: Site) {
     let boards = site.both(SUM, "1h").await;
     for board in &boards {
         site.count(board, vec![plus("a", 3).at(EIGHT), plus("a", 1), plus("b", 5).at(EIGHT)]).await;
-        // Whatever was added before it is overwritten, what is added after it adds to it.
+        // Earlier amounts are overwritten, later ones are added.
         assert_eq!(site.score(board, vec![sample("a", 10, EIGHT)]).await, [counted(11)]);
         assert_eq!(site.score(board, vec![plus("a", 2).at(EIGHT)]).await, [counted(13)]);
         assert_eq!(site.score(board, vec![sample("a", 1, EIGHT)]).await, [counted(2)]);
@@ -73,7 +73,7 @@ pub async fn samples_and_increments_of_a_batch_take_effect_in_order(site: Site) 
         let scores = site.score(&board, items).await;
         assert_eq!(scores[5], counted(2));
         assert_eq!(site.value(&board, "a").await, exact(8));
-        // Of another slot, nothing is touched.
+        // A sample of another slot changes nothing here.
         site.count(&board, vec![plus("a", 1), sample("a", 50, EIGHT), plus("a", 1)]).await;
         assert_eq!(site.value(&board, "a").await, exact(60));
     }
@@ -89,14 +89,14 @@ pub async fn samples_belong_to_the_slot_they_are_stamped_with(site: Site) {
             let slot_of_b = if stamp == Stamp::Start { EIGHT } else { SEVEN };
             assert_eq!(site.slots(&board, "b").await, [(slot_of_b.to_owned(), Tally::Sum(Amount(2)))]);
             assert_eq!(site.slots(&board, "c").await, [(EIGHT.to_owned(), Tally::Sum(Amount(4)))]);
-            // Up to the end of the head, and no further: a sample sets its slot, and no other.
+            // Times up to the end of the head are allowed, and no later: a sample sets exactly its own slot.
             let end = "2026-01-01T10:00:00Z";
             let items = vec![sample("e", 1, "2026-01-01T09:59:59.999Z"), sample("f", 1, end)];
             let at_the_end = if stamp == Stamp::Start { EARLY } else { COUNTED };
             assert_eq!(site.add(&board, items).await, [COUNTED, at_the_end], "{name}");
             let items = vec![sample("e", 1, "2026-01-01T10:00:00.001Z"), sample("f", 1, "2026-01-01T06:59:59.999Z")];
             assert_eq!(site.add(&board, items).await, [EARLY, LATE], "{name}");
-            // Increments are placed as ever.
+            // Increments are placed as usual.
             site.count(&board, vec![plus("g", 1).at(EIGHT)]).await;
             assert_eq!(site.slots(&board, "g").await, [(EIGHT.to_owned(), Tally::Sum(Amount(1)))]);
         }

@@ -1,4 +1,4 @@
-//! APPROX_COUNT_DISTINCT: a sketch per slot, merged.
+//! Tests of APPROX_COUNT_DISTINCT: a sketch per slot, merged.
 
 use rolltop::board::{Mark, Sketch, Tally, Value};
 use rolltop::store::Outcome;
@@ -54,7 +54,7 @@ pub async fn sketches_of_slots_are_merged(site: Site) {
             let Tally::Sketch(sketch) = tally else { panic!("{tally:?} is not a sketch") };
             assert!(sketch.as_bytes().len() <= Sketch::MOST_BYTES);
         }
-        // What is known already changes nothing, in any slot.
+        // A known value changes nothing, in any slot.
         let again = seen("d", "u999").at(NINE);
         assert_eq!(site.score(board, vec![again]).await, [Outcome::Counted { score: estimate(0..1_000) }]);
     }

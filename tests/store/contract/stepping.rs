@@ -1,4 +1,5 @@
-//! Retiring in steps: each amount is subtracted once, whoever steps, and every moment in between is consistent.
+//! Tests of retiring in steps: each amount is subtracted once, by any instance, and every state in between is
+//! consistent.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::site::{Retired, Site, retire_through};
 
 const OLD: &str = "2026-01-01T07:10:00Z";
 
-/// So many subjects with 2 in the slot that leaves at ten, every tenth of which also has 5 in the head.
+/// Adds this many subjects with 2 in the slot that expires at ten. Every tenth also has 5 in the head.
 async fn crowd(site: &Site, subjects: usize) -> Arc<Board> {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let every = |step: usize| (0..subjects).step_by(step).map(|i| format!("s{i:05}"));
@@ -44,7 +45,7 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
     let status = site.store.status(&board).await.unwrap();
     assert_eq!(status.retiring, [(t("2026-01-01T07:00:00Z"), 5_000)]);
     assert_eq!(status.slots, [(t("2026-01-01T09:00:00Z"), 500)]);
-    // The ranking still includes it and says so; the slots do not.
+    // The ranking still includes the slot and reports this. The slots do not include it.
     let standing = site.store.standing(&board, &subject("s00010")).await.unwrap();
     assert_eq!((standing.score, standing.frame.retiring), (exact(7), 1));
     assert_eq!(sums(&standing.slots), [(t("2026-01-01T09:00:00Z"), 5)]);
@@ -56,7 +57,7 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
         let total = site.store.page(&board, 0, 1).await.unwrap().total;
         assert_eq!(total, 500 + now_left - ranked_twice(&site, &board).await);
         left = now_left;
-        // Of a board of several parts the step that finds nothing left in any of them says so.
+        // On a board of several parts, the step that finds nothing left in any part reports it.
         assert!(left == 0 || !step.done);
         steps_after += u64::from(left == 0);
         if step.done {
@@ -67,7 +68,7 @@ pub async fn what_retires_shows_until_it_is_done(site: Site) {
     assert_eq!(site.store.status(&board).await.unwrap().retiring, []);
 }
 
-/// Subjects that are both live and not yet subtracted: they are one line of the ranking, with 7.
+/// Returns the number of subjects that are both live and not yet subtracted. Each is one line of the ranking, with 7.
 async fn ranked_twice(site: &Site, board: &Arc<Board>) -> u64 {
     let page = site.store.page(board, 0, 600).await.unwrap();
     page.items.iter().filter(|line| line.score.units() == 7).count() as u64
@@ -123,7 +124,7 @@ pub async fn advancing_is_reported_once(site: Site) {
     assert_eq!(step.slots_advanced, 2);
     assert_eq!(step.frame.window.head, t("2026-01-01T11:00:00Z"));
     assert_eq!(site.store.retire_step(&board).await.unwrap().slots_advanced, 0);
-    // A whole window and more: the first step of each part finds everything expired and drops it.
+    // More than a whole window: the first step of each part finds that everything has expired and drops it.
     site.retire(&board).await;
     site.clock("2026-01-02T11:10:00Z").await;
     let (mut advanced, mut retired, mut steps) = (0, 0, 0);
@@ -145,7 +146,7 @@ pub async fn removal_reaches_retiring_slots(site: Site) {
     assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(7), 1, 1));
     let removal = site.store.remove(&board, &subject("s00011")).await.unwrap();
     assert_eq!((removal.score, removal.live_slots, removal.retiring_slots), (exact(2), 0, 1));
-    // They come back before the slot has gone, and are not subtracted from again.
+    // They are written to again before the slot has retired, and are not subtracted from a second time.
     site.count(&board, vec![plus("s00010", 1), plus("s00011", 3)]).await;
     let retired = site.retire(&board).await;
     assert_eq!((site.are_slots(retired.slots, 1), retired.touched), (true, 4_998));
@@ -171,7 +172,7 @@ pub async fn writes_between_steps_are_kept(site: Site) {
     site.clock("2026-01-01T10:00:00Z").await;
     let mut rounds = 0;
     loop {
-        // Some of these are subtracted already, some are not, some are new.
+        // Some of these are already subtracted, some are not, and some are new.
         let who = (0..6_600).step_by(600).map(|i| plus(&format!("s{i:05}"), 1));
         site.count(&board, who.chain([plus("s00001", -3)]).collect()).await;
         rounds += 1;

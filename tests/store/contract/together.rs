@@ -1,4 +1,4 @@
-//! Several boards at once, and several questions.
+//! Tests of several boards, and of several questions, in one call.
 
 use rolltop::board::{Amount, Tally, Value};
 use rolltop::store::{Ask, Batch, Outcome, Reach, Rejection, StoreError};
@@ -67,7 +67,7 @@ pub async fn a_board_may_be_named_twice(site: Site) {
     let quiet = |increments| (board.clone(), Batch { increments, return_scores: false });
     let batches = vec![
         quiet(vec![plus("a", 1).id("x"), plus("a", 2)]),
-        // Shorter than the first, and yet after it.
+        // Shorter than the first batch, but applied after it.
         quiet(vec![plus("a", 1).id("x")]),
         quiet(vec![plus("a", 1).id("x"), sample("b", 4, nine), plus("a", 0)]),
         quiet(Vec::new()),

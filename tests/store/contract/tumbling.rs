@@ -1,4 +1,4 @@
-//! Calendar windows: today, this week, this month, over as soon as it is midnight where the board is.
+//! Tests of calendar windows: today, this week and this month end at midnight in the board's time zone.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use rolltop::board::{Board, Definition};
 use crate::given::{With, definition, exact, plus, seen};
 use crate::site::Site;
 
-/// One ranked and one unranked board of each metric, in one zone.
+/// Returns one ranked and one unranked board of each metric, in one zone.
 async fn boards(site: &Site, window: &str, zone: &str) -> Vec<Arc<Board>> {
     let metrics = ["COUNT({w}, a, b)", "AVG({w}, a, v, b)", "MAX({w}, a, v, b)", "COUNT_DISTINCT({w}, a, b, c)"];
     let mut boards = Vec::new();
@@ -21,7 +21,7 @@ async fn boards(site: &Site, window: &str, zone: &str) -> Vec<Arc<Board>> {
     boards
 }
 
-/// Counts at one moment, sees it there until the last millisecond, and gone with the next.
+/// Counts at one time, and checks that the count is there until the last millisecond and not in the next.
 async fn lasts_until(site: &Site, window: &str, zone: &str, counted: &str, last: &str) {
     let site = Site::new(site.kind.clone()).await;
     let boards = boards(&site, window, zone).await;
@@ -50,11 +50,11 @@ async fn lasts_until(site: &Site, window: &str, zone: &str, counted: &str, last:
 pub async fn a_day_ends_at_local_midnight(site: Site) {
     for (zone, counted, last) in [
         ("UTC", "2026-03-29T00:00:00Z", "2026-03-29T23:59:59.999Z"),
-        // The day of 23 hours, and that of 25.
+        // The days of 23 and of 25 hours.
         ("Europe/Berlin", "2026-03-28T23:00:00Z", "2026-03-29T21:59:59.999Z"),
         ("Europe/Berlin", "2026-10-24T22:00:00Z", "2026-10-25T22:59:59.999Z"),
         ("America/New_York", "2026-11-01T04:00:00Z", "2026-11-02T04:59:59.999Z"),
-        // There midnight itself is skipped, and the day begins at one.
+        // Here midnight itself is skipped, and the day begins at one o'clock.
         ("America/Havana", "2026-03-08T05:00:00Z", "2026-03-09T03:59:59.999Z"),
     ] {
         lasts_until(&site, "1d", zone, counted, last).await;

@@ -1,4 +1,4 @@
-//! Boards without a ranking: what rules and features read.
+//! Tests of boards without a ranking, which rules and features read.
 
 use rolltop::board::{Amount, Cover, Definition, Tally};
 use rolltop::store::{AuditCursor, Batch, Outcome, Reach, Rejection};
@@ -17,7 +17,7 @@ pub async fn they_answer_the_value_of_the_window(site: Site) {
     );
     assert_eq!(site.value(&board, "a").await, exact(7));
     site.clock("2026-01-01T10:00:00Z").await;
-    // At once: there is nothing to subtract.
+    // This takes effect at once, because there is nothing to subtract.
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!((standing.score, standing.frame.retiring), (exact(5), 0));
     assert_eq!((standing.total, standing.rank, standing.better), (0, None, 0));
@@ -102,7 +102,7 @@ pub async fn a_subject_is_removed_whole(site: Site) {
     assert_eq!(site.value(&board, "b").await, exact(4));
     let again = site.store.remove(&board, &subject("a")).await.unwrap();
     assert_eq!((again.score, again.live_slots), (exact(0), 0));
-    // Ids outlive it, as on any board.
+    // Ids are stored longer than the counter, as on any board.
     assert_eq!(site.score(&board, vec![plus("a", 8).id("x"), plus("a", 16)]).await[1], counted(16));
 }
 
@@ -131,7 +131,7 @@ pub async fn two_thousand_slots_of_a_subject(site: Site) {
         assert_eq!(site.slots(&board, "a").await.len(), 2_000);
         let newest = [exact(1_000 * 1_001 / 2), mean(1_000 * 1_001 / 2, 1_000), exact(1_000)][nth];
         assert_eq!(site.newest(&board, "a", 1_000).await, newest, "{metric}");
-        // Slot by slot they leave, and others come.
+        // Slots expire one by one, and new ones begin.
         site.clock_at(start.plus_millis(1_000_000)).await;
         site.count(&board, vec![plus("a", 7)]).await;
         let reading = site.store.count(&board, &subject("a"), Reach::Slots(2_000)).await.unwrap();

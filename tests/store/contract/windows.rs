@@ -1,4 +1,4 @@
-//! Shorter windows, the slots of a subject and of a board, and the frame of every answer.
+//! Tests of shorter windows, of the slots of a subject and of a board, and of the frame of every result.
 
 use rolltop::board::{Cover, Frame, Window};
 use rolltop::store::{AuditCursor, Batch, Reach, StoreError};
@@ -33,7 +33,7 @@ pub async fn counts_from_a_time(site: Site) {
         ("2026-01-01T08:59:59.999Z", 12, 2),
         ("2026-01-01T09:00:00Z", 8, 1),
         ("2026-01-01T09:30:00Z", 8, 1),
-        // There are no future slots: what is to come is in the head.
+        // There are no future slots: future events are in the head.
         ("2026-01-01T23:00:00Z", 8, 1),
         ("9999-12-31T23:59:59.999Z", 8, 1),
     ] {
@@ -62,7 +62,7 @@ pub async fn slots_of_a_standing_are_oldest_first(site: Site) {
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!(sums(&standing.slots), [(t(six), -2), (t(eight), 3), (t(nine), 1)]);
     assert_eq!(standing.score, exact(2));
-    // A slot whose amount came back to nothing holds none; one that has expired is not live.
+    // A slot whose amount is zero again has no data. An expired slot is not live.
     site.count(&board, vec![plus("a", -3).at(eight), plus("b", 1)]).await;
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(sums(&site.store.standing(&board, &subject("a")).await.unwrap().slots), [(t(nine), 1)]);
@@ -94,7 +94,7 @@ pub async fn every_answer_says_what_it_is_about(site: Site) {
         ("2026-02-01T00:00:00.001Z", "2026-01-31T22:00:00Z", "2026-02-01T00:00:00Z", "2026-02-01T01:00:00Z"),
     ] {
         site.clock(now).await;
-        // Nothing was written before this moment, so nothing is retiring.
+        // Nothing was written before this time, so nothing is retiring.
         let frame =
             Frame { window: Window { floor: t(floor), head: t(head), end: t(end) }, as_of: t(now), retiring: 0 };
         let store = &site.store;

@@ -1,4 +1,4 @@
-//! Slots of local time, over the days on which clocks change.
+//! Tests of slots of local time, on the days on which clocks change.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ async fn begin(site: Site, now: &str, metric: &str, slot: &str, zone: &str) -> (
     (site, board)
 }
 
-/// Posts once at each time; answers the starts of the slots that took it and how often each.
+/// Posts once at each time. Returns the starts of the slots, and the number of posts in each.
 async fn post(site: &Site, board: &Arc<Board>, times: &[&str]) -> Vec<(Timestamp, i64)> {
     for time in times {
         site.clock(time).await;
@@ -81,7 +81,7 @@ pub async fn weeks_start_on_monday(site: Site) {
 }
 
 pub async fn a_day_that_never_was(site: Site) {
-    // Samoa went from the 29th to the 31st of December 2011.
+    // Samoa skipped December 30, 2011.
     let (site, board) = begin(site, "2011-12-29T00:00:00Z", "COUNT(2d, like, post)", "1d", "Pacific/Apia").await;
     let times =
         ["2011-12-29T09:59:59.999Z", "2011-12-29T10:00:00Z", "2011-12-30T09:59:59.999Z", "2011-12-30T10:00:00Z"];

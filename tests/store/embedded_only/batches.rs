@@ -1,4 +1,4 @@
-//! Large batches, which are applied in portions.
+//! Tests of large batches, which are applied in portions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,7 +16,7 @@ fn likes(ids: bool) -> Vec<Increment> {
     (0..ITEMS).map(like).collect()
 }
 
-/// What each item's subject has after so many such batches.
+/// Returns the score of each item's subject after this many such batches.
 fn scores(batches: i64) -> Vec<Option<Value>> {
     let of = |nth: usize| (nth % 1_250..ITEMS).step_by(1_250).map(|nth| 1 + (nth % 3) as i64).sum::<i64>();
     (0..ITEMS).map(|nth| Some(Value::Exact(Amount(batches * of(nth))))).collect()
@@ -39,7 +39,7 @@ async fn a_large_batch_is_counted_once_and_says_every_score() {
     assert_eq!(send(&store, likes(false), true).await, counted(2));
     assert_eq!(send(&store, likes(false), false).await, vec![Outcome::Counted { score: None }; ITEMS]);
     let expected = readable(&store, &board).await;
-    // Refused items change nothing, wherever they stand.
+    // Refused items change nothing, wherever they are in the batch.
     let mut increments = likes(true);
     for nth in (0..ITEMS).step_by(500) {
         increments[nth].at = Some(t("2025-12-31T00:00:00Z"));
@@ -107,7 +107,7 @@ async fn readers_and_writers_come_in_between_and_see_sums_grow() {
     assert_eq!(readable(&crashed, &board).await, readable(&store, &board).await);
 }
 
-/// Slots end while batches are applied: each item is counted in a slot of the window, or refused, never both.
+/// Tests that each item is either counted in a slot of the window or refused, if slots end while batches are applied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_that_end_in_the_middle_of_a_batch_refuse_what_comes_too_late() {
     let folder = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ async fn slots_that_end_in_the_middle_of_a_batch_refuse_what_comes_too_late() {
         let (store, done) = (store.clone(), done.clone());
         tokio::spawn(async move {
             let mut moves = 0;
-            // Fast enough that a slot comes to its end, slow enough that the window does not pass.
+            // Fast enough that a slot ends, slow enough that the whole window does not pass.
             while !done.load(Ordering::SeqCst) && moves < 90 {
                 store.set_clock(store.now().await.unwrap().plus_millis(1_000)).await.unwrap();
                 moves += 1;

@@ -1,24 +1,25 @@
-//! Damage to what is on the disk is an error that names the file, or harmless. What the last segment of the log ends
-//! with has nothing after it that could prove that it was there: if the disk loses that end, it is an earlier state.
+//! Tests of damage to the disk: it causes an error that names the file, or it is harmless. Nothing in the last segment
+//! proves that its last frames existed. If the disk loses them, the store has an earlier state.
 
 use super::*;
 
-/// More than a bucket needs to get a file of its own.
+/// The number of ids, more than a bucket needs to get its own file.
 const IDS: usize = 4_200;
-/// Writes after the checkpoint.
+/// The number of writes after the checkpoint.
 const ROUNDS: usize = 24;
 
 fn with_id(number: usize) -> Increment {
     increment("many", 1, None, Some(&format!("id-{number}")))
 }
 
-/// The files of a closed store that has some of everything, and what was readable after each write in the log.
+/// Returns the files of a closed store with all kinds of data, and everything that was readable after each write in the
+/// log.
 async fn sound() -> (Contents, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let store = open_eager(folder.path()).await;
     let board = define(&store, "b", "COUNT(2h, like, post)", "1h").await;
     add(&store, &board, (0..IDS).map(with_id).collect()).await;
-    // The ids' half of the horizon is over, so they get a file.
+    // The ids' half of the horizon has ended, so they get a file.
     store.set_clock(t("2026-01-01T01:00:00Z")).await.unwrap();
     add(&store, &board, vec![increment("a", 1, None, Some("late"))]).await;
     until("a file of ids", || named_ids(folder.path()) == 1).await;
@@ -41,12 +42,12 @@ async fn sound() -> (Contents, Vec<String>) {
 
 enum Found {
     Everything,
-    /// So many of the states before.
+    /// An earlier state.
     Earlier,
     Error(String),
 }
 
-/// Opens a damaged copy. What is neither an error nor a state of before is a failure.
+/// Opens a damaged copy. Fails if the result is neither an error nor an earlier state.
 async fn open_damaged(damaged: &Contents, states: &[String]) -> Found {
     let copy = write_contents(damaged);
     match open(copy.path()).await {
@@ -73,7 +74,7 @@ async fn open_damaged(damaged: &Contents, states: &[String]) -> Found {
 async fn damage_is_an_error_or_harmless_and_never_silent() {
     let (sound, states) = sound().await;
     assert!(matches!(open_damaged(&sound, &states).await, Found::Everything));
-    // The file that is to become the next segment has zeros only.
+    // The file for the next segment contains only zeros.
     let is_segment =
         |(path, bytes): &(&PathBuf, &Vec<u8>)| path.starts_with("log") && bytes.iter().any(|byte| *byte != 0);
     let last_segment = sound.iter().rfind(is_segment).expect("a log").0.clone();
@@ -117,7 +118,7 @@ async fn damage_is_an_error_or_harmless_and_never_silent() {
     println!("{noticed} noticed, {harmless} harmless, {earlier} earlier");
 }
 
-/// Once closed, nothing is unproven: whatever a single frame loses is noticed, up to the very last write.
+/// Tests that after closing, the loss of any single frame is detected, including the very last one.
 #[tokio::test(flavor = "multi_thread")]
 async fn after_closing_the_log_proves_itself_to_its_last_write() {
     for durability in [Durability::Always, Durability::EverySecond, Durability::Off] {

@@ -1,10 +1,10 @@
-//! Restarts, checkpoints, and the files that they leave.
+//! Tests of restarts, checkpoints, and the remaining files.
 
 use rand::Rng;
 
 use super::*;
 
-/// Whether no board of the manifest is without a checkpoint.
+/// Returns whether every board of the manifest has a checkpoint.
 fn all_checkpointed(folder: &Path) -> bool {
     let manifest = manifest(folder);
     manifest["boards"].as_array().unwrap().iter().all(|board| !board["checkpoint"].is_null())
@@ -69,7 +69,7 @@ async fn restarts_in_the_middle_of_checkpoints_restore_everything() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sealed_ids_have_files_over_restarts_until_their_horizon_has_passed() {
-    // The horizon is an hour: halves begin on the hour and at 30 minutes past.
+    // The horizon is an hour: its halves begin on the hour and at 30 minutes past.
     let ids = |at: &str| -> Vec<Increment> {
         (0..4_500).map(|nth| increment("a", 1, None, Some(&format!("{at} {nth}")))).collect()
     };
@@ -87,7 +87,7 @@ async fn sealed_ids_have_files_over_restarts_until_their_horizon_has_passed() {
         if time == "01:00" {
             assert_eq!(add(&store, &board, ids(time)).await, all_counted);
         }
-        // What expired, or is sealed, is found when the board is visited.
+        // Expired data and sealed ids are found when the board is visited.
         add(&store, &board, vec![increment("b", 1, None, None)]).await;
         // A file that no manifest names yet is written again after a restart.
         until("one file of ids", || files().len() == sealed.len() && named_ids(folder.path()) == sealed.len()).await;
@@ -111,7 +111,7 @@ async fn sealed_ids_have_files_over_restarts_until_their_horizon_has_passed() {
             assert_eq!(files(), before, "the file is written once");
         }
     }
-    // All are past their horizon.
+    // All ids are past their horizon.
     store.set_clock(t("2026-01-01T05:00:00Z")).await.unwrap();
     add(&store, &board, vec![increment("b", 1, None, None)]).await;
     until("no file of ids", || files().is_empty()).await;
@@ -136,7 +136,7 @@ async fn removed_boards_leave_no_files() {
     until("one checkpoint", || names(folder.path(), "checkpoints").len() == 1).await;
     assert!(store.undefine(&boards[0]).await.unwrap());
     until("no checkpoint", || names(folder.path(), "checkpoints").is_empty()).await;
-    // The current segment and the next one are all that is left of the log.
+    // Of the log, only the current segment and the next one remain.
     until("a short log", || names(folder.path(), "log").len() <= 2).await;
     store.close().await.unwrap();
     drop(store);
@@ -145,7 +145,7 @@ async fn removed_boards_leave_no_files() {
     assert!(names(folder.path(), "checkpoints").is_empty() && names(folder.path(), "ids").is_empty());
 }
 
-/// Bytes of disk that the log takes.
+/// Returns the bytes of disk that the log takes.
 fn log_bytes(folder: &Path) -> u64 {
     names(folder, "log").iter().map(|name| fs::metadata(folder.join("log").join(name)).unwrap().len()).sum()
 }
@@ -169,7 +169,7 @@ async fn a_hundred_quick_restarts_leave_few_files() {
     // A segment of 1 MB for each start, and one of 32 MB that is not used yet.
     assert!(most.1 <= 200 << 20, "{} files, {} bytes of log", most.0, most.1);
     let store = open(folder.path()).await.unwrap();
-    // A checkpoint is made once there are more than 64 segments; a start and the next segment add one each.
+    // A checkpoint is made as soon as there are more than 64 segments. A start and the next segment add one each.
     until("a short log", || names(folder.path(), "log").len() <= 66).await;
     store.close().await.unwrap();
 }

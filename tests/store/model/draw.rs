@@ -1,4 +1,4 @@
-//! Sequences drawn from a seed: boards of every kind, and whatever can be done to them.
+//! Sequences drawn from a seed: boards of every kind, and every operation on them.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -8,7 +8,7 @@ use rolltop::board::{Cover, Decimals, Definition, Kind, Mode, Order, Stamp};
 use super::sequence::{Act, CROWD, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
 use crate::given::{definition, t};
 
-/// Sums twice: they are what all began with.
+/// The metrics. Sums occur twice, because they are the most common.
 const METRICS: [&str; 8] = [
     "SUM({w}, sale, amount, seller)",
     "SUM({w}, sale, amount, seller)",
@@ -81,7 +81,7 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     wanted
 }
 
-/// Every metric, or those that the environment names, such as `AVG,MAX`.
+/// Returns every metric, or those named by the environment, such as `AVG,MAX`.
 fn metrics() -> Vec<&'static str> {
     let wanted = std::env::var("ROLLTOP_MODEL_METRICS").unwrap_or_default();
     let wanted: Vec<&str> = wanted.split(',').filter(|name| !name.is_empty()).collect();
@@ -103,7 +103,7 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
             Step::Flood { board, who: any_subject(rng), values: pick(rng, &[5, 40, 300, 1_500]), at, through }
         }
         3..6 => {
-            // Each board once, as an event feeds it.
+            // Each board once, as an event does.
             let fed: Vec<usize> = (0..boards.len()).filter(|_| rng.random_bool(0.8)).collect();
             Step::AddAll { batches: fed.into_iter().map(|board| (board, any_items(rng))).collect(), through }
         }
@@ -175,7 +175,7 @@ fn any_leap(rng: &mut StdRng, board: usize) -> Leap {
     }
 }
 
-/// Mostly one of the few.
+/// Draws a subject, mostly one of the few.
 fn any_subject(rng: &mut StdRng) -> usize {
     let most = if rng.random_bool(0.1) { SUBJECTS.len() + CROWD } else { SUBJECTS.len() };
     rng.random_range(0..most)
@@ -203,7 +203,7 @@ fn any_question(rng: &mut StdRng) -> Question {
     Question { who: any_subject(rng), reach, as_of: rng.random_bool(0.5).then(|| any_past(rng)) }
 }
 
-/// What a window may end with: mostly a time that is still kept.
+/// Draws an end of a window, mostly a time that is still stored.
 fn any_past(rng: &mut StdRng) -> When {
     match rng.random_range(0..6) {
         0 => When::Now(pick(rng, &[0, 0, 1, -1, -3_600_000])),
@@ -212,7 +212,7 @@ fn any_past(rng: &mut StdRng) -> When {
     }
 }
 
-/// What a shorter window may begin with.
+/// Draws a beginning of a shorter window.
 fn any_when_up_to_now(rng: &mut StdRng) -> When {
     match rng.random_range(0..4) {
         0 => When::Now(-rng.random_range(0..=7_200_000)),

@@ -1,9 +1,10 @@
-//! The stores and the oracle do the same at once, step by step, and must answer the same.
+//! The model test: the stores and the oracle do the same operations, step by step, and must return the same results.
 //!
-//! A sequence of operations is drawn from a seed. `ROLLTOP_MODEL_SEED=<n>` runs just that one;
-//! `ROLLTOP_MODEL_SEQUENCES=<n>` says how many are run, 2,000 unless told otherwise, each time others.
-//! `ROLLTOP_MODEL_STORES=<name>` compares that store only, and `ROLLTOP_MODEL_METRICS=AVG,MAX` draws boards of those
-//! metrics only. Only if named: `redis-cluster`, `redis-16-parts` and `redis-cluster-16-parts`, and the same of `valkey`. What differs is made smaller before it is shown.
+//! A sequence of operations is drawn from a seed. `ROLLTOP_MODEL_SEED=<n>` runs only that sequence.
+//! `ROLLTOP_MODEL_SEQUENCES=<n>` sets the number of sequences, 2,000 by default, which differ on every run.
+//! `ROLLTOP_MODEL_STORES=<name>` compares only that store, and `ROLLTOP_MODEL_METRICS=AVG,MAX` draws only boards of
+//! those metrics. The following stores are compared only if they are named: `redis-cluster`, `redis-16-parts` and
+//! `redis-cluster-16-parts`, and the same of `valkey`. A failing sequence is reduced before it is shown.
 
 mod draw;
 mod seen;
@@ -21,11 +22,11 @@ use self::side::Side;
 use crate::site::{Home, Kind};
 
 const SEQUENCES: u64 = 2_000;
-/// How many sequences run at the same time.
+/// The number of sequences that run at the same time.
 const AT_ONCE: usize = 8;
-/// How many smaller sequences are tried before the smallest failing one so far is shown.
+/// The number of smaller sequences that are tried before the smallest failing one is shown.
 const ATTEMPTS: usize = 250;
-/// Longer than any sequence takes, and short enough to tell of one that hangs.
+/// The time after which a sequence is considered to hang. It is longer than any sequence takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +56,7 @@ async fn judge(finished: Option<Result<Judged, JoinError>>) {
         && let (seed, Err(failure)) = finished.expect("a sequence catches its own panics")
     {
         let sequence = Sequence::from_seed(seed);
-        // To try smaller ones of one that hangs would take hours.
+        // A sequence that hangs is not reduced, because that would take hours.
         let (sequence, failure) = if failure.hung { (sequence, failure) } else { smaller(sequence, failure).await };
         let steps: Vec<String> = sequence.steps.iter().map(|step| format!("  {step:?}")).collect();
         let boards: Vec<String> = sequence.boards.iter().map(|board| format!("  {board:?}")).collect();
@@ -69,17 +70,17 @@ async fn judge(finished: Option<Result<Judged, JoinError>>) {
     }
 }
 
-/// The seed of a sequence, and how it went.
+/// The seed of a sequence, and its result.
 type Judged = (u64, Result<(), Failure>);
 
 struct Failure {
-    /// Steps done when it showed, the failing one included.
+    /// The number of steps done, including the failing one.
     steps: usize,
     what: String,
     hung: bool,
 }
 
-/// Runs a sequence in a task of its own, so that a panic of a store is a failure like others.
+/// Runs a sequence in its own task, so that a panic of a store is reported like other failures.
 async fn attempt(sequence: Sequence) -> Result<(), Failure> {
     let all = sequence.steps.len();
     let failed = |what, hung| Err(Failure { steps: all, what, hung });
@@ -101,7 +102,7 @@ async fn run(sequence: Sequence) -> Result<(), Failure> {
         Some(only) if only.ends_with("-cluster-16-parts") => Kind::clusters_of_parts(16),
         Some(only) if only.ends_with("-16-parts") => Kind::of_parts(16),
         Some(_) => Kind::stores().into_iter().chain(Kind::of_parts(3)).collect(),
-        // Every fourth also on boards of three parts.
+        // Every fourth sequence also runs on boards of three parts.
         None if sequence.seed.is_multiple_of(4) => Kind::stores().into_iter().chain(Kind::of_parts(3)).collect(),
         None => Kind::stores(),
     };
@@ -140,7 +141,8 @@ fn compare(expected: &[Seen], found: Vec<Seen>) -> Result<(), String> {
     Ok(())
 }
 
-/// Leaves out whatever the failure does not need: what comes after it, then ever smaller runs of steps, then items.
+/// Removes everything that the failure does not need: the steps after it, then shorter and shorter runs of steps, then
+/// items.
 async fn smaller(mut sequence: Sequence, mut failure: Failure) -> (Sequence, Failure) {
     sequence.steps.truncate(failure.steps);
     let mut attempts = 0;

@@ -1,4 +1,4 @@
-//! What an operation answered, in a form that can be compared.
+//! The result of an operation, in a form that can be compared.
 
 use rolltop::board::{Frame, Timestamp};
 use rolltop::store::{
@@ -21,7 +21,7 @@ pub enum Seen {
     BeyondWindow(Timestamp),
 }
 
-/// What it answered; anything that no sequence should meet is an error to be told.
+/// Converts a result. Returns an error for a result that no sequence should cause.
 pub fn seen<T: Into<Seen>>(store: &dyn Store, answer: Result<T>) -> Result<Seen, String> {
     match answer {
         Ok(answer) => Ok(answer.into()),
@@ -50,9 +50,9 @@ impl Seen {
         }
     }
 
-    /// Whether the scores in it say the same on every store: not while a slot is retiring, which goes at each store's
-    /// own pace; not where the last of one went with this very removal; and not where an item was refused, for the
-    /// others of a refused sum may be tried in another step.
+    /// Returns whether the scores in the result must be equal on every store. They need not be in three cases. While a
+    /// slot is retiring, each store retires at its own pace. The same applies if this removal removed the last of a
+    /// retiring slot. And if an item was refused, the other items of a refused sum may be tried in a different step.
     pub fn has_equal_scores(&self) -> bool {
         let refused = |outcome: &Outcome| *outcome == Outcome::Rejected(Rejection::OutOfRange);
         self.retiring() == 0
@@ -63,7 +63,7 @@ impl Seen {
             }
     }
 
-    /// Without what may still hold a part of an expired slot: what is left is the same on every store, always.
+    /// Removes everything that may still contain a part of an expired slot. The rest is always the same on every store.
     pub fn without_scores(mut self) -> Seen {
         match &mut self {
             Seen::Added(frame, outcomes) => {
@@ -126,7 +126,7 @@ seen_as!(Page: Page, Lookup: Lookup, Reading: Reading, Values: Values, Removal: 
 
 impl From<Standing> for Seen {
     fn from(mut standing: Standing) -> Seen {
-        // How many are better than who has no score is nobody's business.
+        // The number of better subjects is not defined for a subject without a score.
         if standing.score.is_none() {
             standing.better = 0;
         }

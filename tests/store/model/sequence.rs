@@ -1,5 +1,5 @@
-//! A sequence of operations. Operations are plain data and relative to whatever state and board they meet, so that
-//! any of them can be left out when a failing sequence is made smaller.
+//! A sequence of operations. Operations are plain data, and relative to the state and board on which they run, so that
+//! any of them can be left out when a failing sequence is reduced.
 
 use rolltop::board::{
     Amount, Board, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Window,
@@ -8,25 +8,25 @@ use rolltop::store::Increment;
 
 use crate::given::{subject, value};
 
-/// Who may be counted: few, so that they meet often; in an order that only bytes agree on.
+/// The few subjects, which therefore occur often. Only a comparison by bytes gives them this order.
 pub const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
 
-/// Besides them a crowd, so that retiring a slot takes several steps.
+/// The number of further subjects, so that retiring a slot takes several steps.
 pub const CROWD: usize = 700;
 
-/// The values subjects are seen with: few too, and some that a store might take for its own.
+/// The few values that subjects are seen with. Some could be confused with a store's internal names.
 const VALUES: [&str; 8] = ["u", "v", "V", "é", "日本", "c", "t", "u v"];
 
 #[derive(Clone, Debug)]
 pub struct Sequence {
-    /// What it was drawn from.
+    /// The seed from which it was drawn.
     pub seed: u64,
     pub start: Timestamp,
     pub boards: Vec<Definition>,
     pub steps: Vec<Step>,
 }
 
-/// One operation; `through` says which instance, where a store has several.
+/// One operation. `through` is the instance, where a store has several.
 #[derive(Clone, Debug)]
 pub enum Step {
     Add {
@@ -35,14 +35,14 @@ pub enum Step {
         scores: bool,
         through: usize,
     },
-    /// The first so many of the crowd, each with an amount of its own.
+    /// Adds the first subjects of the crowd, each with a different amount.
     Crowd {
         board: usize,
         first: usize,
         at: Option<When>,
         through: usize,
     },
-    /// One subject, seen with so many values at once.
+    /// Adds one subject with this many values at once.
     Flood {
         board: usize,
         who: usize,
@@ -56,13 +56,13 @@ pub enum Step {
         through: usize,
     },
     Clock(Leap),
-    /// So many retire steps, whether or not that finishes anything.
+    /// Makes this many retire steps, which need not finish a slot.
     Retire {
         board: usize,
         steps: usize,
         through: usize,
     },
-    /// Two instances retire until done while a third party writes.
+    /// Lets two instances retire until done while a third client writes.
     RetireTogether {
         board: usize,
         items: Vec<Item>,
@@ -72,13 +72,13 @@ pub enum Step {
         who: usize,
         through: usize,
     },
-    /// Undefine, and define as something else or the same.
+    /// Removes a board, and defines it with a different or the same definition.
     Redefine {
         board: usize,
         definition: Definition,
         through: usize,
     },
-    /// Call with the handle from before the last redefinition.
+    /// Makes a call with the board from before the last redefinition.
     Stale {
         board: usize,
         through: usize,
@@ -95,25 +95,25 @@ pub enum Step {
         at: Look,
         through: usize,
     },
-    /// Several questions at once.
+    /// Asks several questions at once.
     Ask {
         questions: Vec<(usize, Question)>,
         through: usize,
     },
-    /// Finish retiring, then compare all there is to read.
+    /// Finishes retiring, then compares everything that can be read.
     Check {
         board: usize,
     },
 }
 
-/// What is done to one subject, in whatever way the board's metric takes it.
+/// A change of one subject, in the form that the board's metric takes.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub who: usize,
     pub act: Act,
-    /// Where the board takes amounts.
+    /// The amount, if the board takes amounts.
     pub amount: Size,
-    /// Where it takes values.
+    /// The value, if the board takes values.
     pub value: usize,
     pub at: Option<When>,
     pub id: Option<u8>,
@@ -122,9 +122,9 @@ pub struct Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
     Count,
-    /// Counts where the board cannot retract.
+    /// A retraction. Counts where the board does not support retractions.
     Retract,
-    /// A sample of so many measurements; counts where the board takes no samples.
+    /// A sample of this many measurements. Counts where the board takes no samples.
     Sample {
         count: i64,
     },
@@ -133,14 +133,14 @@ pub enum Act {
 #[derive(Clone, Copy, Debug)]
 pub enum Size {
     Units(i64),
-    /// The slot bound times a sign, and a little off.
+    /// The bound of a slot with a sign, and a small difference.
     Bound {
         sign: i64,
         off: i64,
     },
 }
 
-/// A time, in milliseconds from something of the board's window.
+/// A time, in milliseconds relative to the board's window.
 #[derive(Clone, Copy, Debug)]
 pub enum When {
     Now(i64),
@@ -152,13 +152,13 @@ pub enum When {
 #[derive(Clone, Copy, Debug)]
 pub enum Leap {
     By(i64),
-    /// To the end of the head slot of a board, and so many slots on.
+    /// The end of a board's head slot, and this many slots more.
     Slots {
         board: usize,
         slots: u32,
         off: i64,
     },
-    /// So many times the board's window.
+    /// This many times the board's window.
     Windows {
         board: usize,
         windows: i64,
@@ -177,12 +177,12 @@ pub enum Look {
     Status,
 }
 
-/// What a subject has in some slots.
+/// A question for what a subject has in some slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub who: usize,
     pub reach: Span,
-    /// Where the board can look back.
+    /// The past time, if the board supports it.
     pub as_of: Option<When>,
 }
 
@@ -190,11 +190,11 @@ pub struct Question {
 pub enum Span {
     Slots(u32),
     From(When),
-    /// As many slots as the window has, less so many.
+    /// As many slots as the window has, minus this many.
     AllBut(u32),
 }
 
-/// One of the few, or of the crowd after them.
+/// Returns one of the few subjects, or of the crowd after them.
 pub fn who(nth: usize) -> Subject {
     match SUBJECTS.get(nth) {
         Some(who) => subject(who),
@@ -202,7 +202,7 @@ pub fn who(nth: usize) -> Subject {
     }
 }
 
-/// One of the few values, or one more after them.
+/// Returns one of the few values, or a further one.
 fn what(nth: usize) -> Counted {
     match VALUES.get(nth) {
         Some(text) => value(text),
@@ -210,14 +210,14 @@ fn what(nth: usize) -> Counted {
     }
 }
 
-/// What the first so many of the crowd are sent: mostly little, some of it negative, some nothing.
+/// Returns the items of the first subjects of the crowd: mostly small amounts, some negative, some zero.
 pub fn crowd(first: usize, at: Option<When>) -> Vec<Item> {
     let units = |nth: usize| Size::Units((nth * 7 % 11) as i64 - 4);
     let members = SUBJECTS.len()..SUBJECTS.len() + first;
     members.map(|who| Item { who, act: Act::Count, amount: units(who), value: who % 5, at, id: None }).collect()
 }
 
-/// One subject with so many values.
+/// Returns items of one subject with this many values.
 pub fn flood(who: usize, values: usize, at: Option<When>) -> Vec<Item> {
     (0..values).map(|value| Item { who, act: Act::Count, amount: Size::Units(1), value, at, id: None }).collect()
 }
@@ -257,8 +257,8 @@ impl Leap {
 }
 
 impl Item {
-    /// The item as this board takes it. Samples and retractions have a time, and only sums are sent amounts that no
-    /// store holds: the others are refused such before they come to one.
+    /// Returns the item in the form that this board takes. Samples and retractions get a time. Only sums get amounts
+    /// that no store can hold: the other kinds refuse such amounts before they reach a store.
     pub fn resolve(&self, board: &Board, window: &Window, now: Timestamp) -> Increment {
         let units = match self.amount {
             Size::Units(units) => units,
@@ -290,7 +290,7 @@ impl Item {
 }
 
 impl Sequence {
-    /// The same without one item of one step; `None` if that has no such item, or no other.
+    /// Returns the sequence without one item of one step, or `None` if the step does not have the item or has no other.
     pub fn without_item(&self, step: usize, item: usize) -> Option<Sequence> {
         let mut shorter = self.clone();
         match shorter.steps.get_mut(step)? {

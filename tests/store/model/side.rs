@@ -1,4 +1,4 @@
-//! One store in the model: its instances, its handles of the boards, and how each operation is done to it.
+//! One store in the model test: its instances, its boards, and the execution of each operation on it.
 
 use std::sync::Arc;
 
@@ -12,10 +12,11 @@ use crate::site::{Home, audit_through, retire_through};
 
 pub struct Side {
     instances: Vec<Arc<dyn Store>>,
-    /// After the instances, which are dropped first: its folder goes with it.
+    /// The data of the store. It is declared after the instances, so that they are dropped first: dropping it deletes
+    /// the data.
     home: Home,
     pub boards: Vec<Arc<Board>>,
-    /// The handle each board had before it was last defined anew.
+    /// The board handles from before the last redefinition.
     stale: Vec<Option<Arc<Board>>>,
     clock: ClockMode,
 }
@@ -38,7 +39,7 @@ impl Side {
         self.home.name().to_owned()
     }
 
-    /// Does one step and answers what it showed.
+    /// Runs one step and returns its results.
     pub async fn run(&mut self, step: &Step) -> Outcome<Vec<Seen>> {
         match step {
             Step::Add { board, items, scores, through } => Ok(vec![self.add(*board, items, *scores, *through).await?]),
@@ -155,7 +156,7 @@ impl Side {
         if differences.is_empty() { Ok(vec![Seen::Done]) } else { Err(format!("{differences:?}")) }
     }
 
-    /// Ends an instance, properly or by letting go of it, and opens it again.
+    /// Ends an instance, by closing or by dropping it, and opens it again.
     async fn reopen(&mut self, close: bool, through: usize) -> Outcome<Vec<Seen>> {
         let nth = through % self.instances.len();
         if !self.home.outlives_its_store() {
@@ -173,7 +174,7 @@ impl Side {
             if (found.generation(), found.definition()) != (board.generation(), board.definition()) {
                 return Err(format!("{found:?} after a restart instead of {board:?}"));
             }
-            // An old handle must go on working, and so must a new one.
+            // The old board handle must still work, and a new one must work too.
             if close {
                 *board = found;
             }
@@ -184,7 +185,7 @@ impl Side {
     async fn look(&self, board: usize, at: Look, through: usize) -> Outcome<Seen> {
         let (store, board) = (self.instance(through), &self.boards[board]);
         match at {
-            // Nobody asks for these where there is no ranking, nor for values where none are remembered.
+            // These are skipped where there is no ranking, and values where none are stored.
             Look::Page { .. } | Look::Neighbors { .. } | Look::Lookup { .. } if !board.is_ranked() => Ok(Seen::Done),
             Look::Values { .. } if board.kind() != Kind::Distinct => Ok(Seen::Done),
             Look::Page { offset, limit } => seen(&*store, store.page(board, offset, limit).await),
@@ -230,7 +231,7 @@ impl Side {
         answers.into_iter().map(|answer| seen(&*store, answer)).collect()
     }
 
-    /// All there is to read, once nothing is retiring.
+    /// Returns everything that can be read, as soon as nothing is retiring.
     async fn check(&self, board: usize) -> Outcome<Vec<Seen>> {
         retire_through(&self.instance(0), &self.boards[board]).await;
         let mut all = self.audit(board).await?;

@@ -1,4 +1,4 @@
-//! The last-seen scheme, replayed from the beginning each time it is asked for.
+//! The last-seen scheme, computed from the beginning for every result.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use rolltop::board::{Amount, Board, Change, Counted, Tally, Timestamp};
 
 use super::history::Taken;
 
-/// What is known of each value of one subject.
+/// The state of each value of one subject.
 #[derive(Default)]
 pub struct LastSeen {
     values: BTreeMap<Counted, State>,
@@ -16,12 +16,12 @@ pub struct LastSeen {
 #[derive(Clone, Copy)]
 enum State {
     Seen(Timestamp),
-    /// Retracted: a tombstone.
+    /// The value was retracted: a tombstone.
     Gone(Timestamp),
 }
 
 impl LastSeen {
-    /// After all of the past, as seen from a window with this floor.
+    /// Returns the state after all past events, for a window with this floor.
     pub fn after(board: &Board, past: &[Taken], floor: Timestamp) -> LastSeen {
         let mut all = LastSeen::default();
         for taken in past {
@@ -61,7 +61,7 @@ impl LastSeen {
         }
     }
 
-    /// Drops what is seen or gone longest ago while there is more of it than the board remembers.
+    /// Drops the values that were seen or retracted longest ago, while there are more than the board remembers.
     fn cap(&mut self, board: &Board, gone: bool) {
         let Some(most) = board.definition().max_values else { return };
         loop {
@@ -83,7 +83,7 @@ impl LastSeen {
         }
     }
 
-    /// How many values were last seen in each slot.
+    /// Returns the number of values last seen in each slot.
     pub fn tallies(&self, board: &Board) -> BTreeMap<Timestamp, Tally> {
         let mut counts: BTreeMap<Timestamp, i64> = BTreeMap::new();
         for (_, at) in self.newest_first() {
@@ -92,7 +92,7 @@ impl LastSeen {
         counts.into_iter().map(|(slot, count)| (slot, Tally::Sum(Amount(count)))).collect()
     }
 
-    /// The values, newest first; of the same time the greatest bytes first.
+    /// Returns the values, newest first. Values of the same time are ordered by bytes, the greatest first.
     pub fn newest_first(&self) -> Vec<(Counted, Timestamp)> {
         let mut seen: Vec<(Timestamp, Counted)> = Vec::new();
         for (value, state) in &self.values {
@@ -104,7 +104,7 @@ impl LastSeen {
         seen.into_iter().rev().map(|(at, value)| (value, at)).collect()
     }
 
-    /// Whether values of slots from this one on were dropped.
+    /// Returns whether values of slots from this one on were dropped.
     pub fn is_capped_from(&self, slot: Timestamp) -> bool {
         self.capped.is_some_and(|at| at >= slot)
     }

@@ -1,4 +1,4 @@
-//! What was counted, item by item, and what that says of each slot.
+//! The counted items, and the content of each slot computed from them.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use rolltop::board::{Amount, Board, Change, Kind, Mark, Sketch, Tally, Timestamp
 
 use super::distinct::LastSeen;
 
-/// An item that was counted.
+/// A counted item.
 #[derive(Clone, Debug)]
 pub struct Taken {
-    /// The slot it belongs to; on a `from_first` board its own time.
+    /// The slot that it belongs to. On a `from_first` board, its own time.
     pub slot: Timestamp,
-    /// When it happened, never later than it arrived.
+    /// The time when it happened, never later than its arrival.
     pub at: Timestamp,
-    /// When it arrived.
+    /// The time when it arrived.
     pub now: Timestamp,
-    /// The window's floor when it arrived.
+    /// The floor of the window when it arrived.
     pub floor: Timestamp,
     pub change: Change,
     pub retract: bool,
 }
 
 impl Taken {
-    /// What it adds, where it is an amount.
+    /// Returns the amount that it adds, if it is an amount.
     pub fn units(&self) -> i128 {
         match &self.change {
             Change::Amount(amount) if self.retract => -i128::from(amount.0),
@@ -32,7 +32,7 @@ impl Taken {
     }
 }
 
-/// All that items can do to one slot; each metric looks at its own part.
+/// All effects of items on one slot. Each metric uses a part of it.
 #[derive(Default)]
 struct Cell {
     sum: i128,
@@ -87,7 +87,7 @@ pub fn whole(units: i128) -> Amount {
     Amount(i64::try_from(units).expect("the slot bound keeps every sum within 2^53"))
 }
 
-/// What a subject has in each slot from `floor` on that holds anything.
+/// Returns the content of each slot from `floor` on that has data.
 pub fn tallies(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Tally> {
     if board.kind() == Kind::Distinct {
         return LastSeen::after(board, past, floor).tallies(board);
@@ -99,7 +99,7 @@ pub fn tallies(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<Time
     cells.into_iter().filter_map(|(slot, cell)| Some((slot, cell.tally(board.kind())?))).collect()
 }
 
-/// Whether a slot holds no more than it may.
+/// Returns whether the content of a slot is within its bounds.
 pub fn fits(board: &Board, past: &[Taken], slot: Timestamp) -> bool {
     let mut cell = Cell::default();
     for taken in past.iter().filter(|taken| taken.slot == slot) {
@@ -108,7 +108,7 @@ pub fn fits(board: &Board, past: &[Taken], slot: Timestamp) -> bool {
     cell.fits(board)
 }
 
-/// The count of a `from_first` board whose life began with a subject's event.
+/// A counter of a `from_first` board, which began with a subject's event.
 pub struct Counter {
     pub start: Timestamp,
     pub end: Timestamp,
@@ -116,7 +116,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The last that was begun.
+    /// Returns the last counter that was begun.
     pub fn after(board: &Board, past: &[Taken]) -> Option<Counter> {
         let life = board.definition().metric.window.approximate_millis();
         let mut counter: Option<Counter> = None;
@@ -133,12 +133,12 @@ impl Counter {
         counter
     }
 
-    /// The one that lives now.
+    /// Returns the counter that is active at `now`.
     pub fn at(board: &Board, past: &[Taken], now: Timestamp) -> Option<Counter> {
         Counter::after(board, past).filter(|counter| counter.start <= now && now < counter.end)
     }
 
-    /// Whether the last that was begun holds no more than it may.
+    /// Returns whether the content of the last counter is within its bounds.
     pub fn fits(board: &Board, past: &[Taken]) -> bool {
         let bound = i128::from(board.slot_bound().0);
         Counter::after(board, past).is_none_or(|counter| counter.units.abs() <= bound)

@@ -1,6 +1,6 @@
-//! The plainest store there could be: it remembers every item that was counted, and every answer is computed from
-//! them, by the definitions, each time it is asked for. It keeps no sums and no ranking, so nothing in it can drift; it
-//! retires at once, because what is below the floor is simply not looked at. Slow, and obviously right.
+//! The oracle: the simplest possible store. It stores every counted item, and computes every result from them by the
+//! definitions. It has no sums and no ranking, so no derived state can become wrong. It retires at once, because data
+//! below the floor is not read. It is slow, and its correctness is obvious.
 
 mod distinct;
 mod history;
@@ -33,16 +33,16 @@ struct State {
     now: Timestamp,
     boards: BTreeMap<BoardName, Held>,
     generations: u64,
-    /// Boards that came and went.
+    /// The number of boards created and removed.
     changes: u64,
 }
 
 struct Held {
     board: Arc<Board>,
     head: Timestamp,
-    /// All that was ever counted of each subject, in the order it was; expired slots included.
+    /// All items ever counted for each subject, in order, including those of expired slots.
     past: BTreeMap<Subject, Vec<Taken>>,
-    /// When each id arrived.
+    /// The time when each id arrived.
     ids: BTreeMap<(Subject, EventId), Timestamp>,
 }
 
@@ -56,7 +56,7 @@ impl Oracle {
         Self { mode, limits: Limits::default(), state: Mutex::new(state) }
     }
 
-    /// Runs `answer` on the board, advanced to now; tells it how many slots that was.
+    /// Runs `answer` on the board after advancing it to now. Also passes the number of slots of the advance.
     fn with<T>(&self, board: &Board, answer: impl FnOnce(&mut Held, Frame, u64) -> T) -> Result<T> {
         let mut state = self.state.lock();
         state.tick(self.mode);
@@ -81,14 +81,14 @@ impl State {
     }
 }
 
-/// The definition of a window, walked slot by slot.
+/// Returns the window by its definition, slot by slot.
 fn window_at(board: &Board, now: Timestamp) -> Window {
     let calendar = board.calendar();
     let head = calendar.slot_of(now);
     Window { floor: walk_back(calendar, head, board.slots()), head, end: calendar.next(head) }
 }
 
-/// The oldest of so many slots of which this is the newest.
+/// Returns the oldest of this many slots, of which `newest` is the newest.
 fn walk_back(calendar: &Calendar, newest: Timestamp, slots: u32) -> Timestamp {
     (1..slots).fold(newest, |slot, _| calendar.previous(slot))
 }

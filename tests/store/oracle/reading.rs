@@ -1,4 +1,4 @@
-//! What can be read, computed from the past of each subject.
+//! The results of reads, computed from the past of each subject.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ impl Held {
         self.past.get(subject).map_or(&[], Vec::as_slice)
     }
 
-    /// What a subject has in each slot of the window that holds anything.
+    /// Returns what a subject has in each slot of the window that has data.
     pub fn live(&self, frame: &Frame, subject: &Subject) -> BTreeMap<Timestamp, Tally> {
         let past = self.past(subject);
         match self.board.definition().mode {
@@ -31,7 +31,7 @@ impl Held {
         self.board.value(self.live(frame, subject).values())
     }
 
-    /// Whether values of this window were dropped because there were more than the board remembers.
+    /// Returns whether values of this window were dropped because there were more than the board remembers.
     pub fn is_capped(&self, frame: &Frame, subject: &Subject, from: Timestamp) -> bool {
         self.board.definition().max_values.is_some()
             && LastSeen::after(&self.board, self.past(subject), frame.window.floor).is_capped_from(from)

@@ -1,4 +1,4 @@
-//! What becomes of each item of a batch: the rules of writing, spelled out without any plan.
+//! The outcome of each item of a batch: the rules of writing, implemented without a plan.
 
 use rolltop::board::{Change, EventId, Frame, Kind, Mode, Stamp, Timestamp};
 use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
@@ -14,11 +14,11 @@ impl Held {
         let mut outcomes = vec![None; batch.increments.len()];
         for (index, first) in batch.increments.iter().enumerate() {
             if outcomes[index].is_some() {
-                continue; // added up with an earlier one
+                continue; // added up with an earlier item
             }
             let slot = match self.slot_for(frame, max_skew, first) {
                 Ok(slot) => slot,
-                // Its twin has left the window, so there is nothing to undo.
+                // The event that it reverses has left the window, so there is nothing to undo.
                 Err(Rejection::TooLate) if first.retract => {
                     outcomes[index] = Some(COUNTED);
                     continue;
@@ -51,8 +51,8 @@ impl Held {
         outcomes
     }
 
-    /// The items that take effect together with this one, itself first: amounts without ids of one subject and slot,
-    /// up to the next sample of them.
+    /// Returns the items that take effect together with this one, including itself: amounts without ids of one subject
+    /// and slot, up to the next sample of them.
     fn added_up_with(
         &self,
         frame: &Frame,
@@ -81,7 +81,7 @@ impl Held {
         together
     }
 
-    /// The slot it belongs to; on a `from_first` board its own time.
+    /// Returns the slot that it belongs to. On a `from_first` board, its own time.
     fn slot_for(&self, frame: &Frame, max_skew: i64, item: &Increment) -> Result<Timestamp, Rejection> {
         let now = frame.as_of;
         let at = item.at.unwrap_or(now);
@@ -113,7 +113,7 @@ impl Held {
         }
     }
 
-    /// Takes all of these items of one subject and slot, or none of them if the slot cannot hold that much.
+    /// Applies all of these items of one subject and slot, or none of them if the slot cannot hold the result.
     fn take(&mut self, frame: &Frame, slot: Timestamp, items: &[&Increment]) -> bool {
         let Some(first) = items.first() else { return true };
         let past = self.past.entry(first.subject.clone()).or_default();

@@ -1,4 +1,4 @@
-//! How a server is reached: TLS with an authority of one's own, users with few permissions.
+//! Tests of access to a server: TLS with a private authority, users with few permissions.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
 use super::*;
 use crate::redis_server::free_port;
 
-/// What the documentation says that a user needs.
+/// The permissions that a user needs according to the documentation.
 const PERMISSIONS: &str = "on >pa/ss:w@rd ~rolltop:* -@all +@read +@write +@scripting +@connection -@dangerous \
                            +time +info +config|get +role +asking +cluster|slots +cluster|info";
 
-/// Makes an authority, `ca.pem`, and what a server needs that it vouches for, `server.pem` and `server.key`.
+/// Creates a certificate authority, `ca.pem`, and a server certificate that it signs, `server.pem` and `server.key`.
 fn make_certificates(folder: &Path) {
     let (authority_key, server_key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let mut authority = CertificateParams::default();

@@ -1,5 +1,5 @@
-//! That an audit's scripts are bounded by what they read, that it is right while others write, and that it says what is
-//! missing.
+//! Tests that the scripts of an audit are bounded by what they read, that the audit is correct while others write, and
+//! that it reports missing data.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,7 +8,7 @@ use rolltop::board::{Mark, Sketch};
 use super::*;
 use crate::given::With;
 
-/// How often each command was called since the statistics were reset.
+/// Returns the number of calls of a command since the statistics were reset.
 fn calls(server: &RedisServer, command: &str) -> u64 {
     let stats: String = behind(server, &["INFO", "commandstats"]);
     let start = format!("cmdstat_{command}:calls=");
@@ -16,7 +16,7 @@ fn calls(server: &RedisServer, command: &str) -> u64 {
     line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
 }
 
-/// A sketch of which every register is marked.
+/// Returns a sketch with every register marked.
 fn full(seed: u64) -> Sketch {
     let mut sketch = Sketch::default();
     for register in 0..2_048_u16 {
@@ -26,7 +26,7 @@ fn full(seed: u64) -> Sketch {
     sketch
 }
 
-/// Gives subjects a full sketch in each of the newest so many slots, and no standing.
+/// Gives subjects a full sketch in each of this many of the newest slots, and no standing.
 async fn fill(server: &RedisServer, store: &RedisStore, board: &Arc<Board>, subjects: &[&str], slots: i64) -> i64 {
     let (name, generation) = (board.name(), board.generation());
     let head = store.status(board).await.unwrap().frame.window.head;
@@ -61,7 +61,7 @@ async fn no_script_reads_more_than_a_few_hundred_sketches() {
                 behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
                 let step = store.audit_step(&board, cursor, repair).await.unwrap();
                 let (scripts, read) = (calls(&server, "evalsha"), calls(&server, "hmget"));
-                // Besides the cells each script reads meta once.
+                // Besides the cells, each script reads the meta hash once.
                 assert!(read <= scripts * 401, "{read} cells by {scripts} scripts");
                 differences.extend(step.differences);
                 repaired += step.repaired;
@@ -92,7 +92,7 @@ async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_
                 let all = Batch { increments: all.collect(), return_scores: false };
                 store.add(&board, all).await.unwrap();
             }
-            // A subject that no total and no score knows.
+            // A subject with no total and no score.
             let generation = board.generation();
             let slot = now.plus_millis(-60_000 * 777).millis() / 60_000 * 60_000;
             let key = format!("rolltop:1:{{wide{nth}}}:{generation}:s:{slot}");
@@ -118,14 +118,14 @@ async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_
     }
 }
 
-/// A number from the statistics of the server.
+/// Returns a number from the statistics of the server.
 fn fact(server: &RedisServer, name: &str) -> u64 {
     let stats: String = behind(server, &["INFO", "stats"]);
     let line = stats.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.trim_end().parse().ok());
     line.unwrap_or_else(|| panic!("no {name} in {stats}"))
 }
 
-/// Deletes ranking and totals.
+/// Deletes the ranking and the totals.
 fn lose_scores(server: &RedisServer, board: &Board) {
     let (name, generation) = (board.name(), board.generation());
     for key in ["r", "t"] {
@@ -133,18 +133,18 @@ fn lose_scores(server: &RedisServer, board: &Board) {
     }
 }
 
-/// What an audit of a whole board took.
+/// The cost of an audit of a whole board.
 #[derive(Debug)]
 struct Took {
     checked: u64,
     differences: u64,
     repaired: u64,
     scripts: u64,
-    /// Looks of scripts for cells of single subjects.
+    /// The number of times that scripts looked for a cell of a single subject.
     looks: u64,
-    /// The most looks of any step.
+    /// The largest number of such look-ups of any step.
     most_looks: u64,
-    /// What the server sent.
+    /// The number of bytes that the server sent.
     bytes: u64,
 }
 
@@ -179,7 +179,7 @@ async fn cells_are_read_once_where_totals_and_ranking_are_lost() {
         let board = define(&store, "about", "APPROX_COUNT_DISTINCT(100m, e, s, c)", "1m").await;
         let names: Vec<String> = (0..SUBJECTS).map(|i| format!("s{i}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // One subject in the newest slot alone: looked for in all before it, and found in none.
+        // One subject only in the newest slot: it is looked for in all earlier slots, and found in none.
         fill(&server, &store, &board, &["new"], 1).await;
         let estimate = fill(&server, &store, &board, &names, SLOTS as i64).await;
         lose_scores(&server, &board);
@@ -191,7 +191,8 @@ async fn cells_are_read_once_where_totals_and_ranking_are_lost() {
             assert_eq!((took.checked, took.differences), (all, found), "{took:?}");
             assert_eq!(took.repaired, if repair { found } else { 0 });
             assert!(took.bytes < (cells + all) * 2_048 * 3 / 2, "{cells} cells were read more than once: {took:?}");
-            // Each cell is looked at for a total, and then in the slot before it; `new` is looked for in all slots.
+            // Each cell is read for a total, and then looked for in the slot before it. `new` is looked for in all
+            // slots.
             assert!(took.looks < 3 * cells, "{took:?}");
             assert!(took.most_looks <= 3_000 + 1_000, "{took:?}");
         }
@@ -202,7 +203,7 @@ async fn cells_are_read_once_where_totals_and_ranking_are_lost() {
     }
 }
 
-/// Sums keep no totals, and what cancels out is in no ranking: the slots alone know of it.
+/// Tests subjects without a total and a score. Sums keep no totals, and amounts that add up to zero are in no ranking.
 #[tokio::test]
 async fn subjects_that_only_slots_know_are_compared_once_each() {
     const SUBJECTS: u64 = 600;
@@ -214,7 +215,7 @@ async fn subjects_that_only_slots_know_are_compared_once_each() {
             [("sums", "SUM(40m, e, v, s)"), ("means", "AVG(40m, e, v, s)"), ("best", "MAX(40m, e, v, s)")]
         {
             let board = define(&store, name, metric, "1m").await;
-            // Every other subject in each slot, every other one in a slot of its own.
+            // Every second subject in each slot, every other one in its own slot.
             for back in 0..40 {
                 let at = now.plus_millis(-60_000 * back);
                 let is_there = |i: &i64| i % 2 == 0 || i % 40 == back;
@@ -241,7 +242,7 @@ async fn subjects_that_only_slots_know_are_compared_once_each() {
     }
 }
 
-/// Also while each write gives the board another version.
+/// Tests the repair of many subjects by one script, also while each write changes the version of the board.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_subjects_are_set_right_by_one_script() {
     for engine in Engine::available() {
@@ -274,7 +275,8 @@ async fn many_subjects_are_set_right_by_one_script() {
                 let Some(next) = step.next else { break };
                 cursor = next;
             }
-            // What scripts of an audit write, at most 500 subjects each; `busy` is written one at a time.
+            // The number of writes by the scripts of an audit, at most 500 subjects each. `busy` is written one subject
+            // at a time.
             let written = calls(&server, "zadd");
             stop.store(true, Ordering::SeqCst);
             let busy = writer.await.unwrap();

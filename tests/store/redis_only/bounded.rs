@@ -1,4 +1,4 @@
-//! That no script does more work, or worse work, than it should: few commands, few looks, no half-done changes.
+//! Tests that no script does more work than it should: few commands, few look-ups, no partial changes.
 
 use rolltop::board::{Mark, Sketch};
 
@@ -14,7 +14,7 @@ async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> A
     }
 }
 
-/// How often scripts called each command since the statistics were reset.
+/// Returns the number of calls of each command by scripts since the statistics were reset.
 fn commands(server: &RedisServer) -> Vec<(String, u64)> {
     let stats: String = behind(server, &["INFO", "commandstats"]);
     stats
@@ -25,7 +25,7 @@ fn commands(server: &RedisServer) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Marks of every shape: few and many, ordinary and extreme ranks.
+/// Returns marks of all shapes: few and many, ordinary and extreme ranks.
 fn marks(seed: u64, count: usize) -> Vec<Mark> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = move || {
@@ -41,7 +41,7 @@ fn marks(seed: u64, count: usize) -> Vec<Mark> {
 
 #[tokio::test]
 async fn any_marks_give_the_same_sketch_and_estimate_in_lua_and_in_rust() {
-    // Marks two lists, merges them, and takes the first away again.
+    // Marks two lists, merges them, and removes the first again.
     let driver = "
         local texts, at = {}, 1
         for list = 1, 2 do
@@ -77,7 +77,7 @@ async fn any_marks_give_the_same_sketch_and_estimate_in_lua_and_in_rust() {
                     sketch.mark(*mark);
                 }
             }
-            // What the kind is told last: nothing.
+            // The last argument of the kind is empty.
             call.arg("");
             let [a, b] = sketches;
             let mut merged = a.clone();
@@ -93,7 +93,7 @@ async fn any_marks_give_the_same_sketch_and_estimate_in_lua_and_in_rust() {
     }
 }
 
-/// Full sketches take long to merge, so that a step takes few of them.
+/// Tests that a step takes few full sketches, because they take long to merge.
 #[tokio::test]
 async fn a_step_retires_few_full_sketches() {
     for engine in Engine::available() {
@@ -127,7 +127,7 @@ async fn a_step_retires_few_full_sketches() {
     }
 }
 
-/// The value comes twice in one call, and both times from a slot that cannot be read.
+/// Tests a value that occurs twice in one call, both times from a slot that cannot be read.
 #[tokio::test]
 async fn a_value_in_a_damaged_slot_changes_nothing_half() {
     for engine in Engine::available() {
@@ -156,7 +156,7 @@ async fn a_value_in_a_damaged_slot_changes_nothing_half() {
     }
 }
 
-/// Forty calls' worth of values, each call with one in a slot of its own that it must be told to name.
+/// Tests forty calls' worth of values. Each call contains one value whose slot only the script can find.
 #[tokio::test]
 async fn values_from_all_over_a_wide_window_are_taken_in_one_batch() {
     for engine in Engine::available() {
@@ -177,7 +177,7 @@ async fn values_from_all_over_a_wide_window_are_taken_in_one_batch() {
     }
 }
 
-/// Subjects that began together are due together, but not all in one call.
+/// Tests subjects that began together. All are due at the same time, but not all are cleaned up in one call.
 #[tokio::test]
 async fn cleaning_subjects_up_is_spread_over_calls() {
     for engine in Engine::available() {

@@ -1,4 +1,4 @@
-//! The calls themselves, on scripts: what is stored, counted once, refused.
+//! Tests of the calls with scripts: what is stored, counted once, or refused.
 
 use super::*;
 
@@ -11,7 +11,7 @@ async fn every_call_works_and_works_after_script_flush() {
     }
 }
 
-/// On an empty store; `flush` makes the servers forget all scripts, `keys` lists what they hold.
+/// Tests all calls on an empty store. `flush` makes the servers forget all scripts, `keys` lists their keys.
 pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl Fn() -> Vec<String>) {
     flush();
     let board = hourly(store, "hot").await;
@@ -100,7 +100,7 @@ async fn an_id_counts_once_within_the_horizon_and_its_bucket_goes_later() {
         assert_eq!(add(&store, &board, once()).await.outcomes, [counted(1), counted(1)]);
         let last = t(START).plus_millis(board.dedupe_horizon() - 1);
         store.set_clock(last).await.unwrap();
-        // What was counted has left the window, for slots are aligned; the id is still known.
+        // The counted item has left the window, because slots are aligned. The id is still known.
         let duplicate = Outcome::Duplicate { score: exact(0) };
         assert_eq!(add(&store, &board, once()).await.outcomes, [duplicate, duplicate]);
         store.set_clock(last.plus_millis(1)).await.unwrap();
@@ -129,7 +129,7 @@ async fn refused_sums_are_tried_singly_and_early_items_judged_exactly() {
         assert_eq!(added.await.outcomes, [refused, refused, counted(2), refused]);
         assert_eq!(audit(&store, &board, false).await, (3, vec![], 0));
 
-        // One instance moves the clock; another, which does not know, judges by the new time.
+        // One instance moves the clock. Another one, which does not know this, uses the new time.
         let other = simulated(&server).await;
         add(&other, &board, [item("b", 1)]).await;
         let now = t("2026-01-01T01:10:00Z");
@@ -156,7 +156,7 @@ async fn a_large_batch_is_one_answer() {
             (0..2_500).map(|i| with_id(item(&format!("s{}", i % 1_300), i64::from(i)), &format!("id{}", i % 2_000)));
         let items: Vec<_> = items.collect();
         let outcomes = add(&store, &board, items.clone()).await.outcomes;
-        // The same id for another subject is another id.
+        // The same id with another subject is a different id.
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
         let outcomes = add(&store, &board, items).await.outcomes;
         assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Duplicate { score: Some(_) })));

@@ -1,4 +1,4 @@
-//! A server whose clock is wrong for a while, by more than a year: nothing is lost to it.
+//! Tests of a server whose clock is wrong for a while, by more than a year: no data is lost.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> A
     }
 }
 
-/// A ranked sum, a ranked count of values, an unranked sum.
+/// Returns a ranked sum, a ranked count of values, and an unranked sum.
 async fn boards(store: &RedisStore) -> [Arc<Board>; 3] {
     [
         hourly(store, "hot").await,
@@ -61,7 +61,7 @@ async fn a_leap_of_the_servers_clock_expires_nothing() {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         assert_filled(&store, &boards).await;
-        // Seen again meanwhile: still the same ten.
+        // Seen again in the meantime: still the same ten values.
         add(&store, &boards[1], (0..10).map(|i| seen("a", &format!("v{i}")))).await;
         server.set_clock_ahead(Duration::ZERO);
         assert_filled(&store, &boards).await;
@@ -76,7 +76,7 @@ async fn a_leap_of_the_servers_clock_expires_nothing() {
 #[tokio::test]
 async fn an_instance_that_starts_during_a_leap_does_not_believe_it() {
     for engine in Engine::available() {
-        // With a time that was recorded, and with none, as an earlier version left it.
+        // With a recorded time, and without one as an earlier version left it.
         for is_recorded in [true, false] {
             let Some(server) = RedisServer::with_movable_clock(&engine) else { continue };
             let store = system(&server).await;
@@ -107,7 +107,7 @@ async fn an_instance_that_starts_during_a_leap_does_not_believe_it() {
             started.tidy_step().await.unwrap();
             let seen: Option<i64> = behind(&server, &["HGET", "rolltop:1:clock", "seen"]);
             assert!(seen.is_none_or(|seen| seen <= before.millis() + 60_000), "{seen:?}");
-            // Whoever ran on is not disturbed, and when the clock is right again nobody is.
+            // An instance that kept running is not affected, and after the clock is right again no instance is.
             add(&store, &boards[0], [item("b", 1)]).await;
             server.set_clock_ahead(Duration::ZERO);
             add(&started, &boards[0], [item("b", -1)]).await;
@@ -135,7 +135,7 @@ async fn a_clock_that_is_trusted_is_believed_at_once() {
     }
 }
 
-/// A restart within a minute, or within a window, is nothing to doubt.
+/// Tests that a restart within a minute, or within a window, does not make the clock doubted.
 #[tokio::test]
 async fn a_short_absence_is_not_doubted() {
     for engine in Engine::available() {

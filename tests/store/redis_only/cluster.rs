@@ -1,4 +1,4 @@
-//! The store on a cluster: slots that move, masters that die, nodes that do not answer.
+//! Tests of the store on a cluster: hash slots that move, masters that fail, nodes that do not respond.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ async fn on(cluster: &RedisCluster) -> Arc<RedisStore> {
     RedisStore::connect(options(cluster.url(), ClockMode::System)).await.unwrap()
 }
 
-/// A board whose slot this node has.
+/// Defines a board whose hash slot this node has.
 async fn board_on(cluster: &RedisCluster, store: &RedisStore, node: usize) -> (Arc<Board>, u16) {
     for number in 0.. {
         let slot = cluster.slot(&format!("{{b{number}}}"));
@@ -21,7 +21,7 @@ async fn board_on(cluster: &RedisCluster, store: &RedisStore, node: usize) -> (A
     unreachable!("some board falls on every node")
 }
 
-/// Runs what blocks beside the tasks of the test.
+/// Runs blocking code beside the tasks of the test.
 fn blocking<T>(run: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(run)
 }
@@ -71,7 +71,7 @@ async fn a_slot_that_moves_key_by_key_loses_and_doubles_nothing_and_disturbs_no_
         for (from, to) in [(0, 2), (2, 1), (1, 0)] {
             blocking(|| cluster.begin_move(slot, from, to));
             loop {
-                // Reads of a board that moves are answered or put off, and nothing else.
+                // Reads of a board that moves return a result or an error to try again, and nothing else.
                 if let Err(error) = other.page(&board, 0, 10).await {
                     assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
                 }
@@ -141,7 +141,7 @@ async fn a_killed_master_is_replaced_by_its_replica() {
         let before = Load::start(&stores, &board, "before");
         before.progress(200).await;
         let before = before.stop().await;
-        // Replicated, hence not to be lost.
+        // Replicated data must not be lost.
         blocking(|| cluster.nodes[0].wait_until_replicated());
 
         let during = Load::start(&stores, &board, "during");
@@ -164,7 +164,7 @@ async fn a_killed_master_is_replaced_by_its_replica() {
         );
         assert!(before <= held && held <= before + during, "{before} <= {held} <= +{during}");
         assert_eq!(audit(&store, &board, false).await.1, []);
-        // The replica knows the ids too.
+        // The replica has the ids too.
         let again = add(&store, &board, [with_id(item("s0", 1), "before0-0")]).await;
         assert!(matches!(again.outcomes[..], [Outcome::Duplicate { .. }]), "{again:?}");
     }
@@ -178,7 +178,7 @@ async fn a_node_that_does_not_answer_holds_up_only_what_it_has() {
         let (silent, _) = board_on(&cluster, &store, 0).await;
         let (lively, _) = board_on(&cluster, &store, 1).await;
         add(&store, &lively, [item("a", 1)]).await;
-        // Longer than a read waits for its answer twice.
+        // Longer than two attempts of a read.
         blocking(|| cluster.nodes[0].ask::<()>(&["CLIENT", "PAUSE", "8000", "ALL"])).unwrap();
         let waiting = {
             let (store, silent) = (store.clone(), silent.clone());
@@ -191,7 +191,8 @@ async fn a_node_that_does_not_answer_holds_up_only_what_it_has() {
         }
         let answer = waiting.await.unwrap();
         assert!(answer.as_ref().is_err_and(StoreError::is_transient), "{answer:?}");
-        // Several seconds. Held up, each would take as long as the one that waits, or as one of its two attempts.
+        // Several seconds. If pages were held up, each would take as long as the waiting one, or as one of its two
+        // attempts.
         assert!(answered >= 10, "{answered} pages were answered meanwhile");
         while store.page(&silent, 0, 1).await.is_err() {
             tokio::time::sleep(Duration::from_millis(50)).await;

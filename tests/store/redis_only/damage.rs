@@ -1,4 +1,4 @@
-//! Unfit servers, damaged data, full memory, long absence, large slots.
+//! Tests of unsuitable servers, damaged data, full memory, long absence, and large slots.
 
 use super::*;
 
@@ -29,7 +29,7 @@ async fn when_all_has_expired_the_ranking_goes_at_once_and_the_slots_later() {
         store.set_clock(t("2026-01-01T01:00:00Z")).await.unwrap();
         add(&store, &board, [item("s1", 1)]).await;
         store.set_clock(t("2026-03-01T00:00:00Z")).await.unwrap();
-        // A write made in the very step that drops the ranking stays.
+        // A write made in the same step that drops the ranking stays.
         assert_eq!(add(&store, &board, [item("s1", 7)]).await.outcomes, [counted(7)]);
         assert_eq!(scores(&store, &board).await, [("s1".to_owned(), 7)]);
         let status = store.status(&board).await.unwrap();
@@ -130,7 +130,7 @@ async fn steps_are_bounded_whatever_the_size_of_a_slot() {
         let (mut steps, mut touched) = (0, 0);
         loop {
             let step = store.retire_step(&board).await.unwrap();
-            // The server hands out whole buckets of its hash table, so somewhat more than asked for.
+            // The server returns whole buckets of its hash table, so somewhat more than requested.
             assert!(step.subjects_touched <= 3_000, "{step:?}");
             steps += 1;
             assert!(steps < 1_000, "rolling over does not end");
@@ -138,7 +138,7 @@ async fn steps_are_bounded_whatever_the_size_of_a_slot() {
             if step.done {
                 break;
             }
-            // In between, an audit sees score = live slots + what is not yet subtracted.
+            // In between, an audit finds score = live slots + what is not yet subtracted.
             if steps % 5 == 0 {
                 assert_eq!(audit(&store, &board, false).await.1, []);
             }

@@ -1,4 +1,5 @@
-//! A server that is far away: steps of retiring are as large as next to it, and several are on their way at once.
+//! Tests of a server that is far away: steps of retiring are as large as on a near server, and several are in progress
+//! at once.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-/// A way to the server on which everything takes so long in each direction. Remembers when scripts were called.
+/// A connection to the server that delays everything in each direction. Records when scripts were called.
 struct Way {
     port: u16,
     calls: Arc<Mutex<Vec<Instant>>>,
@@ -35,7 +36,7 @@ impl Way {
         way
     }
 
-    /// The most scripts that were called within one round trip: all of them were under way at once.
+    /// Returns the largest number of scripts called within one round trip: all of them were in progress at once.
     fn most_under_way(&self, round_trip: Duration) -> usize {
         let calls = self.calls.lock().unwrap();
         let within = |from: &Instant| calls.iter().filter(|at| **at >= *from && **at < *from + round_trip).count();
@@ -98,7 +99,8 @@ async fn retiring_does_not_take_distance_for_work() {
         let calls = way.calls.lock().unwrap().len() as u64;
         let most = way.most_under_way(2 * long);
         println!("{}: {calls} calls, {most} at once, {:?}", engine.name, report.took);
-        // Were the way counted as work, a step would be 32 subjects, and 1,250 of them would follow one another.
+        // If the network time were counted as work, a step would be 32 subjects, and 1,250 steps would follow one
+        // another.
         assert!(SUBJECTS as u64 / calls >= 100, "{calls} calls for {SUBJECTS} subjects");
         assert!(most >= 2, "{most} scripts were under way at once");
         assert_eq!(audit(&store, &board, false).await.1, []);

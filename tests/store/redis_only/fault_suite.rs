@@ -1,10 +1,10 @@
-//! Random faults under load: every item that is acknowledged counts once, and work goes on as soon as the server is
+//! Tests of random faults under load: every acknowledged item counts once, and work continues as soon as the server is
 //! back.
 //!
-//! Two instances write with ids to boards of several kinds on one server, which is killed, paused, filled and so on, in
-//! an order drawn from a seed. `ROLLTOP_FAULT_SEED=<n>` draws the same faults again; `ROLLTOP_FAULT_ROUNDS=<n>` says
-//! how many there are on each engine, each once unless told otherwise. With `--nocapture` it tells how long recovery
-//! took.
+//! Two instances write with ids to boards of several kinds on one server. The server is killed, paused, filled and so
+//! on, in an order drawn from a seed. `ROLLTOP_FAULT_SEED=<n>` draws the same faults again. `ROLLTOP_FAULT_ROUNDS=<n>`
+//! sets the number of faults on each engine; by default each fault occurs once. With `--nocapture` the recovery times
+//! are printed.
 
 mod fault;
 mod recovery;
@@ -20,7 +20,7 @@ use self::site::Site;
 use super::writers::{Plan, Writers, assert_exact};
 use super::*;
 
-/// So many faults meet one server; then a new one is started, so that a long run does not become a test of size.
+/// The number of faults on one server. Then a new one is started, so that the data stays small in a long run.
 const FAULTS_EACH: usize = 60;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -31,7 +31,7 @@ fn rounds(few: usize) -> usize {
     from_environment("ROLLTOP_FAULT_ROUNDS").map_or(few, |rounds| rounds.max(1) as usize)
 }
 
-/// Told at once, so that it is in the output of a test that fails or hangs.
+/// Returns the seed. It is printed at once, so that it is in the output of a test that fails or hangs.
 fn seed() -> u64 {
     let seed = from_environment("ROLLTOP_FAULT_SEED").unwrap_or_else(|| rand::rng().random_range(0..1 << 32));
     println!("ROLLTOP_FAULT_SEED={seed} draws the same faults again");
@@ -43,7 +43,7 @@ fn plan(seed: u64) -> Plan {
     Plan { seed, writers: 2, subjects: 40, items: 5, pause, boards_go: false }
 }
 
-/// All faults in random order, again and again.
+/// Returns all faults in random order, repeatedly.
 fn faults(random: &mut StdRng, rounds: usize) -> Vec<Fault> {
     let mut drawn = Vec::new();
     while drawn.len() < rounds {
@@ -91,7 +91,7 @@ async fn random_faults_lose_and_double_nothing() {
     }
 }
 
-/// What was counted before is gone. What is acknowledged on the boards that are defined after that counts, once.
+/// Tests that after the server was emptied, exactly the items acknowledged on the newly defined boards count, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_emptied_counts_exactly_what_comes_after() {
     let seed = seed();
@@ -99,7 +99,7 @@ async fn a_server_that_is_emptied_counts_exactly_what_comes_after() {
         let mut random = StdRng::seed_from_u64(seed);
         let mut site = Site::start(&engine).await;
         let mut boards = site.boards().await;
-        // The ids are the same each time: those of before must be forgotten.
+        // The ids are the same each time: those from before must be forgotten.
         let plan = Plan { boards_go: true, ..plan(seed) };
         let mut writers = Writers::start(&site.stores, &boards, &plan);
         for round in 0..rounds(Fault::ALL.len()).div_ceil(5) {

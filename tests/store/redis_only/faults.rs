@@ -1,11 +1,11 @@
-//! Lost replies, broken connections, servers that die and come back.
+//! Tests of lost replies, broken connections, and servers that fail and come back.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use super::proxy::{Fault, Proxy};
 use super::*;
 
-/// Writers that add 1 at a time until told to stop.
+/// Writers that add 1 at a time until they are stopped.
 struct Writers {
     tasks: Vec<tokio::task::JoinHandle<()>>,
     stop: Arc<AtomicBool>,
@@ -33,7 +33,7 @@ impl Writers {
         Writers { tasks, stop, counted, unknown }
     }
 
-    /// Waits until so many more adds were acknowledged.
+    /// Waits until this many more adds were acknowledged.
     async fn progress(&self, more: i64) {
         let before = self.counted.load(Ordering::SeqCst);
         while self.counted.load(Ordering::SeqCst) < before + more {
@@ -42,7 +42,7 @@ impl Writers {
         }
     }
 
-    /// How many adds were acknowledged, and how many may or may not have been done.
+    /// Stops the writers. Returns the number of acknowledged adds, and of those with unknown outcome.
     async fn stop(self) -> (i64, i64) {
         self.stop.store(true, Ordering::SeqCst);
         for task in self.tasks {
@@ -113,7 +113,7 @@ async fn what_was_acknowledged_survives_a_killed_server() {
             })
             .await
             .unwrap();
-            // Reads find the server again as well; while it loads they may fail.
+            // Reads find the server again as well. While it loads its data they may fail.
             while store.page(&board, 0, 1).await.is_err() {
                 tokio::task::yield_now().await;
             }
@@ -133,7 +133,7 @@ async fn without_a_server_calls_fail_and_say_where() {
         let board = hourly(&store, "hot").await;
         server.kill();
         let at = format!("127.0.0.1:{}", server.port);
-        // The first call may find the connection broken under it; then it is known that there is none.
+        // The first call may find its connection broken. After it, the store knows that there is no connection.
         let _ = store.now().await;
         let failed = store.now().await.unwrap_err();
         assert!(matches!(&failed, StoreError::Unreachable { at: told, .. } if *told == at), "{failed:?}");

@@ -1,5 +1,5 @@
-//! What happens after a restart of the server: few differences are healed by one instance, a part that is lost is left
-//! to a person.
+//! Tests of the state after a restart of the server: one instance heals few differences, and a board that lost a part
+//! is held for a decision.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn field(server: &RedisServer, board: &Board, name: &str) -> Option<String> {
     behind(server, &["HGET", &meta(board), name])
 }
 
-/// Looks after the store as the scheduler does, until the board is known to be whole, or held.
+/// Does the work of the scheduler until the board is known to be complete, or is held.
 async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) {
     let info: String = behind(server, &["INFO", "server"]);
     let run = info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap().trim().to_owned();
@@ -31,7 +31,8 @@ async fn tend(server: &RedisServer, stores: &[&Arc<RedisStore>], board: &Board) 
     panic!("nobody has looked at the board");
 }
 
-/// Cuts the append-only file inside the last script: after a slot was written and before the ranking was.
+/// Truncates the append-only file inside the last script: after the write of a slot and before the write of the
+/// ranking.
 fn cut_inside_a_script(server: &RedisServer) {
     let folder = server.folder().join("appendonlydir");
     let file = std::fs::read_dir(&folder)
@@ -46,7 +47,8 @@ fn cut_inside_a_script(server: &RedisServer) {
     std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(ranking as u64).unwrap();
 }
 
-/// The server drops the cut script at its first start, and does a half of it at its second.
+/// Restarts a server on the truncated file. The server drops the truncated script at its first start, and applies half
+/// of it at its second.
 async fn after_a_cut(server: &mut RedisServer, rewrites: bool) -> (Arc<RedisStore>, Arc<Board>) {
     let options = RedisOptions { rewrite_aof: rewrites, ..options(server.url(), ClockMode::Simulated(t(START))) };
     let store = RedisStore::connect(options).await.unwrap();
@@ -176,10 +178,10 @@ async fn what_lost_a_slot_is_held_and_not_touched_until_a_person_decides() {
         }
         assert_eq!(scores(&one, &board).await, before, "the ranking may be the last copy");
         assert_eq!(field(&server, &other, "held"), None);
-        // An audit that only reads finds the same and leaves the board held.
+        // An audit that only reads finds the same differences, and the board stays held.
         assert_eq!(audit(&one, &board, false).await.1.len(), 30);
         assert!(field(&server, &board, "held").is_some());
-        // So does a further restart.
+        // It also stays held after another restart.
         server.kill();
         server.restart();
         tend(&server, &[&one], &board).await;
@@ -213,7 +215,8 @@ async fn more_than_few_differences_are_left_to_a_person() {
     }
 }
 
-/// An audit of a large board takes a share of the server's time for minutes: not for a board that was just defined.
+/// Tests that a board that was just defined is not audited. An audit of a large board uses a share of the server's time
+/// for minutes.
 #[tokio::test]
 async fn a_new_board_is_whole_and_is_not_audited() {
     for engine in Engine::available() {

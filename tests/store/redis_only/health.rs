@@ -1,4 +1,5 @@
-//! How the store is: boards that cannot be read, a server that may evict or was emptied, boards half announced.
+//! Tests of the store's health: boards that cannot be read, a server that may evict or was emptied, boards that are
+//! only partly announced.
 
 use rolltop::board::{Event, Field, Fields};
 use rolltop::service::{Service, ServiceError};
@@ -36,7 +37,7 @@ async fn a_board_that_cannot_be_read_concerns_no_other_board() {
         assert!(newer.reason.contains("from_a_newer_version"), "{newer:?}");
         assert_eq!(newer.generation.len(), 16);
 
-        // What concerns all boards goes on, through an instance that has never seen the board whole too.
+        // Calls about all boards still work, also through an instance that has never read the board.
         let service = Service::new(simulated(&server).await);
         assert_eq!(service.boards().await.unwrap().len(), 1);
         let recorded = service.record(vec![like("p1")], false).await.unwrap();
@@ -47,7 +48,7 @@ async fn a_board_that_cannot_be_read_concerns_no_other_board() {
         assert!(readiness.warnings.iter().any(|warning| warning.contains("'newer'")), "{readiness:?}");
         let refused = service.board(&BoardName::parse("newer").unwrap()).await.unwrap_err();
         assert!(matches!(refused, ServiceError::Store(StoreError::Unreadable { .. })), "{refused:?}");
-        // A configuration that names it does not keep the service from starting.
+        // A configuration that names the board does not prevent the service from starting.
         let configured = ["fine", "newer"].map(|name| (BoardName::parse(name).unwrap(), fine.definition().clone()));
         service.define_configured(&configured).await.unwrap();
     }
@@ -93,10 +94,10 @@ async fn an_emptied_store_gets_the_boards_of_the_configuration_again() {
         services[0].record(vec![like("p1")], false).await.unwrap();
         behind::<()>(&server, &["FLUSHALL"]);
         assert!(matches!(raw.check().await, Err(StoreError::Emptied { .. })));
-        // An event that comes before anybody has looked counts on every configured board of this instance.
+        // An event that arrives before any check counts on every configured board of this instance.
         let recorded = services[0].record(vec![like("p2")], false).await.unwrap();
         assert_eq!(recorded.events[0].boards.len(), 2, "{recorded:?}");
-        // Each instance notices by itself, though the store has a clock again.
+        // Each instance notices by itself, although the store has a clock again.
         for service in &services {
             let readiness = service.readiness().await;
             assert!(readiness.is_ready(), "{readiness:?}");
@@ -111,7 +112,8 @@ async fn an_emptied_store_gets_the_boards_of_the_configuration_again() {
     }
 }
 
-/// Nothing can be done without a time, so the boards come back when somebody looks whether the store is ready.
+/// Tests an emptied store on a simulated clock. Nothing can be done without a time, so the boards are defined again
+/// when readiness is checked.
 #[tokio::test]
 async fn an_emptied_store_on_a_simulated_clock_is_not_ready_until_it_has_one_again() {
     for engine in Engine::available() {
@@ -137,7 +139,7 @@ async fn an_emptied_store_on_a_simulated_clock_is_not_ready_until_it_has_one_aga
     }
 }
 
-/// The definer ended after it had made the board and before it had made the list another one.
+/// Tests an instance that ended after it created a board and before it changed the version of the list.
 #[tokio::test]
 async fn nobody_is_told_of_a_board_that_other_instances_do_not_find() {
     for engine in Engine::available() {
@@ -153,7 +155,7 @@ async fn nobody_is_told_of_a_board_that_other_instances_do_not_find() {
             behind::<()>(&server, &["SET", version_key, &before]);
             behind::<()>(&server, &["HDEL", &format!("rolltop:1:{{{name}}}:meta"), "announced"]);
             if list {
-                // Told by the list of boards, which need not have its name either.
+                // In this round the list of boards returns the board, in the other a look-up by name.
                 let listing = teller.boards().await.unwrap();
                 assert_eq!(listing.boards.len(), 3);
             } else {
@@ -162,7 +164,7 @@ async fn nobody_is_told_of_a_board_that_other_instances_do_not_find() {
             }
             let recorded = reader.record(vec![like("p1")], false).await.unwrap();
             assert_eq!(recorded.events[0].boards.len(), 2 + round, "{recorded:?}");
-            // It is said once, not at every look.
+            // The version is changed once, not at every read.
             let after: String = behind(&server, &["GET", version_key]);
             assert_ne!(after, before);
             simulated(&server).await.board(&BoardName::parse(&name).unwrap()).await.unwrap();

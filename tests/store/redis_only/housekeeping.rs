@@ -1,4 +1,4 @@
-//! What is not needed any more goes, by steps of our own and never by the server's clock.
+//! Tests that data that is no longer needed is deleted in steps by the store, and never by the server's expiry.
 
 use rolltop::board::Mode;
 use rolltop::service::{Scheduler, Service};
@@ -25,7 +25,7 @@ fn expiring(server: &RedisServer) -> Vec<String> {
     keys(server, "*").into_iter().filter(has_ttl).filter(|key| !key.ends_with(":check")).collect()
 }
 
-/// Boards of every way to keep subjects: slices, counters, values unranked and ranked.
+/// Returns boards with every form of per-subject data: slices, counters, values unranked and ranked.
 async fn all_ways(store: &RedisStore) -> Vec<Arc<Board>> {
     let counter = Definition { mode: Mode::FromFirst, ..unranked("SUM(3h, e, v, s)", "1h") };
     vec![
@@ -59,7 +59,7 @@ async fn nothing_has_a_time_to_live() {
         add(&store, &hot, [with_id(item("a", 1), "x")]).await;
         store.check().await.unwrap();
         assert_eq!(expiring(&server), Vec::<String>::new());
-        // As a version wrote it that left expiry to the server.
+        // As written by a version that left expiry to the server.
         for key in keys(&server, "*:[uvx]:a") {
             behind::<()>(&server, &["PEXPIRE", &key, "10000000"]);
         }
@@ -91,7 +91,7 @@ async fn what_subjects_hold_goes_when_nobody_has_written_for_long() {
             }
         }
         assert_eq!(keys(&server, "*:[uvx]:idle"), Vec::<String>::new());
-        // A slice, a counter, sketches, and two of values, each with a tombstone.
+        // A slice, a counter, sketches, and two sets of values, each with a tombstone.
         assert_eq!(keys(&server, "*:[uvx]:busy").len(), 7);
         for key in keys(&server, "*:e:*") {
             let members: Vec<String> = behind(&server, &["SMEMBERS", &key]);
@@ -110,7 +110,8 @@ async fn what_subjects_hold_goes_when_nobody_has_written_for_long() {
     }
 }
 
-/// Steps are bounded by subjects and by cells, and a set of values goes without stopping the server.
+/// Tests that steps are bounded by subjects and by cells, and that a set of values is deleted without blocking the
+/// server.
 #[tokio::test]
 async fn expiry_goes_in_bounded_steps() {
     for engine in Engine::available() {
@@ -147,7 +148,7 @@ async fn expiry_goes_in_bounded_steps() {
     }
 }
 
-/// 24 days of a board whose slot is a week, and of one whose slot is a day, driven as the scheduler drives them.
+/// Tests 24 days of a board whose slot is a week, and of one whose slot is a day, with the work of the scheduler.
 #[tokio::test]
 async fn ids_beyond_the_horizon_go_whatever_the_slots_do() {
     for engine in Engine::available() {
@@ -173,7 +174,7 @@ async fn ids_beyond_the_horizon_go_whatever_the_slots_do() {
     }
 }
 
-/// As after an upgrade: many buckets, and the real scheduler finds them without any slot ending.
+/// Tests the state after an upgrade: there are many buckets, and the real scheduler finds them although no slot ends.
 #[tokio::test]
 async fn the_scheduler_comes_by_between_slot_ends() {
     let engine = Engine::available().remove(0);
@@ -214,13 +215,13 @@ async fn an_idle_board_costs_few_commands() {
             };
             of("evalsha").unwrap_or(0)
         };
-        // A minute, in which no slot ends.
+        // A minute in which no slot ends.
         behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
         for _ in 0..60 {
             pass(&store, 1_000).await;
             service.roll_over_due().await.unwrap();
         }
-        // Besides, each second the clock was moved by a script.
+        // In addition, a script moved the clock each second.
         let looks = calls() - 60;
         assert!((20..=40).contains(&looks), "{looks} looks at 20 boards in a minute");
     }
@@ -242,7 +243,7 @@ async fn what_a_removed_board_held_goes_even_if_its_remover_ends_half_way() {
                 match round {
                     0 => assert!(store.undefine(board).await.unwrap()),
                     _ => {
-                        // What an instance has done that ended right after the removal itself.
+                        // The state after an instance ended right after the removal itself.
                         let noted = format!("{}:{}", board.generation(), board.name());
                         behind::<()>(&server, &["SADD", "rolltop:1:removed", &noted]);
                         let again = format!("{}:{}", board.generation(), "nothing");
@@ -263,7 +264,8 @@ async fn what_a_removed_board_held_goes_even_if_its_remover_ends_half_way() {
     }
 }
 
-/// The name of a board that is there again does not keep the old one's keys, nor do they take anything of the new one.
+/// Tests that a name that is defined again does not keep the keys of the old board, and that the deletion of these keys
+/// does not affect the new board.
 #[tokio::test]
 async fn a_board_defined_again_is_not_taken_for_the_removed_one() {
     for engine in Engine::available() {
@@ -276,7 +278,7 @@ async fn a_board_defined_again_is_not_taken_for_the_removed_one() {
         }
         let boards = all_ways(&store).await;
         write_to(&store, &boards, "b").await;
-        // Noted, but never removed.
+        // Recorded for removal, but not removed.
         let noted = format!("{}:{}", boards[0].generation(), boards[0].name());
         behind::<()>(&server, &["SADD", "rolltop:1:removed", &noted]);
         while !store.tidy_step().await.unwrap() {}

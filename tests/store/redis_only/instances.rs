@@ -1,4 +1,4 @@
-//! Several instances on one server.
+//! Tests of several instances on one server.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ async fn instances_that_add_and_retire_at_once_agree_exactly() {
         let server = RedisServer::start(&engine);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
         let board = hourly(&one, "hot").await;
-        // What was acknowledged: slot and subject to amount.
+        // The acknowledged amounts by slot and subject.
         let oracle: Arc<Mutex<BTreeMap<(Timestamp, String), i64>>> = Arc::default();
         let stop = Arc::new(AtomicBool::new(false));
         let mut running = Vec::new();
@@ -123,7 +123,7 @@ async fn a_board_defined_at_once_by_many_is_one_board() {
     }
 }
 
-/// The version in the server's hands, and the instance's word on it.
+/// Returns the version on the server, and checks that the instance reports the same.
 async fn version(server: &RedisServer, store: &RedisStore) -> u64 {
     let version = store.boards_version().await.unwrap();
     let stored: Option<u64> = behind(server, &["GET", "rolltop:1:{rolltop:1:boards}:version"]);
@@ -138,16 +138,16 @@ async fn who_is_told_that_a_board_is_there_may_rely_on_all_instances_finding_it(
         let (one, two) = (simulated(&server).await, simulated(&server).await);
         let board = hourly(&one, "hot").await;
         let before = version(&server, &two).await;
-        // As if who created it had ended before the list was made another one: that of before is kept elsewhere.
+        // As if the creator had ended before it changed the version of the list: the previous version is restored.
         assert_eq!(hourly(&two, "hot").await.generation(), board.generation());
         let after = version(&server, &one).await;
         assert_ne!(after, before);
-        // Both have said it: no list need be read again for it.
+        // Both have reported the version: no list has to be read again for it.
         for store in [&one, &two, &one, &two] {
             hourly(store, "hot").await;
         }
         assert_eq!(version(&server, &one).await, after);
-        // A server that has lost all of it is no reason to believe in an old list.
+        // If a server has lost all data, an old list must not be used.
         behind::<()>(&server, &["FLUSHALL"]);
         assert_eq!(version(&server, &one).await, 0);
     }
@@ -168,7 +168,7 @@ async fn a_board_defined_while_its_forerunner_is_removed_is_listed_when_its_defi
                     break new;
                 }
             };
-            // Removing may not have ended yet; the list is right all the time.
+            // The removal may not have ended yet. The list is right at every time.
             for _ in 0..10 {
                 let listed = two.boards().await.unwrap().boards;
                 assert_eq!(listed.first().map(|board| board.generation()), Some(new.generation()), "round {round}");

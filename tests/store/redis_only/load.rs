@@ -16,12 +16,12 @@ pub struct Load {
 #[derive(Default)]
 struct Counts {
     acknowledged: AtomicU64,
-    /// Answers that said to try again.
+    /// The number of responses that asked to try again.
     put_off: AtomicU64,
 }
 
 impl Load {
-    /// Each writer uses the next of the stores; `ids` is what all ids of this load begin with.
+    /// Starts the writers. Each uses the next of the stores. `ids` is the prefix of all ids of this load.
     pub fn start(stores: &[Arc<RedisStore>], board: &Arc<Board>, ids: &'static str) -> Load {
         let (stop, counts) = <(Arc<AtomicBool>, Arc<Counts>)>::default();
         let writer = |writer: u64| {
@@ -31,7 +31,7 @@ impl Load {
         Load { tasks: (0..WRITERS).map(writer).collect(), stop, counts }
     }
 
-    /// Waits until so many more increments were acknowledged.
+    /// Waits until this many more increments were acknowledged.
     pub async fn progress(&self, more: u64) {
         let wanted = self.acknowledged() + more;
         while self.acknowledged() < wanted {
@@ -48,7 +48,7 @@ impl Load {
         self.counts.put_off.load(Ordering::SeqCst)
     }
 
-    /// How many increments there were; all are acknowledged by then.
+    /// Stops the writers. Returns the number of increments, all of which are acknowledged.
     pub async fn stop(self) -> u64 {
         self.stop.store(true, Ordering::SeqCst);
         for task in self.tasks {
@@ -63,7 +63,7 @@ async fn write(store: Arc<RedisStore>, board: Arc<Board>, name: String, stop: Ar
         if stop.load(Ordering::SeqCst) {
             return;
         }
-        // Enough to have something under way at any time.
+        // Often enough that a call is in progress at any time.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let increment = with_id(item(&format!("s{}", number % 5), 1), &format!("{name}-{number}"));
         loop {
@@ -84,7 +84,7 @@ async fn write(store: Arc<RedisStore>, board: Arc<Board>, name: String, stop: Ar
     }
 }
 
-/// What all subjects have together, once the store answers.
+/// Returns the sum of all subjects, as soon as the store responds.
 pub async fn total(store: &RedisStore, board: &Arc<Board>) -> u64 {
     loop {
         match store.page(board, 0, 10_000).await {

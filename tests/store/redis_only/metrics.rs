@@ -1,4 +1,4 @@
-//! Metrics that are more than a sum: what is stored for them, and that nothing of it is lost or doubled.
+//! Tests of the metrics that are more than a sum: what is stored for them, and that nothing is lost or counted twice.
 
 use rolltop::board::{Mark, Mode, Sketch, Value};
 use rolltop::store::Ask;
@@ -22,7 +22,7 @@ fn hash(server: &RedisServer, key: &str) -> Vec<Vec<u8>> {
     behind(server, &["HVALS", key])
 }
 
-/// Lua and Rust estimate, merge and store alike: sparse, dense, and when what was dense retires.
+/// Tests that Lua and Rust estimate, merge and store sketches identically: sparse, dense, and when a dense one retires.
 #[tokio::test]
 async fn sketches_are_those_of_the_library_bit_for_bit() {
     for engine in Engine::available() {
@@ -64,7 +64,7 @@ async fn sketches_are_those_of_the_library_bit_for_bit() {
     }
 }
 
-/// Ten boards of every kind: all has left before the first answer comes.
+/// Tests ten boards of every kind: everything is sent before the first response arrives.
 #[tokio::test]
 async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
     for engine in Engine::available() {
@@ -89,7 +89,7 @@ async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
                 batches.push((board, batch([with_id(item, "event")])));
             }
         }
-        // The first time scripts are made known to the server.
+        // The first time, scripts are loaded into the server.
         let all_counted = |added: Vec<Result<Added, StoreError>>| {
             added.into_iter().all(|added| matches!(added.unwrap().outcomes[..], [Outcome::Counted { score: Some(_) }]))
         };
@@ -109,7 +109,7 @@ async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
             assert_eq!(proxy.so_far(), before + scripts);
         };
         at_once(10, &mut Box::pin(async { assert!(all_counted(store.add_all(batches.clone()).await)) })).await;
-        // And so are ten questions: the ranked boards take a script each, the others none.
+        // The same holds for ten questions: the ranked boards need a script each, the others none.
         let ask = |board: &Arc<Board>| Ask {
             board: board.clone(),
             subject: subject("a"),
@@ -163,7 +163,7 @@ async fn reading_an_unranked_board_is_one_look_at_one_key() {
         assert_eq!(behind::<u64>(&server, &["HLEN", &keys(&server, "*:u:a")[0]]), 2_001);
         assert_eq!(behind::<u64>(&server, &["ZCARD", &keys(&server, "*:v:a")[0]]), 2_000);
         assert_eq!(keys(&server, "*:x:*").len() + keys(&server, "*:s:*").len() + keys(&server, "*:r").len(), 0);
-        // The first time a script is made known to the server.
+        // The first time, a script is loaded into the server.
         store.count(&distinct, &subject("a"), Reach::Slots(600)).await.unwrap();
         for (board, looks) in [(&sum, ["hgetall", "hmget"]), (&distinct, ["zcount", "zrangebyscore"])] {
             for slots in [1, 30, 600, 2_000] {
@@ -175,8 +175,8 @@ async fn reading_an_unranked_board_is_one_look_at_one_key() {
                     let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
                     line.map_or(0, |rest| rest.split(',').next().unwrap().parse::<u64>().unwrap())
                 };
-                // One of them reads the board's meta key, one the simulated clock; many values are counted slot by slot, by a
-                // script, with another look at the meta key.
+                // One of them reads the board's meta key, and one the simulated clock. Many values are counted slot by
+                // slot, by a script that reads the meta key again.
                 let most = if board.name().as_str() == "sum" { 3 } else { u64::from(slots) + 6 };
                 assert_eq!(calls("evalsha"), u64::from(board.name().as_str() != "sum" && slots > 32), "{stats}");
                 assert!(looks.iter().map(|name| calls(name)).sum::<u64>() <= most, "{stats}");
@@ -197,7 +197,7 @@ async fn slices_no_longer_kept_are_cleaned_up_at_writes() {
             add(&store, &board, [item("a", 1)]).await;
             add(&store, &distinct, [seen("a", &format!("u{minute}"))]).await;
             let (slices, values) = (keys(&server, "*:u:a").swap_remove(0), keys(&server, "*:v:a").swap_remove(0));
-            // Those kept, one that is due, and the field that says when it was cleaned.
+            // The kept slots, one that is due, and the field with the time of the last cleaning.
             assert!(behind::<u64>(&server, &["HLEN", &slices]) <= u64::from(board.kept()) + 2);
             assert!(behind::<u64>(&server, &["ZCARD", &values]) <= 3);
         }
@@ -209,7 +209,7 @@ async fn slices_no_longer_kept_are_cleaned_up_at_writes() {
     }
 }
 
-/// Slots that the call did not name are asked for: far back, of values seen again and of values dropped.
+/// Tests slots that the call did not name and has to be asked for: of old values seen again, and of dropped values.
 #[tokio::test]
 async fn values_are_found_in_whichever_slot_counts_them() {
     for engine in Engine::available() {
@@ -222,7 +222,7 @@ async fn values_are_found_in_whichever_slot_counts_them() {
             add(&store, &board, [seen("d", name)]).await;
         }
         store.set_clock(t(START).plus_millis(400 * 60_000)).await.unwrap();
-        // `a` moves up, `b` is the oldest then and is dropped for `e`, `c` is taken back.
+        // `a` moves up. `b` is then the oldest and is dropped for `e`. `c` is retracted.
         let now = store.now().await.unwrap();
         let outcomes =
             add(&store, &board, [seen("d", "a"), seen("d", "e"), seen("d", "c").at_time(now).undone()]).await;
@@ -237,7 +237,7 @@ async fn values_are_found_in_whichever_slot_counts_them() {
     }
 }
 
-/// A sample that makes a slot worse brings back slots it had beaten, whichever instance made them.
+/// Tests that a sample that makes a slot worse restores slots that it dominated, whichever instance wrote them.
 #[tokio::test]
 async fn a_worse_sample_looks_at_every_slot() {
     for engine in Engine::available() {
@@ -260,7 +260,7 @@ async fn a_worse_sample_looks_at_every_slot() {
         let standing = store.standing(&board, &subject("a")).await.unwrap();
         let amounts: Vec<i64> = sums(&standing.slots).iter().map(|(_, amount)| *amount).collect();
         assert_eq!(amounts, [5, 2, -1, 3]);
-        // The one of 5 retires; the staircase says who is next.
+        // The slot of 5 retires. The staircase has the next one.
         store.set_clock(t("2026-01-01T01:30:00Z")).await.unwrap();
         roll_over(&store, &board).await;
         assert_eq!(score(&store, &board, "a").await, exact(3));
@@ -295,7 +295,7 @@ async fn damage_to_cells_and_totals_is_told_found_and_repaired() {
                 behind::<()>(&server, &["RENAME", "kept", key]);
             }
             assert_eq!(ranked(store.page(&board, 0, 9).await.unwrap()), all);
-            // A score, a total, and a total of nobody.
+            // A score, a total, and a total of an unknown subject.
             behind::<()>(&server, &["ZADD", &ranking, "50", "a"]);
             let foreign: Vec<u8> = behind(&server, &["HGET", &totals, "c"]);
             let copy = |name: &str| {

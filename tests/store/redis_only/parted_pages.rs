@@ -1,4 +1,5 @@
-//! Pages of boards of several parts that are not read again, and that are what the parts hold all the same.
+//! Tests of pages of boards of several parts: cached pages are not read again, and always equal the content of the
+//! parts.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -21,7 +22,7 @@ async fn parted(store: &RedisStore, name: &str, shards: u32) -> Arc<Board> {
     }
 }
 
-/// How often the server did each of these commands since the statistics were reset.
+/// Returns how often the server ran each of these commands since the statistics were reset.
 fn calls<const N: usize>(server: &RedisServer, names: [&str; N]) -> [u64; N] {
     let stats: String = behind(server, &["INFO", "commandstats"]);
     names.map(|name| {
@@ -38,7 +39,7 @@ fn plain(page: &Page) -> Vec<(u64, String, i64)> {
     page.items.iter().map(|line| (line.rank, line.subject.as_str().to_owned(), line.score.units())).collect()
 }
 
-/// The key of the ranking that a subject is in, which is ranked.
+/// Returns the key of the ranking that contains a subject.
 fn ranking_of(server: &RedisServer, name: &str) -> String {
     let has = |key: &String| behind::<Option<f64>>(server, &["ZSCORE", key, name]).is_some();
     keys(server, "*:r").into_iter().find(has).unwrap()
@@ -51,7 +52,7 @@ async fn a_quiet_board_of_parts_is_asked_whether_it_changed_and_only_what_change
         let store = system(&server).await;
         let board = parted(&store, "hot", 4).await;
         add(&store, &board, (0..1_000).map(|i| item(&format!("s{i}"), i + 1))).await;
-        // Near the top and beyond what is read from there.
+        // Near the top, and beyond the lines that are read from there.
         let read = async || {
             let pages = [store.page(&board, 0, 20).await, store.page(&board, 10, 20).await];
             pages.into_iter().chain([store.page(&board, 700, 20).await]).map(Result::unwrap).collect::<Vec<_>>()
@@ -71,11 +72,11 @@ async fn a_quiet_board_of_parts_is_asked_whether_it_changed_and_only_what_change
                 assert!(after.items.is_shared() && after.frame.as_of >= before.frame.as_of);
             }
         }
-        // One look at each of four parts for each page, and the time of the one node.
+        // For each page, one check of each of four parts, and the time of the one node.
         assert_eq!(calls(&server, ["evalsha", "eval", "zrevrange", "hmget", "time"]), [0, 0, 0, 240, 60]);
 
-        // A write to one part: its lines are read again. That part may change again, so the next time they are read at
-        // once; not once more, as they were the same.
+        // After a write to one part, its lines are read again. Because that part may change again, its lines are read
+        // together with the next check. As they did not change, they are not read a third time.
         add(&store, &board, [item("s5", 5_000)]).await;
         reset(&server);
         for reads in [1, 2, 2, 2] {
@@ -85,13 +86,13 @@ async fn a_quiet_board_of_parts_is_asked_whether_it_changed_and_only_what_change
         // Another page of the same board finds the same.
         assert_eq!(store.page(&board, 700, 1).await.unwrap().items[0].subject.as_str(), "s300");
 
-        // A new connection: whatever the version says, nothing read before is trusted.
+        // After a new connection nothing that was read before is used, whatever its version.
         let key = ranking_of(&server, "s8");
         behind::<()>(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
         behind::<f64>(&server, &["ZADD", &key, "CH", "6000", "s8"]);
         changed("s8", 6_000, 0).await;
 
-        // One part without a version: neither it nor the page of all is kept.
+        // One part without a version: neither its lines nor the page over all parts are cached.
         let meta = key.replace(":r", ":meta");
         behind::<u64>(&server, &["HDEL", &meta, "version"]);
         behind::<f64>(&server, &["ZADD", &key, "CH", "7000", "s8"]);
@@ -102,7 +103,7 @@ async fn a_quiet_board_of_parts_is_asked_whether_it_changed_and_only_what_change
         changed("s8", 8_000, 0).await;
         assert_eq!(calls(&server, ["evalsha", "eval"]), [1, 0]);
 
-        // Another generation of one part: the board is gone.
+        // Another generation of one part: the board no longer exists.
         behind::<u64>(&server, &["HSET", &meta, "version", "test:1"]);
         changed("s8", 8_000, 0).await;
         behind::<u64>(&server, &["HSET", &meta, "generation", "other"]);
@@ -119,7 +120,7 @@ async fn equal_pages_that_wait_together_are_merged_once() {
         let store = system(&server).await;
         let board = parted(&store, "hot", 4).await;
         add(&store, &board, (0..1_000).map(|i| item(&format!("s{i}"), i + 1))).await;
-        // The first time the script is made known to the server.
+        // The first time, the script is loaded into the server.
         for _ in 0..2 {
             store.page(&board, 0, 20).await.unwrap();
         }
@@ -131,11 +132,11 @@ async fn equal_pages_that_wait_together_are_merged_once() {
     }
 }
 
-/// What the operations come to.
+/// The expected result of the operations.
 #[derive(Default)]
 struct Model {
     now: i64,
-    /// By the hour and subject.
+    /// The amounts by hour and subject.
     amounts: BTreeMap<(i64, String), i64>,
 }
 
@@ -150,7 +151,7 @@ impl Model {
         self.amounts.retain(|(hour, _), _| *hour >= floor);
     }
 
-    /// Score and subject of each line, best first.
+    /// Returns score and subject of each line, best first.
     fn ranking(&self) -> Vec<(i64, String)> {
         let mut sums: BTreeMap<&String, i64> = BTreeMap::new();
         for ((_, name), amount) in &self.amounts {
@@ -163,7 +164,7 @@ impl Model {
     }
 }
 
-/// The rankings of all parts of the boards there are, together, best first.
+/// Returns the combined rankings of all parts of the existing boards, best first.
 fn held(connection: &mut redis::Connection, keys: &[String]) -> Vec<(i64, String)> {
     let mut lines = Vec::new();
     for key in keys {
@@ -181,7 +182,8 @@ fn page_of(lines: &[(i64, String)], offset: usize, limit: usize) -> Vec<(u64, St
     some.map(|(score, name)| (rank(*score), name.clone(), *score)).collect()
 }
 
-/// Every page is compared with what the parts' keys hold at that moment, and with the model whenever nothing retires.
+/// Compares every page with what the parts' keys contain at that moment, and with the model whenever nothing is
+/// retiring.
 #[tokio::test]
 async fn random_operations_through_two_instances_leave_no_page_that_is_not_so() {
     const OPERATIONS: usize = 10_000;
@@ -260,7 +262,8 @@ async fn random_operations_through_two_instances_leave_no_page_that_is_not_so() 
     }
 }
 
-/// Writers say what was acknowledged, readers look at that, read, and must find no less; nor more than was sent.
+/// Tests that no page is stale. A reader notes what was acknowledged before its read, and must find no less, and no
+/// more than was sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_page_of_parts_is_older_than_its_request() {
     const SUBJECTS: usize = 6;
@@ -310,7 +313,7 @@ async fn no_page_of_parts_is_older_than_its_request() {
     }
 }
 
-/// A part's slot goes to another node while its pages are kept.
+/// Tests a part whose hash slot moves to another node while its pages are cached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_is_read_again_after_a_part_has_moved() {
     for engine in Engine::available() {
@@ -327,7 +330,7 @@ async fn a_page_is_read_again_after_a_part_has_moved() {
             cluster.begin_move(slot, from, to);
             while cluster.move_keys(slot, from, to, 10) > 0 {}
             cluster.end_move(slot, from, to);
-            // Behind the version's back: only that the slot is another node's tells.
+            // The version is not changed: only the move to another node shows that the page has to be read again.
             let best: Vec<String> = cluster.nodes[to].ask(&["ZREVRANGE", &key, "0", "0"]).unwrap();
             cluster.nodes[to].ask::<f64>(&["ZINCRBY", &key, "1000", &best[0]]).unwrap();
         });

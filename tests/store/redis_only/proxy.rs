@@ -7,14 +7,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-/// What happens to the next answer of the server.
+/// The fault of the next response of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
     None = 0,
-    /// It is lost, and the connection with it.
+    /// The response and the connection are lost.
     Reset = 1,
-    /// It is lost, and the connection stays open but silent.
+    /// The response is lost, and the connection stays open without data.
     Silence = 2,
 }
 
@@ -26,12 +26,12 @@ pub struct Proxy {
 #[derive(Default)]
 struct Shared {
     next: AtomicU8,
-    /// How many answers pass before it.
+    /// The number of responses that pass before it.
     passing: AtomicU64,
     happened: AtomicU64,
-    /// Calls of scripts that came from clients.
+    /// The number of script calls by clients.
     calls: AtomicU64,
-    /// Whether answers wait.
+    /// Whether responses are held back.
     held: watch::Sender<bool>,
 }
 
@@ -53,35 +53,35 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// The next answer of the server, whichever it is, meets this fault.
+    /// Applies this fault to the next response of the server.
     pub fn arm(&self, fault: Fault) {
         self.shared.next.store(fault as u8, Ordering::SeqCst);
     }
 
-    /// So many answers of the server pass, and the one after them meets this fault.
+    /// Lets this many responses of the server pass, and applies this fault to the next one.
     pub fn arm_after(&self, answers: u64, fault: Fault) {
         self.shared.passing.store(answers, Ordering::SeqCst);
         self.arm(fault);
     }
 
-    /// How many answers were lost so far.
+    /// Returns the number of responses lost so far.
     pub fn happened(&self) -> u64 {
         self.shared.happened.load(Ordering::SeqCst)
     }
 
-    /// Lets answers wait, or go.
+    /// Holds responses back, or releases them.
     pub fn hold(&self, held: bool) {
         self.shared.held.send_replace(held);
     }
 
-    /// Returns once clients have called so many scripts since the proxy was started.
+    /// Waits until clients have called this many scripts since the proxy was started.
     pub async fn calls(&self, calls: u64) {
         while self.so_far() < calls {
             tokio::task::yield_now().await;
         }
     }
 
-    /// How many scripts clients have called.
+    /// Returns the number of scripts that clients have called.
     pub fn so_far(&self) -> u64 {
         self.shared.calls.load(Ordering::SeqCst)
     }
@@ -92,7 +92,7 @@ async fn forward(mut client: TcpStream, server: u16, shared: Arc<Shared>) {
     let (mut from_client, mut from_server) = (vec![0; 65_536], vec![0; 65_536]);
     let mut held = shared.held.subscribe();
     let mut silent = false;
-    // What a call begins with may come in two parts.
+    // The beginning of a call may arrive in two pieces.
     let mut tail: Vec<u8> = Vec::new();
     loop {
         tokio::select! {
@@ -109,7 +109,7 @@ async fn forward(mut client: TcpStream, server: u16, shared: Arc<Shared>) {
                 _ => return,
             },
             read = async {
-                // Fails only when the proxy is gone, and then nothing holds any more.
+                // Fails only if the proxy has been dropped, and then nothing is held back.
                 let _ = held.wait_for(|held| !held).await;
                 server.read(&mut from_server).await
             } => match read {

@@ -1,4 +1,4 @@
-//! How reads are gathered: few commands for many questions, no answer older than its request, bounded portions.
+//! Tests of combined reads: few commands for many questions, no stale responses, bounded portions.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -10,7 +10,7 @@ use rolltop::store::Ask;
 use super::*;
 use crate::given::unranked;
 
-/// How often the server did each of these commands since the statistics were reset.
+/// Returns how often the server ran each of these commands since the statistics were reset.
 fn calls<const N: usize>(server: &RedisServer, names: [&str; N]) -> [u64; N] {
     let stats: String = behind(server, &["INFO", "commandstats"]);
     names.map(|name| {
@@ -23,7 +23,7 @@ fn reset(server: &RedisServer) {
     behind::<()>(server, &["CONFIG", "RESETSTAT"]);
 }
 
-/// How many bytes it received since then.
+/// Returns the number of bytes that it received since then.
 fn received(server: &RedisServer) -> u64 {
     let stats: String = behind(server, &["INFO", "stats"]);
     let line = stats.lines().find_map(|line| line.strip_prefix("total_net_input_bytes:"));
@@ -46,7 +46,8 @@ fn set_version(server: &RedisServer, version: &str) {
     behind::<u64>(server, &["HSET", &keys(server, "*:meta")[0], "version", version]);
 }
 
-/// Writers say what was acknowledged, readers look at that, read, and must find no less; nor more than was sent.
+/// Tests that no response is stale. A reader notes what was acknowledged before its read, and must find no less, and no
+/// more than was sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_answer_is_older_than_its_request() {
     for (seed, engine) in (1..).zip(Engine::available()) {
@@ -117,7 +118,8 @@ async fn what_waits_together_is_read_once() {
         assert!(
             standings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().score.units() == 2 + i as i64 % 2)
         );
-        // What has gathered shares one script, for it is about the same slots; a busy machine takes some more turns.
+        // Questions that were combined share one script, because they are about the same slots. A busy machine needs
+        // some more.
         let [scripts] = calls(&server, ["evalsha"]);
         assert!(scripts <= 25, "{scripts} scripts");
     }
@@ -135,7 +137,7 @@ async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_ag
             let pages = join_all((0..200).map(|i| store.page(&board, i % 20, 5))).await;
             pages.into_iter().map(Result::unwrap).collect::<Vec<_>>()
         };
-        // The first time the script is made known to the server, page by page.
+        // The first time, the script is loaded into the server, page by page.
         read().await;
         let first = read().await;
         reset(&server);
@@ -156,13 +158,13 @@ async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_ag
         let [scripts] = calls(&server, ["evalsha"]);
         assert!((20..=40).contains(&scripts), "{scripts} scripts for 20 pages that were asked for 200 times");
 
-        // A new connection: whatever the version says, nothing read before is trusted.
+        // After a new connection nothing that was read before is used, whatever its version.
         behind::<()>(&server, &["CLIENT", "KILL", "TYPE", "normal"]);
         behind::<f64>(&server, &["ZADD", &keys(&server, "*:r")[0], "CH", "2000", "s8"]);
         let page = store.page(&board, 0, 5).await.unwrap();
         assert_eq!(page.items[0].subject.as_str(), "s8");
 
-        // No version: nothing is kept.
+        // Without a version nothing is cached.
         behind::<u64>(&server, &["HDEL", &keys(&server, "*:meta")[0], "version"]);
         behind::<f64>(&server, &["ZADD", &keys(&server, "*:r")[0], "CH", "3000", "s9"]);
         assert_eq!(store.page(&board, 0, 5).await.unwrap().items[0].subject.as_str(), "s9");
@@ -170,7 +172,7 @@ async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_ag
         store.page(&board, 0, 5).await.unwrap();
         assert_eq!(calls(&server, ["evalsha"]), [1]);
 
-        // Another generation: the board is gone.
+        // Another generation: the board no longer exists.
         set_version(&server, "test:3");
         store.page(&board, 0, 5).await.unwrap();
         behind::<u64>(&server, &["HSET", &keys(&server, "*:meta")[0], "generation", "other"]);
@@ -178,7 +180,7 @@ async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_ag
     }
 }
 
-/// The head moves without a change of the version, by our clock or through another instance.
+/// Tests a head that moves without a change of the version, by the local clock or through another instance.
 #[tokio::test]
 async fn a_page_is_right_in_its_window_only() {
     for engine in Engine::available() {
@@ -204,7 +206,8 @@ async fn a_page_is_right_in_its_window_only() {
     }
 }
 
-/// The time of an answer is never before the stored head, and an answer of a new window moves the head first.
+/// Tests that the time of a response is never before the stored head, and that a response for a new window moves the
+/// head first.
 #[tokio::test]
 async fn reading_without_a_script_advances_the_head_all_the_same() {
     for engine in Engine::available() {
@@ -221,16 +224,16 @@ async fn reading_without_a_script_advances_the_head_all_the_same() {
             assert!(store.read(asks).await.iter().all(Result::is_ok));
             assert_eq!(head(), t("2026-01-01T00:00:00Z").millis() + hours * 3_600_000);
         }
-        // One script for all of them; the first time it is made known to the server.
+        // One script for all of them, which is loaded into the server the first time.
         assert_eq!(calls(&server, ["evalsha"]), [1]);
-        // The clock is behind what the board has reached.
+        // The clock is behind the head that the board has reached.
         behind::<u64>(&server, &["HSET", &meta, "head", &t("2026-01-01T03:00:00Z").millis().to_string()]);
         let reading = store.count(&board, &subject("a"), Reach::Slots(3)).await.unwrap();
         assert_eq!((reading.frame.as_of, reading.units()), (t("2026-01-01T03:00:00Z"), 0));
     }
 }
 
-/// What one huge request makes the server receive and do at a time.
+/// Tests how much one huge request makes the server receive and do at a time.
 #[tokio::test]
 async fn a_huge_query_goes_in_bounded_portions() {
     for engine in Engine::available() {
@@ -249,7 +252,7 @@ async fn a_huge_query_goes_in_bounded_portions() {
         assert!((5..=8).contains(&scripts), "{scripts} scripts");
         assert!(received(&server) < 1_000_000);
 
-        // Different ones: at most two subjects a script, which name the slots once.
+        // Different subjects: at most two for each script, which names the slots once.
         reset(&server);
         let asks: Vec<Ask> = (0..64).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
         let readings = store.read(asks).await;

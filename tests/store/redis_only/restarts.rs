@@ -1,9 +1,9 @@
-//! The first call after the server was restarted, and operations whose answers are lost: done, as if nothing had been.
+//! Tests of the first call after a restart of the server, and of operations whose responses are lost: they succeed.
 
 use super::proxy::{Fault, Proxy};
 use super::*;
 
-/// Starts the server again, while the tasks of the test go on.
+/// Starts the server again while the tasks of the test continue.
 async fn restarted(mut server: RedisServer) -> RedisServer {
     let restart = move || {
         server.restart();
@@ -16,7 +16,7 @@ fn count() -> Definition {
     Definition::new("COUNT(3h, like, post)".parse().unwrap(), "1h".parse().unwrap())
 }
 
-/// Calls that each are the first one after a restart.
+/// The calls, each of which is made first after a restart.
 const CALLS: [&str; 17] = [
     "set_clock",
     "define",
@@ -154,7 +154,7 @@ async fn subjects_are_set_right_once_whichever_answer_is_lost() {
     }
 }
 
-/// Those who list boards do not wait for as long as those who write.
+/// Tests that listing boards waits only as long as a read, and not as long as a write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn listing_boards_has_the_patience_of_a_read() {
     for engine in Engine::available() {

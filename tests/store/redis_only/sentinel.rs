@@ -1,4 +1,4 @@
-//! The store on a master that Sentinels name.
+//! Tests of the store on a master that Sentinels name.
 
 use std::time::Instant;
 
@@ -34,7 +34,7 @@ async fn a_killed_master_is_found_again_where_the_sentinels_say() {
         during.progress(200).await;
         blocking(|| {
             sentinel.servers[0].kill();
-            // One Sentinel fewer is enough of them, and the first one asked is gone.
+            // The remaining Sentinels are enough, although the first one asked has ended.
             sentinel.sentinels[0].kill();
         });
         let killed = Instant::now();

@@ -1,4 +1,4 @@
-//! Boards of several parts: exact over all of them, even over nodes, and gone without a trace.
+//! Tests of boards of several parts: exact over all parts and nodes, and removed completely.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ fn quiet(increments: impl IntoIterator<Item = Increment>) -> Batch {
     Batch { increments: increments.into_iter().collect(), return_scores: false }
 }
 
-/// The hash tags of a board's parts, as they are stored.
+/// Returns the stored hash tags of a board's parts.
 fn tags(server: &RedisServer, name: &str) -> Vec<String> {
     let parts: String = behind(server, &["HGET", &format!("rolltop:1:{{{name}}}:meta"), "parts"]);
     parts.split(',').map(|suffix| format!("{{{name}/{suffix}}}")).collect()
@@ -37,7 +37,7 @@ async fn a_tie_of_140_000_subjects_pages_exactly() {
     for some in names.chunks(20_000) {
         store.add(&board, quiet(some.iter().map(|name| item(name, 1)))).await.unwrap();
     }
-    // Some before the tie and some after it.
+    // Some subjects before the tie and some after it.
     store.add(&board, quiet((0..30).map(|i| item(&format!("top-{i}"), 2 + i / 3)))).await.unwrap();
     store.add(&board, quiet((0..30).map(|i| item(&format!("last-{i}"), -1)))).await.unwrap();
     names.sort_unstable_by(|a, b| b.cmp(a));
@@ -111,12 +111,12 @@ async fn six_masters_get_an_even_share_of_the_commands() {
     assert_eq!(store.page(&board, 0, 1).await.unwrap().total, 26_000);
 }
 
-/// What is left of boards of this name: neither the list of names nor notes.
+/// Returns what is left of boards of this name: list entries and records of removal.
 fn left(server: &RedisServer, name: &str) -> Vec<String> {
     keys(server, &format!("*{{{name}*"))
 }
 
-/// The definer ends at some point between its first command and its last.
+/// Tests a definition that is interrupted at some point between its first command and its last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_definition_that_ends_half_way_leaves_nothing() {
     for engine in Engine::available() {
@@ -124,7 +124,7 @@ async fn a_definition_that_ends_half_way_leaves_nothing() {
         let store = simulated(&server).await;
         let (mut came, mut went) = (0, 0);
         let mut attempts = 0;
-        // Later and later, until some have come to be: on a busy machine that takes longer.
+        // Each attempt is interrupted later, until some boards exist. On a busy machine that takes longer.
         while attempts < 60 || (came == 0 && attempts < 600) {
             let attempt = attempts;
             attempts += 1;
@@ -134,7 +134,7 @@ async fn a_definition_that_ends_half_way_leaves_nothing() {
             drop(tokio::time::timeout(Duration::from_micros(100 * attempt), define).await);
             tokio::time::sleep(Duration::from_millis(20)).await;
             match store.board(&name).await.unwrap() {
-                // It came to be, and is whole.
+                // The board exists and is complete.
                 Some(board) => {
                     add(&store, &board, (0..20).map(|i| item(&format!("s{i}"), 1))).await;
                     assert_eq!(store.page(&board, 0, 100).await.unwrap().total, 20);
@@ -223,7 +223,7 @@ async fn lost_answers_of_some_parts_lose_and_double_nothing() {
     }
 }
 
-/// One part is ahead of the others, as where the clock of its node is.
+/// Tests one part that is ahead of the others, as if the clock of its node was ahead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_parts_answer_with_one_head() {
     for engine in Engine::available() {
@@ -252,7 +252,7 @@ async fn all_parts_answer_with_one_head() {
     }
 }
 
-/// A head that the clocks of the other parts make unbelievable expires nothing there.
+/// Tests that a head that the clocks of the other parts make implausible expires nothing there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_part_far_ahead_does_not_take_the_others_along() {
     for engine in Engine::available() {
@@ -273,7 +273,7 @@ async fn a_part_far_ahead_does_not_take_the_others_along() {
     }
 }
 
-/// While the slot of one part moves key by key the others are written to and read as ever.
+/// Tests that the other parts are written to and read as usual while the hash slot of one part moves key by key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_part_whose_slot_moves_disturbs_no_other() {
     for engine in Engine::available() {
@@ -316,7 +316,8 @@ async fn a_part_whose_slot_moves_disturbs_no_other() {
     }
 }
 
-/// After a restart each part is looked at for itself: what differs is set right, and one that lost a slot is held.
+/// Tests that after a restart each part is checked separately: differences are repaired, and a part that lost a slot is
+/// held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_part_is_healed_or_held_for_itself() {
     for engine in Engine::available() {

@@ -1,4 +1,4 @@
-//! Boards of 16 parts on a cluster, written to with ids: masters that are replaced, hash slots that move.
+//! Tests of boards of 16 parts on a cluster, written to with ids: masters are replaced, hash slots move.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use crate::redis_cluster::RedisCluster;
 
 const SUBJECTS: u64 = 80;
 
-/// One item a call: then one part, and no other, has to do with each call.
+/// Returns a plan with one item for each call, so that each call concerns exactly one part.
 fn plan(seed: u64) -> Plan {
     let pause = Duration::from_millis(5);
     Plan { seed, writers: 4, subjects: SUBJECTS, items: 1, pause, boards_go: false }
@@ -39,7 +39,7 @@ async fn boards(store: &RedisStore) -> [Arc<Board>; 2] {
     ]
 }
 
-/// The hash slot of each subject that is ranked.
+/// Returns the hash slot of each ranked subject.
 fn places(cluster: &RedisCluster, boards: &[Arc<Board>]) -> BTreeMap<(usize, String), u16> {
     let mut places = BTreeMap::new();
     for (nth, board) in boards.iter().enumerate() {
@@ -52,7 +52,7 @@ fn places(cluster: &RedisCluster, boards: &[Arc<Board>]) -> BTreeMap<(usize, Str
     places
 }
 
-/// What every subject has.
+/// Returns what every subject has.
 async fn all_held(store: &RedisStore, boards: &[Arc<Board>]) -> BTreeMap<(usize, String), Held> {
     let mut all = BTreeMap::new();
     for (nth, board) in boards.iter().enumerate() {
@@ -86,7 +86,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
         during.progress(100).await;
         blocking(|| cluster.nodes[0].kill());
         let mark = Instant::now();
-        // One of the parts that the dead master had.
+        // One of the parts that the failed master had.
         let (of_board, name) = killed.first().unwrap().0;
         let probe = with_id(item(name, 0), "probe");
         let probe = if *of_board == 0 { probe } else { unreachable!("boards are in order") };
@@ -108,7 +108,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
             engine.name, before.items, during.items
         );
 
-        // What is acknowledged after that counts once, also while the old master comes back as a replica.
+        // Items acknowledged after that count once, also while the old master comes back as a replica.
         let after = Writers::start(&stores, &boards, &plan(3));
         after.progress(50).await;
         blocking(|| cluster.nodes[0].restart());
@@ -120,7 +120,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
         for board in &boards {
             assert_eq!(audit(&stores[0], board, false).await.1, []);
         }
-        // The replicas know the ids too.
+        // The replicas have the ids too.
         for (place, item) in before.last.iter().chain(&after.last) {
             let again = add(&stores[0], &boards[*place], [item.clone()]).await;
             assert!(matches!(again.outcomes[..], [Outcome::Duplicate { .. }]), "{again:?}");
@@ -136,7 +136,7 @@ async fn orderly_failovers_lose_and_double_nothing_of_any_part() {
         let boards = boards(&stores[0]).await;
         let writers = Writers::start(&stores, &boards, &plan(1));
         writers.progress(100).await;
-        // Of two masters, and of one of them back.
+        // Fail over two masters, and one of them back.
         for replica in [3, 4, 0] {
             blocking(|| cluster.fail_over(replica));
             writers.progress(100).await;
@@ -147,7 +147,7 @@ async fn orderly_failovers_lose_and_double_nothing_of_any_part() {
     }
 }
 
-/// The slots of all parts of both boards that a node has, and whose they are.
+/// Returns the hash slots of all parts of both boards that a node has, and the subjects in them.
 fn slots_on(cluster: &RedisCluster, boards: &[Arc<Board>], node: usize) -> (Vec<u16>, BTreeSet<(usize, String)>) {
     let mut places = places(cluster, boards);
     places.retain(|_, slot| cluster.owner(*slot) == node);
@@ -173,7 +173,7 @@ async fn parts_whose_slots_move_key_by_key_are_put_off_and_all_others_go_on() {
                 if let Err(error) = stores[1].page(&boards[0], 0, 10).await {
                     assert!(error.is_transient() && error.retry_after().is_some(), "{error:?}");
                 }
-                // Half moved for longer than a write waits.
+                // The hash slot stays half moved for longer than a write waits.
                 while std::mem::take(&mut is_first) || (from == 0 && writers.put_off() == 0) {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }

@@ -1,5 +1,5 @@
-//! Writers that keep an account: every item has an id and is repeated until it is acknowledged, so at the end it is
-//! known to the unit what each subject must have.
+//! Writers that keep an account: every item has an id and is repeated until it is acknowledged. So at the end the exact
+//! value of each subject is known.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -13,45 +13,45 @@ use rolltop::board::{Kind, Tally, Value};
 use super::*;
 use crate::given::seen;
 
-/// How a load is made.
+/// The parameters of a load.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What all ids of this load begin with, and whatever else is drawn.
+    /// The prefix of all ids of this load, and the seed of everything else that is drawn.
     pub seed: u64,
-    /// How many writers each board has on each store.
+    /// The number of writers of each board on each store.
     pub writers: usize,
     pub subjects: u64,
-    /// A call has so many items at most.
+    /// The largest number of items of a call.
     pub items: u64,
     pub pause: Duration,
-    /// The boards go during the load: a writer that is told so ends.
+    /// Whether the boards are removed during the load. A writer whose board was removed ends.
     pub boards_go: bool,
 }
 
-/// What a subject has.
+/// The data of a subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Held {
-    /// What its items add up to; of COUNT_DISTINCT how many values it has.
+    /// The sum of its items. For COUNT_DISTINCT, the number of its values.
     pub sum: i64,
-    /// AVG: how many items. Otherwise 0.
+    /// The number of items for AVG, otherwise 0.
     pub count: i64,
 }
 
-/// A board by its place in the list, and a subject.
+/// A board by its index in the list, and a subject.
 type Who = (usize, String);
 
-/// What is acknowledged.
+/// The acknowledged items.
 #[derive(Debug, Default)]
 pub struct Account {
     pub held: BTreeMap<Who, Held>,
-    /// How often a call was to be repeated in which the subject was.
+    /// For each subject, the number of its calls that had to be repeated.
     pub put_off: BTreeMap<Who, u64>,
     pub items: u64,
     /// The latest items of each writer.
     pub last: Vec<(usize, Increment)>,
 }
 
-/// What goes through one store to one board.
+/// The calls through one store to one board.
 #[derive(Debug, Default)]
 struct Stream {
     acknowledged: AtomicU64,
@@ -64,7 +64,7 @@ pub struct Writers {
     streams: Vec<Arc<Stream>>,
 }
 
-/// How far all streams were at some time.
+/// The progress of all streams at one time.
 pub struct Mark(Instant, Vec<u64>);
 
 impl AddAssign for Held {
@@ -124,7 +124,7 @@ impl Writers {
         Writers { tasks, stop, streams }
     }
 
-    /// How many calls were to be repeated.
+    /// Returns the number of calls that had to be repeated.
     pub fn put_off(&self) -> u64 {
         self.streams.iter().map(|stream| stream.put_off.load(Ordering::SeqCst)).sum()
     }
@@ -134,7 +134,7 @@ impl Writers {
         Mark(Instant::now(), counts.collect())
     }
 
-    /// How long after the mark the first call was acknowledged, and how long until one was on each board through each
+    /// Returns the time from the mark to the first acknowledged call, and to the first one on each board through each
     /// store.
     pub async fn recovered(&self, Mark(since, before): &Mark) -> (Duration, Duration) {
         let mut first = None;
@@ -154,13 +154,13 @@ impl Writers {
         }
     }
 
-    /// Waits until each stream had so many more calls acknowledged.
+    /// Waits until each stream had this many more calls acknowledged.
     pub async fn progress(&self, calls: u64) {
         let Mark(since, counts) = self.mark();
         self.recovered(&Mark(since, counts.iter().map(|count| count + calls - 1).collect())).await;
     }
 
-    /// What is acknowledged when all writers have come to the end of their call.
+    /// Stops all writers after their current calls. Returns what is acknowledged.
     pub async fn stop(self) -> Account {
         self.stop.store(true, Ordering::SeqCst);
         let mut account = Account::default();
@@ -199,7 +199,7 @@ impl Writer {
                 self.account.enter(self.place, self.board.kind(), item);
             }
             self.stream.acknowledged.fetch_add(1, Ordering::SeqCst);
-            // A client that did not see the answer sends it once more.
+            // A client that did not see the response sends the items once more.
             if self.random.random_ratio(1, 8) && !self.deliver(&items, true).await {
                 break;
             }
@@ -222,7 +222,7 @@ impl Writer {
         (0..number % self.plan.items + 1).map(item).collect()
     }
 
-    /// Sends items until they are acknowledged; `false` if the board has gone.
+    /// Sends items until they are acknowledged. Returns `false` if the board no longer exists.
     async fn deliver(&mut self, items: &[Increment], again: bool) -> bool {
         let mut is_first = true;
         loop {
@@ -256,7 +256,7 @@ impl Writer {
     }
 }
 
-/// Asks until the answer is one.
+/// Repeats a call until it returns a result.
 pub async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl Fn() -> F) -> T {
     let begun = Instant::now();
     loop {
@@ -268,7 +268,7 @@ pub async fn patiently<T, F: Future<Output = Result<T, StoreError>>>(ask: impl F
     }
 }
 
-/// What the store has of a subject, by its slots; its score says the same.
+/// Returns what the store has of a subject, from its slots. Checks that its score is the same.
 pub async fn held(store: &RedisStore, board: &Arc<Board>, name: &str) -> Held {
     let name = subject(name);
     let standing = patiently(|| store.standing(board, &name)).await;
@@ -289,8 +289,8 @@ pub async fn held(store: &RedisStore, board: &Arc<Board>, name: &str) -> Held {
     held
 }
 
-/// Whether every item that is acknowledged counts exactly once: each subject has what the account says, and nobody else
-/// is ranked; an audit finds no difference; the latest items are known to have counted.
+/// Checks that every acknowledged item counts exactly once: each subject has the value of the account, no other subject
+/// is ranked, an audit finds no difference, and the latest items are recognized as counted.
 pub async fn assert_exact(store: &RedisStore, boards: &[Arc<Board>], account: &Account) {
     let (mut lost, mut doubled, mut differences) = (0, 0, Vec::new());
     for ((place, name), wanted) in &account.held {

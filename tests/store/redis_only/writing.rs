@@ -1,4 +1,4 @@
-//! Writing under load and under failures: who waits for whom, what is told, and how much a script does.
+//! Tests of writes under load and under failures: waiting, reported outcomes, and the work of a script.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ fn many(count: usize) -> Batch {
     quiet((0..count).map(|i| item(&format!("s{i}"), 1)))
 }
 
-/// The rest of a batch that is under way when the server goes.
+/// Returns the outcome of the rest of a batch that is in progress when the server is lost.
 async fn outcome_when(gone: impl FnOnce(&mut RedisServer)) -> (Result<Added, StoreError>, Result<Added, StoreError>) {
     let mut server = RedisServer::start(&Engine::available()[0]);
     let proxy = Proxy::start(server.port).await;
@@ -61,7 +61,7 @@ async fn what_was_certainly_not_sent_is_told_so() {
     let store = system(&server).await;
     let (one, other) = (hourly(&store, "one").await, hourly(&store, "other").await);
     server.kill();
-    // The first of these finds out that the connection is broken.
+    // The first of these calls finds that the connection is broken.
     let _ = store.add(&one, quiet([item("a", 1)])).await;
     let begun = Instant::now();
     let answers = store.add_all(vec![(one, many(4_000)), (other, many(1))]).await;
@@ -92,8 +92,8 @@ async fn the_version_of_the_list_is_read_with_the_patience_of_a_write() {
     added.unwrap();
 }
 
-/// How many scripts were called between an increment and its answer, at best of some attempts: how long the test
-/// itself waits for the processor counts as well.
+/// Returns the number of scripts called between an increment and its response, as the smallest of several attempts. The
+/// time that the test itself waits for the processor counts as well.
 async fn scripts_between(proxy: &Proxy, store: &RedisStore, board: &Arc<Board>) -> u64 {
     let mut least = u64::MAX;
     for _ in 0..8 {
@@ -140,7 +140,7 @@ async fn an_item_with_an_id_waits_for_the_items_of_a_refused_sum() {
         let store = simulated(&server).await;
         let board = hourly(&store, "hot").await;
         let bound = board.slot_bound().0;
-        // Items without ids of one subject are one entry, which comes before all of these.
+        // Items without ids of one subject are one entry, which is before all of these.
         let crowd = (0..3_000).map(|i| with_id(item(&format!("s{i}"), 1), "x"));
         let items = [item("a", bound), item("a", 10)].into_iter().chain(crowd);
         let items = items.chain([with_id(item("a", 1), "x"), with_id(item("a", -1), "y")]);
@@ -181,7 +181,7 @@ async fn scripts_that_are_forgotten_again_and_again_are_sent_whole() {
     }
 }
 
-/// How often scripts called a command since the statistics were reset.
+/// Returns how often scripts called a command since the statistics were reset.
 fn calls(server: &RedisServer, command: &str) -> u64 {
     let stats: String = behind(server, &["INFO", "commandstats"]);
     let line =
@@ -218,7 +218,7 @@ async fn scores_of_very_many_sketches_are_read_in_pieces() {
     }
 }
 
-/// Each entry takes a look at every slot of its subject.
+/// Tests entries that read every slot of their subject.
 #[tokio::test]
 async fn worse_samples_over_many_slots_share_scripts_by_what_they_look_at() {
     for engine in Engine::available() {
@@ -231,7 +231,7 @@ async fn worse_samples_over_many_slots_share_scripts_by_what_they_look_at() {
         };
         let old = (0..20).flat_map(|who| (1..1_000).map(move |back| (who, back)));
         store.add(&board, quiet(old.map(|(who, back)| at(who, back, back)))).await.unwrap();
-        // The oldest slot holds the extreme.
+        // The oldest slot has the extreme.
         let worse = |who: i64| Increment { change: Change::Set { sum: Amount(0), count: 1 }, ..at(who, 999, 0) };
         behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
         store.add(&board, quiet((0..20).map(worse))).await.unwrap();

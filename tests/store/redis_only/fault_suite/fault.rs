@@ -1,4 +1,4 @@
-//! What happens to the server.
+//! The faults of the server.
 
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,7 @@ impl Fault {
         Fault::ClockLeap,
     ];
 
-    /// Does it, ends it, and answers how far the writers were when the server was back.
+    /// Causes the fault, ends it, and returns the progress of the writers when the server was back.
     pub async fn strike(self, site: &mut Site, writers: &Writers, random: &mut StdRng) -> Mark {
         let lasts = Duration::from_millis(random.random_range(50..1_000));
         match self {
@@ -49,14 +49,14 @@ impl Fault {
                 tokio::task::block_in_place(|| site.server.restart());
             }
             Fault::Pause => {
-                // As often longer than an answer is waited for as not.
+                // In half of the cases longer than a response is waited for.
                 site.server.pause(true);
                 tokio::time::sleep(lasts * 4).await;
                 site.server.pause(false);
             }
             Fault::OrderlyRestart => {
                 tokio::task::block_in_place(|| {
-                    // The answer is that the connection ends.
+                    // The connection ends instead of a response.
                     let _ = site.server.ask::<String>(&["SHUTDOWN"]);
                     let begun = Instant::now();
                     while std::net::TcpStream::connect(("127.0.0.1", site.server.port)).is_ok() {
@@ -100,7 +100,7 @@ impl Fault {
                 }
             }
             Fault::ClockLeap => {
-                // Not to be believed, or to be followed: two of the window's 24 hours.
+                // Either so far that the clock is doubted, or less than two of the window's 24 hours.
                 let ahead = if random.random_ratio(1, 2) { LEAP } else { random.random_range(1..7_200) };
                 site.server.set_clock_ahead(Duration::from_secs(ahead));
                 tokio::time::sleep(lasts).await;

@@ -1,4 +1,4 @@
-//! How long it took until work went on.
+//! The time until work continued.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::fault::Fault;
 
-/// The issue says 2 s, which a machine that is busy with other tests may not hold.
+/// The longest time allowed. The issue requires 2 s, which a machine that is busy with other tests may exceed.
 const GENEROUS: Duration = Duration::from_secs(10);
 
-/// Of each fault: how often it was, and the longest time until the first answer and until the last board's.
+/// For each fault, the number of times it occurred, and the longest times until the first response and until a response
+/// for every board.
 #[derive(Debug, Default)]
 pub struct Recovery(BTreeMap<Fault, (u32, Duration, Duration)>);
 

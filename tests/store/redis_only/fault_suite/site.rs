@@ -1,4 +1,4 @@
-//! One server, two instances, boards of several kinds, and what the scheduler does beside the writers.
+//! One server, two instances, boards of several kinds, and the work of the scheduler beside the writers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use super::super::proxy::{Fault as Loss, Proxy};
 use super::*;
 use crate::given::{definition, unranked};
 
-/// What is acknowledged is on the disk.
+/// The options of a server on which acknowledged data is on the disk.
 const PERSISTENT: [&str; 6] = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
 
 pub struct Site {
     pub server: RedisServer,
-    /// In front of the first store.
+    /// The proxy in front of the first store.
     pub proxy: Proxy,
     pub stores: Vec<Arc<RedisStore>>,
     clock_moves: bool,
 }
 
-/// What the scheduler does, and readers.
+/// The tasks that do the work of the scheduler, and readers.
 pub struct Keepers {
     tasks: Vec<tokio::task::JoinHandle<()>>,
     stop: Arc<AtomicBool>,
@@ -63,17 +63,17 @@ impl Site {
         boards
     }
 
-    /// In some rounds a reply of the server is lost in the midst of the fault.
+    /// Arms the proxy. In some rounds a reply of the server is lost during the fault.
     pub fn prepare(&self, random: &mut StdRng) {
         self.proxy.arm(if random.random_ratio(1, 3) { Loss::Reset } else { Loss::None });
     }
 
-    /// Runs a command behind the stores' back, which succeeds.
+    /// Runs a command on the server directly. It must succeed.
     pub fn tell(&self, words: &[&str]) {
         tokio::task::block_in_place(|| self.server.ask::<redis::Value>(words)).unwrap();
     }
 
-    /// Whether this fault can be had of the server: not every engine's clock can be moved.
+    /// Returns whether this fault is possible: the clock of some engines cannot be moved.
     pub fn can(&self, fault: Fault) -> bool {
         fault != Fault::ClockLeap || self.clock_moves
     }
@@ -101,7 +101,7 @@ impl Site {
         }
     }
 
-    /// Does on both instances what the scheduler does, and reads.
+    /// Does the work of the scheduler on both instances, and reads.
     pub fn keep(&self, boards: &[Arc<Board>]) -> Keepers {
         let stop = Arc::<AtomicBool>::default();
         let keep = |store: &Arc<RedisStore>| tokio::spawn(keep(store.clone(), boards.to_vec(), stop.clone()));
