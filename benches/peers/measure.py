@@ -35,7 +35,7 @@ class Times:
         }
 
 
-def pages(read, seconds, most, least=5):
+def pages(read, seconds, most=float("inf"), least=3):
     """Reads one page after the other for some time."""
     times = Times()
     end = time.monotonic() + seconds
@@ -68,7 +68,8 @@ class Background(threading.Thread):
 
 
 def write_load(system):
-    """Writes everything, slot after slot, over the system's connections. Returns the seconds it took."""
+    """Writes everything, slot after slot, over the system's connections. Returns the seconds
+    that it took, and the processor seconds that this program used."""
     steps = list(system.steps())
     work = queue.SimpleQueue()
     failures = []
@@ -89,7 +90,7 @@ def write_load(system):
     for thread in threads:
         thread.start()
     gc.collect()
-    start = time.perf_counter()
+    start, own = time.perf_counter(), time.process_time()
     for slot, payloads in steps:
         system.begin(slot)
         for payload in payloads:
@@ -98,10 +99,10 @@ def write_load(system):
             done.acquire()
         if failures:
             raise failures[0]
-    seconds = time.perf_counter() - start
+    seconds, own = time.perf_counter() - start, time.process_time() - own
     for _ in threads:
         work.put(None)
-    return seconds
+    return seconds, own
 
 
 def write_steadily(system, truth, times):
@@ -139,7 +140,7 @@ def around_a_turn(system, read):
     start = time.perf_counter()
     system.turn()
     took = time.perf_counter() - start
-    enough = len(times.seconds) + 3
+    enough = len(times.seconds) + 2
     while (len(times.seconds) < enough or time.perf_counter() - start < took + 0.5) and reader.is_alive():
         time.sleep(0.02)
     reader.end()
@@ -154,13 +155,14 @@ def measure(system, options, say):
 
     say("  writing")
     used = processor_seconds(system.servers)
-    seconds = write_load(system)
+    seconds, own = write_load(system)
     settle(system.servers)
     used = processor_seconds(system.servers) - used
     common = {
         "system": system.name,
         "events_a_second": load.events.count / seconds,
         "processor_seconds_a_million": used / load.events.count * 1e6,
+        "own_seconds_a_million": own / load.events.count * 1e6,
     }
     system.loaded()
     readers = system.readers()
@@ -177,7 +179,7 @@ def measure(system, options, say):
         writes = Times()
         writer = write_steadily(system, truth, writes)
         try:
-            result["busy"] = pages(read, max(options.seconds, 2 * system.interval), options.reads * 10).summary()
+            result["busy"] = pages(read, max(options.seconds, 2 * system.interval)).summary()
         finally:
             writer.end()
         result["writes"] = writes.summary()

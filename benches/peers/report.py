@@ -5,6 +5,8 @@ def number(value):
     """Three digits that count."""
     if value >= 100:
         return f"{value:,.0f}"
+    if value < 0.01:
+        return "under 0.01"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
@@ -57,6 +59,9 @@ def table(results):
             "same" if again else megabytes(result["disk"]),
         ]
         lines.append("| " + " | ".join(cells) + " |")
+    own = [result["own_seconds_a_million"] for result in results]
+    if own:
+        lines += ["", f"(The load generator itself used {number(min(own))} to {number(max(own))} s per million events.)"]
     return "\n".join(lines)
 
 

@@ -228,6 +228,8 @@ class PostgresRollup(System):
     """A row for each hour and subject. A batch is copied into a temporary table and added in the same transaction."""
 
     name = "PostgreSQL, hourly roll-up"
+    connections = 1  # a second one waits for the rows of popular subjects, which are in every batch
+    batch = 50_000  # a popular subject costs one update a batch, so large ones help
     settings = {
         "shared_buffers": "2GB",
         "work_mem": "256MB",
@@ -332,7 +334,10 @@ class ClickHouse(System):
     def stop(self):
         for server in self.servers:
             server.process.stdin.close()  # which ends it
-            server.process.wait(60)
+            try:
+                server.process.wait(60)
+            except subprocess.TimeoutExpired:
+                server.stop()
 
     def _ask(self, sql):
         with self.lock:
