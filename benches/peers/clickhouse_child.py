@@ -1,4 +1,4 @@
-"""ClickHouse as a library, in a process of its own: a query as JSON on each line of the input, its rows as JSON back."""
+"""ClickHouse as a library, in a process of its own: reads queries, a JSON string a line, and answers rows as JSON."""
 
 import json
 import sys

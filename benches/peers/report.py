@@ -61,7 +61,8 @@ def table(results):
         lines.append("| " + " | ".join(cells) + " |")
     own = [result["own_seconds_a_million"] for result in results]
     if own:
-        lines += ["", f"(The load generator itself used {number(min(own))} to {number(max(own))} s per million events.)"]
+        used = f"{number(min(own))} to {number(max(own))}"
+        lines += ["", f"(The load generator itself used {used} processor seconds per million events.)"]
     return "\n".join(lines)
 
 

@@ -83,7 +83,7 @@ def processor_seconds(servers):
     total = 0
     for pid in processes(servers):
         try:
-            # The process's own clock counts nanoseconds (its number is made as by clock_getcpuclockid), /proc only ticks.
+            # The clock of the process (numbered as by clock_getcpuclockid) counts nanoseconds, /proc only ticks.
             total += time.clock_gettime((~pid << 3) | 2)
             total += sum(map(int, _stat(pid)[13:15])) / TICKS
         except OSError:

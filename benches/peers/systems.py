@@ -1,4 +1,4 @@
-"""What is compared. Each system says how a batch of events looks to it, how its top is read, and what an hour's turn is.
+"""What is compared. Each system says what a batch of events is to it, how its top is read, and what an hour's turn is.
 
 Slots are counted from 0; slot 0 begins at 2026-01-01T00:00:00Z. After the load the window is slots 0 to `slots` - 1.
 """

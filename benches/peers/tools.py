@@ -24,8 +24,9 @@ def _install(package):
         say(f"{package} is missing and cannot be installed without root on Debian")
         return
     say(f"{package} is missing: installing it with apt-get")
+    keep = ["-o", "Dpkg::Options::=--force-confold"]  # settings that are there already
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for arguments in (["update"], ["install", "-y", "--no-install-recommends", package]):
+    for arguments in (["update"], ["install", "-y", "--no-install-recommends", *keep, package]):
         done = subprocess.run(["apt-get", *arguments], env=environment, stdout=sys.stderr)
         if done.returncode != 0:
             say(f"apt-get {arguments[0]} failed")
