@@ -8,6 +8,8 @@ import socket
 import subprocess
 import time
 
+from wire import Refused
+
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -35,12 +37,12 @@ class Server:
             )
 
     def wait_for(self, attempt, seconds=60):
-        """Repeats `attempt` until it raises no error."""
+        """Repeats `attempt` until it is neither cut off nor refused."""
         end = time.monotonic() + seconds
         while True:
             try:
                 return attempt()
-            except Exception as error:
+            except (OSError, Refused) as error:
                 if self.process.poll() is not None or time.monotonic() > end:
                     with open(self.log, errors="replace") as log:
                         raise RuntimeError(f"{self.process.args[0]} does not start: {log.read()[-2000:]}") from error

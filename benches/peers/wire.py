@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import time
 
 
 class Refused(Exception):
@@ -10,7 +11,11 @@ class Refused(Exception):
 
 class Connection:
     def __init__(self, port):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=600)
+        self.port = port
+        self.open()
+
+    def open(self):
+        self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=600)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.file = self.socket.makefile("rb", buffering=1 << 18)
 
@@ -30,7 +35,16 @@ def http_request(method, path, body=b"", kind="application/json"):
 class Http(Connection):
     """HTTP/1.1, one request at a time."""
 
+    IDLE = 2  # seconds; Rolltop closes connections that say nothing for longer
+
+    def open(self):
+        super().open()
+        self.used = time.monotonic()
+
     def ask(self, request):
+        if time.monotonic() - self.used > self.IDLE:
+            self.close()
+            self.open()
         self.send(request)
         status = self.file.readline()
         length = None
@@ -40,6 +54,7 @@ class Http(Connection):
         if length is None:
             raise Refused(f"an answer without content-length: {status!r}")
         body = self.file.read(length)
+        self.used = time.monotonic()
         if status[9:10] != b"2":
             raise Refused(f"{status.decode().strip()}: {body[:300].decode()}")
         return body
