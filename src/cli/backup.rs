@@ -18,12 +18,12 @@ pub(super) struct BackupArgs {
 
 /// Sends one request, and waits until the backup is made. Prints the directory, which is on the server.
 pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
-    println!("{}", ask(&args.url).await?);
+    println!("{}", request_backup(&args.url).await?);
     Ok(())
 }
 
 /// Returns the backup's directory.
-async fn ask(url: &str) -> anyhow::Result<String> {
+async fn request_backup(url: &str) -> anyhow::Result<String> {
     // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/v1/backup", url.trim_end_matches('/'));
