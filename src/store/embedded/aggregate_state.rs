@@ -3,16 +3,16 @@
 //! Sums and extremes need only one number per slot, which slices hold. Boards of these metrics have no additional
 //! state.
 
-use super::merging::Sketches;
+use super::board_traits::BoardTraits;
+use super::last_seen::LastSeenValues;
 use super::pool::{NONE, Pool, Unit, class_of};
-use super::rule::Rule;
-use super::sightings::Sightings;
 use super::slab::Column;
+use super::subject_sketches::Sketches;
 use crate::board::Kind;
 
 /// The additional state of a board's subjects, by subject id.
 #[derive(Debug)]
-pub(super) enum Extras {
+pub(super) enum AggregateState {
     /// For COUNT, SUM, MIN and MAX.
     Nothing,
     Means(Means),
@@ -20,7 +20,7 @@ pub(super) enum Extras {
         column: Column<Box<Sketches>>,
         ranked: bool,
     },
-    Sightings(Column<Box<Sightings>>),
+    LastSeen(Column<Box<LastSeenValues>>),
 }
 
 /// The state of a subject that was released or emptied, kept so that it can be dropped without the board's lock:
@@ -28,38 +28,38 @@ pub(super) enum Extras {
 #[derive(Debug)]
 pub(super) enum Garbage {
     Sketches(Box<Sketches>),
-    Sightings(Box<Sightings>),
+    LastSeen(Box<LastSeenValues>),
 }
 
 /// For AVG: the number of measurements, per slice and in total. Takes 24 bytes per subject, and 8 bytes for each slice
 /// if there are several.
 #[derive(Debug, Default)]
 pub(super) struct Means {
-    totals: Column<Mean>,
+    totals: Column<MeanTotal>,
     /// The counts of subjects with several slices, in the order of the slices.
     counts: Pool<i64>,
 }
 
 /// The total of all slices of a subject, kept so that no write has to add them up.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Mean {
+pub(super) struct MeanTotal {
     pub sum: i64,
     /// The total count. For a subject with one slice, it is also that slice's count.
     pub count: i64,
     /// The reference of the counts, if there are several slices.
-    more: u32,
+    counts_at: u32,
 }
 
 impl Means {
     /// Returns the total of all slices, as of the last [`settle`](Self::settle) and the changes since.
-    pub(super) fn total(&self, id: u32) -> Option<&Mean> {
+    pub(super) fn total(&self, id: u32) -> Option<&MeanTotal> {
         self.totals.get(id)
     }
 
     /// Returns the count of the slice at index `at`, of `len` slices.
     pub(super) fn count(&self, id: u32, at: usize, len: usize) -> i64 {
         match self.totals.get(id) {
-            Some(mean) if len > 1 => self.counts.get(mean.more, len).get(at).copied().unwrap_or_default(),
+            Some(mean) if len > 1 => self.counts.get(mean.counts_at, len).get(at).copied().unwrap_or_default(),
             Some(mean) => mean.count,
             None => 0,
         }
@@ -70,7 +70,7 @@ impl Means {
         let Some(mean) = self.totals.get_mut(id) else { return };
         mean.sum += sum_change;
         if len > 1 {
-            if let Some(held) = self.counts.get_mut(mean.more, len).get_mut(at) {
+            if let Some(held) = self.counts.get_mut(mean.counts_at, len).get_mut(at) {
                 mean.count += count - std::mem::replace(held, count);
             }
         } else {
@@ -79,9 +79,9 @@ impl Means {
     }
 
     /// Adds a slice at this index. There are now `len` slices.
-    fn opened(&mut self, id: u32, at: usize, len: usize) {
+    fn cell_inserted(&mut self, id: u32, at: usize, len: usize) {
         if len == 1 {
-            return self.totals.set(id, Mean { sum: 0, count: 0, more: NONE });
+            return self.totals.set(id, MeanTotal { sum: 0, count: 0, counts_at: NONE });
         }
         let Some(mean) = self.totals.get_mut(id) else { return };
         let more = if len == 2 {
@@ -89,61 +89,61 @@ impl Means {
             self.counts.get_mut(more, len)[0] = mean.count;
             more
         } else {
-            resized(&mut self.counts, mean.more, len - 1, len)
+            resize_piece(&mut self.counts, mean.counts_at, len - 1, len)
         };
-        mean.more = more;
+        mean.counts_at = more;
         let counts = self.counts.get_mut(more, len);
         counts.copy_within(at..len - 1, at + 1);
         counts[at] = 0;
     }
 
     /// Removes the slice at this index, which had the sum `amount`. There are `len` slices left.
-    fn closed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
+    fn cell_removed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         if len == 0 {
             self.totals.take(id);
             return;
         }
         let Some(mean) = self.totals.get_mut(id) else { return };
-        let counts = self.counts.get_mut(mean.more, len + 1);
+        let counts = self.counts.get_mut(mean.counts_at, len + 1);
         mean.sum -= amount;
         mean.count -= counts[at];
         counts.copy_within(at + 1.., at);
         if len == 1 {
             mean.count = counts[0];
-            self.counts.free(mean.more, len + 1);
-            mean.more = NONE;
+            self.counts.free(mean.counts_at, len + 1);
+            mean.counts_at = NONE;
         } else {
-            mean.more = resized(&mut self.counts, mean.more, len + 1, len);
+            mean.counts_at = resize_piece(&mut self.counts, mean.counts_at, len + 1, len);
         }
     }
 
     /// Computes the total: the sum of all `len` slices' counts, and the given sum. O(slices).
-    fn settle(&mut self, id: u32, len: usize, sum: i64) {
+    fn recompute_total(&mut self, id: u32, len: usize, sum: i64) {
         let Some(mean) = self.totals.get_mut(id) else { return };
         mean.sum = sum;
         if len > 1 {
-            mean.count = self.counts.get(mean.more, len).iter().sum();
+            mean.count = self.counts.get(mean.counts_at, len).iter().sum();
         }
     }
 
-    fn release(&mut self, id: u32, len: usize) {
+    fn remove_subject(&mut self, id: u32, len: usize) {
         if let Some(mean) = self.totals.take(id).filter(|_| len > 1) {
-            self.counts.free(mean.more, len);
+            self.counts.free(mean.counts_at, len);
         }
     }
 
     fn compact(&mut self, id: u32, len: usize) {
         if let Some(mean) = self.totals.get_mut(id).filter(|_| len > 1)
-            && let Some(moved) = self.counts.moved(mean.more, len)
+            && let Some(moved) = self.counts.moved(mean.counts_at, len)
         {
-            mean.more = moved;
+            mean.counts_at = moved;
         }
     }
 }
 
 /// Changes the number of units of a piece, and moves the piece if the new number belongs to a different size class.
 /// Returns the reference.
-pub(super) fn resized<U: Unit>(pool: &mut Pool<U>, piece: u32, old: usize, new: usize) -> u32 {
+pub(super) fn resize_piece<U: Unit>(pool: &mut Pool<U>, piece: u32, old: usize, new: usize) -> u32 {
     if class_of(old) == class_of(new) {
         return piece;
     }
@@ -156,147 +156,155 @@ impl Garbage {
     pub(super) fn is_large(&self) -> bool {
         match self {
             Garbage::Sketches(sketches) => sketches.is_large(),
-            Garbage::Sightings(sightings) => sightings.len() > 256,
+            Garbage::LastSeen(sightings) => sightings.len() > 256,
         }
     }
 }
 
-impl Extras {
-    pub(super) fn new(rule: Rule) -> Self {
+impl AggregateState {
+    pub(super) fn new(rule: BoardTraits) -> Self {
         match rule.kind {
-            Kind::Sum | Kind::Min | Kind::Max => Extras::Nothing,
-            Kind::Mean => Extras::Means(Means::default()),
-            Kind::Sketch => Extras::Sketches { column: Column::default(), ranked: rule.ranked },
-            Kind::Distinct => Extras::Sightings(Column::default()),
+            Kind::Sum | Kind::Min | Kind::Max => AggregateState::Nothing,
+            Kind::Mean => AggregateState::Means(Means::default()),
+            Kind::Sketch => AggregateState::Sketches { column: Column::default(), ranked: rule.ranked },
+            Kind::Distinct => AggregateState::LastSeen(Column::default()),
         }
     }
 
     /// Returns whether there is room for a piece of any size. Always `true` where no pieces are used.
     pub(super) fn has_room(&self) -> bool {
         match self {
-            Extras::Means(means) => means.counts.has_room(),
+            AggregateState::Means(means) => means.counts.has_room(),
             _ => true,
         }
     }
 
     /// Adds a subject without slices.
-    pub(super) fn began(&mut self, id: u32) {
+    pub(super) fn subject_added(&mut self, id: u32) {
         match self {
-            Extras::Nothing | Extras::Means(_) => {}
-            Extras::Sketches { column, .. } => column.set(id, Box::default()),
-            Extras::Sightings(column) => column.set(id, Box::default()),
+            AggregateState::Nothing | AggregateState::Means(_) => {}
+            AggregateState::Sketches { column, .. } => column.set(id, Box::default()),
+            AggregateState::LastSeen(column) => column.set(id, Box::default()),
         }
     }
 
     pub(super) fn means(&self) -> Option<&Means> {
-        if let Extras::Means(means) = self { Some(means) } else { None }
+        if let AggregateState::Means(means) = self { Some(means) } else { None }
     }
 
     pub(super) fn means_mut(&mut self) -> Option<&mut Means> {
-        if let Extras::Means(means) = self { Some(means) } else { None }
+        if let AggregateState::Means(means) = self { Some(means) } else { None }
     }
 
     pub(super) fn sketches(&self, id: u32) -> Option<&Sketches> {
-        if let Extras::Sketches { column, .. } = self { column.get(id).map(|sketches| &**sketches) } else { None }
+        if let AggregateState::Sketches { column, .. } = self {
+            column.get(id).map(|sketches| &**sketches)
+        } else {
+            None
+        }
     }
 
     pub(super) fn sketches_mut(&mut self, id: u32) -> Option<&mut Sketches> {
-        if let Extras::Sketches { column, .. } = self {
+        if let AggregateState::Sketches { column, .. } = self {
             column.get_mut(id).map(|sketches| &mut **sketches)
         } else {
             None
         }
     }
 
-    pub(super) fn sightings(&self, id: u32) -> Option<&Sightings> {
-        if let Extras::Sightings(column) = self { column.get(id).map(|sightings| &**sightings) } else { None }
+    pub(super) fn last_seen(&self, id: u32) -> Option<&LastSeenValues> {
+        if let AggregateState::LastSeen(column) = self { column.get(id).map(|sightings| &**sightings) } else { None }
     }
 
-    pub(super) fn sightings_mut(&mut self, id: u32) -> Option<&mut Sightings> {
-        if let Extras::Sightings(column) = self { column.get_mut(id).map(|sightings| &mut **sightings) } else { None }
+    pub(super) fn last_seen_mut(&mut self, id: u32) -> Option<&mut LastSeenValues> {
+        if let AggregateState::LastSeen(column) = self {
+            column.get_mut(id).map(|sightings| &mut **sightings)
+        } else {
+            None
+        }
     }
 
     /// Adds a slice at this index. There are now `len` slices.
-    pub(super) fn opened(&mut self, id: u32, at: usize, len: usize) {
+    pub(super) fn cell_inserted(&mut self, id: u32, at: usize, len: usize) {
         match self {
-            Extras::Means(means) => means.opened(id, at, len),
-            Extras::Sketches { column, ranked } => {
+            AggregateState::Means(means) => means.cell_inserted(id, at, len),
+            AggregateState::Sketches { column, ranked } => {
                 if let Some(sketches) = column.get_mut(id) {
                     sketches.insert(at, *ranked);
                 }
             }
-            Extras::Nothing | Extras::Sightings(_) => {}
+            AggregateState::Nothing | AggregateState::LastSeen(_) => {}
         }
     }
 
     /// Removes the slice at this index, which had the number `amount`. There are `len` slices left. The cached merge of
     /// all sketches is not updated until [`settle`](Self::settle).
-    pub(super) fn closed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
+    pub(super) fn cell_removed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         match self {
-            Extras::Means(means) => means.closed(id, at, len, amount),
-            Extras::Sketches { column, .. } => {
+            AggregateState::Means(means) => means.cell_removed(id, at, len, amount),
+            AggregateState::Sketches { column, .. } => {
                 if let Some(sketches) = column.get_mut(id) {
                     sketches.remove(at);
                 }
             }
-            Extras::Nothing | Extras::Sightings(_) => {}
+            AggregateState::Nothing | AggregateState::LastSeen(_) => {}
         }
     }
 
     /// Computes the cached total of all slices, of which there are `len` with this sum. O(slices), and for sketches
     /// O(slices x registers).
-    pub(super) fn settle(&mut self, id: u32, len: usize, sum: i64) {
+    pub(super) fn recompute_totals(&mut self, id: u32, len: usize, sum: i64) {
         match self {
-            Extras::Means(means) => means.settle(id, len, sum),
-            Extras::Sketches { column, .. } => {
+            AggregateState::Means(means) => means.recompute_total(id, len, sum),
+            AggregateState::Sketches { column, .. } => {
                 if let Some(sketches) = column.get_mut(id) {
-                    sketches.settle();
+                    sketches.recompute_merges();
                 }
             }
-            Extras::Nothing | Extras::Sightings(_) => {}
+            AggregateState::Nothing | AggregateState::LastSeen(_) => {}
         }
     }
 
     /// Returns whether a subject has no state besides slices.
     pub(super) fn is_empty(&self, id: u32) -> bool {
-        self.sightings(id).is_none_or(Sightings::is_empty)
+        self.last_seen(id).is_none_or(LastSeenValues::is_empty)
     }
 
     /// Removes all state of a subject, which had `len` slices.
-    pub(super) fn release(&mut self, id: u32, len: usize) -> Option<Garbage> {
+    pub(super) fn remove_subject(&mut self, id: u32, len: usize) -> Option<Garbage> {
         match self {
-            Extras::Nothing => None,
-            Extras::Means(means) => {
-                means.release(id, len);
+            AggregateState::Nothing => None,
+            AggregateState::Means(means) => {
+                means.remove_subject(id, len);
                 None
             }
-            Extras::Sketches { column, .. } => column.take(id).map(Garbage::Sketches),
-            Extras::Sightings(column) => column.take(id).map(Garbage::Sightings),
+            AggregateState::Sketches { column, .. } => column.take(id).map(Garbage::Sketches),
+            AggregateState::LastSeen(column) => column.take(id).map(Garbage::LastSeen),
         }
     }
 
     /// Frees the chunk of this id, which holds no subject any more.
     pub(super) fn free_chunk(&mut self, id: u32) {
         match self {
-            Extras::Nothing => {}
-            Extras::Means(means) => means.totals.free_chunk(id),
-            Extras::Sketches { column, .. } => column.free_chunk(id),
-            Extras::Sightings(column) => column.free_chunk(id),
+            AggregateState::Nothing => {}
+            AggregateState::Means(means) => means.totals.free_chunk(id),
+            AggregateState::Sketches { column, .. } => column.free_chunk(id),
+            AggregateState::LastSeen(column) => column.free_chunk(id),
         }
     }
 
     /// Moves the state of one id to another.
-    pub(super) fn rename(&mut self, from: u32, to: u32) {
+    pub(super) fn change_id(&mut self, from: u32, to: u32) {
         fn rename<T>(column: &mut Column<T>, from: u32, to: u32) {
             if let Some(held) = column.take(from) {
                 column.set(to, held);
             }
         }
         match self {
-            Extras::Nothing => {}
-            Extras::Means(means) => rename(&mut means.totals, from, to),
-            Extras::Sketches { column, .. } => rename(column, from, to),
-            Extras::Sightings(column) => rename(column, from, to),
+            AggregateState::Nothing => {}
+            AggregateState::Means(means) => rename(&mut means.totals, from, to),
+            AggregateState::Sketches { column, .. } => rename(column, from, to),
+            AggregateState::LastSeen(column) => rename(column, from, to),
         }
     }
 
@@ -305,14 +313,14 @@ impl Extras {
     }
 
     pub(super) fn begin_compaction(&mut self) {
-        if let Extras::Means(means) = self {
+        if let AggregateState::Means(means) = self {
             means.counts.begin_compaction();
         }
     }
 
     /// Moves the state of a subject with `len` slices if its memory is to be freed by the compaction.
     pub(super) fn compact(&mut self, id: u32, len: usize) {
-        if let Extras::Means(means) = self {
+        if let AggregateState::Means(means) = self {
             means.compact(id, len);
         }
     }
@@ -320,10 +328,10 @@ impl Extras {
     /// Returns the bytes used, without the memory that sketches and last-seen values own.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
-            Extras::Nothing => 0,
-            Extras::Means(means) => means.totals.memory_bytes() + means.counts.memory_bytes(),
-            Extras::Sketches { column, .. } => column.memory_bytes(),
-            Extras::Sightings(column) => column.memory_bytes(),
+            AggregateState::Nothing => 0,
+            AggregateState::Means(means) => means.totals.memory_bytes() + means.counts.memory_bytes(),
+            AggregateState::Sketches { column, .. } => column.memory_bytes(),
+            AggregateState::LastSeen(column) => column.memory_bytes(),
         }
     }
 }

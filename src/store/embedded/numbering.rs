@@ -9,7 +9,7 @@ use std::cell::Cell;
 use crate::board::{Calendar, Timestamp};
 
 /// No slice is in a slot that is this many slots before the newest, or more.
-pub(super) const OLDEST: i64 = 32_768;
+pub(super) const MAX_SLOT_AGE: i64 = 32_768;
 
 /// Converts between numbers, ordinals and starts of a board's slots.
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl Numbering {
     }
 
     /// Returns the number of the slot with this ordinal among the last 65,536.
-    pub(super) fn of_ordinal(&self, ordinal: u16) -> i64 {
+    pub(super) fn number_of_ordinal(&self, ordinal: u16) -> i64 {
         self.newest - i64::from((self.newest as u16).wrapping_sub(ordinal))
     }
 }
@@ -97,7 +97,7 @@ mod tests {
                 slots.push((newest, head.millis()));
             }
             for (number, start) in slots {
-                assert_eq!(numbering.of_ordinal(number as u16), number);
+                assert_eq!(numbering.number_of_ordinal(number as u16), number);
                 assert_eq!((numbering.start(number), numbering.number(start)), (start, number), "{slot} {zone}");
                 assert_eq!(numbering.number(start + 999), number);
             }

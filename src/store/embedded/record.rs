@@ -1,12 +1,12 @@
 //! A subject's record of 32 bytes, which contains its newest slice, and the cells of its older slices.
 
 use super::pool::{NONE, Unit};
-use super::slab::Hold;
+use super::slab::SlabValue;
 
 /// The content of one slot for one subject, as callers see it. Some metrics keep further state per slot in
 /// [`Extras`](super::extra::Extras).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slice {
+pub(super) struct Cell {
     /// The slot's number: see [`Numbering`](super::numbering::Numbering).
     pub slot: i64,
     /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For COUNT_DISTINCT, the number of values
@@ -24,16 +24,16 @@ pub(super) struct Record {
     /// subject is not ranked. On a `from_first` board, the time when the subject's counter began.
     pub key: i64,
     /// The newest slice, if there is any, or the counter of a `from_first` board.
-    pub newest: Cell,
+    pub newest: PackedCell,
     /// The reference of the older slices, oldest first, if there are any.
-    pub more: u32,
+    pub older: u32,
     /// The reference of the text, or [`NONE`] if the record is not in use.
     pub text: u32,
 }
 
 /// A slice in 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct PackedCell {
     pub amount: i64,
     pub place: u32,
     /// The number of the slot, modulo 65,536.
@@ -42,11 +42,11 @@ pub(super) struct Cell {
     pub count: u16,
 }
 
-const _: () = assert!(size_of::<Record>() == 32 && size_of::<Cell>() == 16);
+const _: () = assert!(size_of::<Record>() == 32 && size_of::<PackedCell>() == 16);
 
-impl Hold for Record {
+impl SlabValue for Record {
     fn vacant(next: u32) -> Self {
-        Self { key: 0, newest: Cell::default(), more: next, text: NONE }
+        Self { key: 0, newest: PackedCell::default(), older: next, text: NONE }
     }
 
     fn is_vacant(&self) -> bool {
@@ -54,11 +54,11 @@ impl Hold for Record {
     }
 
     fn next(&self) -> u32 {
-        self.more
+        self.older
     }
 }
 
-impl Unit for Cell {
+impl Unit for PackedCell {
     const ZERO: Self = Self { amount: 0, place: 0, ordinal: 0, count: 0 };
     const PER_CHUNK: usize = 4_096;
 
@@ -74,7 +74,7 @@ impl Unit for Cell {
 impl Record {
     /// Creates a record without slices.
     pub(super) fn new(text: u32, key: i64) -> Self {
-        Self { key, newest: Cell::default(), more: NONE, text }
+        Self { key, newest: PackedCell::default(), older: NONE, text }
     }
 
     /// Returns the number of slices.

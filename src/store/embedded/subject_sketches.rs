@@ -7,9 +7,9 @@
 use crate::board::{Mark, Sketch};
 
 /// The largest number of sketches that are merged without runs.
-const WHOLE: usize = 64;
+const MAX_WITHOUT_RUNS: usize = 64;
 /// The largest number of sketches in a run. A run that exceeds it is split in half.
-const RUN: usize = 64;
+const MAX_RUN: usize = 64;
 
 /// For APPROX_COUNT_DISTINCT: a sketch for each slice. The slice's own number is not used.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Sketches {
         }
         self.by_slice.insert(at, Sketch::default());
         if self.runs.is_empty() {
-            if ranked && self.by_slice.len() > WHOLE {
+            if ranked && self.by_slice.len() > MAX_WITHOUT_RUNS {
                 self.make_runs();
             }
             return;
@@ -43,7 +43,7 @@ impl Sketches {
         let (nth, from) = self.run_of(at);
         let len = self.runs[nth].0 + 1;
         self.runs[nth].0 = len;
-        if len > RUN {
+        if len > MAX_RUN {
             let half = len / 2;
             let of = |range: std::ops::Range<usize>| (range.len(), merged(&self.by_slice[range]));
             let halves = [of(from..from + half), of(from + half..from + len)];
@@ -57,7 +57,7 @@ impl Sketches {
         if self.runs.is_empty() {
             return;
         }
-        if self.by_slice.len() <= WHOLE / 2 {
+        if self.by_slice.len() <= MAX_WITHOUT_RUNS / 2 {
             self.runs = Vec::new();
             return;
         }
@@ -88,26 +88,29 @@ impl Sketches {
     }
 
     /// Computes `merged` again. O((slices / RUN + WHOLE) x registers).
-    pub(super) fn merge_all(&mut self) {
-        self.merged =
-            if self.runs.is_empty() { merged(&self.by_slice) } else { all(self.runs.iter().map(|(_, sketch)| sketch)) };
+    pub(super) fn recompute_merged(&mut self) {
+        self.merged = if self.runs.is_empty() {
+            merged(&self.by_slice)
+        } else {
+            merge_all(self.runs.iter().map(|(_, sketch)| sketch))
+        };
     }
 
     /// Computes all merges again. O(slices x registers).
-    pub(super) fn settle(&mut self) {
+    pub(super) fn recompute_merges(&mut self) {
         if !self.runs.is_empty() {
             self.make_runs();
         }
-        self.merge_all();
+        self.recompute_merged();
     }
 
     /// Returns whether dropping the sketches takes long.
     pub(super) fn is_large(&self) -> bool {
-        self.by_slice.len() > WHOLE
+        self.by_slice.len() > MAX_WITHOUT_RUNS
     }
 
     fn make_runs(&mut self) {
-        self.runs = self.by_slice.chunks(RUN / 2).map(|run| (run.len(), merged(run))).collect();
+        self.runs = self.by_slice.chunks(MAX_RUN / 2).map(|run| (run.len(), merged(run))).collect();
     }
 
     /// Returns the run that contains the sketch at this index, and the index of the run's first sketch. Past the end,
@@ -126,10 +129,10 @@ impl Sketches {
 
 /// Returns the merge of all these sketches.
 pub(super) fn merged(sketches: &[Sketch]) -> Sketch {
-    all(sketches.iter())
+    merge_all(sketches.iter())
 }
 
-fn all<'a>(mut sketches: impl Iterator<Item = &'a Sketch>) -> Sketch {
+fn merge_all<'a>(mut sketches: impl Iterator<Item = &'a Sketch>) -> Sketch {
     let Some(mut merged) = sketches.next().cloned() else { return Sketch::default() };
     sketches.for_each(|sketch| merged.merge(sketch));
     merged
@@ -159,14 +162,14 @@ mod tests {
                     _ if len > 0 => drop(sketches.mark(which % len, Mark { register, rank })),
                     _ => {}
                 }
-                sketches.merge_all();
+                sketches.recompute_merged();
                 prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_slice).estimate());
-                prop_assert!(sketches.runs.iter().all(|(len, _)| (1..=RUN).contains(len)));
+                prop_assert!(sketches.runs.iter().all(|(len, _)| (1..=MAX_RUN).contains(len)));
                 if !sketches.runs.is_empty() {
                     prop_assert_eq!(sketches.runs.iter().map(|(len, _)| len).sum::<usize>(), sketches.by_slice.len());
                 }
             }
-            sketches.settle();
+            sketches.recompute_merges();
             prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_slice).estimate());
         }
     }

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::operations::{Operation, operations};
-use super::super::storage::checkpoint::{CheckpointReader, Subject};
+use super::super::log_operations::{LogOperation, operations};
+use super::super::storage::checkpoint::{CheckpointReader, FileIdentity};
 use super::super::storage::damage::StorageError;
 use super::super::storage::files::{Files, SystemFiles};
 use super::super::storage::log::{DIRECTORY, LogReader, segment_name};
@@ -43,7 +43,7 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
     let manifest = match Manifest::read(&*files) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => {
-            report.damage.push(lost_manifest(&*files).ok_or_else(|| setup(what_it_is(path).to_owned()))?);
+            report.damage.push(lost_manifest(&*files).ok_or_else(|| setup(describe_directory(path).to_owned()))?);
             return Ok(report);
         }
         Err(error @ StorageError::Damaged { .. }) => {
@@ -56,13 +56,13 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
     for board in &manifest.boards {
         for (name, bytes, kind) in board.files() {
             report.files += 1;
-            let subject = Subject { kind, store: manifest.store, generation: board.generation };
-            note(&mut report, check_file(&files, name, bytes, subject));
+            let subject = FileIdentity { kind, store: manifest.store, generation: board.generation };
+            add_result(&mut report, check_file(&files, name, bytes, subject));
         }
     }
     report.files += 1;
     let mut boards: BTreeSet<_> = manifest.boards.iter().map(|board| board.generation).collect();
-    note(&mut report, check_log(&files, &manifest, &mut boards));
+    add_result(&mut report, check_log(&files, &manifest, &mut boards));
     report.boards = boards.len();
     Ok(report)
 }
@@ -81,7 +81,7 @@ fn lost_manifest(files: &dyn Files) -> Option<String> {
 }
 
 /// Returns a description of a directory without a manifest.
-fn what_it_is(path: &Path) -> &'static str {
+fn describe_directory(path: &Path) -> &'static str {
     if path.join("database").exists() {
         "the directory was written by an earlier version of rolltop, which this version cannot read"
     } else {
@@ -89,7 +89,7 @@ fn what_it_is(path: &Path) -> &'static str {
     }
 }
 
-fn note(report: &mut DataReport, checked: Result<u64, StorageError>) {
+fn add_result(report: &mut DataReport, checked: Result<u64, StorageError>) {
     match checked {
         Ok(bytes) => report.bytes += bytes,
         Err(error) => report.damage.push(error.to_string()),
@@ -97,7 +97,7 @@ fn note(report: &mut DataReport, checked: Result<u64, StorageError>) {
 }
 
 /// Checks one file. Returns its number of bytes.
-fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) -> Result<u64, StorageError> {
+fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: FileIdentity) -> Result<u64, StorageError> {
     let mut reader = CheckpointReader::open(&**files, name, subject, Some(bytes))?;
     loop {
         let (offset, _) = reader.progress();
@@ -119,10 +119,10 @@ fn check_log(files: &Arc<dyn Files>, manifest: &Manifest, boards: &mut BTreeSet<
             match operation {
                 // The manifest already lists the boards that were defined up to this sequence.
                 Ok(_) if frame.seq <= manifest.catalog_seq => {}
-                Ok(Operation::Defined { generation, .. }) => {
+                Ok(LogOperation::Defined { generation, .. }) => {
                     boards.insert(generation.0);
                 }
-                Ok(Operation::Undefined { generation }) => {
+                Ok(LogOperation::Undefined { generation }) => {
                     boards.remove(&generation.0);
                 }
                 Ok(_) => {}

@@ -20,8 +20,8 @@ mod checkpoint_files;
 mod checkpointer;
 mod journal;
 mod keeper;
+mod log_progress;
 mod log_writer;
-mod progress;
 mod recovery;
 mod space;
 mod syncer;
@@ -45,18 +45,18 @@ use self::syncer::Syncer;
 use super::boards::Boards;
 use super::clock::{Clock, Machine};
 use super::fingerprint::FingerprintKey;
-use super::meters::Meters;
+use super::metrics::StoreMetrics;
 use super::options::EmbeddedOptions;
 use super::storage::damage::StorageError;
 use super::storage::files::Files;
 use crate::store::{BackedUp, ClockMode, Result, StoreError};
 
 /// The time for which closing waits for a disk that does not respond.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(15);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The time to wait for a lock whose holder is about to end: a process that is being restarted, or a child between its
 /// fork and its exec, which holds every open file of its parent.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
+const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
 
 /// The conditions under which boards are checkpointed, and the size of the log's segments.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ pub struct Pace {
     /// disk.
     pub age: Duration,
     /// The time after which a caller that waits for the disk gets the outcome "unknown".
-    pub patience: Duration,
+    pub unknown_after: Duration,
     /// The interval at which the thread checks whether a board is due for a checkpoint.
     pub tick: Duration,
 }
@@ -80,7 +80,7 @@ impl Default for Pace {
             log_bytes: 64 << 20,
             segment_bytes: 32 << 20,
             age: Duration::from_secs(3_600),
-            patience: Duration::from_secs(10),
+            unknown_after: Duration::from_secs(10),
             tick: Duration::from_millis(100),
         }
     }
@@ -108,11 +108,11 @@ pub(super) struct Opened {
 /// Opens a data directory, creating it if it does not exist, and starts the threads.
 pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Opened> {
     let place = files.root().to_owned();
-    files.create_dir("").map_err(|error| setup(&place, "cannot create the data directory", error))?;
+    files.create_dir("").map_err(|error| setup_error(&place, "cannot create the data directory", error))?;
     let lock = lock(&*files, &place)?;
     let machine = Machine::read();
     let Recovered { boards, manifest, end, segment_bytes, progress, recorded, simulated, key } =
-        recovery::recover(&files, options.clock, pace).map_err(|error| failed(&place, error))?;
+        recovery::recover(&files, options.clock, pace).map_err(|error| open_error(&place, error))?;
     let clock = Arc::new(match (options.clock, simulated) {
         (ClockMode::Simulated(start), time) => Clock::Simulated(Mutex::new(time.unwrap_or(start).max(start))),
         (ClockMode::System, _) => Clock::system(recorded, options.trust_clock, machine),
@@ -122,8 +122,12 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         tables.trust = clock.trust_of_board(tables.now);
     }
     let boards: Arc<Boards> = Arc::new(Boards::new(boards));
-    let journal =
-        Arc::new(Journal::new(options.durability, pace.patience, place.display().to_string(), progress.written() + 1));
+    let journal = Arc::new(Journal::new(
+        options.durability,
+        pace.unknown_after,
+        place.display().to_string(),
+        progress.written() + 1,
+    ));
     let progress = Arc::new(progress);
     let (commands, receiver) = mpsc::channel();
 
@@ -137,9 +141,9 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         store: manifest.store,
         segment_bytes,
         appender: None,
-        meters: Meters::new(),
-        recorded: None,
-        stated: progress.vouched(),
+        meters: StoreMetrics::new(),
+        clock_recorded_at: None,
+        logged_confirmed: progress.confirmed(),
         retry_at: None,
         end_at: None,
     };
@@ -154,9 +158,9 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
     let (stop_keeper, stop) = mpsc::channel();
     let keeper = Keeper { journal: journal.clone(), boards: boards.clone(), stop };
     let threads = vec![
-        spawn("rolltop-log", holding(&lock, || writer.run()))?,
-        spawn("rolltop-sync", holding(&lock, || syncer.run()))?,
-        spawn("rolltop-files", holding(&lock, || checkpointer.run()))?,
+        spawn("rolltop-log", with_lock(&lock, || writer.run()))?,
+        spawn("rolltop-sync", with_lock(&lock, || syncer.run()))?,
+        spawn("rolltop-files", with_lock(&lock, || checkpointer.run()))?,
         spawn("rolltop-keeper", || keeper.run())?,
     ];
     let engine = Engine { journal, commands, stop_keeper, threads: Mutex::new(threads), _lock: lock };
@@ -170,7 +174,7 @@ impl Engine {
 
     /// Requests the deletion of the files of a board that was removed.
     pub(super) fn board_removed(&self) {
-        self.commands.send(Command::Tidy).ok();
+        self.commands.send(Command::DeleteUnneeded).ok();
     }
 
     /// Copies the data as it is at one instant.
@@ -187,8 +191,8 @@ impl Engine {
             return if reason == log_writer::CLOSED { Ok(()) } else { Err(StoreError::ReadOnly { reason }) };
         }
         let threads = std::mem::take(&mut *self.threads.lock());
-        self.ask_to_end();
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        self.request_stop();
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
         while threads.iter().any(|thread| !thread.is_finished()) {
             if Instant::now() >= deadline {
                 let reason = "the disk did not answer; what was not confirmed may be lost by a power loss".to_owned();
@@ -202,7 +206,7 @@ impl Engine {
         }
     }
 
-    fn ask_to_end(&self) {
+    fn request_stop(&self) {
         self.journal.stop();
         self.commands.send(Command::Stop).ok();
         self.stop_keeper.send(()).ok();
@@ -212,8 +216,8 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         // When the directory is opened next, the lock must be free and no file may be in use.
-        self.ask_to_end();
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        self.request_stop();
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
         for thread in std::mem::take(&mut *self.threads.lock()) {
             while !thread.is_finished() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(1));
@@ -224,7 +228,7 @@ impl Drop for Engine {
 
 /// Returns `work` with the directory's lock, which is kept until `work` ends: a thread that hangs on the disk may still
 /// write.
-fn holding(lock: &Option<Arc<File>>, work: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
+fn with_lock(lock: &Option<Arc<File>>, work: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
     let lock = lock.clone();
     move || {
         work();
@@ -240,22 +244,22 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         .map_err(|error| StoreError::Setup { detail: format!("cannot start the thread {name}: {error}") })
 }
 
-fn setup(place: &Path, what: &str, error: std::io::Error) -> StoreError {
+fn setup_error(place: &Path, what: &str, error: std::io::Error) -> StoreError {
     StoreError::Setup { detail: format!("{}: {what}: {error}", place.display()) }
 }
 
 /// Returns the error of the storage with the directory and the remedy.
-fn failed(place: &Path, error: recovery::Failure) -> StoreError {
+fn open_error(place: &Path, error: recovery::OpenError) -> StoreError {
     match error {
-        recovery::Failure::Storage(error @ StorageError::Damaged { .. }) => {
+        recovery::OpenError::Storage(error @ StorageError::Damaged { .. }) => {
             let detail = format!(
                 "{}: {error}. Restore the directory from a backup; `rolltop check-data` lists what is damaged",
                 place.display()
             );
             StoreError::Corrupt { detail }
         }
-        recovery::Failure::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
-        recovery::Failure::Store(error) => error,
+        recovery::OpenError::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
+        recovery::OpenError::Store(error) => error,
     }
 }
 
@@ -266,12 +270,12 @@ fn lock(files: &dyn Files, place: &Path) -> Result<Option<Arc<File>>> {
 
 /// Locks an existing directory for this process. Blocks for up to [`LOCK_PATIENCE`].
 fn lock_existing(place: &Path) -> Result<File> {
-    let cannot = |error| setup(place, "cannot lock the data directory", error);
+    let cannot = |error| setup_error(place, "cannot lock the data directory", error);
     let file = File::options().create(true).truncate(false).write(true).open(place.join("lock")).map_err(cannot)?;
     let started = Instant::now();
     let mut locked = file.try_lock();
-    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_PATIENCE {
-        thread::sleep(LOCK_PAUSE);
+    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_TIMEOUT {
+        thread::sleep(LOCK_RETRY_EVERY);
         locked = file.try_lock();
     }
     match locked {

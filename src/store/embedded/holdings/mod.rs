@@ -23,14 +23,14 @@ mod walking;
 
 use std::collections::BTreeMap;
 
-use super::extra::Garbage;
-use super::list::List;
-use super::merging::merged;
-use super::names::Name;
+use super::aggregate_state::Garbage;
+use super::board_traits::BoardTraits;
+use super::hashed_name::HashedName;
 use super::numbering::Numbering;
-use super::ranking::{Entry, Ranking, Texts};
-use super::record::{Record, Slice};
-use super::rule::Rule;
+use super::ranking::{Entry, Ranking, TextSource};
+use super::record::{Cell, Record};
+use super::slot_list::SlotList;
+use super::subject_sketches::merged;
 use super::subjects::Subjects;
 use crate::board::{Amount, Calendar, Kind, Tally, Timestamp, Value};
 
@@ -41,11 +41,11 @@ pub(super) use self::walking::Walk;
 /// All data of a board's subjects. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
 pub(super) struct Holdings {
-    pub rule: Rule,
+    pub traits: BoardTraits,
     pub subjects: Subjects,
     pub ranking: Ranking,
     /// The list of each slot, by the slot's number. No list is empty.
-    pub lists: BTreeMap<i64, List>,
+    pub lists: BTreeMap<i64, SlotList>,
     /// For unranked boards: slots that start before this time, in milliseconds, are dropped by later writes.
     pub oldest_kept: i64,
     /// Data to drop without the board's lock: see [`take_garbage`](Self::take_garbage).
@@ -53,9 +53,9 @@ pub(super) struct Holdings {
     /// A number that tells these holdings from those that replace them.
     epoch: u64,
     /// The position of a walk: see [`Walk`].
-    walked: Option<u32>,
+    walk_position: Option<u32>,
     /// While restoring: the number of the first slot that is kept. No slice is in a slot before it.
-    purged: i64,
+    first_kept: i64,
 }
 
 /// The error that a subject's amount in a slot would exceed the bound.
@@ -69,65 +69,65 @@ pub(super) struct Removed {
     pub live: u64,
     pub expired: u64,
     /// Whether there was any data.
-    pub anything: bool,
+    pub any: bool,
 }
 
 impl Holdings {
     /// Creates the holdings of a board without subjects. `head` is the start of its newest slot, in milliseconds.
-    pub(super) fn new(rule: Rule, calendar: &Calendar, head: i64) -> Self {
+    pub(super) fn new(rule: BoardTraits, calendar: &Calendar, head: i64) -> Self {
         Self {
-            rule,
+            traits: rule,
             subjects: Subjects::new(rule, Numbering::new(calendar, head)),
             ranking: Ranking::default(),
             lists: BTreeMap::new(),
             oldest_kept: i64::MIN,
             garbage: Vec::new(),
             epoch: walking::new_epoch(),
-            walked: None,
-            purged: i64::MIN,
+            walk_position: None,
+            first_kept: i64::MIN,
         }
     }
 
     /// Returns the record of a subject with its id.
-    pub(super) fn record(&self, name: Name) -> Option<(u32, &Record)> {
+    pub(super) fn record(&self, name: HashedName) -> Option<(u32, &Record)> {
         let id = self.subjects.id(name)?;
         Some((id, self.subjects.get(id)?))
     }
 
     /// Returns the key of a subject's score, or the key of absence if the subject is unknown.
-    pub(super) fn key_of(&self, name: Name) -> i64 {
+    pub(super) fn key_of(&self, name: HashedName) -> i64 {
         match self.record(name) {
-            Some((_, record)) if self.rule.ranked => record.key,
-            _ => self.rule.absent(),
+            Some((_, record)) if self.traits.ranked => record.key,
+            _ => self.traits.absent_key(),
         }
     }
 
     /// Returns the ranking's entry of a subject, if it is ranked.
-    pub(super) fn entry_of(&self, name: Name) -> Option<Entry> {
-        let (id, record) = self.record(name).filter(|_| self.rule.ranked)?;
-        (record.key != self.rule.absent()).then(|| Entry::new(record.key, name.text, id))
+    pub(super) fn entry_of(&self, name: HashedName) -> Option<Entry> {
+        let (id, record) = self.record(name).filter(|_| self.traits.ranked)?;
+        (record.key != self.traits.absent_key()).then(|| Entry::new(record.key, name.text, id))
     }
 
     /// Returns the content of the slots from `from` through `through`, oldest first. O(slots found).
-    pub(super) fn tallies(&self, name: Name, from: i64, through: i64) -> Vec<(Timestamp, Tally)> {
+    pub(super) fn tallies(&self, name: HashedName, from: i64, through: i64) -> Vec<(Timestamp, Tally)> {
         let Some(id) = self.subjects.id(name) else { return Vec::new() };
         let (from, through) = (self.number(from), self.number(through));
-        let first = self.subjects.first_from(id, from);
-        let slices = self.subjects.slices_from(id, first).zip(first..).take_while(|(slice, _)| slice.slot <= through);
-        let tally = |(slice, at): (Slice, usize)| {
+        let first = self.subjects.first_cell_from(id, from);
+        let slices = self.subjects.cells_from(id, first).zip(first..).take_while(|(slice, _)| slice.slot <= through);
+        let tally = |(slice, at): (Cell, usize)| {
             (Timestamp::from_millis(self.subjects.numbering.start(slice.slot)), self.tally(id, slice, at))
         };
         slices.map(tally).collect()
     }
 
     /// Returns the content of the slice at index `at`.
-    fn tally(&self, id: u32, slice: Slice, at: usize) -> Tally {
-        let extras = &self.subjects.extras;
-        match self.rule.kind {
+    fn tally(&self, id: u32, slice: Cell, at: usize) -> Tally {
+        let extras = &self.subjects.aggregates;
+        match self.traits.kind {
             Kind::Sum | Kind::Distinct => Tally::Sum(Amount(slice.amount)),
             Kind::Min | Kind::Max => Tally::Extreme(Amount(slice.amount)),
             Kind::Mean => {
-                let count = extras.means().map_or(0, |means| means.count(id, at, self.subjects.slices(id)));
+                let count = extras.means().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
                 Tally::Mean { sum: Amount(slice.amount), count }
             }
             Kind::Sketch => {
@@ -139,24 +139,24 @@ impl Holdings {
 
     /// Returns the combined value of a subject's slices from `from` on. Computes the same as [`Kind::value`], without
     /// copying slices. O(slots).
-    pub(super) fn value_from(&self, name: Name, from: i64) -> Option<Value> {
-        let Some(id) = self.subjects.id(name) else { return self.rule.kind.absent() };
-        self.said(id, self.subjects.first_from(id, self.number(from)))
+    pub(super) fn combined_value(&self, name: HashedName, from: i64) -> Option<Value> {
+        let Some(id) = self.subjects.id(name) else { return self.traits.kind.absent() };
+        self.combined_value_from(id, self.subjects.first_cell_from(id, self.number(from)))
     }
 
     /// Returns the combined value of the slices from this index on.
-    fn said(&self, id: u32, first: usize) -> Option<Value> {
-        let amounts = self.subjects.slices_from(id, first).map(|slice| slice.amount);
+    fn combined_value_from(&self, id: u32, first: usize) -> Option<Value> {
+        let amounts = self.subjects.cells_from(id, first).map(|slice| slice.amount);
         let exact = |units| Some(Value::Exact(Amount(units)));
-        let extras = &self.subjects.extras;
-        match self.rule.kind {
+        let extras = &self.subjects.aggregates;
+        match self.traits.kind {
             Kind::Sum | Kind::Distinct => exact(amounts.sum()),
-            Kind::Min | Kind::Max => amounts.reduce(|a, b| self.rule.kind.better(a, b)).and_then(exact),
+            Kind::Min | Kind::Max => amounts.reduce(|a, b| self.traits.kind.better(a, b)).and_then(exact),
             Kind::Mean => {
-                let len = self.subjects.slices(id);
+                let len = self.subjects.cell_count(id);
                 let count = |at| extras.means().map_or(0, |means| means.count(id, at, len));
                 let count: i64 = (first..len).map(count).sum();
-                Value::mean(amounts.sum(), count).filter(|_| count >= self.rule.min_samples)
+                Value::mean(amounts.sum(), count).filter(|_| count >= self.traits.min_samples)
             }
             Kind::Sketch => {
                 let sketches = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(first..));
@@ -167,33 +167,33 @@ impl Holdings {
 
     /// Computes the key of a record from all its slices. Audits compare the stored key with it.
     pub(super) fn computed_key(&self, id: u32) -> i64 {
-        if self.rule.ranked && self.subjects.get(id).is_some() {
-            self.rule.key(self.said(id, 0))
+        if self.traits.ranked && self.subjects.get(id).is_some() {
+            self.traits.key_of_score(self.combined_value_from(id, 0))
         } else {
-            self.rule.absent()
+            self.traits.absent_key()
         }
     }
 
     /// Removes a subject from every slot and from the ranking. `floor` is the start of the window. O(slots + log n).
     /// The subject's data is dropped later, without the lock.
-    pub(super) fn remove(&mut self, name: Name, floor: i64) -> Removed {
+    pub(super) fn remove(&mut self, name: HashedName, floor: i64) -> Removed {
         let Some(id) = self.subjects.id(name) else { return Removed::default() };
         let anything = !self.subjects.is_empty(id);
-        let len = self.subjects.slices(id);
-        let live = match self.rule.life {
-            None => len - self.subjects.first_from(id, self.number(floor)),
+        let len = self.subjects.cell_count(id);
+        let live = match self.traits.counter_duration {
+            None => len - self.subjects.first_cell_from(id, self.number(floor)),
             Some(_) => 0,
         };
-        self.rescore(id, self.rule.absent());
-        self.release(id);
-        Removed { live: live as u64, expired: (len - live) as u64, anything }
+        self.set_key(id, self.traits.absent_key());
+        self.remove_subject(id);
+        Removed { live: live as u64, expired: (len - live) as u64, any: anything }
     }
 
     /// Subtracts an expired slice from the score. Returns whether that removed the subject from the ranking.
-    pub(super) fn retire(&mut self, id: u32, slot: i64) -> bool {
-        let key = self.subjects.get(id).map_or(self.rule.absent(), |record| record.key);
-        let Some(amount) = self.cut(id, slot) else { return false };
-        let now = match self.rule.kind {
+    pub(super) fn retire_cell(&mut self, id: u32, slot: i64) -> bool {
+        let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
+        let Some(amount) = self.remove_cell(id, slot) else { return false };
+        let now = match self.traits.kind {
             Kind::Sum | Kind::Distinct => key - amount,
             // The best extreme is in a different slot, so it is still the best.
             Kind::Min | Kind::Max if amount != key => key,
@@ -202,8 +202,8 @@ impl Holdings {
             Kind::Mean => self.mean_key(id),
             Kind::Sketch => self.merged_key(id),
         };
-        self.rescore(id, now);
-        key != self.rule.absent() && now == self.rule.absent()
+        self.set_key(id, now);
+        key != self.traits.absent_key() && now == self.traits.absent_key()
     }
 
     /// Returns the data that calls have left to be dropped. Dropping takes long, so the caller must do it without the
@@ -214,11 +214,11 @@ impl Holdings {
 
     /// Reads the memory that a portion of work is about to use, so that the cache misses overlap. Call it with a
     /// portion's subjects before the portion is applied.
-    pub(super) fn touch(&self, names: &[Name]) {
+    pub(super) fn prefetch(&self, names: &[HashedName]) {
         let hashes = names.iter().map(|name| name.hash);
-        let index = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_index(hash));
-        let records = hashes.clone().fold(0, |all, hash| all ^ self.subjects.touch_record(hash));
-        let texts = hashes.fold(0, |all, hash| all ^ self.subjects.touch_text(hash));
+        let index = hashes.clone().fold(0, |all, hash| all ^ self.subjects.prefetch_index(hash));
+        let records = hashes.clone().fold(0, |all, hash| all ^ self.subjects.prefetch_record(hash));
+        let texts = hashes.fold(0, |all, hash| all ^ self.subjects.prefetch_text(hash));
         std::hint::black_box((index, records, texts));
     }
 
@@ -226,7 +226,7 @@ impl Holdings {
     /// the allocator's overhead.
     #[cfg_attr(not(test), expect(dead_code, reason = "only tests ask for the memory taken so far"))]
     pub(super) fn memory_bytes(&self) -> usize {
-        self.subjects.memory_bytes() + self.lists.values().map(List::memory_bytes).sum::<usize>()
+        self.subjects.memory_bytes() + self.lists.values().map(SlotList::memory_bytes).sum::<usize>()
     }
 
     /// Returns the number of the slot that starts at this time.
@@ -236,7 +236,7 @@ impl Holdings {
 
     /// Returns the id `known`, or adds the subject and returns its new id. Fails if there are too many subjects or
     /// slices, which no memory is large enough to hold.
-    fn with_room(&mut self, known: Option<u32>, name: Name) -> Result<u32, OutOfRange> {
+    fn id_or_add(&mut self, known: Option<u32>, name: HashedName) -> Result<u32, OutOfRange> {
         match known {
             Some(id) if self.subjects.has_room() => Ok(id),
             Some(_) => Err(OutOfRange),
@@ -246,14 +246,14 @@ impl Holdings {
 
     /// Sets the number of a slice, which is created if it does not exist. Returns the previous number. The caller must
     /// update the score.
-    fn put(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
-        match self.subjects.find(id, slot) {
+    fn set_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
+        match self.subjects.find_cell(id, slot) {
             Ok(at) => self.subjects.set_amount(id, at, amount),
             Err(at) => {
-                let place = if self.rule.ranked { self.list(slot).push(id) } else { 0 };
-                self.subjects.open(id, at, Slice { slot, amount, place });
-                if !self.rule.ranked {
-                    self.drop_before(id, self.number(self.oldest_kept));
+                let place = if self.traits.ranked { self.slot_list(slot).push(id) } else { 0 };
+                self.subjects.insert_cell(id, at, Cell { slot, amount, place });
+                if !self.traits.ranked {
+                    self.remove_cells_before(id, self.number(self.oldest_kept));
                 }
                 None
             }
@@ -261,52 +261,52 @@ impl Holdings {
     }
 
     /// Returns the list of a slot, which is created if it does not exist.
-    fn list(&mut self, slot: i64) -> &mut List {
+    fn slot_list(&mut self, slot: i64) -> &mut SlotList {
         let numbering = &self.subjects.numbering;
-        self.lists.entry(slot).or_insert_with(|| List::new(numbering.start(slot)))
+        self.lists.entry(slot).or_insert_with(|| SlotList::new(numbering.start(slot)))
     }
 
     /// Removes a slice. Returns its number. The caller must update the score.
-    fn cut(&mut self, id: u32, slot: i64) -> Option<i64> {
-        let at = self.subjects.find(id, slot).ok()?;
-        let slice = self.subjects.close(id, at)?;
-        self.unlist(slice);
+    fn remove_cell(&mut self, id: u32, slot: i64) -> Option<i64> {
+        let at = self.subjects.find_cell(id, slot).ok()?;
+        let slice = self.subjects.remove_cell(id, at)?;
+        self.remove_from_slot_list(slice);
         Some(slice.amount)
     }
 
     /// Removes a slice's subject from its slot's list.
-    fn unlist(&mut self, slice: Slice) {
+    fn remove_from_slot_list(&mut self, slice: Cell) {
         let Some(list) = self.lists.get_mut(&slice.slot) else { return };
-        list.leave(slice.place);
+        list.remove_at(slice.place);
         if list.len() == 0 {
             self.lists.remove(&slice.slot);
         }
     }
 
     /// Releases a subject that has no data left.
-    fn release_if_empty(&mut self, id: u32) {
+    fn remove_subject_if_empty(&mut self, id: u32) {
         if self.subjects.get(id).is_some() && self.subjects.is_empty(id) {
-            self.release(id);
+            self.remove_subject(id);
         }
     }
 
     /// Removes a subject that is not ranked. O(slots).
-    fn release(&mut self, id: u32) {
-        if self.rule.ranked {
-            for at in 0..self.subjects.slices(id) {
-                if let Some(slice) = self.subjects.slice_at(id, at) {
-                    self.unlist(slice);
+    fn remove_subject(&mut self, id: u32) {
+        if self.traits.ranked {
+            for at in 0..self.subjects.cell_count(id) {
+                if let Some(slice) = self.subjects.cell_at(id, at) {
+                    self.remove_from_slot_list(slice);
                 }
             }
         }
-        let garbage = self.subjects.release(id);
+        let garbage = self.subjects.remove(id);
         self.garbage.extend(garbage.filter(Garbage::is_large));
     }
 
     /// Sets a subject's key and updates the ranking. O(log n).
-    fn rescore(&mut self, id: u32, key: i64) {
-        let absent = self.rule.absent();
-        let Some(record) = self.subjects.get_mut(id).filter(|_| self.rule.ranked) else { return };
+    fn set_key(&mut self, id: u32, key: i64) {
+        let absent = self.traits.absent_key();
+        let Some(record) = self.subjects.get_mut(id).filter(|_| self.traits.ranked) else { return };
         let old = std::mem::replace(&mut record.key, key);
         if old == key {
             return;

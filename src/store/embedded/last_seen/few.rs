@@ -2,43 +2,43 @@
 
 use std::ops::Range;
 
-use super::{Moment, Sighting, decode, encode};
+use super::{LastSeen, SeenValue, decode, encode};
 
 /// Values one after another, in the order of (gone, time, bytes). Each is stored as eight bytes for the time and
 /// `gone`, two bytes for the length of the text, and the text. The string has no spare capacity, because most are
 /// written once and then kept.
 #[derive(Debug, Default)]
-pub(super) struct Few(Vec<u8>);
+pub(super) struct FewValues(Vec<u8>);
 
 /// The bytes of a value before its text.
 const HEAD: usize = 10;
 
-impl Few {
+impl FewValues {
     /// Returns the number of values. O(values), like every method here.
     pub(super) fn len(&self) -> usize {
         self.records().count()
     }
 
     /// Returns all values, in order.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, Sighting)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, LastSeen)> {
         // Only valid UTF-8 is written.
         self.records().map(|(_, value, sighting)| (std::str::from_utf8(value).unwrap_or_default(), sighting))
     }
 
     /// Returns the values seen, or with `gone` the values retracted, oldest first.
-    pub(super) fn moments(&self, gone: bool) -> impl Iterator<Item = Moment<'_>> {
-        let of_kind = move |(_, sighting): &(&str, Sighting)| sighting.gone == gone;
-        self.all().filter(of_kind).map(|(value, sighting)| Moment { at: sighting.at, value })
+    pub(super) fn values(&self, gone: bool) -> impl Iterator<Item = SeenValue<'_>> {
+        let of_kind = move |(_, sighting): &(&str, LastSeen)| sighting.retracted == gone;
+        self.all().filter(of_kind).map(|(value, sighting)| SeenValue { at: sighting.at, value })
     }
 
-    pub(super) fn get(&self, value: &str) -> Option<Sighting> {
+    pub(super) fn get(&self, value: &str) -> Option<LastSeen> {
         self.find(value).map(|(_, sighting)| sighting)
     }
 
-    pub(super) fn set(&mut self, value: &str, sighting: Sighting) {
-        self.forget(value);
-        let key = (sighting.gone, sighting.at, value.as_bytes());
-        let after = self.records().find(|(_, held, known)| (known.gone, known.at, *held) > key);
+    pub(super) fn set(&mut self, value: &str, sighting: LastSeen) {
+        self.remove(value);
+        let key = (sighting.retracted, sighting.at, value.as_bytes());
+        let after = self.records().find(|(_, held, known)| (known.retracted, known.at, *held) > key);
         let place = after.map_or(self.0.len(), |(range, ..)| range.start);
         // Values have at most 512 bytes.
         let length = value.len() as u16;
@@ -48,7 +48,7 @@ impl Few {
     }
 
     /// Removes a value. Returns whether it was stored.
-    pub(super) fn forget(&mut self, value: &str) -> bool {
+    pub(super) fn remove(&mut self, value: &str) -> bool {
         let Some((range, _)) = self.find(value) else { return false };
         self.0.drain(range);
         if self.0.is_empty() {
@@ -57,12 +57,12 @@ impl Few {
         true
     }
 
-    fn find(&self, value: &str) -> Option<(Range<usize>, Sighting)> {
+    fn find(&self, value: &str) -> Option<(Range<usize>, LastSeen)> {
         self.records().find(|(_, held, _)| *held == value.as_bytes()).map(|(range, _, sighting)| (range, sighting))
     }
 
     /// Returns each value with its range of bytes, its text and its time.
-    fn records(&self) -> impl Iterator<Item = (Range<usize>, &[u8], Sighting)> {
+    fn records(&self) -> impl Iterator<Item = (Range<usize>, &[u8], LastSeen)> {
         let mut start = 0;
         std::iter::from_fn(move || {
             let (known, rest) = self.0.get(start..)?.split_first_chunk()?;

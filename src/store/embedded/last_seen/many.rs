@@ -3,33 +3,33 @@
 
 use std::hash::BuildHasher;
 
-use super::few::Few;
-use super::texts::Texts;
-use super::{Moment, Sighting};
+use super::few::FewValues;
+use super::texts::ValueTexts;
+use super::{LastSeen, SeenValue};
+use crate::store::embedded::hash_table::{self, ExtendibleTable};
 use crate::store::embedded::ranking::{Entry, Ranking};
-use crate::store::embedded::table::{self, Extendible};
 
 /// The largest number of texts that are moved for each value removed.
-const MOVED: usize = 16;
+const MAX_MOVED: usize = 16;
 
 /// Values with their times.
 #[derive(Debug, Default)]
-pub(super) struct Many {
-    texts: Texts,
+pub(super) struct ManyValues {
+    texts: ValueTexts,
     /// The values seen, ordered by time (stored as scores) and bytes.
     seen: Ranking,
-    gone: Ranking,
-    index: Extendible<Indexed>,
+    retracted: Ranking,
+    index: ExtendibleTable<IndexEntry>,
     hasher: rapidhash::fast::RandomState,
 }
 
 /// The hash of a value, and the reference to its text.
 #[derive(Clone, Copy, Debug)]
-struct Indexed([u32; 2]);
+struct IndexEntry([u32; 2]);
 
-impl table::Entry for Indexed {
+impl hash_table::Entry for IndexEntry {
     /// This many texts would take 16 GB, so no text has this reference.
-    const VACANT: Self = Indexed([0, u32::MAX]);
+    const VACANT: Self = IndexEntry([0, u32::MAX]);
 
     fn is_vacant(&self) -> bool {
         self.0[1] == u32::MAX
@@ -40,41 +40,41 @@ impl table::Entry for Indexed {
     }
 }
 
-impl Many {
+impl ManyValues {
     pub(super) fn len(&self) -> usize {
         self.index.len()
     }
 
-    pub(super) fn get(&self, value: &str) -> Option<Sighting> {
-        self.find(self.hash(value), value).map(|text| self.texts.known(text))
+    pub(super) fn get(&self, value: &str) -> Option<LastSeen> {
+        self.find(self.hash(value), value).map(|text| self.texts.last_seen(text))
     }
 
     /// Sets the time of a value. O(log values).
-    pub(super) fn set(&mut self, value: &str, new: Sighting) {
+    pub(super) fn set(&mut self, value: &str, new: LastSeen) {
         let hash = self.hash(value);
         let Some(text) = self.find(hash, value) else {
             let text = self.texts.push(value, new);
-            self.index.insert(Indexed([hash, text]));
-            return self.enlist(Entry::new(new.at, value, text), new.gone);
+            self.index.insert(IndexEntry([hash, text]));
+            return self.insert_in_order(Entry::new(new.at, value, text), new.retracted);
         };
-        let old = self.texts.known(text);
+        let old = self.texts.last_seen(text);
         let entry = Entry::new(old.at, value, text);
-        if old.gone == new.gone {
-            let (ranking, texts) = self.ranking(old.gone);
+        if old.retracted == new.retracted {
+            let (ranking, texts) = self.ranking_mut(old.retracted);
             ranking.replace(entry, entry.with_score(new.at), texts);
         } else {
-            self.unlist(entry, old.gone);
-            self.enlist(entry.with_score(new.at), new.gone);
+            self.remove_from_order(entry, old.retracted);
+            self.insert_in_order(entry.with_score(new.at), new.retracted);
         }
-        self.texts.set_known(text, new);
+        self.texts.set_last_seen(text, new);
     }
 
     /// Removes a value. Returns whether it was stored. O(log values).
-    pub(super) fn forget(&mut self, value: &str) -> bool {
+    pub(super) fn remove(&mut self, value: &str) -> bool {
         let hash = self.hash(value);
         let Some(text) = self.find(hash, value) else { return false };
-        let known = self.texts.known(text);
-        self.unlist(Entry::new(known.at, value, text), known.gone);
+        let known = self.texts.last_seen(text);
+        self.remove_from_order(Entry::new(known.at, value, text), known.retracted);
         self.index.remove(hash, |held| held.0[1] == text);
         let freed = self.texts.free(text);
         self.compact(2 * freed);
@@ -82,45 +82,45 @@ impl Many {
     }
 
     /// Returns the values seen, or with `gone` the values retracted, oldest first.
-    pub(super) fn moments(&self, gone: bool) -> impl Iterator<Item = Moment<'_>> {
-        self.order(gone).ascending(0).map(|entry| self.moment(entry))
+    pub(super) fn values(&self, gone: bool) -> impl Iterator<Item = SeenValue<'_>> {
+        self.ranking_of(gone).ascending(0).map(|entry| self.seen_value(entry))
     }
 
     /// Returns the same values from this time and value on. O(log values) to start.
-    pub(super) fn from(&self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = Moment<'_>> {
-        let place = self.order(gone).place_from(at, value, &self.texts);
-        self.order(gone).ascending(place).map(|entry| self.moment(entry))
+    pub(super) fn from(&self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'_>> {
+        let place = self.ranking_of(gone).position_from(at, value, &self.texts);
+        self.ranking_of(gone).ascending(place).map(|entry| self.seen_value(entry))
     }
 
     /// Returns the values seen, newest first, without the first `skipped`.
-    pub(super) fn newest(&self, skipped: usize) -> impl Iterator<Item = Moment<'_>> {
-        self.seen.descending(skipped).map(|entry| self.moment(entry))
+    pub(super) fn newest(&self, skipped: usize) -> impl Iterator<Item = SeenValue<'_>> {
+        self.seen.descending(skipped).map(|entry| self.seen_value(entry))
     }
 
     /// Returns the number of values with a time of `floor` or later. O(log values).
     pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
-        self.order(gone).len() - self.order(gone).below(floor)
+        self.ranking_of(gone).len() - self.ranking_of(gone).count_below(floor)
     }
 
-    fn moment(&self, entry: Entry) -> Moment<'_> {
-        Moment { at: entry.score, value: self.texts.text(entry.id) }
+    fn seen_value(&self, entry: Entry) -> SeenValue<'_> {
+        SeenValue { at: entry.score, value: self.texts.text(entry.id) }
     }
 
-    fn order(&self, gone: bool) -> &Ranking {
-        if gone { &self.gone } else { &self.seen }
+    fn ranking_of(&self, gone: bool) -> &Ranking {
+        if gone { &self.retracted } else { &self.seen }
     }
 
-    fn ranking(&mut self, gone: bool) -> (&mut Ranking, &Texts) {
-        (if gone { &mut self.gone } else { &mut self.seen }, &self.texts)
+    fn ranking_mut(&mut self, gone: bool) -> (&mut Ranking, &ValueTexts) {
+        (if gone { &mut self.retracted } else { &mut self.seen }, &self.texts)
     }
 
-    fn enlist(&mut self, entry: Entry, gone: bool) {
-        let (ranking, texts) = self.ranking(gone);
+    fn insert_in_order(&mut self, entry: Entry, gone: bool) {
+        let (ranking, texts) = self.ranking_mut(gone);
         ranking.insert(entry, texts);
     }
 
-    fn unlist(&mut self, entry: Entry, gone: bool) {
-        let (ranking, texts) = self.ranking(gone);
+    fn remove_from_order(&mut self, entry: Entry, gone: bool) {
+        let (ranking, texts) = self.ranking_mut(gone);
         ranking.remove(entry, texts);
     }
 
@@ -135,7 +135,7 @@ impl Many {
     /// Moves some texts out of blocks that are less than half in use, and scans at most about `bytes` bytes for that.
     /// With twice the number of bytes freed, blocks are emptied as fast as they become sparse.
     fn compact(&mut self, mut bytes: usize) {
-        for _ in 0..MOVED {
+        for _ in 0..MAX_MOVED {
             let Some((text, looked)) = self.texts.next_to_move() else { return };
             if let Some(text) = text {
                 self.relocate(text);
@@ -148,21 +148,21 @@ impl Many {
     }
 
     fn relocate(&mut self, text: u32) {
-        let (value, known) = (self.texts.text(text).to_owned(), self.texts.known(text));
+        let (value, known) = (self.texts.text(text).to_owned(), self.texts.last_seen(text));
         let moved = self.texts.push(&value, known);
         if let Some(held) = self.index.find_mut(self.hash(&value), |held| held.0[1] == text) {
             held.0[1] = moved;
         }
-        let (ranking, texts) = self.ranking(known.gone);
+        let (ranking, texts) = self.ranking_mut(known.retracted);
         ranking.replace(Entry::new(known.at, &value, text), Entry::new(known.at, &value, moved), texts);
         self.texts.free(text);
     }
 
     /// Returns the values in the form for few. There must be few.
-    pub(super) fn to_few(&self) -> Few {
-        let mut few = Few::default();
+    pub(super) fn to_few(&self) -> FewValues {
+        let mut few = FewValues::default();
         for gone in [false, true] {
-            self.moments(gone).for_each(|moment| few.set(moment.value, Sighting { at: moment.at, gone }));
+            self.values(gone).for_each(|moment| few.set(moment.value, LastSeen { at: moment.at, retracted: gone }));
         }
         few
     }
@@ -170,7 +170,7 @@ impl Many {
     /// Returns the number of entries of rankings and index moved so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
-        self.seen.moved() + self.gone.moved() + self.index.moved()
+        self.seen.moved() + self.retracted.moved() + self.index.moved()
     }
 
     /// Returns the bytes that texts use.

@@ -6,7 +6,7 @@ use super::super::buffered::Buffered;
 use super::super::damage::{Context, StorageError};
 use super::super::files::Files;
 use super::{
-    BLOCK_HEADER, FOOTER, FOOTER_TAG, HEADER, MAGIC, MAX_BLOCK, Subject, Summary, VERSION, block_checksum,
+    BLOCK_HEADER, FOOTER, FOOTER_TAG, FileIdentity, HEADER, MAGIC, MAX_BLOCK, Summary, VERSION, block_checksum,
     footer_checksum, header_checksum, u32_at, u64_at,
 };
 
@@ -34,7 +34,7 @@ impl CheckpointReader {
     pub(crate) fn open(
         files: &dyn Files,
         name: &str,
-        subject: Subject,
+        subject: FileIdentity,
         bytes: Option<u64>,
     ) -> Result<Self, StorageError> {
         let file = match files.open(name) {
@@ -109,7 +109,7 @@ impl CheckpointReader {
 }
 
 /// Checks that a header is valid and has the given subject. Returns its checksum.
-fn check_header(bytes: &[u8], name: &str, subject: Subject) -> Result<u32, StorageError> {
+fn check_header(bytes: &[u8], name: &str, subject: FileIdentity) -> Result<u32, StorageError> {
     let damaged = |what: &str| Err(StorageError::damaged(name, 0, what));
     let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
         return damaged("it ends within its header");

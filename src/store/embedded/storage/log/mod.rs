@@ -30,7 +30,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::append::{LogAppender, Spare};
+pub(crate) use self::append::{LogAppender, SpareFile};
 pub(crate) use self::read::{LogEnd, LogReader, SegmentRange};
 pub(crate) use self::segment::{DIRECTORY, segment_name};
 

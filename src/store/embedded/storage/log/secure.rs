@@ -21,7 +21,7 @@ impl LogEnd {
     /// # Errors
     /// The call can be repeated, except after `Damaged`: then the frames cannot be read any more, and the log must be
     /// read again.
-    pub(crate) fn secure(&mut self, files: &dyn Files) -> Result<(), StorageError> {
+    pub(crate) fn make_durable(&mut self, files: &dyn Files) -> Result<(), StorageError> {
         for &(number, from, end) in &self.unproven {
             write_again(files, self.store, number, from, end)?;
         }

@@ -29,7 +29,7 @@ fn pace() -> Pace {
         log_bytes: 1_500,
         segment_bytes: 4_096,
         age: Duration::from_secs(3_600),
-        patience: Duration::from_millis(300),
+        unknown_after: Duration::from_millis(300),
         tick: Duration::from_millis(1),
     }
 }

@@ -4,7 +4,7 @@ use super::contents::live_contents;
 use super::*;
 use crate::board::Value;
 use crate::store::AuditCursor;
-use crate::store::embedded::ranking::{Entry, Texts};
+use crate::store::embedded::ranking::{Entry, TextSource};
 
 fn like(number: i64, amount: i64) -> Increment {
     named(format!("post {number}"), Change::Amount(Amount(amount)))

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::board::Kind;
-use crate::store::embedded::names::Name;
-use crate::store::embedded::operations::operations;
-use crate::store::embedded::reading;
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::log_operations::operations;
+use crate::store::embedded::ranking_reads;
 use crate::store::embedded::replaying::replay;
 
 const SLOTS: i64 = 100_000;
@@ -48,7 +48,7 @@ impl Model {
 fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
     let mut tables = Tables::new(board, START);
     let (mut model, mut log) = (Model::default(), Vec::new());
-    let life = tables.holdings.rule.life;
+    let life = tables.holdings.traits.counter_duration;
     let mut now = START;
     let mut second = 0i64;
     while second < SLOTS {
@@ -73,7 +73,7 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
             id: None,
         };
         let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
-        let mut told = Operations::of(board.generation());
+        let mut told = LogOperations::of(board.generation());
         apply(board, &mut tables, &batch, &mut told);
         log.extend_from_slice(told.bytes());
         for (who, late) in &due {
@@ -81,7 +81,7 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
         }
         if helped {
             tables.retire(|work| work < 50);
-            tables.visit(8);
+            tables.visit_portion(8);
         }
         if second % 101 < 8 {
             compare(&tables, &model, now);
@@ -92,15 +92,15 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
 }
 
 fn compare(tables: &Tables, model: &Model, now: Timestamp) {
-    let rule = tables.holdings.rule;
+    let rule = tables.holdings.traits;
     let floor = tables.window.floor.millis();
     for who in model.amounts.keys().take(200) {
-        let found = reading::score(tables, &Subject::parse(who).unwrap());
-        let expected = match rule.life {
+        let found = ranking_reads::score(tables, &Subject::parse(who).unwrap());
+        let expected = match rule.counter_duration {
             Some(life) => model.score(who, now.millis() - life + 1),
             // A ranking includes what was not subtracted yet.
             None if rule.ranked => {
-                let held = tables.holdings.value_from(Name::from(who.as_str()), floor);
+                let held = tables.holdings.combined_value(HashedName::from(who.as_str()), floor);
                 assert_eq!(
                     held,
                     Kind::Sum.absent().map(|_| { crate::board::Value::Exact(Amount(model.score(who, floor))) })
