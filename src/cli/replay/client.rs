@@ -12,7 +12,7 @@ use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
 
 /// The time for which one batch is tried before the replay fails.
 const RETRY_FOR: Duration = Duration::from_secs(60);
-/// The shortest wait between two attempts, whatever `Retry-After` says. [`LONGEST_PAUSE`] is the longest.
+/// The shortest wait between two attempts, whatever `Retry-After` says. [`MAX_PAUSE`] is the longest.
 const MIN_PAUSE: Duration = Duration::from_millis(100);
 const MAX_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -219,7 +219,7 @@ impl Client {
         reply.json(&url)
     }
 
-    /// Sends a request until the response is not "try again", for up to [`PATIENCE`].
+    /// Sends a request until the response is not "try again", for up to [`RETRY_FOR`].
     ///
     /// Unless the request may be repeated, only failures are retried after which it certainly had no effect: there was
     /// no connection, or the server reports that it was too busy or had lost its store before it counted a line.

@@ -88,7 +88,7 @@ pub struct Lines<R> {
     number: u64,
 }
 
-/// The error that a line is longer than [`LONGEST_LINE`]. The lines after it can still be read.
+/// The error that a line is longer than [`MAX_LINE_BYTES`]. The lines after it can still be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 

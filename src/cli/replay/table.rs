@@ -13,7 +13,7 @@ use super::record::{Record, Skip};
 
 /// Calls `each` for every record after the header, with the number of its first line and its raw fields.
 ///
-/// Fails if the header lacks a named column, or if a record is longer than [`LONGEST_LINE`]: a quote that is never
+/// Fails if the header lacks a named column, or if a record is longer than [`MAX_LINE_BYTES`]: a quote that is never
 /// closed would otherwise include the rest of the file.
 pub fn read(
     reader: impl BufRead,

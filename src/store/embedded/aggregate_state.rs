@@ -1,6 +1,6 @@
 //! The state that some metrics keep of a subject in addition to one number per slot.
 //!
-//! Sums and extremes need only one number per slot, which slices hold. Boards of these metrics have no additional
+//! Sums and extremes need only one number per slot, which cells hold. Boards of these metrics have no additional
 //! state.
 
 use super::board_traits::BoardTraits;
@@ -31,32 +31,32 @@ pub(super) enum Garbage {
     LastSeen(Box<LastSeenValues>),
 }
 
-/// For AVG: the number of measurements, per slice and in total. Takes 24 bytes per subject, and 8 bytes for each slice
+/// For AVG: the number of measurements, per cell and in total. Takes 24 bytes per subject, and 8 bytes for each cell
 /// if there are several.
 #[derive(Debug, Default)]
 pub(super) struct Means {
     totals: Column<MeanTotal>,
-    /// The counts of subjects with several slices, in the order of the slices.
+    /// The counts of subjects with several cells, in the order of the cells.
     counts: Pool<i64>,
 }
 
-/// The total of all slices of a subject, kept so that no write has to add them up.
+/// The total of all cells of a subject, kept so that no write has to add them up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeanTotal {
     pub sum: i64,
-    /// The total count. For a subject with one slice, it is also that slice's count.
+    /// The total count. For a subject with one cell, it is also that cell's count.
     pub count: i64,
-    /// The reference of the counts, if there are several slices.
+    /// The reference of the counts, if there are several cells.
     counts_at: u32,
 }
 
 impl Means {
-    /// Returns the total of all slices, as of the last [`settle`](Self::settle) and the changes since.
+    /// Returns the total of all cells, as of the last [`recompute_total`](Self::recompute_total) and the changes since.
     pub(super) fn total(&self, id: u32) -> Option<&MeanTotal> {
         self.totals.get(id)
     }
 
-    /// Returns the count of the slice at index `at`, of `len` slices.
+    /// Returns the count of the cell at index `at`, of `len` cells.
     pub(super) fn count(&self, id: u32, at: usize, len: usize) -> i64 {
         match self.totals.get(id) {
             Some(mean) if len > 1 => self.counts.get(mean.counts_at, len).get(at).copied().unwrap_or_default(),
@@ -65,7 +65,7 @@ impl Means {
         }
     }
 
-    /// Sets the count of the slice at index `at`, of `len` slices, and adds `sum_change` to the total sum.
+    /// Sets the count of the cell at index `at`, of `len` cells, and adds `sum_change` to the total sum.
     pub(super) fn set(&mut self, id: u32, at: usize, len: usize, count: i64, sum_change: i64) {
         let Some(mean) = self.totals.get_mut(id) else { return };
         mean.sum += sum_change;
@@ -78,7 +78,7 @@ impl Means {
         }
     }
 
-    /// Adds a slice at this index. There are now `len` slices.
+    /// Adds a cell at this index. There are now `len` cells.
     fn cell_inserted(&mut self, id: u32, at: usize, len: usize) {
         if len == 1 {
             return self.totals.set(id, MeanTotal { sum: 0, count: 0, counts_at: NONE });
@@ -97,7 +97,7 @@ impl Means {
         counts[at] = 0;
     }
 
-    /// Removes the slice at this index, which had the sum `amount`. There are `len` slices left.
+    /// Removes the cell at this index, which had the sum `amount`. There are `len` cells left.
     fn cell_removed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         if len == 0 {
             self.totals.take(id);
@@ -117,7 +117,7 @@ impl Means {
         }
     }
 
-    /// Computes the total: the sum of all `len` slices' counts, and the given sum. O(slices).
+    /// Computes the total: the sum of all `len` cells' counts, and the given sum. O(cells).
     fn recompute_total(&mut self, id: u32, len: usize, sum: i64) {
         let Some(mean) = self.totals.get_mut(id) else { return };
         mean.sum = sum;
@@ -156,17 +156,17 @@ impl Garbage {
     pub(super) fn is_large(&self) -> bool {
         match self {
             Garbage::Sketches(sketches) => sketches.is_large(),
-            Garbage::LastSeen(sightings) => sightings.len() > 256,
+            Garbage::LastSeen(values) => values.len() > 256,
         }
     }
 }
 
 impl AggregateState {
-    pub(super) fn new(rule: BoardTraits) -> Self {
-        match rule.kind {
+    pub(super) fn new(traits: BoardTraits) -> Self {
+        match traits.kind {
             Kind::Sum | Kind::Min | Kind::Max => AggregateState::Nothing,
             Kind::Mean => AggregateState::Means(Means::default()),
-            Kind::Sketch => AggregateState::Sketches { column: Column::default(), ranked: rule.ranked },
+            Kind::Sketch => AggregateState::Sketches { column: Column::default(), ranked: traits.ranked },
             Kind::Distinct => AggregateState::LastSeen(Column::default()),
         }
     }
@@ -179,7 +179,7 @@ impl AggregateState {
         }
     }
 
-    /// Adds a subject without slices.
+    /// Adds a subject without cells.
     pub(super) fn subject_added(&mut self, id: u32) {
         match self {
             AggregateState::Nothing | AggregateState::Means(_) => {}
@@ -213,18 +213,14 @@ impl AggregateState {
     }
 
     pub(super) fn last_seen(&self, id: u32) -> Option<&LastSeenValues> {
-        if let AggregateState::LastSeen(column) = self { column.get(id).map(|sightings| &**sightings) } else { None }
+        if let AggregateState::LastSeen(column) = self { column.get(id).map(|values| &**values) } else { None }
     }
 
     pub(super) fn last_seen_mut(&mut self, id: u32) -> Option<&mut LastSeenValues> {
-        if let AggregateState::LastSeen(column) = self {
-            column.get_mut(id).map(|sightings| &mut **sightings)
-        } else {
-            None
-        }
+        if let AggregateState::LastSeen(column) = self { column.get_mut(id).map(|values| &mut **values) } else { None }
     }
 
-    /// Adds a slice at this index. There are now `len` slices.
+    /// Adds a cell at this index. There are now `len` cells.
     pub(super) fn cell_inserted(&mut self, id: u32, at: usize, len: usize) {
         match self {
             AggregateState::Means(means) => means.cell_inserted(id, at, len),
@@ -237,8 +233,8 @@ impl AggregateState {
         }
     }
 
-    /// Removes the slice at this index, which had the number `amount`. There are `len` slices left. The cached merge of
-    /// all sketches is not updated until [`settle`](Self::settle).
+    /// Removes the cell at this index, which had the number `amount`. There are `len` cells left. The cached merge of
+    /// all sketches is not updated until [`recompute_totals`](Self::recompute_totals).
     pub(super) fn cell_removed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
         match self {
             AggregateState::Means(means) => means.cell_removed(id, at, len, amount),
@@ -251,8 +247,8 @@ impl AggregateState {
         }
     }
 
-    /// Computes the cached total of all slices, of which there are `len` with this sum. O(slices), and for sketches
-    /// O(slices x registers).
+    /// Computes the cached total of all cells, of which there are `len` with this sum. O(cells), and for sketches
+    /// O(cells x registers).
     pub(super) fn recompute_totals(&mut self, id: u32, len: usize, sum: i64) {
         match self {
             AggregateState::Means(means) => means.recompute_total(id, len, sum),
@@ -265,12 +261,12 @@ impl AggregateState {
         }
     }
 
-    /// Returns whether a subject has no state besides slices.
+    /// Returns whether a subject has no state besides cells.
     pub(super) fn is_empty(&self, id: u32) -> bool {
         self.last_seen(id).is_none_or(LastSeenValues::is_empty)
     }
 
-    /// Removes all state of a subject, which had `len` slices.
+    /// Removes all state of a subject, which had `len` cells.
     pub(super) fn remove_subject(&mut self, id: u32, len: usize) -> Option<Garbage> {
         match self {
             AggregateState::Nothing => None,
@@ -318,7 +314,7 @@ impl AggregateState {
         }
     }
 
-    /// Moves the state of a subject with `len` slices if its memory is to be freed by the compaction.
+    /// Moves the state of a subject with `len` cells if its memory is to be freed by the compaction.
     pub(super) fn compact(&mut self, id: u32, len: usize) {
         if let AggregateState::Means(means) = self {
             means.compact(id, len);

@@ -9,7 +9,7 @@ use super::tables::Tables;
 use crate::board::{Kind, Subject};
 use crate::store::{AuditCursor, AuditStep, Difference};
 
-/// The work of one step, in subjects with a few slices each: well below a millisecond. A sketch counts as one subject.
+/// The work of one step, in subjects with a few cells each: well below a millisecond. A sketch counts as one subject.
 const WORK_PER_STEP: usize = 400;
 
 /// The position at which an audit continues.
@@ -44,7 +44,7 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
     let holdings = &mut tables.holdings;
     let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None };
     if !holdings.traits.ranked {
-        // Without a ranking there is nothing to compare slices with.
+        // Without a ranking there is nothing to compare cells with.
         return step;
     }
     step.next = match Position::parse(cursor) {
@@ -61,7 +61,7 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
 }
 
 fn check_records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
-    let rule = holdings.traits;
+    let traits = holdings.traits;
     let (mut next, mut work) = (from, 0);
     while let Some(id) = holdings.subjects.next_from(next) {
         if work >= WORK_PER_STEP {
@@ -69,8 +69,8 @@ fn check_records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut Au
         }
         next = id + 1;
         let Some(record) = holdings.subjects.get(id) else { continue };
-        let (key, len, absent) = (record.key, record.len(), rule.absent_key());
-        work += match rule.kind {
+        let (key, len, absent) = (record.key, record.len(), traits.absent_key());
+        work += match traits.kind {
             Kind::Sketch => 1 + len,
             _ => 1 + len / 16,
         };
@@ -86,8 +86,8 @@ fn check_records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut Au
         }
         step.differences.push(Difference {
             subject: Subject::from_stored(holdings.subjects.text(id)),
-            score: rule.score_of_key(if ranked { key } else { absent }),
-            slots: rule.score_of_key(computed),
+            score: traits.score_of_key(if ranked { key } else { absent }),
+            slots: traits.score_of_key(computed),
         });
         if repair {
             holdings.ranking.remove(entry, &holdings.subjects);
@@ -105,7 +105,7 @@ fn check_records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut Au
 }
 
 fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut AuditStep) -> Option<String> {
-    let rule = holdings.traits;
+    let traits = holdings.traits;
     let found: Vec<Entry> = holdings.ranking.ascending(place).take(WORK_PER_STEP).collect();
     for entry in &found {
         let record = holdings.subjects.get(entry.id);
@@ -119,8 +119,8 @@ fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut
             } else {
                 "(unknown)"
             }),
-            score: rule.score_of_key(entry.score),
-            slots: rule.score_of_key(holdings.computed_key(entry.id)),
+            score: traits.score_of_key(entry.score),
+            slots: traits.score_of_key(holdings.computed_key(entry.id)),
         });
         if repair {
             step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.subjects));

@@ -18,13 +18,13 @@ pub(super) struct BoardTraits {
 impl BoardTraits {
     pub(super) fn of(board: &Board) -> Self {
         let definition = board.definition();
-        let life = || definition.metric.window.approximate_millis();
+        let duration = || definition.metric.window.approximate_millis();
         Self {
             kind: board.kind(),
             ranked: board.is_ranked(),
             min_samples: board.min_samples(),
             max_values: definition.max_values.map(|most| most as usize),
-            counter_duration: (definition.mode == Mode::FromFirst).then(life),
+            counter_duration: (definition.mode == Mode::FromFirst).then(duration),
         }
     }
 
@@ -85,15 +85,16 @@ mod tests {
 
     #[test]
     fn zero_is_absence_only_where_the_metric_says_so() {
-        let rule = |kind| BoardTraits { kind, ranked: true, min_samples: 1, max_values: None, counter_duration: None };
+        let traits =
+            |kind| BoardTraits { kind, ranked: true, min_samples: 1, max_values: None, counter_duration: None };
         for kind in [Kind::Sum, Kind::Distinct, Kind::Sketch] {
-            assert_eq!((rule(kind).absent_key(), rule(kind).score_of_key(0)), (0, Some(Value::ZERO)));
+            assert_eq!((traits(kind).absent_key(), traits(kind).score_of_key(0)), (0, Some(Value::ZERO)));
         }
         for kind in [Kind::Min, Kind::Max] {
-            assert_eq!(rule(kind).score_of_key(rule(kind).absent_key()), None);
-            assert_eq!(rule(kind).score_of_key(0), Some(Value::ZERO));
+            assert_eq!(traits(kind).score_of_key(traits(kind).absent_key()), None);
+            assert_eq!(traits(kind).score_of_key(0), Some(Value::ZERO));
         }
-        let mean = rule(Kind::Mean);
+        let mean = traits(Kind::Mean);
         assert_eq!((mean.key_of_score(None), mean.score_of_key(mean.absent_key())), (i64::MIN, None));
         assert_eq!(mean.score_of_key(mean.key_of_score(Some(Value::Real(0.0)))), Some(Value::Real(0.0)));
     }

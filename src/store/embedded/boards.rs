@@ -52,13 +52,13 @@ impl UncheckpointedLog {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Starts a checkpoint: resets the record and returns the previous values, to be [put back](Self::put_back) if the
+    /// Starts a checkpoint: resets the record and returns the previous values, to be [restored](Self::restore) if the
     /// checkpoint fails.
     pub(super) fn reset(&self) -> (u64, u64) {
         (self.first.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
     }
 
-    /// Restores the values that [`take`](Self::take) returned, after a checkpoint failed.
+    /// Restores the values that [`reset`](Self::reset) returned, after a checkpoint failed.
     pub(super) fn restore(&self, (first, bytes): (u64, u64)) {
         if first > 0 {
             self.first.store(first, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! A hash table that never grows or shrinks as a whole.
 //!
 //! A directory of `2^depth` pointers, selected by the top bits of a hash, leads to *shards*. A shard is one array of up
-//! to about [`MOST`] entries, sorted by hash, with vacant places in between. The place of an entry is its home, which
-//! its hash determines, or a later one if the home is occupied. A full shard is moved to an array 1.14 to 1.25 times as
+//! to about [`MAX_SHARD_ENTRIES`] entries, sorted by hash, with vacant places in between. The place of an entry is its ideal place, which
+//! its hash determines, or a later one if the ideal place is occupied. A full shard is moved to an array 1.14 to 1.25 times as
 //! large, and later split in two. A sparse shard is moved to a smaller array or merged with its sibling. So a single
 //! operation moves the entries of at most two shards, whatever the size of the table.
 //!
@@ -17,7 +17,7 @@ const MAX_SHARD_ENTRIES: usize = 4_096;
 const MAX_MERGED_ENTRIES: usize = MAX_SHARD_ENTRIES * 3 / 8;
 /// The smallest size in bytes of a shard's array that is not empty.
 const MIN_SHARD_BYTES: usize = 256;
-/// The number of places after the last home, for entries whose home is occupied.
+/// The number of places after the last ideal place, for entries whose ideal place is occupied.
 const SLACK: usize = 32;
 /// The number of entries per pointer of the directory, at least. It limits the depth, however hashes collide.
 const MIN_ENTRIES_PER_POINTER: usize = 64;
@@ -51,7 +51,7 @@ pub(super) struct ExtendibleTable<E> {
 
 struct Shard<E> {
     places: Box<[E]>,
-    /// The number of homes. The places after them are slack.
+    /// The number of ideal places. The places after them are slack.
     range: u32,
     len: u32,
     /// The number of top bits of a hash that lead to this shard.
@@ -151,7 +151,7 @@ impl<E: Entry> ExtendibleTable<E> {
         (entries, u32::try_from(next).ok())
     }
 
-    /// Reads the home of a hash, so that it is in the cache when it is needed. The result has no meaning, but must be
+    /// Reads the ideal place of a hash, so that it is in the cache when it is needed. The result has no meaning, but must be
     /// used so that the read is not optimized away: see [`std::hint::black_box`].
     pub(super) fn prefetch(&self, hash: u32) -> u32 {
         let shard = &self.shards[self.shard_of(hash)];
@@ -312,7 +312,7 @@ impl<E: Entry> Shard<E> {
         self.places.iter().filter(|entry| !entry.is_vacant()).copied()
     }
 
-    /// Returns the home of a hash: its bits below `depth`, scaled to the range, so that homes are in the order of
+    /// Returns the ideal place of a hash: its bits below `depth`, scaled to the range, so that ideal places are in the order of
     /// hashes.
     fn ideal_place(&self, hash: u32) -> usize {
         ideal_place(hash, self.depth, self.range as usize)
@@ -345,7 +345,7 @@ impl<E: Entry> Shard<E> {
         true
     }
 
-    /// Removes an entry, and moves the entries after it back by one that are not at their home.
+    /// Removes an entry, and moves the entries after it back by one that are not at their ideal place.
     fn remove(&mut self, place: usize) -> E {
         let entry = self.places[place];
         let mut end = place + 1;
@@ -373,7 +373,7 @@ impl<E: Entry> Shard<E> {
     }
 }
 
-/// Returns the home of a hash in a shard: its bits below `depth`, scaled to the range, so that homes are in the order
+/// Returns the ideal place of a hash in a shard: its bits below `depth`, scaled to the range, so that ideal places are in the order
 /// of hashes.
 fn ideal_place(hash: u32, depth: u32, range: usize) -> usize {
     let rest = u64::from(hash) << (32 + depth) >> 32;

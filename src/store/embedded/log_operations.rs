@@ -3,9 +3,9 @@
 //! Each operation is absolute: it contains what a subject has afterwards, not what was added. So applying a sequence of
 //! operations again, from any earlier point, ends in the same state.
 //!
-//! Operations are small because they refer to earlier ones: [`Operation::Board`] names the board of all that follow, a
+//! Operations are small because they refer to earlier ones: [`LogOperation::Board`] names the board of all that follow, a
 //! slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
-//! written as an empty text. Every [`Operations`] buffer begins with a board, which resets all of these, so buffers can
+//! written as an empty text. Every [`LogOperations`] buffer begins with a board, which resets all of these, so buffers can
 //! be joined in any order.
 //!
 //! ```text
@@ -54,7 +54,7 @@ const UNDEFINED: u8 = 15;
 const CLOCK: u8 = 16;
 const SIMULATED: u8 = 17;
 
-/// The length of the [`Operation::Board`] at the start of a buffer.
+/// The length of the [`LogOperation::Board`] at the start of a buffer.
 const HEADER: usize = 9;
 
 /// A buffer of encoded operations of one board.
@@ -167,9 +167,9 @@ impl LogOperations {
         self.subject(subject);
     }
 
-    pub(super) fn value(&mut self, sighting: Option<LastSeen>, subject: &str, value: &str) {
-        match sighting {
-            Some(LastSeen { at, retracted: gone }) => self.timed(if gone { RETRACTED } else { SEEN }, at),
+    pub(super) fn value(&mut self, last_seen: Option<LastSeen>, subject: &str, value: &str) {
+        match last_seen {
+            Some(LastSeen { at, retracted }) => self.timed(if retracted { RETRACTED } else { SEEN }, at),
             None => self.bytes.push(DROPPED),
         }
         self.subject(subject);
@@ -306,8 +306,8 @@ impl<'a> Decoder<'a> {
             MARKED => LogOperation::Marked { slot: slot?, mark: self.reader.mark()?, subject: self.subject()? },
             SKETCH => LogOperation::Sketch { slot: slot?, sketch: self.reader.bytes()?, subject: self.subject()? },
             SEEN | RETRACTED => {
-                let sighting = Some(LastSeen { at: self.reader.i64()?, retracted: code == RETRACTED });
-                LogOperation::Value { last_seen: sighting, subject: self.subject()?, value: self.reader.text()? }
+                let last_seen = Some(LastSeen { at: self.reader.i64()?, retracted: code == RETRACTED });
+                LogOperation::Value { last_seen, subject: self.subject()?, value: self.reader.text()? }
             }
             DROPPED => LogOperation::Value { last_seen: None, subject: self.subject()?, value: self.reader.text()? },
             CAPPED => LogOperation::Capped { at: self.reader.i64()?, subject: self.subject()? },

@@ -186,11 +186,11 @@ impl Embedded {
 
     /// Returns a ticket that acknowledges everything that the result reports as counted, by this call or before.
     fn confirmation_ticket(&self, added: &Added, ticket: Ticket) -> Ticket {
-        let vouches = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
+        let has_counted = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
         match ticket {
             // This write changed nothing: it is a duplicate, or a measurement that is not a new extreme. The earlier
             // write that it depends on may still be on its way to the disk.
-            Ticket::Done if vouches() => self.journal().ticket_for_all_appended(),
+            Ticket::Done if has_counted() => self.journal().ticket_for_all_appended(),
             ticket => ticket,
         }
     }
@@ -258,8 +258,8 @@ impl Embedded {
         if let Some(expired) = &mut advance.expired {
             self.discard(expired.holdings.take());
         }
-        if let Some(forgotten) = advance.expired_ids.take() {
-            self.discard(forgotten);
+        if let Some(expired_ids) = advance.expired_ids.take() {
+            self.discard(expired_ids);
         }
         Ok(advance)
     }

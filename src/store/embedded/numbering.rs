@@ -2,13 +2,13 @@
 //!
 //! A calendar numbers its slots, and a later slot has a greater number. Memory holds the number modulo 65,536, the
 //! *ordinal*, and restores the full number with the help of the newest slot. This is correct for the newest 65,536
-//! slots. So the code that advances the newest slot must make sure that no slice older than [`OLDEST`] slots remains.
+//! slots. So the code that advances the newest slot must make sure that no cell older than [`MAX_SLOT_AGE`] slots remains.
 
 use std::cell::Cell;
 
 use crate::board::{Calendar, Timestamp};
 
-/// No slice is in a slot that is this many slots before the newest, or more.
+/// No cell is in a slot that is this many slots before the newest, or more.
 pub(super) const MAX_SLOT_AGE: i64 = 32_768;
 
 /// Converts between numbers, ordinals and starts of a board's slots.

@@ -36,12 +36,12 @@ pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radiu
 
 fn page_from(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     let (ranking, subjects) = (&tables.holdings.ranking, &tables.holdings.subjects);
-    let rule = tables.holdings.traits;
+    let traits = tables.holdings.traits;
     let room = limit.min(ranking.len().saturating_sub(offset));
     let mut items: Vec<Ranked> = Vec::with_capacity(room);
     let mut push = |(index, entry): (usize, ranking::Entry)| {
         // Every ranked subject has a score, so this never returns early.
-        let Some(score) = rule.score_of_key(entry.score) else { return };
+        let Some(score) = traits.score_of_key(entry.score) else { return };
         let rank = match items.last() {
             Some(last) if last.score == score => last.rank,
             Some(_) => (offset + index) as u64 + 1,
@@ -70,10 +70,10 @@ fn count_better(board: &Board, tables: &Tables, key: i64) -> u64 {
 
 /// Returns the scores of the given subjects. O(subjects).
 pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
-    let rule = tables.holdings.traits;
+    let traits = tables.holdings.traits;
     let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str().into()) {
-        key if key == rule.absent_key() => None,
-        key => rule.score_of_key(key),
+        key if key == traits.absent_key() => None,
+        key => traits.score_of_key(key),
     };
     Lookup {
         frame: tables.frame(),
@@ -130,8 +130,8 @@ pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp
 
 /// Returns whether values were dropped that were seen at `from` or later.
 pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -> bool {
-    let sightings = tables.holdings.last_seen(subject.as_str().into());
-    sightings.and_then(|sightings| sightings.capped).is_some_and(|at| at >= from.millis())
+    let values = tables.holdings.last_seen(subject.as_str().into());
+    values.and_then(|values| values.capped).is_some_and(|at| at >= from.millis())
 }
 
 /// Returns the state of the board. O(slots).

@@ -1,16 +1,16 @@
-//! A subject's record of 32 bytes, which contains its newest slice, and the cells of its older slices.
+//! A subject's record of 32 bytes, which contains its newest cell, and the cells of its older cells.
 
 use super::pool::{NONE, Unit};
 use super::slab::SlabValue;
 
 /// The content of one slot for one subject, as callers see it. Some metrics keep further state per slot in
-/// [`Extras`](super::extra::Extras).
+/// [`AggregateState`](super::aggregate_state::AggregateState).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     /// The slot's number: see [`Numbering`](super::numbering::Numbering).
     pub slot: i64,
     /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For COUNT_DISTINCT, the number of values
-    /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A slice without data is removed.
+    /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A cell without data is removed.
     pub amount: i64,
     /// The subject's place in the slot's list, so that it can be removed from the list without a search. 0 on an
     /// unranked board, which has no lists.
@@ -20,25 +20,25 @@ pub(super) struct Cell {
 /// The data that boards of every kind hold of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The key of the slices' combined value, as in the ranking: [`Rule::absent`](super::rule::Rule::absent) if the
+    /// The key of the cells' combined value, as in the ranking: [`absent_key`](super::board_traits::BoardTraits::absent_key) if the
     /// subject is not ranked. On a `from_first` board, the time when the subject's counter began.
     pub key: i64,
-    /// The newest slice, if there is any, or the counter of a `from_first` board.
+    /// The newest cell, if there is any, or the counter of a `from_first` board.
     pub newest: PackedCell,
-    /// The reference of the older slices, oldest first, if there are any.
+    /// The reference of the older cells, oldest first, if there are any.
     pub older: u32,
     /// The reference of the text, or [`NONE`] if the record is not in use.
     pub text: u32,
 }
 
-/// A slice in 16 bytes.
+/// A cell in 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedCell {
     pub amount: i64,
     pub place: u32,
     /// The number of the slot, modulo 65,536.
     pub ordinal: u16,
-    /// In a record's newest cell: the total number of slices.
+    /// In a record's newest cell: the total number of cells.
     pub count: u16,
 }
 
@@ -72,12 +72,12 @@ impl Unit for PackedCell {
 }
 
 impl Record {
-    /// Creates a record without slices.
+    /// Creates a record without cells.
     pub(super) fn new(text: u32, key: i64) -> Self {
         Self { key, newest: PackedCell::default(), older: NONE, text }
     }
 
-    /// Returns the number of slices.
+    /// Returns the number of cells.
     pub(super) fn len(&self) -> usize {
         usize::from(self.newest.count)
     }

@@ -22,8 +22,8 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
             let sketch = Sketch::from_bytes(sketch).ok_or("a sketch is not valid")?;
             holdings.restore_sketch(subject.into(), slot, sketch);
         }
-        LogOperation::Value { last_seen: sighting, subject, value } => {
-            holdings.restore_last_seen(subject.into(), value, sighting)
+        LogOperation::Value { last_seen, subject, value } => {
+            holdings.restore_last_seen(subject.into(), value, last_seen)
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
         LogOperation::Id { arrival, fingerprint } => tables.ids.insert(fingerprint, arrival),

@@ -1,4 +1,4 @@
-//! The subjects that have a slice in one slot. Retiring the slot visits them.
+//! The subjects that have a cell in one slot. Retiring the slot visits them.
 
 /// The number of places in a chunk of 16 KiB.
 const CHUNK: usize = 4_096;
@@ -64,7 +64,7 @@ impl SlotList {
     }
 
     /// Returns one of the subjects, and drops vacant places from the end. A list is emptied with this function and
-    /// [`leave`](Self::leave). Amortized O(1).
+    /// [`remove_at`](Self::remove_at). Amortized O(1).
     pub(super) fn last(&mut self) -> Option<u32> {
         // The dropped places may be in the list of vacant places, so no place of that list may be used again.
         self.vacant = END;

@@ -72,11 +72,11 @@ fn past_window(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) ->
 
 /// Returns the current counter of a subject of a `from_first` board, or an empty reading if there is none.
 fn counter(tables: &Tables, subject: &Subject) -> Reading {
-    let life = tables.holdings.traits.counter_duration.unwrap_or_default();
+    let duration = tables.holdings.traits.counter_duration.unwrap_or_default();
     let tallies = ranking_reads::live_tallies(tables, subject);
     let start = tallies.first().map_or(tables.now, |(start, _)| *start);
     let mut frame = tables.frame();
-    frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };
+    frame.window = Window { floor: start, head: start, end: start.plus_millis(duration) };
     Reading { frame, slots: 1, tallies, capped: false }
 }
 
@@ -85,17 +85,16 @@ pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32
     let floor = tables.window.floor.millis();
     let frame = tables.frame();
     let capped = ranking_reads::capped_from(tables, subject, tables.window.floor);
-    let sightings =
+    let values =
         tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind == Kind::Distinct);
-    let Some(sightings) = sightings else { return Values { frame, total: 0, items: Vec::new(), capped } };
+    let Some(values) = values else { return Values { frame, total: 0, items: Vec::new(), capped } };
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    let live = sightings.newest(offset).take_while(|moment| moment.at >= floor);
-    let item = |moment: super::last_seen::SeenValue<'_>| {
-        (Counted::from_stored(moment.value), Timestamp::from_millis(moment.at))
-    };
+    let live = values.newest(offset).take_while(|seen| seen.at >= floor);
+    let item =
+        |seen: super::last_seen::SeenValue<'_>| (Counted::from_stored(seen.value), Timestamp::from_millis(seen.at));
     Values {
         frame,
-        total: sightings.count_from(false, floor) as u64,
+        total: values.count_from(false, floor) as u64,
         items: live.take(limit as usize).map(item).collect(),
         capped,
     }

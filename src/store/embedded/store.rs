@@ -23,14 +23,14 @@ const TARGET_HOLD: Duration = Duration::from_micros(500);
 /// The number of portions in a step, between which other calls get the lock. A step has several, because a pause
 /// follows each step and timers are coarse.
 const PORTIONS_PER_STEP: usize = 4;
-/// The smallest number of subjects in a portion, however slow the machine is. [`MOST`] is the largest, however fast it
+/// The smallest number of subjects in a portion, however slow the machine is. [`MAX_PORTION`] is the largest, however fast it
 /// is.
 const MIN_PORTION: u64 = 16;
 const MAX_PORTION: u64 = 1_024;
 /// The number of subjects after which a step reads the time.
 const TIME_CHECK_EVERY: u64 = 16;
 
-/// Returns whether the work of [`LOOK`] subjects was done since the time was last read.
+/// Returns whether the work of [`TIME_CHECK_EVERY`] subjects was done since the time was last read.
 fn is_time_check_due(checked_at: &mut u64, work: u64) -> bool {
     let due = work >= *checked_at + TIME_CHECK_EVERY;
     if due {
@@ -44,11 +44,11 @@ impl Embedded {
     fn retire_portion(&self, board: &Board) -> Result<RetireStep> {
         self.read_tables(board, |_, tables, advance| {
             let started = Instant::now();
-            let mut looked = 0;
+            let mut checked_at = 0;
             let (retired, done) = tables.retire(|work| {
                 work < MIN_PORTION
                     || (work < MAX_PORTION
-                        && (!is_time_check_due(&mut looked, work) || started.elapsed() < TARGET_HOLD))
+                        && (!is_time_check_due(&mut checked_at, work) || started.elapsed() < TARGET_HOLD))
             });
             if done {
                 tables.visit_portion(MAX_PORTION);
@@ -232,13 +232,13 @@ impl Store for Embedded {
             let score = ranking_reads::score(tables, subject);
             let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
             let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
-            let rule = tables.holdings.traits;
+            let traits = tables.holdings.traits;
             let removed = tables.holdings.remove(subject.as_str().into(), floor);
             if removed.any {
                 operations.removed(subject.as_str());
             }
-            let retiring_slots = if rule.ranked { removed.expired } else { 0 };
-            let live_slots = if rule.counter_duration.is_some() { counters } else { removed.live };
+            let retiring_slots = if traits.ranked { removed.expired } else { 0 };
+            let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
             ((Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.any), Awaited::Yes)
         })?;
         drop(permit);

@@ -4,7 +4,7 @@
 //! - the *slab*: a record of 32 bytes, including the newest slice;
 //! - the *texts*: 16 bytes for a name of 14;
 //! - the *cells*: 16 bytes for each further slice;
-//! - the *extras* of metrics that keep more than one number per slot.
+//! - the *aggregate state* of metrics that keep more than one number per slot.
 
 use super::aggregate_state::{AggregateState, Garbage, resize_piece};
 use super::arena::Arena;
@@ -67,14 +67,14 @@ impl TextSource for SubjectTexts<'_> {
 }
 
 impl Subjects {
-    pub(super) fn new(rule: BoardTraits, numbering: Numbering) -> Self {
+    pub(super) fn new(traits: BoardTraits, numbering: Numbering) -> Self {
         Self {
-            traits: rule,
+            traits,
             index: ExtendibleTable::default(),
             slab: Slab::default(),
             names: Arena::default(),
             older_cells: Pool::default(),
-            aggregates: AggregateState::new(rule),
+            aggregates: AggregateState::new(traits),
             numbering,
             compacting: false,
         }
@@ -141,7 +141,7 @@ impl Subjects {
         self.slab.next_from(from)
     }
 
-    /// Returns whether the subject has no data: no slice, and nothing in the extras.
+    /// Returns whether the subject has no data: no slice, and no aggregate state.
     pub(super) fn is_empty(&self, id: u32) -> bool {
         self.slab.get(id).is_none_or(|record| record.len() == 0) && self.aggregates.is_empty(id)
     }
@@ -218,7 +218,7 @@ impl Subjects {
         }
     }
 
-    /// Inserts a slice at the index where [`find`](Self::find) returned that it would be. O(1) at the end, otherwise
+    /// Inserts a slice at the index where [`find_cell`](Self::find_cell) returned that it would be. O(1) at the end, otherwise
     /// O(slices after it).
     pub(super) fn insert_cell(&mut self, id: u32, at: usize, slice: Cell) {
         let Some(record) = self.slab.get_mut(id) else { return };
@@ -270,7 +270,7 @@ impl Subjects {
         Some(slice)
     }
 
-    /// Computes the cached total of all slices: see [`Extras::settle`].
+    /// Computes the cached total of all slices: see [`AggregateState::recompute_totals`].
     pub(super) fn recompute_totals(&mut self, id: u32) {
         let (len, sum) = self.cells_from(id, 0).fold((0, 0), |(len, sum), slice| (len + 1, sum + slice.amount));
         self.aggregates.recompute_totals(id, len, sum);
@@ -301,7 +301,7 @@ impl Subjects {
     }
 
     /// Begins a compaction of the parts that need one. After this call, the caller must pass every record to
-    /// [`compact`](Self::compact) and [`lower_id`](Self::lower_id). O(chunks).
+    /// [`compact`](Self::compact) and [`move_to_lower_id`](Self::move_to_lower_id). O(chunks).
     pub(super) fn begin_compaction(&mut self) {
         self.compacting = self.slab.is_sparse();
         self.names.begin_compaction();
@@ -330,8 +330,8 @@ impl Subjects {
     }
 
     /// Gives a record with a high id a lower one, during a compaction, so that the chunk of the high one can be freed.
-    /// Returns the new id, if there is one. Both ids have the record until [`vacate`](Self::vacate), but only the new
-    /// one has the name and the extras.
+    /// Returns the new id, if there is one. Both ids have the record until [`free_id`](Self::free_id), but only the new
+    /// one has the name and the aggregate state.
     pub(super) fn move_to_lower_id(&mut self, id: u32) -> Option<u32> {
         let record = *self.slab.get(id)?;
         let lower = self.slab.insert(record)?;

@@ -25,14 +25,14 @@ pub(super) struct Tables {
 }
 
 /// The round of visits that frees the expired data of subjects that get no writes, and gives memory back: see
-/// [`Tables::visit`].
+/// [`Tables::visit_portion`].
 #[derive(Debug)]
 struct CleanupRound {
     /// The next record to visit, or `None` if no round is in progress.
     next: Option<u32>,
     /// The board's time when the last round began.
     began: i64,
-    /// The number of the slot before which no slice is that a round would drop. It must stay close enough to the newest
+    /// The number of the slot before which no cell is that a round would drop. It must stay close enough to the newest
     /// slot for ordinals to be unambiguous: see [`Numbering`](super::numbering::Numbering).
     cleared: i64,
     /// The value that `cleared` gets when the current round ends.
@@ -76,7 +76,7 @@ pub(super) struct Retired {
     pub removed: u64,
 }
 
-/// The number of slots for which expired slices may stay before additional visits are made.
+/// The number of slots for which expired cells may stay before additional visits are made.
 const EXTRA_VISITS_AFTER_SLOTS: i64 = MAX_SLOT_AGE / 4;
 /// The largest number of slots by which the oldest kept slot is moved step by step. If the head moved further, the slot
 /// is computed again.
@@ -115,12 +115,12 @@ impl Tables {
         }
         let window = board.window_at(now);
         advance.slots = board.calendar().slots_between(self.window.head, window.head);
-        let rule = self.holdings.traits;
+        let traits = self.holdings.traits;
         let oldest_kept = oldest_kept_after(board, (&self.window, self.holdings.oldest_kept), &window);
         // The counters of a `from_first` board each end at their own time.
-        if oldest_kept > self.window.head.millis() && rule.counter_duration.is_none() {
+        if oldest_kept > self.window.head.millis() && traits.counter_duration.is_none() {
             let slots = self.holdings.lists.len() as u64;
-            let new = Holdings::new(rule, board.calendar(), window.head.millis());
+            let new = Holdings::new(traits, board.calendar(), window.head.millis());
             let holdings = std::mem::replace(&mut self.holdings, new);
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;
@@ -134,8 +134,8 @@ impl Tables {
         advance
     }
 
-    /// Makes sure that no slice is so old that its ordinal is ambiguous. Retiring and visits normally remove such
-    /// slices long before. Only if they are not called is there work to do here, and then a little for each slot.
+    /// Makes sure that no cell is so old that its ordinal is ambiguous. Retiring and visits normally remove such
+    /// cells long before. Only if they are not called is there work to do here, and then a little for each slot.
     fn keep_ordinals_unambiguous(&mut self, slots: u64) {
         let newest = self.holdings.subjects.numbering.newest();
         let behind = |oldest: i64| newest - oldest;
@@ -161,7 +161,7 @@ impl Tables {
         }
     }
 
-    /// Returns the number of the oldest slot whose slices are kept.
+    /// Returns the number of the oldest slot whose cells are kept.
     fn oldest_needed(&self) -> i64 {
         self.holdings.number(self.holdings.oldest_kept)
     }
@@ -219,13 +219,13 @@ impl Tables {
             holdings.lists.remove(&slot);
             return 1;
         };
-        let slices = holdings.subjects.cell_count(id) as u64;
+        let cells = holdings.subjects.cell_count(id) as u64;
         retired.removed += u64::from(holdings.retire_cell(id, slot));
         retired.touched += 1;
-        let mut work = 1 + slices / 64;
+        let mut work = 1 + cells / 64;
         if holdings.traits.kind == Kind::Sketch {
             // The remaining sketches are merged: up to 64 of them, and one for each 32 of the rest.
-            work += slices.min(64) / 4 + slices / 64;
+            work += cells.min(64) / 4 + cells / 64;
         }
         work += holdings.expire_subject(id, floor, now);
         retired.slots += u64::from(!holdings.lists.contains_key(&slot));
@@ -238,9 +238,9 @@ impl Tables {
     }
 
     fn is_round_due(&self) -> bool {
-        let rule = self.holdings.traits;
-        let span = rule.counter_duration.unwrap_or(self.window.end.millis() - self.holdings.oldest_kept);
-        let frees = !rule.ranked || rule.kind == Kind::Distinct;
+        let traits = self.holdings.traits;
+        let span = traits.counter_duration.unwrap_or(self.window.end.millis() - self.holdings.oldest_kept);
+        let frees = !traits.ranked || traits.kind == Kind::Distinct;
         frees && self.now.millis().saturating_sub(self.round.began) >= span / 8
             || self.holdings.subjects.is_sparse()
             || frees && self.holdings.subjects.numbering.newest() - self.round.cleared > EXTRA_VISITS_AFTER_SLOTS
@@ -278,7 +278,7 @@ impl Tables {
     }
 }
 
-/// Returns the start of the oldest slot whose slices are kept, in milliseconds. Ranked boards keep those of the window
+/// Returns the start of the oldest slot whose cells are kept, in milliseconds. Ranked boards keep those of the window
 /// (and older ones until they are retired).
 fn oldest_kept(board: &Board, window: &Window) -> i64 {
     let mut oldest = window.floor;

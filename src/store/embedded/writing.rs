@@ -212,11 +212,11 @@ impl EntryApplication<'_> {
                 }
             }
             (Kind::Distinct, Change::Seen(value)) => {
-                let sighting = LastSeen { at: entry.at.millis(), retracted: increment.retract };
+                let last_seen = LastSeen { at: entry.at.millis(), retracted: increment.retract };
                 let floor = self.tables.window.floor.millis();
-                let seeing = holdings.set_last_seen(name, value.as_str(), sighting, floor)?;
+                let seeing = holdings.set_last_seen(name, value.as_str(), last_seen, floor)?;
                 if seeing.changed {
-                    self.operations.value(Some(sighting), subject, value.as_str());
+                    self.operations.value(Some(last_seen), subject, value.as_str());
                 }
                 if let Some(dropped) = seeing.dropped {
                     self.operations.value(None, subject, &dropped);

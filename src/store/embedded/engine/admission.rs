@@ -12,7 +12,7 @@ use crate::store::{Result, StoreError};
 const MAX_WAITING_BYTES: usize = 8 << 20;
 /// While more bytes than this wait, a large write pauses between its portions, so that other writes have room.
 const PAUSE_ABOVE_BYTES: usize = MAX_WAITING_BYTES / 2;
-/// The largest part of [`MOST_WAITING`] that one write reserves when it is admitted.
+/// The largest part of [`MAX_WAITING_BYTES`] that one write reserves when it is admitted.
 const MAX_RESERVED_BYTES: usize = MAX_WAITING_BYTES / 32;
 /// The longest time for which a write may remain unconfirmed by the disk. After it further writes are refused.
 pub(super) const MAX_UNCONFIRMED: Duration = Duration::from_secs(5);

@@ -73,7 +73,7 @@ pub(super) struct Checkpointer {
     pace: Pace,
     pub(super) backup_dir: Option<PathBuf>,
     commands: mpsc::Receiver<Command>,
-    meters: StoreMetrics,
+    metrics: StoreMetrics,
     space: FreeSpace,
     measured: Option<Instant>,
     /// The time when the manifest was installed.
@@ -124,7 +124,7 @@ impl Checkpointer {
             pace,
             backup_dir,
             commands,
-            meters: StoreMetrics::new(),
+            metrics: StoreMetrics::new(),
             space: FreeSpace::default(),
             measured: None,
             installed: Instant::now(),
@@ -187,8 +187,8 @@ impl Checkpointer {
         if self.measured.is_none_or(|at| at.elapsed() >= MEASURE_SPACE_EVERY) {
             self.measured = Some(Instant::now());
             let needed = self.needed_bytes();
-            self.space.measure(&*self.files, &self.journal, &self.meters, needed);
-            self.meters.log(self.log_bytes(), self.journal.admission.unconfirmed_for());
+            self.space.measure(&*self.files, &self.journal, &self.metrics, needed);
+            self.metrics.log(self.log_bytes(), self.journal.admission.unconfirmed_for());
         }
     }
 
@@ -242,8 +242,8 @@ impl Checkpointer {
             let seen = self.ages.get(&generation).filter(|(of, _)| *of == first).copied();
             let (_, since) = *ages.entry(generation).or_insert(seen.unwrap_or((first, Instant::now())));
             // A large board is not written again for a few records.
-            let patience = if self.checkpoint_bytes(live) > self.pace.log_bytes { LARGE_BOARD_DELAY } else { 1 };
-            if since.elapsed() >= self.pace.age.saturating_mul(patience) {
+            let delay = if self.checkpoint_bytes(live) > self.pace.log_bytes { LARGE_BOARD_DELAY } else { 1 };
+            if since.elapsed() >= self.pace.age.saturating_mul(delay) {
                 found = Some(live.clone());
             }
         }
@@ -285,7 +285,7 @@ impl Checkpointer {
         match made {
             Ok(bytes) => {
                 let took = started.elapsed();
-                self.meters.checkpoint(bytes, took);
+                self.metrics.checkpoint(bytes, took);
                 tracing::debug!(board = %live.board.name(), bytes, took_ms = took.as_millis() as u64, "checkpoint");
                 Ok(())
             }

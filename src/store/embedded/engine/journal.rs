@@ -106,7 +106,7 @@ impl Drop for WakeWriter {
 
 impl Journal {
     /// Creates a journal whose first group gets the sequence `next`.
-    pub(super) fn new(durability: Durability, patience: Duration, place: String, next: u64) -> Self {
+    pub(super) fn new(durability: Durability, unknown_after: Duration, place: String, next: u64) -> Self {
         let pending = Pending {
             next,
             operations: Vec::new(),
@@ -119,7 +119,7 @@ impl Journal {
         };
         Self {
             durability,
-            unknown_after: patience,
+            unknown_after,
             location: place,
             admission: Admission::new(),
             pending: Mutex::new(pending),

@@ -1,6 +1,6 @@
 //! The progress of the log: which frames are written, and which the disk has confirmed.
 //!
-//! A frame is *confirmed* (`vouched`) when it and every frame before it are synced, with the directory entries of their
+//! A frame is *confirmed* when it and every frame before it are synced, with the directory entries of their
 //! segments. Frames that are not confirmed are kept in memory, so that they can be written again after a failed sync.
 //! This is necessary because the system may have dropped the bytes of the first attempt, and a later sync would succeed
 //! without them.
@@ -113,8 +113,8 @@ pub(super) struct LogProgress {
 }
 
 impl LogProgress {
-    /// Creates the progress of a log that ends with the frame `written` and is confirmed up to `vouched`. The frames
-    /// after that are `unvouched`.
+    /// Creates the progress of a log that ends with the frame `written` and is confirmed up to `confirmed`. The frames
+    /// after that are `unconfirmed`.
     pub(super) fn new(
         written: u64,
         confirmed: u64,
@@ -146,12 +146,8 @@ impl LogProgress {
     /// into it.
     pub(super) fn broken_segment(&self) -> Option<BrokenSegment> {
         let state = self.state.lock();
-        let why = state.broken.clone()?;
-        Some(BrokenSegment {
-            reason: why,
-            confirmed: state.confirmed,
-            frames: state.unconfirmed.iter().cloned().collect(),
-        })
+        let reason = state.broken.clone()?;
+        Some(BrokenSegment { reason, confirmed: state.confirmed, frames: state.unconfirmed.iter().cloned().collect() })
     }
 
     /// Records that everything up to `through` was written into a new segment and synced, including the segment's
@@ -170,9 +166,9 @@ impl LogProgress {
     }
 
     /// Records that a frame could not be written. The frame is kept, to be written again.
-    pub(super) fn keep_unwritten(&self, frame: UnconfirmedFrame, why: String) {
+    pub(super) fn keep_unwritten(&self, frame: UnconfirmedFrame, reason: String) {
         let mut state = self.state.lock();
-        state.broken = Some(why);
+        state.broken = Some(reason);
         state.unconfirmed_bytes += frame.payload.len();
         state.unconfirmed.push_back(frame);
     }
@@ -291,19 +287,19 @@ impl LogProgress {
     }
 
     /// Records that a sync failed.
-    pub(super) fn sync_failed(&self, due: &SyncTask, why: String) {
+    pub(super) fn sync_failed(&self, due: &SyncTask, reason: String) {
         let mut state = self.state.lock();
         if state.epoch == due.epoch {
-            state.broken = Some(why);
+            state.broken = Some(reason);
             state.sync_failed = true;
             self.advanced.notify_all();
         }
     }
 
-    /// Requests a sync and waits until a frame is confirmed. Returns `false` if that does not happen within `patience`,
+    /// Requests a sync and waits until a frame is confirmed. Returns `false` if that does not happen within `timeout`,
     /// or cannot happen because the log is no longer written.
-    pub(super) fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    pub(super) fn wait_for(&self, sequence: u64, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         let mut state = self.state.lock();
         while state.confirmed < sequence {
             if state.stopped && (state.broken.is_some() || state.written < sequence) {
@@ -330,9 +326,9 @@ impl LogProgress {
         self.state.lock().rotate
     }
 
-    /// Waits for up to `patience` until there is a segment after `number`.
-    pub(super) fn wait_for_segment_after(&self, number: u64, patience: Duration) -> Option<Segment> {
-        let deadline = Instant::now() + patience;
+    /// Waits for up to `timeout` until there is a segment after `number`.
+    pub(super) fn wait_for_segment_after(&self, number: u64, timeout: Duration) -> Option<Segment> {
+        let deadline = Instant::now() + timeout;
         let mut state = self.state.lock();
         loop {
             if let Some(segment) = state.segments.iter().find(|segment| segment.number > number) {

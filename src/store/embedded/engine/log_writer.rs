@@ -48,7 +48,7 @@ pub(super) struct LogWriter {
     /// The appender, or `None` until the first segment is created: a full disk must not prevent a store from being
     /// opened.
     pub appender: Option<LogAppender>,
-    pub meters: StoreMetrics,
+    pub metrics: StoreMetrics,
     /// The time when the clock was last recorded.
     pub clock_recorded_at: Option<Instant>,
     /// The `synced_seq` that the log contains.
@@ -85,7 +85,7 @@ impl LogWriter {
             }
             let (group, stopping) = self.journal.take(Instant::now() + TICK);
             if let Some(group) = group {
-                self.meters.taken(group.writes, group.operations.len());
+                self.metrics.taken(group.writes, group.operations.len());
                 if !self.write(group) {
                     continue;
                 }
@@ -131,16 +131,16 @@ impl LogWriter {
     }
 
     fn append(&mut self, sequence: u64, payload: Vec<u8>, since: Instant) -> bool {
-        let vouched = self.progress.confirmed();
+        let confirmed = self.progress.confirmed();
         let Some(appender) = &mut self.appender else { return false };
         let (at, before) = (position(appender), appender.current_number());
-        let written = appender.append(sequence, vouched, &payload).context("write", "the log");
-        self.meters.appended(written.is_ok());
+        let written = appender.append(sequence, confirmed, &payload).context("write", "the log");
+        self.metrics.appended(written.is_ok());
         publish_rotation(&self.progress, appender, before);
         let frame = UnconfirmedFrame { sequence, payload: Arc::new(payload), since, at };
         match written {
             Ok(()) => {
-                self.logged_confirmed = vouched;
+                self.logged_confirmed = confirmed;
                 self.progress.frame_written(frame);
                 // A confirmation may have cleared this time while the frame was being written.
                 self.journal.written(since);
@@ -159,20 +159,24 @@ impl LogWriter {
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return false;
         }
-        let BrokenSegment { reason: why, confirmed: vouched, frames } = broken;
+        let BrokenSegment { reason, confirmed, frames } = broken;
         let continued = match &mut self.appender {
             Some(appender) => {
                 let cut = frames.first().map_or(position(appender), |frame| frame.at);
                 let again: Vec<_> = frames.iter().map(|frame| (frame.sequence, frame.payload.as_slice())).collect();
-                appender.continue_after((cut.segment, cut.offset), &again, *vouched)
+                appender.continue_after((cut.segment, cut.offset), &again, *confirmed)
             }
             None => LogAppender::open(self.files.clone(), self.store, &mut self.end, self.segment_bytes)
                 .map(|appender| self.appender = Some(appender)),
         };
         match (continued.context("continue", "the log"), &self.appender) {
             (Ok(()), Some(appender)) => {
-                tracing::debug!(segment = appender.current_number(), after = why, "the log goes on in a new segment");
-                let through = frames.last().map_or(*vouched, |frame| frame.sequence);
+                tracing::debug!(
+                    segment = appender.current_number(),
+                    after = reason,
+                    "the log goes on in a new segment"
+                );
+                let through = frames.last().map_or(*confirmed, |frame| frame.sequence);
                 self.progress.continued(segment(appender), appender.current_file(), through);
                 self.retry_at = None;
                 self.journal.confirmed(None);
@@ -257,9 +261,9 @@ impl LogWriter {
     /// Writes, when there is nothing else to write, an empty frame that records how far the log is confirmed. Without
     /// it nothing would prove that the last frames were synced.
     fn record_confirmation(&mut self) {
-        let vouched = self.progress.confirmed();
-        if vouched > self.logged_confirmed
-            && vouched == self.progress.written()
+        let confirmed = self.progress.confirmed();
+        if confirmed > self.logged_confirmed
+            && confirmed == self.progress.written()
             && let Some(sequence) = self.journal.take_sequence()
         {
             self.append(sequence, Vec::new(), Instant::now());

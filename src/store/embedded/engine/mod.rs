@@ -141,7 +141,7 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         store: manifest.store,
         segment_bytes,
         appender: None,
-        meters: StoreMetrics::new(),
+        metrics: StoreMetrics::new(),
         clock_recorded_at: None,
         logged_confirmed: progress.confirmed(),
         retry_at: None,
@@ -263,12 +263,12 @@ fn open_error(place: &Path, error: recovery::OpenError) -> StoreError {
     }
 }
 
-/// Locks the directory of a store for this process. Blocks for up to [`LOCK_PATIENCE`].
+/// Locks the directory of a store for this process. Blocks for up to [`LOCK_TIMEOUT`].
 fn lock(files: &dyn Files, place: &Path) -> Result<Option<Arc<File>>> {
     if files.is_simulated() { Ok(None) } else { lock_existing(place).map(|lock| Some(Arc::new(lock))) }
 }
 
-/// Locks an existing directory for this process. Blocks for up to [`LOCK_PATIENCE`].
+/// Locks an existing directory for this process. Blocks for up to [`LOCK_TIMEOUT`].
 fn lock_existing(place: &Path) -> Result<File> {
     let cannot = |error| setup_error(place, "cannot lock the data directory", error);
     let file = File::options().create(true).truncate(false).write(true).open(place.join("lock")).map_err(cannot)?;

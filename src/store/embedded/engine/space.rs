@@ -16,7 +16,7 @@ pub(super) struct FreeSpace {
 impl FreeSpace {
     /// Measures the free space, and refuses or admits writes. `needed` is the number of bytes that the next checkpoint
     /// and the next segments of the log may take.
-    pub(super) fn measure(&mut self, files: &dyn Files, journal: &Journal, meters: &StoreMetrics, needed: u64) {
+    pub(super) fn measure(&mut self, files: &dyn Files, journal: &Journal, metrics: &StoreMetrics, needed: u64) {
         // Open files can still be written to after they are deleted, but their data would be lost.
         if let Ok(false) = files.exists(MANIFEST) {
             let place = files.root().display();
@@ -26,7 +26,7 @@ impl FreeSpace {
         match files.available() {
             Ok(available) => {
                 self.available = Some(available);
-                meters.space(available, needed);
+                metrics.space(available, needed);
                 // If space was short, a margin is required before writes are admitted again. Otherwise it would soon be
                 // short again.
                 let enough = if self.is_short { needed + needed / 8 } else { needed };

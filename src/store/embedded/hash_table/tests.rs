@@ -55,8 +55,8 @@ impl<E: Entry> ExtendibleTable<E> {
             assert_eq!(shard.entries().count(), shard.len as usize);
             entries += shard.len as usize;
             for (place, entry) in shard.places.iter().enumerate().filter(|(_, entry)| !entry.is_vacant()) {
-                let home = shard.ideal_place(entry.hash());
-                assert!(home <= place && shard.places[home..place].iter().all(|held| !held.is_vacant()));
+                let ideal = shard.ideal_place(entry.hash());
+                assert!(ideal <= place && shard.places[ideal..place].iter().all(|held| !held.is_vacant()));
             }
         }
         assert_eq!(entries, self.len);

@@ -52,7 +52,7 @@ impl Holdings {
         Ok(new)
     }
 
-    /// Adds to the score, where the score is a sum of slices.
+    /// Adds to the score, where the score is a sum of cells.
     pub(super) fn add_to_score(&mut self, id: u32, change: i64) {
         if let Some(record) = self.subjects.get(id).filter(|_| change != 0) {
             self.set_key(id, record.key + change);

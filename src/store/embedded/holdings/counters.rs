@@ -1,6 +1,6 @@
 //! `from_first` boards: one counter per subject, which begins with an event and ends a fixed time later.
 //!
-//! The counter is stored as the record's only slice, and its start as the record's key.
+//! The counter is stored as the record's only cell, and its start as the record's key.
 
 use super::{Holdings, OutOfRange};
 use crate::store::embedded::hashed_name::HashedName;
@@ -21,9 +21,9 @@ impl Holdings {
     }
 
     fn counter_at(&self, id: u32, now: i64) -> Option<Counter> {
-        let life = self.traits.counter_duration?;
+        let duration = self.traits.counter_duration?;
         let counter = self.counter_of(id)?;
-        (counter.start <= now && now < counter.start + life).then_some(counter)
+        (counter.start <= now && now < counter.start + duration).then_some(counter)
     }
 
     /// Returns the counter of a subject, even if it has ended.
@@ -43,10 +43,10 @@ impl Holdings {
         (at, now): (i64, i64),
         bound: i64,
     ) -> Result<Option<Counter>, OutOfRange> {
-        let Some(life) = self.traits.counter_duration else { return Ok(None) };
+        let Some(duration) = self.traits.counter_duration else { return Ok(None) };
         let known = self.subjects.id(name);
-        let lives = known.and_then(|id| self.counter_at(id, now));
-        let next = match lives.filter(|counter| at < counter.start + life) {
+        let running = known.and_then(|id| self.counter_at(id, now));
+        let next = match running.filter(|counter| at < counter.start + duration) {
             Some(counter) => Counter { amount: counter.amount.checked_add(amount).ok_or(OutOfRange)?, ..counter },
             None if retracts => return Ok(None),
             None => Counter { start: at, amount },

@@ -25,7 +25,7 @@ impl Holdings {
         self.subjects.aggregates.last_seen(self.subjects.id(name)?)
     }
 
-    /// Records that a value was seen, or (`gone`) retracted, at a time within the window, which begins at `floor`. The
+    /// Records that a value was seen, or (`retracted`) retracted, at a time within the window, which begins at `floor`. The
     /// newest time decides; at the same time, the retraction does. O(log values + log n).
     pub(in super::super) fn set_last_seen(
         &mut self,
@@ -37,8 +37,8 @@ impl Holdings {
         let id = self.id_or_add(self.subjects.id(name), name)?;
         self.remove_expired_values(id, floor, MAX_REMOVED_PER_WRITE);
         let mut seeing = ValueChange::default();
-        let Some(sightings) = self.subjects.aggregates.last_seen_mut(id) else { return Ok(seeing) };
-        let old = sightings.get(value).filter(|old| old.at >= floor);
+        let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return Ok(seeing) };
+        let old = values.get(value).filter(|old| old.at >= floor);
         let holds = match old {
             None => true,
             Some(old) if new.retracted && !old.retracted => new.at >= old.at,
@@ -47,7 +47,7 @@ impl Holdings {
         if !holds {
             return Ok(seeing);
         }
-        sightings.set(value, new);
+        values.set(value, new);
         seeing.changed = true;
         let from = old.filter(|old| !old.retracted).map(|old| self.number(old.at));
         let to = (!new.retracted).then(|| self.number(new.at));
@@ -69,34 +69,34 @@ impl Holdings {
 
     /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
     pub(in super::super) fn remove_expired_values(&mut self, id: u32, floor: i64, most: usize) -> usize {
-        match self.subjects.aggregates.last_seen_mut(id).filter(|sightings| sightings.has_any_before(floor)) {
-            Some(sightings) => sightings.remove_before(floor, most),
+        match self.subjects.aggregates.last_seen_mut(id).filter(|values| values.has_any_before(floor)) {
+            Some(values) => values.remove_before(floor, most),
             None => 0,
         }
     }
 
     /// Removes the oldest value of the window if there are more values than the board remembers. Returns it and its
     /// time.
-    fn remove_surplus(&mut self, id: u32, gone: bool, floor: i64) -> Option<(Box<str>, i64)> {
+    fn remove_surplus(&mut self, id: u32, retracted: bool, floor: i64) -> Option<(Box<str>, i64)> {
         let most = self.traits.max_values?;
-        let sightings = self.subjects.aggregates.last_seen_mut(id)?;
-        if sightings.count_from(gone, floor) <= most {
+        let values = self.subjects.aggregates.last_seen_mut(id)?;
+        if values.count_from(retracted, floor) <= most {
             return None;
         }
         // Expired values may still be stored: they are removed little by little.
-        let oldest = sightings.from(gone, floor, "").next().map(|moment| (Box::from(moment.value), moment.at));
+        let oldest = values.from(retracted, floor, "").next().map(|seen| (Box::from(seen.value), seen.at));
         let (value, at): (Box<str>, i64) = oldest?;
-        sightings.remove(&value);
+        values.remove(&value);
         Some((value, at))
     }
 
     /// Records that a value of this time was dropped. Returns the time if it is the newest such time.
     fn record_dropped(&mut self, id: u32, at: i64) -> Option<i64> {
-        let sightings = self.subjects.aggregates.last_seen_mut(id)?;
-        if sightings.capped.is_some_and(|capped| capped >= at) {
+        let values = self.subjects.aggregates.last_seen_mut(id)?;
+        if values.capped.is_some_and(|capped| capped >= at) {
             return None;
         }
-        sightings.capped = Some(at);
+        values.capped = Some(at);
         Some(at)
     }
 

@@ -62,7 +62,7 @@ impl Holdings {
         Ok((sum, count))
     }
 
-    /// Sets the count of an existing slice, and adds `sum_change` to the total sum.
+    /// Sets the count of an existing cell, and adds `sum_change` to the total sum.
     pub(super) fn set_count(&mut self, id: u32, slot: i64, count: i64, sum_change: i64) {
         let (at, len) = (self.subjects.find_cell(id, slot), self.subjects.cell_count(id));
         if let (Ok(at), Some(means)) = (at, self.subjects.aggregates.means_mut()) {
@@ -70,15 +70,15 @@ impl Holdings {
         }
     }
 
-    /// Returns the sum and the count of a slice.
+    /// Returns the sum and the count of a cell.
     pub(super) fn samples(&self, id: u32, slot: i64) -> Samples {
         let Ok(at) = self.subjects.find_cell(id, slot) else { return (0, 0) };
         let count =
             self.subjects.aggregates.means().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
-        (self.subjects.cell_at(id, at).map_or(0, |slice| slice.amount), count)
+        (self.subjects.cell_at(id, at).map_or(0, |cell| cell.amount), count)
     }
 
-    /// Returns the key of the mean of all slices. O(1).
+    /// Returns the key of the mean of all cells. O(1).
     pub(super) fn mean_key(&self, id: u32) -> i64 {
         let total = self.subjects.aggregates.means().and_then(|means| means.total(id));
         let enough = total.filter(|total| total.count >= self.traits.min_samples);

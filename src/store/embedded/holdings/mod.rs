@@ -1,12 +1,12 @@
-//! The data of a board's subjects, and its changes: slices, scores, positions and lists are updated together.
+//! The data of a board's subjects, and its changes: cells, scores, positions and lists are updated together.
 //!
-//! - the *subjects*: a record for each with all its slices, and its score;
-//! - the *lists*: for each slot, the subjects that have a slice in it, so that retiring knows which to visit;
+//! - the *subjects*: a record for each with all its cells, and its score;
+//! - the *lists*: for each slot, the subjects that have a cell in it, so that retiring knows which to visit;
 //! - the *ranking*: the scores in order.
 //!
-//! Invariants between calls: a record's key is the key of the combined value of its slices. The ranking contains a
-//! subject if and only if its key is not that of absence. A slot's list names each subject with a slice in the slot
-//! exactly once, at the place that the slice stores. A subject without data has no record. An unranked board has
+//! Invariants between calls: a record's key is the key of the combined value of its cells. The ranking contains a
+//! subject if and only if its key is not that of absence. A slot's list names each subject with a cell in the slot
+//! exactly once, at the place that the cell stores. A subject without data has no record. An unranked board has
 //! neither lists nor a ranking, and its records have no key.
 //!
 //! Callers name slots by their start in milliseconds. Internally slots are named by their number ([`Numbering`]).
@@ -54,7 +54,7 @@ pub(super) struct Holdings {
     epoch: u64,
     /// The position of a walk: see [`Walk`].
     walk_position: Option<u32>,
-    /// While restoring: the number of the first slot that is kept. No slice is in a slot before it.
+    /// While restoring: the number of the first slot that is kept. No cell is in a slot before it.
     first_kept: i64,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct OutOfRange;
 /// The data that the removal of a subject deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Removed {
-    /// The number of slices of the window. `expired` counts those before it.
+    /// The number of cells of the window. `expired` counts those before it.
     pub live: u64,
     pub expired: u64,
     /// Whether there was any data.
@@ -74,10 +74,10 @@ pub(super) struct Removed {
 
 impl Holdings {
     /// Creates the holdings of a board without subjects. `head` is the start of its newest slot, in milliseconds.
-    pub(super) fn new(rule: BoardTraits, calendar: &Calendar, head: i64) -> Self {
+    pub(super) fn new(traits: BoardTraits, calendar: &Calendar, head: i64) -> Self {
         Self {
-            traits: rule,
-            subjects: Subjects::new(rule, Numbering::new(calendar, head)),
+            traits,
+            subjects: Subjects::new(traits, Numbering::new(calendar, head)),
             ranking: Ranking::default(),
             lists: BTreeMap::new(),
             oldest_kept: i64::MIN,
@@ -113,59 +113,59 @@ impl Holdings {
         let Some(id) = self.subjects.id(name) else { return Vec::new() };
         let (from, through) = (self.number(from), self.number(through));
         let first = self.subjects.first_cell_from(id, from);
-        let slices = self.subjects.cells_from(id, first).zip(first..).take_while(|(slice, _)| slice.slot <= through);
-        let tally = |(slice, at): (Cell, usize)| {
-            (Timestamp::from_millis(self.subjects.numbering.start(slice.slot)), self.tally(id, slice, at))
+        let cells = self.subjects.cells_from(id, first).zip(first..).take_while(|(cell, _)| cell.slot <= through);
+        let tally = |(cell, at): (Cell, usize)| {
+            (Timestamp::from_millis(self.subjects.numbering.start(cell.slot)), self.tally(id, cell, at))
         };
-        slices.map(tally).collect()
+        cells.map(tally).collect()
     }
 
-    /// Returns the content of the slice at index `at`.
-    fn tally(&self, id: u32, slice: Cell, at: usize) -> Tally {
-        let extras = &self.subjects.aggregates;
+    /// Returns the content of the cell at index `at`.
+    fn tally(&self, id: u32, cell: Cell, at: usize) -> Tally {
+        let aggregates = &self.subjects.aggregates;
         match self.traits.kind {
-            Kind::Sum | Kind::Distinct => Tally::Sum(Amount(slice.amount)),
-            Kind::Min | Kind::Max => Tally::Extreme(Amount(slice.amount)),
+            Kind::Sum | Kind::Distinct => Tally::Sum(Amount(cell.amount)),
+            Kind::Min | Kind::Max => Tally::Extreme(Amount(cell.amount)),
             Kind::Mean => {
-                let count = extras.means().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
-                Tally::Mean { sum: Amount(slice.amount), count }
+                let count = aggregates.means().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
+                Tally::Mean { sum: Amount(cell.amount), count }
             }
             Kind::Sketch => {
-                let sketch = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(at));
+                let sketch = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(at));
                 Tally::Sketch(sketch.cloned().unwrap_or_default())
             }
         }
     }
 
-    /// Returns the combined value of a subject's slices from `from` on. Computes the same as [`Kind::value`], without
-    /// copying slices. O(slots).
+    /// Returns the combined value of a subject's cells from `from` on. Computes the same as [`Kind::value`], without
+    /// copying cells. O(slots).
     pub(super) fn combined_value(&self, name: HashedName, from: i64) -> Option<Value> {
         let Some(id) = self.subjects.id(name) else { return self.traits.kind.absent() };
         self.combined_value_from(id, self.subjects.first_cell_from(id, self.number(from)))
     }
 
-    /// Returns the combined value of the slices from this index on.
+    /// Returns the combined value of the cells from this index on.
     fn combined_value_from(&self, id: u32, first: usize) -> Option<Value> {
-        let amounts = self.subjects.cells_from(id, first).map(|slice| slice.amount);
+        let amounts = self.subjects.cells_from(id, first).map(|cell| cell.amount);
         let exact = |units| Some(Value::Exact(Amount(units)));
-        let extras = &self.subjects.aggregates;
+        let aggregates = &self.subjects.aggregates;
         match self.traits.kind {
             Kind::Sum | Kind::Distinct => exact(amounts.sum()),
             Kind::Min | Kind::Max => amounts.reduce(|a, b| self.traits.kind.better(a, b)).and_then(exact),
             Kind::Mean => {
                 let len = self.subjects.cell_count(id);
-                let count = |at| extras.means().map_or(0, |means| means.count(id, at, len));
+                let count = |at| aggregates.means().map_or(0, |means| means.count(id, at, len));
                 let count: i64 = (first..len).map(count).sum();
                 Value::mean(amounts.sum(), count).filter(|_| count >= self.traits.min_samples)
             }
             Kind::Sketch => {
-                let sketches = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(first..));
+                let sketches = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(first..));
                 exact(merged(sketches.unwrap_or_default()).estimate())
             }
         }
     }
 
-    /// Computes the key of a record from all its slices. Audits compare the stored key with it.
+    /// Computes the key of a record from all its cells. Audits compare the stored key with it.
     pub(super) fn computed_key(&self, id: u32) -> i64 {
         if self.traits.ranked && self.subjects.get(id).is_some() {
             self.traits.key_of_score(self.combined_value_from(id, 0))
@@ -189,7 +189,7 @@ impl Holdings {
         Removed { live: live as u64, expired: (len - live) as u64, any: anything }
     }
 
-    /// Subtracts an expired slice from the score. Returns whether that removed the subject from the ranking.
+    /// Subtracts an expired cell from the score. Returns whether that removed the subject from the ranking.
     pub(super) fn retire_cell(&mut self, id: u32, slot: i64) -> bool {
         let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
         let Some(amount) = self.remove_cell(id, slot) else { return false };
@@ -235,7 +235,7 @@ impl Holdings {
     }
 
     /// Returns the id `known`, or adds the subject and returns its new id. Fails if there are too many subjects or
-    /// slices, which no memory is large enough to hold.
+    /// cells, which no memory is large enough to hold.
     fn id_or_add(&mut self, known: Option<u32>, name: HashedName) -> Result<u32, OutOfRange> {
         match known {
             Some(id) if self.subjects.has_room() => Ok(id),
@@ -244,7 +244,7 @@ impl Holdings {
         }
     }
 
-    /// Sets the number of a slice, which is created if it does not exist. Returns the previous number. The caller must
+    /// Sets the number of a cell, which is created if it does not exist. Returns the previous number. The caller must
     /// update the score.
     fn set_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
         match self.subjects.find_cell(id, slot) {
@@ -266,20 +266,20 @@ impl Holdings {
         self.lists.entry(slot).or_insert_with(|| SlotList::new(numbering.start(slot)))
     }
 
-    /// Removes a slice. Returns its number. The caller must update the score.
+    /// Removes a cell. Returns its number. The caller must update the score.
     fn remove_cell(&mut self, id: u32, slot: i64) -> Option<i64> {
         let at = self.subjects.find_cell(id, slot).ok()?;
-        let slice = self.subjects.remove_cell(id, at)?;
-        self.remove_from_slot_list(slice);
-        Some(slice.amount)
+        let cell = self.subjects.remove_cell(id, at)?;
+        self.remove_from_slot_list(cell);
+        Some(cell.amount)
     }
 
-    /// Removes a slice's subject from its slot's list.
-    fn remove_from_slot_list(&mut self, slice: Cell) {
-        let Some(list) = self.lists.get_mut(&slice.slot) else { return };
-        list.remove_at(slice.place);
+    /// Removes a cell's subject from its slot's list.
+    fn remove_from_slot_list(&mut self, cell: Cell) {
+        let Some(list) = self.lists.get_mut(&cell.slot) else { return };
+        list.remove_at(cell.place);
         if list.len() == 0 {
-            self.lists.remove(&slice.slot);
+            self.lists.remove(&cell.slot);
         }
     }
 
@@ -294,8 +294,8 @@ impl Holdings {
     fn remove_subject(&mut self, id: u32) {
         if self.traits.ranked {
             for at in 0..self.subjects.cell_count(id) {
-                if let Some(slice) = self.subjects.cell_at(id, at) {
-                    self.remove_from_slot_list(slice);
+                if let Some(cell) = self.subjects.cell_at(id, at) {
+                    self.remove_from_slot_list(cell);
                 }
             }
         }

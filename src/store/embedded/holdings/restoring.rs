@@ -16,7 +16,7 @@ use crate::store::embedded::slot_list::SlotList;
 const SLOTS_NEEDED: i64 = MAX_SLOT_AGE / 4;
 
 impl Holdings {
-    /// Sets the number of a slice.
+    /// Sets the number of a cell.
     pub(in super::super) fn restore_amount(&mut self, name: HashedName, slot: i64, amount: i64) {
         let Some(id) = self.restored_id(name) else { return };
         if self.traits.counter_duration.is_some() {
@@ -30,7 +30,7 @@ impl Holdings {
         }
     }
 
-    /// Sets the sum and the count of a slice.
+    /// Sets the sum and the count of a cell.
     pub(in super::super) fn restore_samples(&mut self, name: HashedName, slot: i64, (sum, count): (i64, i64)) {
         let Some(id) = self.restored_id(name) else { return };
         let slot = self.number(slot);
@@ -42,7 +42,7 @@ impl Holdings {
         }
     }
 
-    /// Sets the sketch of a slice.
+    /// Sets the sketch of a cell.
     pub(in super::super) fn restore_sketch(&mut self, name: HashedName, slot: i64, sketch: Sketch) {
         let Some(id) = self.restored_id(name) else { return };
         let at = self.restore_cell(id, self.number(slot), 0);
@@ -51,7 +51,7 @@ impl Holdings {
         }
     }
 
-    /// Raises a register of a slice's sketch.
+    /// Raises a register of a cell's sketch.
     pub(in super::super) fn restore_mark(&mut self, name: HashedName, slot: i64, mark: Mark) {
         let Some(id) = self.restored_id(name) else { return };
         let at = self.restore_cell(id, self.number(slot), 0);
@@ -61,20 +61,20 @@ impl Holdings {
     }
 
     /// Sets what is stored about a value. `None` removes the value.
-    pub(in super::super) fn restore_last_seen(&mut self, name: HashedName, value: &str, sighting: Option<LastSeen>) {
+    pub(in super::super) fn restore_last_seen(&mut self, name: HashedName, value: &str, last_seen: Option<LastSeen>) {
         let Some(id) = self.restored_id(name) else { return };
-        let Some(sightings) = self.subjects.aggregates.last_seen_mut(id) else { return };
-        match sighting {
-            Some(sighting) => sightings.set(value, sighting),
-            None => drop(sightings.remove(value)),
+        let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return };
+        match last_seen {
+            Some(last_seen) => values.set(value, last_seen),
+            None => drop(values.remove(value)),
         }
     }
 
     /// Sets the newest time of a dropped value.
     pub(in super::super) fn restore_capped(&mut self, name: HashedName, at: i64) {
         let Some(id) = self.restored_id(name) else { return };
-        if let Some(sightings) = self.subjects.aggregates.last_seen_mut(id) {
-            sightings.capped = Some(at);
+        if let Some(values) = self.subjects.aggregates.last_seen_mut(id) {
+            values.capped = Some(at);
         }
     }
 
@@ -127,7 +127,7 @@ impl Holdings {
         self.id_or_add(self.subjects.id(name), name).ok()
     }
 
-    /// Sets a slice. Returns its index, or `None` if it expired long ago.
+    /// Sets a cell. Returns its index, or `None` if it expired long ago.
     fn restore_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
         self.reach_slot(slot);
         if slot < self.first_kept {
@@ -153,8 +153,8 @@ impl Holdings {
         }
     }
 
-    /// Records that time has reached a slot. A log may cover the whole life of a board, so slices that expired long ago
-    /// are dropped from time to time. Otherwise the ordinals of the remaining slices would be ambiguous. O(n) once in
+    /// Records that time has reached a slot. A log may cover the whole life of a board, so cells that expired long ago
+    /// are dropped from time to time. Otherwise the ordinals of the remaining cells would be ambiguous. O(n) once in
     /// some thousand slots.
     fn reach_slot(&mut self, slot: i64) {
         if self.traits.counter_duration.is_none() && slot - self.first_kept.max(0) >= MAX_SLOT_AGE - SLOTS_NEEDED {
@@ -170,8 +170,8 @@ impl Holdings {
 
     fn drop_expired(&mut self, id: u32, floor: i64, now: i64) {
         match self.traits.counter_duration {
-            Some(life) => {
-                if self.counter_of(id).is_some_and(|counter| counter.start + life <= now) {
+            Some(duration) => {
+                if self.counter_of(id).is_some_and(|counter| counter.start + duration <= now) {
                     self.subjects.remove(id);
                 }
             }
@@ -182,34 +182,34 @@ impl Holdings {
         }
     }
 
-    /// Computes the slices of a COUNT_DISTINCT subject from the times of its values.
+    /// Computes the cells of a COUNT_DISTINCT subject from the times of its values.
     fn recount_values(&mut self, id: u32) {
         let subjects = &mut self.subjects;
-        let Some(sightings) = subjects.aggregates.last_seen(id) else { return };
-        let mut slices: Vec<Cell> = Vec::new();
+        let Some(values) = subjects.aggregates.last_seen(id) else { return };
+        let mut cells: Vec<Cell> = Vec::new();
         let mut end = i64::MIN;
         // The values are ordered by time, so each belongs to the last slot or begins a new one.
-        for (_, sighting) in sightings.all().filter(|(_, sighting)| !sighting.retracted) {
-            match slices.last_mut() {
-                Some(last) if sighting.at < end => last.amount += 1,
+        for (_, last_seen) in values.all().filter(|(_, last_seen)| !last_seen.retracted) {
+            match cells.last_mut() {
+                Some(last) if last_seen.at < end => last.amount += 1,
                 _ => {
-                    let slot = subjects.numbering.number(sighting.at);
+                    let slot = subjects.numbering.number(last_seen.at);
                     end = subjects.numbering.end(slot);
-                    slices.push(Cell { slot, amount: 1, place: 0 });
+                    cells.push(Cell { slot, amount: 1, place: 0 });
                 }
             }
         }
-        for (at, slice) in slices.into_iter().enumerate() {
-            subjects.insert_cell(id, at, slice);
+        for (at, cell) in cells.into_iter().enumerate() {
+            subjects.insert_cell(id, at, cell);
         }
     }
 
     /// Adds a subject to its slots' lists.
     fn add_to_slot_lists(&mut self, id: u32) {
         for at in 0..self.subjects.cell_count(id) {
-            let Some(slice) = self.subjects.cell_at(id, at) else { continue };
+            let Some(cell) = self.subjects.cell_at(id, at) else { continue };
             let numbering = &self.subjects.numbering;
-            let list = self.lists.entry(slice.slot).or_insert_with(|| SlotList::new(numbering.start(slice.slot)));
+            let list = self.lists.entry(cell.slot).or_insert_with(|| SlotList::new(numbering.start(cell.slot)));
             let place = list.push(id);
             self.subjects.set_place(id, at, place);
         }

@@ -26,7 +26,7 @@ impl Holdings {
         Ok(raised)
     }
 
-    /// Merges all slices' sketches again. Returns the key. O(slices / 32 + 32) merges of O(registers).
+    /// Merges all cells' sketches again. Returns the key. O(cells / 32 + 32) merges of O(registers).
     pub(super) fn merged_key(&mut self, id: u32) -> i64 {
         match self.subjects.aggregates.sketches_mut(id) {
             Some(sketches) => {

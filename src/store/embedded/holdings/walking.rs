@@ -2,7 +2,7 @@
 //! change.
 //!
 //! Data that did not change since the walk began is written. Data that changed is written in any state that it had, or
-//! not at all: the log contains its final state. Expired slices may be written, and loading drops them.
+//! not at all: the log contains its final state. Expired cells may be written, and loading drops them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,9 +29,9 @@ enum Remainder {
     /// All data.
     #[default]
     All,
-    /// The slices from the slot of this number on.
+    /// The cells from the slot of this number on.
     Slot(i64),
-    /// The values from this time and value on: first the seen ones, then the retracted ones (`gone`).
+    /// The values from this time and value on: first the seen ones, then the retracted ones (`retracted`).
     Value { retracted: bool, at: i64, value: Box<str> },
 }
 
@@ -111,23 +111,23 @@ impl Holdings {
             Remainder::Slot(slot) => self.subjects.first_cell_from(id, slot),
             _ => 0,
         };
-        let (extras, len) = (&self.subjects.aggregates, self.subjects.cell_count(id));
-        for (slice, at) in self.subjects.cells_from(id, first).zip(first..) {
+        let (aggregates, len) = (&self.subjects.aggregates, self.subjects.cell_count(id));
+        for (cell, at) in self.subjects.cells_from(id, first).zip(first..) {
             if operations.len() >= end {
-                return Some(Remainder::Slot(slice.slot));
+                return Some(Remainder::Slot(cell.slot));
             }
-            let start = self.subjects.numbering.start(slice.slot);
+            let start = self.subjects.numbering.start(cell.slot);
             match self.traits.kind {
                 Kind::Mean => {
-                    let count = extras.means().map_or(0, |means| means.count(id, at, len));
-                    operations.samples(start, (slice.amount, count), subject);
+                    let count = aggregates.means().map_or(0, |means| means.count(id, at, len));
+                    operations.samples(start, (cell.amount, count), subject);
                 }
                 Kind::Sketch => {
-                    if let Some(sketch) = extras.sketches(id).and_then(|sketches| sketches.by_slice().get(at)) {
+                    if let Some(sketch) = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(at)) {
                         operations.sketch(start, sketch.as_bytes(), subject);
                     }
                 }
-                Kind::Sum | Kind::Min | Kind::Max | Kind::Distinct => operations.amount(start, slice.amount, subject),
+                Kind::Sum | Kind::Min | Kind::Max | Kind::Distinct => operations.amount(start, cell.amount, subject),
             }
         }
         None
@@ -141,27 +141,27 @@ impl Holdings {
         end: usize,
         operations: &mut LogOperations,
     ) -> Option<Remainder> {
-        let sightings = self.subjects.aggregates.last_seen(id)?;
+        let values = self.subjects.aggregates.last_seen(id)?;
         let (first, after) = match within {
-            Remainder::Value { retracted: gone, at, value } => (gone, Some((at, value))),
+            Remainder::Value { retracted, at, value } => (retracted, Some((at, value))),
             _ => {
-                if let Some(at) = sightings.capped {
+                if let Some(at) = values.capped {
                     operations.capped(at, subject);
                 }
                 (false, None)
             }
         };
-        for gone in [false, true] {
-            if first && !gone {
+        for retracted in [false, true] {
+            if first && !retracted {
                 continue;
             }
-            let after = after.as_ref().filter(|_| first == gone);
+            let after = after.as_ref().filter(|_| first == retracted);
             let (at, value) = after.map_or((i64::MIN, ""), |(at, value)| (*at, value));
-            for moment in sightings.from(gone, at, value) {
+            for seen in values.from(retracted, at, value) {
                 if operations.len() >= end {
-                    return Some(Remainder::Value { retracted: gone, at: moment.at, value: Box::from(moment.value) });
+                    return Some(Remainder::Value { retracted, at: seen.at, value: Box::from(seen.value) });
                 }
-                operations.value(Some(LastSeen { at: moment.at, retracted: gone }), subject, moment.value);
+                operations.value(Some(LastSeen { at: seen.at, retracted }), subject, seen.value);
             }
         }
         None

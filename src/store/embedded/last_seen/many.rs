@@ -81,15 +81,15 @@ impl ManyValues {
         true
     }
 
-    /// Returns the values seen, or with `gone` the values retracted, oldest first.
-    pub(super) fn values(&self, gone: bool) -> impl Iterator<Item = SeenValue<'_>> {
-        self.ranking_of(gone).ascending(0).map(|entry| self.seen_value(entry))
+    /// Returns the values seen, or with `retracted` the values retracted, oldest first.
+    pub(super) fn values(&self, retracted: bool) -> impl Iterator<Item = SeenValue<'_>> {
+        self.ranking_of(retracted).ascending(0).map(|entry| self.seen_value(entry))
     }
 
     /// Returns the same values from this time and value on. O(log values) to start.
-    pub(super) fn from(&self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'_>> {
-        let place = self.ranking_of(gone).position_from(at, value, &self.texts);
-        self.ranking_of(gone).ascending(place).map(|entry| self.seen_value(entry))
+    pub(super) fn from(&self, retracted: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'_>> {
+        let place = self.ranking_of(retracted).position_from(at, value, &self.texts);
+        self.ranking_of(retracted).ascending(place).map(|entry| self.seen_value(entry))
     }
 
     /// Returns the values seen, newest first, without the first `skipped`.
@@ -98,29 +98,29 @@ impl ManyValues {
     }
 
     /// Returns the number of values with a time of `floor` or later. O(log values).
-    pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
-        self.ranking_of(gone).len() - self.ranking_of(gone).count_below(floor)
+    pub(super) fn count_from(&self, retracted: bool, floor: i64) -> usize {
+        self.ranking_of(retracted).len() - self.ranking_of(retracted).count_below(floor)
     }
 
     fn seen_value(&self, entry: Entry) -> SeenValue<'_> {
         SeenValue { at: entry.score, value: self.texts.text(entry.id) }
     }
 
-    fn ranking_of(&self, gone: bool) -> &Ranking {
-        if gone { &self.retracted } else { &self.seen }
+    fn ranking_of(&self, retracted: bool) -> &Ranking {
+        if retracted { &self.retracted } else { &self.seen }
     }
 
-    fn ranking_mut(&mut self, gone: bool) -> (&mut Ranking, &ValueTexts) {
-        (if gone { &mut self.retracted } else { &mut self.seen }, &self.texts)
+    fn ranking_mut(&mut self, retracted: bool) -> (&mut Ranking, &ValueTexts) {
+        (if retracted { &mut self.retracted } else { &mut self.seen }, &self.texts)
     }
 
-    fn insert_in_order(&mut self, entry: Entry, gone: bool) {
-        let (ranking, texts) = self.ranking_mut(gone);
+    fn insert_in_order(&mut self, entry: Entry, retracted: bool) {
+        let (ranking, texts) = self.ranking_mut(retracted);
         ranking.insert(entry, texts);
     }
 
-    fn remove_from_order(&mut self, entry: Entry, gone: bool) {
-        let (ranking, texts) = self.ranking_mut(gone);
+    fn remove_from_order(&mut self, entry: Entry, retracted: bool) {
+        let (ranking, texts) = self.ranking_mut(retracted);
         ranking.remove(entry, texts);
     }
 
@@ -136,11 +136,11 @@ impl ManyValues {
     /// With twice the number of bytes freed, blocks are emptied as fast as they become sparse.
     fn compact(&mut self, mut bytes: usize) {
         for _ in 0..MAX_MOVED {
-            let Some((text, looked)) = self.texts.next_to_move() else { return };
+            let Some((text, scanned)) = self.texts.next_to_move() else { return };
             if let Some(text) = text {
                 self.relocate(text);
             }
-            bytes = bytes.saturating_sub(looked);
+            bytes = bytes.saturating_sub(scanned);
             if bytes == 0 {
                 return;
             }
@@ -161,8 +161,8 @@ impl ManyValues {
     /// Returns the values in the form for few. There must be few.
     pub(super) fn to_few(&self) -> FewValues {
         let mut few = FewValues::default();
-        for gone in [false, true] {
-            self.values(gone).for_each(|moment| few.set(moment.value, LastSeen { at: moment.at, retracted: gone }));
+        for retracted in [false, true] {
+            self.values(retracted).for_each(|seen| few.set(seen.value, LastSeen { at: seen.at, retracted }));
         }
         few
     }

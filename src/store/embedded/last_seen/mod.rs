@@ -6,7 +6,7 @@
 //! A subject owns its values' texts, so removing a subject with a million values only takes a pointer out. However many
 //! values there are, setting or removing one moves no more than 5,000 entries of 8 to 28 bytes.
 //!
-//! Up to [`FEW`] values take 10 bytes each in addition to their text, in one allocation. If there are more, each takes
+//! Up to [`MAX_SCANNED`] values take 10 bytes each in addition to their text, in one allocation. If there are more, each takes
 //! its text and 12 bytes, rounded up to a multiple of 4; 28 bytes in a ranking by time and 8 in an index, both in
 //! arrays that are 0.72 to completely full; and the subject takes some hundred bytes. With texts of 10 bytes the
 //! process grew by this much per value, including the box of the subject's values:
@@ -67,9 +67,9 @@ impl Default for Values {
     }
 }
 
-/// Encodes a sighting in eight bytes: twice its time, plus one if the value is gone.
-fn encode(sighting: LastSeen) -> [u8; 8] {
-    (sighting.at * 2 + i64::from(sighting.retracted)).to_le_bytes()
+/// Encodes a last_seen in eight bytes: twice its time, plus one if the value is retracted.
+fn encode(last_seen: LastSeen) -> [u8; 8] {
+    (last_seen.at * 2 + i64::from(last_seen.retracted)).to_le_bytes()
 }
 
 fn decode(bytes: [u8; 8]) -> LastSeen {
@@ -100,17 +100,17 @@ impl LastSeenValues {
     }
 
     /// Sets the time of a value. O(log values).
-    pub(super) fn set(&mut self, value: &str, sighting: LastSeen) {
+    pub(super) fn set(&mut self, value: &str, last_seen: LastSeen) {
         match &mut self.values {
             Values::Few(few) => {
-                few.set(value, sighting);
+                few.set(value, last_seen);
                 if few.len() > MAX_SCANNED {
                     let mut many = Box::<ManyValues>::default();
-                    few.all().for_each(|(value, sighting)| many.set(value, sighting));
+                    few.all().for_each(|(value, last_seen)| many.set(value, last_seen));
                     self.values = Values::Many(many);
                 }
             }
-            Values::Many(many) => many.set(value, sighting),
+            Values::Many(many) => many.set(value, last_seen),
         }
     }
 
@@ -131,40 +131,40 @@ impl LastSeenValues {
     /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
     /// O(log values) for each.
     pub(super) fn remove_before(&mut self, floor: i64, most: usize) -> usize {
-        let mut forgotten = 0;
-        for gone in [false, true] {
+        let mut removed = 0;
+        for retracted in [false, true] {
             for _ in 0..most {
-                let Some(value) = self.oldest(gone).filter(|oldest| oldest.at < floor) else { break };
+                let Some(value) = self.oldest(retracted).filter(|oldest| oldest.at < floor) else { break };
                 let value = value.value.to_owned();
-                forgotten += usize::from(self.remove(&value));
+                removed += usize::from(self.remove(&value));
             }
         }
         if self.capped.is_some_and(|at| at < floor) {
             self.capped = None;
         }
-        forgotten
+        removed
     }
 
-    /// Returns whether [`forget_before`](Self::forget_before) would find anything.
+    /// Returns whether [`remove_before`](Self::remove_before) would find anything.
     pub(super) fn has_any_before(&self, floor: i64) -> bool {
-        let oldest = [false, true].into_iter().filter_map(|gone| self.oldest(gone)).map(|moment| moment.at);
+        let oldest = [false, true].into_iter().filter_map(|retracted| self.oldest(retracted)).map(|seen| seen.at);
         oldest.chain(self.capped).any(|at| at < floor)
     }
 
-    /// Returns the value seen longest ago (of several, the one with the smallest bytes). With `gone`, the same for
+    /// Returns the value seen longest ago (of several, the one with the smallest bytes). With `retracted`, the same for
     /// tombstones.
-    pub(super) fn oldest(&self, gone: bool) -> Option<SeenValue<'_>> {
+    pub(super) fn oldest(&self, retracted: bool) -> Option<SeenValue<'_>> {
         match &self.values {
-            Values::Few(few) => few.values(gone).next(),
-            Values::Many(many) => many.values(gone).next(),
+            Values::Few(few) => few.values(retracted).next(),
+            Values::Many(many) => many.values(retracted).next(),
         }
     }
 
-    /// Returns the number of values seen, or with `gone` retracted, at `floor` or later. O(log values).
-    pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
+    /// Returns the number of values seen, or with `retracted` retracted, at `floor` or later. O(log values).
+    pub(super) fn count_from(&self, retracted: bool, floor: i64) -> usize {
         match &self.values {
-            Values::Few(few) => few.values(gone).filter(|moment| moment.at >= floor).count(),
-            Values::Many(many) => many.count_from(gone, floor),
+            Values::Few(few) => few.values(retracted).filter(|seen| seen.at >= floor).count(),
+            Values::Many(many) => many.count_from(retracted, floor),
         }
     }
 
@@ -177,26 +177,27 @@ impl LastSeenValues {
         few.into_iter().rev().skip(skipped).chain(many.into_iter().flatten())
     }
 
-    /// Returns the values seen, or with `gone` the values retracted, from this time and value on, oldest first. O(log
+    /// Returns the values seen, or with `retracted` the values retracted, from this time and value on, oldest first. O(log
     /// values) to start, then O(1) each.
     ///
     /// A walk over all values in portions continues from the last value that it returned. It returns each value that
     /// does not change in the meantime once. A value that is set in the meantime may be returned again or not at all.
-    pub(super) fn from<'a>(&'a self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'a>> {
+    pub(super) fn from<'a>(&'a self, retracted: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'a>> {
         let (few, many) = self.either();
-        let before = few.map_or(0, |few| few.values(gone).filter(|held| (held.at, held.value) < (at, value)).count());
-        let few = few.map(|few| few.values(gone).skip(before));
-        let many = many.map(|many| many.from(gone, at, value));
+        let before =
+            few.map_or(0, |few| few.values(retracted).filter(|held| (held.at, held.value) < (at, value)).count());
+        let few = few.map(|few| few.values(retracted).skip(before));
+        let many = many.map(|many| many.from(retracted, at, value));
         few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 
     /// Returns all values with their times: those seen, oldest first, then those retracted.
     pub(super) fn all(&self) -> impl Iterator<Item = (&str, LastSeen)> {
         let (few, many) = self.either();
-        let of = |gone| move |moment: SeenValue<'_>| LastSeen { at: moment.at, retracted: gone };
-        let of_many = move |gone| {
-            let moments = many.into_iter().flat_map(move |many| many.values(gone));
-            moments.map(move |moment| (moment.value, of(gone)(moment)))
+        let of = |retracted| move |seen: SeenValue<'_>| LastSeen { at: seen.at, retracted };
+        let of_many = move |retracted| {
+            let values = many.into_iter().flat_map(move |many| many.values(retracted));
+            values.map(move |seen| (seen.value, of(retracted)(seen)))
         };
         few.into_iter().flat_map(FewValues::all).chain(of_many(false)).chain(of_many(true))
     }

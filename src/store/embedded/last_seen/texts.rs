@@ -9,7 +9,7 @@ const BLOCK: usize = 16 << 10;
 const UNIT: usize = 4;
 /// The number of bits by which a block's number is shifted in a reference.
 const SHIFT: u32 = (BLOCK / UNIT).ilog2();
-/// The bytes of a value before its text: the time with `gone`, the length, and whether it is dead.
+/// The bytes of a value before its text: the time with `retracted`, the length, and whether it is dead.
 const HEAD: usize = 12;
 /// The highest bit of a length, which is set if nothing refers to the text any more.
 const DEAD: u32 = 1 << 31;
@@ -46,7 +46,7 @@ impl ranking::TextSource for ValueTexts {
 
 impl ValueTexts {
     /// Appends a text and returns its reference. O(length), and moves the content of a block that is still small.
-    pub(super) fn push(&mut self, text: &str, sighting: LastSeen) -> u32 {
+    pub(super) fn push(&mut self, text: &str, last_seen: LastSeen) -> u32 {
         let size = size(text.len());
         if self.blocks.get(self.newest as usize).is_none_or(|newest| newest.bytes.len() + size > BLOCK) {
             self.begin_block();
@@ -58,7 +58,7 @@ impl ValueTexts {
             let capacity = (start + (start / 4).max(size)).min(BLOCK.max(size));
             block.bytes.reserve_exact(capacity - start);
         }
-        block.bytes.extend_from_slice(&encode(sighting));
+        block.bytes.extend_from_slice(&encode(last_seen));
         // Values have at most 512 bytes.
         block.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
         block.bytes.extend_from_slice(text.as_bytes());
@@ -81,9 +81,9 @@ impl ValueTexts {
         decode(self.blocks[block].array(start))
     }
 
-    pub(super) fn set_last_seen(&mut self, reference: u32, sighting: LastSeen) {
+    pub(super) fn set_last_seen(&mut self, reference: u32, last_seen: LastSeen) {
         let (block, start) = position(reference);
-        self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(sighting));
+        self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(last_seen));
     }
 
     /// Records that nothing refers to a text any more. Returns its size.

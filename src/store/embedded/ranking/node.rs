@@ -13,7 +13,7 @@ pub(super) type Leaf = Vec<Entry>;
 /// Sorted entries, in leaves of at most `LEAF`. No leaf is empty.
 ///
 /// - A full leaf shares its entries evenly with adjacent leaves; if those are full as well, also with a new leaf.
-/// - If the entries of up to [`GATHER`] adjacent leaves fit into one leaf fewer, one leaf is freed.
+/// - If the entries of up to [`MAX_MERGED_LEAVES`] adjacent leaves fit into one leaf fewer, one leaf is freed.
 ///
 /// After either operation, leaves have room for some insertions, so the other operation does not follow at once.
 #[derive(Debug)]

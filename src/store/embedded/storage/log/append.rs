@@ -103,7 +103,7 @@ impl SpareFile {
 
 impl LogAppender {
     /// Continues the log after a start, in a new segment of at most 1 MB, then in segments of `segment_len` bytes. The
-    /// end must be [secured](LogEnd::secure) before.
+    /// end must be [made durable](LogEnd::make_durable) before.
     ///
     /// # Errors
     /// Returns any error of the disk, for example for lack of space. The call can be repeated: each time takes a new
@@ -271,7 +271,7 @@ impl LogAppender {
         self.next_number - 1
     }
 
-    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](Spare::discard): this one if the
+    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](SpareFile::discard): this one if the
     /// log has passed its number in the meantime, otherwise the previous one, if there was one.
     pub(crate) fn set_spare(&mut self, spare: SpareFile) -> Option<SpareFile> {
         if spare.number < self.current.number { Some(spare) } else { self.spare.replace(spare) }

@@ -103,7 +103,7 @@ fn memory_returns() {
         }
         let left = tables.holdings.memory_bytes();
         assert_eq!(tables.holdings.subjects.len(), COUNT / 10);
-        // The remaining subjects have three slices, which take 2.4 times the memory that each took before.
+        // The remaining subjects have three cells, which take 2.4 times the memory that each took before.
         assert!(left < full / 3, "{left} of {full} bytes");
         contents::live_contents(&tables);
     }

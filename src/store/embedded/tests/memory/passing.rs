@@ -26,10 +26,12 @@ struct Model {
 }
 
 impl Model {
-    fn add(&mut self, who: &str, (at, now): (i64, i64), amount: i64, life: Option<i64>) {
+    fn add(&mut self, who: &str, (at, now): (i64, i64), amount: i64, duration: Option<i64>) {
         let held = self.amounts.entry(who.to_owned()).or_default();
-        match (life, held.last_entry()) {
-            (Some(life), Some(mut counter)) if at.max(now) < *counter.key() + life => *counter.get_mut() += amount,
+        match (duration, held.last_entry()) {
+            (Some(duration), Some(mut counter)) if at.max(now) < *counter.key() + duration => {
+                *counter.get_mut() += amount
+            }
             (Some(_), _) => {
                 held.clear();
                 held.insert(at, amount);
@@ -48,7 +50,7 @@ impl Model {
 fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
     let mut tables = Tables::new(board, START);
     let (mut model, mut log) = (Model::default(), Vec::new());
-    let life = tables.holdings.traits.counter_duration;
+    let duration = tables.holdings.traits.counter_duration;
     let mut now = START;
     let mut second = 0i64;
     while second < SLOTS {
@@ -77,7 +79,7 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
         apply(board, &mut tables, &batch, &mut told);
         log.extend_from_slice(told.bytes());
         for (who, late) in &due {
-            model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, life);
+            model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, duration);
         }
         if helped {
             tables.retire(|work| work < 50);
@@ -92,14 +94,14 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
 }
 
 fn compare(tables: &Tables, model: &Model, now: Timestamp) {
-    let rule = tables.holdings.traits;
+    let traits = tables.holdings.traits;
     let floor = tables.window.floor.millis();
     for who in model.amounts.keys().take(200) {
         let found = ranking_reads::score(tables, &Subject::parse(who).unwrap());
-        let expected = match rule.counter_duration {
-            Some(life) => model.score(who, now.millis() - life + 1),
+        let expected = match traits.counter_duration {
+            Some(duration) => model.score(who, now.millis() - duration + 1),
             // A ranking includes what was not subtracted yet.
-            None if rule.ranked => {
+            None if traits.ranked => {
                 let held = tables.holdings.combined_value(HashedName::from(who.as_str()), floor);
                 assert_eq!(
                     held,
@@ -119,7 +121,7 @@ fn a_hundred_thousand_slots_pass() {
         for helped in [true, false] {
             let board = board(ranked, mode);
             let (mut tables, model, log) = pass(&board, helped);
-            // Without these calls a board keeps more, but never a slice whose ordinal is ambiguous.
+            // Without these calls a board keeps more, but never a cell whose ordinal is ambiguous.
             while !tables.retire(|_| true).1 {}
             contents::live_contents(&tables);
             // Applying the whole log again ends in the same state.
