@@ -65,8 +65,8 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-pub use engine::{DataReport, Pace, check_data};
-pub use options::{Durability, DurabilityError, EmbeddedOptions};
+pub use engine::{DataReport, check_data};
+pub use options::{Durability, DurabilityError, EmbeddedOptions, Pace};
 use parking_lot::MutexGuard;
 
 use self::boards::{Boards, LiveBoard};
@@ -74,7 +74,8 @@ use self::clock::{Clock, ClockReading};
 use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
 use self::log_operations::LogOperations;
-use self::storage::files::{Files, SystemFiles};
+use self::storage::files::Files;
+use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
 use self::writing::BatchApplication;
 use super::{Added, Batch, ClockTrust, Limits, Outcome, Result, StoreError};

@@ -1,8 +1,8 @@
 //! Reads of a board's tables. Each function sees a single instant, because its caller holds the board's lock.
 
 use super::hashed_name::HashedName;
-use super::holdings::Counter;
 use super::ranking;
+use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
 use crate::board::{Amount, Board, Order, Subject, Tally, Timestamp, Value};

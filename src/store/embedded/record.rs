@@ -42,6 +42,14 @@ pub(super) struct PackedCell {
     pub count: u16,
 }
 
+/// A subject's counter on a `from_first` board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counter {
+    /// The time when it began, in milliseconds.
+    pub start: i64,
+    pub amount: i64,
+}
+
 const _: () = assert!(size_of::<Record>() == 32 && size_of::<PackedCell>() == 16);
 
 impl SlabValue for Record {

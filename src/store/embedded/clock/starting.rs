@@ -8,7 +8,8 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 
 use super::super::log_operations::LogOperations;
 use super::super::storage::checkpoint::{CheckpointWriter, FileIdentity as About, FileKind};
-use super::super::storage::files::{Files, SystemFiles};
+use super::super::storage::files::Files;
+use super::super::storage::files::system::SystemFiles;
 use super::super::storage::log::LogStart;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, ClockMode as StoredMode, Manifest};
 use super::super::{Embedded, EmbeddedOptions};

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use chrono::Utc;
 
+use super::super::storage::checkpoint::{CHECKPOINTS, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::{Files, link_or_copy};
 use super::super::storage::log::{DIRECTORY, LogStart, segment_name};
 use super::super::storage::manifest::{MANIFEST, MANIFEST_NEW, Manifest};
 use super::checkpointer::Checkpointer;
 use super::log_progress::Segment;
-use super::recovery::{CHECKPOINTS, IDS};
 use crate::store::{BackedUp, Result, StoreError};
 
 /// The time to wait for the log.

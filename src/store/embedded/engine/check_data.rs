@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::log_operations::{LogOperation, operations};
-use super::super::storage::checkpoint::{CheckpointReader, FileIdentity};
+use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointReader, FileIdentity, IDS};
 use super::super::storage::damage::StorageError;
-use super::super::storage::files::{Files, SystemFiles};
+use super::super::storage::files::Files;
+use super::super::storage::files::system::SystemFiles;
 use super::super::storage::log::{DIRECTORY, LogReader, segment_name};
 use super::super::storage::manifest::{MANIFEST, Manifest};
-use super::recovery::{CHECKPOINTS, IDS};
+use super::directory_lock::lock_existing;
 use crate::store::{Result, StoreError};
 
 /// The result of the check of a data directory.
@@ -70,7 +71,7 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
 /// Locks a data directory so that it cannot be opened. A backup that was never opened has no lock file, and none is
 /// created.
 fn lock(path: &Path) -> Result<Option<File>> {
-    if path.join("lock").exists() { super::lock_existing(path).map(Some) } else { Ok(None) }
+    if path.join("lock").exists() { lock_existing(path).map(Some) } else { Ok(None) }
 }
 
 /// Returns a message that the manifest is missing, if there are files that it should name.

@@ -4,12 +4,11 @@ use parking_lot::MutexGuard;
 
 use super::super::boards::LiveBoard;
 use super::super::log_operations::LogOperations;
-use super::super::storage::checkpoint::{CheckpointWriter, FileIdentity, FileKind};
+use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointWriter, FileIdentity, FileKind, IDS};
 use super::super::storage::damage::StorageError;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
 use super::super::tables::Tables;
 use super::checkpointer::{CheckpointError, Checkpointer, definition};
-use super::recovery::{CHECKPOINTS, IDS};
 use crate::board::Generation;
 
 /// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.

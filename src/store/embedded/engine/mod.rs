@@ -9,6 +9,7 @@
 //! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`)
 //! keeper        thread: ends waits that take too long, frees expired memory
 //! recovery      opening a data directory
+//! directory_lock  the lock that keeps other processes out of a data directory
 //! backup        copying a data directory while it is in use
 //! check_data    checking a data directory that is not in use
 //! ```
@@ -18,6 +19,7 @@ mod backup;
 mod check_data;
 mod checkpoint_files;
 mod checkpointer;
+mod directory_lock;
 mod journal;
 mod keeper;
 mod log_progress;
@@ -26,7 +28,7 @@ mod recovery;
 mod space;
 mod syncer;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -37,6 +39,7 @@ use tokio::sync::oneshot;
 
 pub use self::check_data::{DataReport, check_data};
 use self::checkpointer::{Checkpointer, Command};
+use self::directory_lock::{lock, setup_error};
 pub(super) use self::journal::{Journal, Ticket};
 use self::keeper::Keeper;
 use self::log_writer::LogWriter;
@@ -46,46 +49,13 @@ use super::boards::Boards;
 use super::clock::{Clock, Machine};
 use super::fingerprint::FingerprintKey;
 use super::metrics::StoreMetrics;
-use super::options::EmbeddedOptions;
+use super::options::{EmbeddedOptions, Pace};
 use super::storage::damage::StorageError;
 use super::storage::files::Files;
 use crate::store::{BackedUp, ClockMode, Result, StoreError};
 
 /// The time for which closing waits for a disk that does not respond.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
-/// The time to wait for a lock whose holder is about to end: a process that is being restarted, or a child between its
-/// fork and its exec, which holds every open file of its parent.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
-const LOCK_RETRY_EVERY: Duration = Duration::from_millis(20);
-
-/// The conditions under which boards are checkpointed, and the size of the log's segments.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// A board is checkpointed when its part of the log has more bytes than this and than its last checkpoint.
-    pub log_bytes: u64,
-    /// The bytes of a segment of the log; less on a small disk.
-    pub segment_bytes: u64,
-    /// A board is checkpointed when its part of the log is older than this, so that expired data is removed from the
-    /// disk.
-    pub age: Duration,
-    /// The time after which a caller that waits for the disk gets the outcome "unknown".
-    pub unknown_after: Duration,
-    /// The interval at which the thread checks whether a board is due for a checkpoint.
-    pub tick: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            log_bytes: 64 << 20,
-            segment_bytes: 32 << 20,
-            age: Duration::from_secs(3_600),
-            unknown_after: Duration::from_secs(10),
-            tick: Duration::from_millis(100),
-        }
-    }
-}
-
 /// The threads of a store, and the channels to them.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -244,10 +214,6 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         .map_err(|error| StoreError::Setup { detail: format!("cannot start the thread {name}: {error}") })
 }
 
-fn setup_error(place: &Path, what: &str, error: std::io::Error) -> StoreError {
-    StoreError::Setup { detail: format!("{}: {what}: {error}", place.display()) }
-}
-
 /// Returns the error of the storage with the directory and the remedy.
 fn open_error(place: &Path, error: recovery::OpenError) -> StoreError {
     match error {
@@ -260,32 +226,5 @@ fn open_error(place: &Path, error: recovery::OpenError) -> StoreError {
         }
         recovery::OpenError::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
         recovery::OpenError::Store(error) => error,
-    }
-}
-
-/// Locks the directory of a store for this process. Blocks for up to [`LOCK_TIMEOUT`].
-fn lock(files: &dyn Files, place: &Path) -> Result<Option<Arc<File>>> {
-    if files.is_simulated() { Ok(None) } else { lock_existing(place).map(|lock| Some(Arc::new(lock))) }
-}
-
-/// Locks an existing directory for this process. Blocks for up to [`LOCK_TIMEOUT`].
-fn lock_existing(place: &Path) -> Result<File> {
-    let cannot = |error| setup_error(place, "cannot lock the data directory", error);
-    let file = File::options().create(true).truncate(false).write(true).open(place.join("lock")).map_err(cannot)?;
-    let started = Instant::now();
-    let mut locked = file.try_lock();
-    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_TIMEOUT {
-        thread::sleep(LOCK_RETRY_EVERY);
-        locked = file.try_lock();
-    }
-    match locked {
-        Ok(()) => Ok(file),
-        Err(TryLockError::Error(error)) => Err(cannot(error)),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Setup {
-            detail: format!(
-                "{}: another process has this data directory open; stop it, or choose another with --data-dir",
-                place.display()
-            ),
-        }),
     }
 }

@@ -10,21 +10,18 @@ use super::super::boards::{LiveBoard, UncheckpointedLog};
 use super::super::clock::ClockRecord;
 use super::super::fingerprint::FingerprintKey;
 use super::super::log_operations::{LogOperation, operations};
+use super::super::options::Pace;
 use super::super::replaying::replay;
-use super::super::storage::checkpoint::{CheckpointReader, FileIdentity};
+use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointReader, FileIdentity, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, SegmentRange, segment_name};
 use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
 use super::super::tables::Tables;
-use super::Pace;
 use super::log_progress::{LogProgress, Segment};
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{ClockMode, StoreError};
 
-/// The directory of checkpoints. [`IDS`] is that of ids.
-pub(super) const CHECKPOINTS: &str = "checkpoints";
-pub(super) const IDS: &str = "ids";
 /// A segment takes at most one part in this many of a small disk.
 const SMALL_DISK_PART: u64 = 32;
 const MIN_SEGMENT_BYTES: u64 = 256 << 10;

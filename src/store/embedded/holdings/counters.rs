@@ -4,15 +4,7 @@
 
 use super::{Holdings, OutOfRange};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::record::PackedCell;
-
-/// A subject's counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Counter {
-    /// The time when it began, in milliseconds.
-    pub start: i64,
-    pub amount: i64,
-}
+use crate::store::embedded::record::{Counter, PackedCell};
 
 impl Holdings {
     /// Returns the counter of a subject, if it has not ended at `now`. O(1).

@@ -19,9 +19,10 @@ mod extremes;
 mod means;
 mod restoring;
 mod sketches;
-mod walking;
+pub(super) mod walking;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::aggregate_state::Garbage;
 use super::board_traits::BoardTraits;
@@ -33,10 +34,6 @@ use super::slot_list::SlotList;
 use super::subject_sketches::merged;
 use super::subjects::Subjects;
 use crate::board::{Amount, Calendar, Kind, Tally, Timestamp, Value};
-
-pub(super) use self::counters::Counter;
-#[cfg_attr(not(test), expect(unused_imports, reason = "tests hold a walk by its name"))]
-pub(super) use self::walking::Walk;
 
 /// All data of a board's subjects. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
@@ -52,7 +49,7 @@ pub(super) struct Holdings {
     garbage: Vec<Garbage>,
     /// A number that tells these holdings from those that replace them.
     epoch: u64,
-    /// The position of a walk: see [`Walk`].
+    /// The position of a walk: see [`Walk`](walking::Walk).
     walk_position: Option<u32>,
     /// While restoring: the number of the first slot that is kept. No cell is in a slot before it.
     first_kept: i64,
@@ -82,7 +79,7 @@ impl Holdings {
             lists: BTreeMap::new(),
             oldest_kept: i64::MIN,
             garbage: Vec::new(),
-            epoch: walking::new_epoch(),
+            epoch: new_epoch(),
             walk_position: None,
             first_kept: i64::MIN,
         }
@@ -321,4 +318,10 @@ impl Holdings {
             self.ranking.replace(old, new, &self.subjects);
         }
     }
+}
+
+/// Returns a number that no other holdings of this process have.
+fn new_epoch() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -2,13 +2,13 @@
 //! [`rebuild`](Holdings::rebuild) computes these at the end. Each call sets an absolute state, so applying a log twice
 //! ends in the same state.
 
-use super::{Counter, Holdings};
+use super::Holdings;
 use crate::board::{Mark, Sketch};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::last_seen::LastSeen;
 use crate::store::embedded::numbering::MAX_SLOT_AGE;
 use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
-use crate::store::embedded::record::Cell;
+use crate::store::embedded::record::{Cell, Counter};
 use crate::store::embedded::slot_list::SlotList;
 
 /// The number of slots before the newest that any board may still need: a board keeps at most 4,001, and a time zone
@@ -24,7 +24,7 @@ impl Holdings {
         }
         let slot = self.number(slot);
         if amount == 0 && self.traits.absent_key() == 0 {
-            self.restore_empty_cell(id, slot);
+            self.remove_restored_cell(id, slot);
         } else {
             self.restore_cell(id, slot, amount);
         }
@@ -35,7 +35,7 @@ impl Holdings {
         let Some(id) = self.restored_id(name) else { return };
         let slot = self.number(slot);
         if (sum, count) == (0, 0) {
-            return self.restore_empty_cell(id, slot);
+            return self.remove_restored_cell(id, slot);
         }
         if self.restore_cell(id, slot, sum).is_some() {
             self.set_count(id, slot, count, 0);
@@ -145,7 +145,7 @@ impl Holdings {
         }
     }
 
-    fn restore_empty_cell(&mut self, id: u32, slot: i64) {
+    fn remove_restored_cell(&mut self, id: u32, slot: i64) {
         if slot >= self.first_kept
             && let Ok(at) = self.subjects.find_cell(id, slot)
         {

@@ -4,8 +4,6 @@
 //! Data that did not change since the walk began is written. Data that changed is written in any state that it had, or
 //! not at all: the log contains its final state. Expired cells may be written, and loading drops them.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use super::Holdings;
 use crate::board::Kind;
 use crate::store::embedded::last_seen::LastSeen;
@@ -33,12 +31,6 @@ enum Remainder {
     Slot(i64),
     /// The values from this time and value on: first the seen ones, then the retracted ones (`retracted`).
     Value { retracted: bool, at: i64, value: Box<str> },
-}
-
-/// Returns a number that no other holdings of this process have.
-pub(super) fn new_epoch() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl Holdings {

@@ -19,6 +19,11 @@ use crc32c::{crc32c, crc32c_append};
 pub(crate) use self::read::CheckpointReader;
 pub(crate) use self::write::CheckpointWriter;
 
+/// The directory of checkpoints.
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
+/// The directory of sealed buckets of ids.
+pub(crate) const IDS: &str = "ids";
+
 /// The largest size of a block: 64 MiB.
 pub(crate) const MAX_BLOCK: usize = 64 << 20;
 

@@ -1,6 +1,7 @@
 //! Tests that every implementation of [`Files`] must pass.
 
 use super::simulated::{Fault, OperationKind, Simulated};
+use super::system::SystemFiles;
 use super::*;
 
 /// Calls a test with a directory of the system, and with a simulated one.

@@ -19,9 +19,9 @@ use crate::board::{
     Amount, Board, BoardName, Change, Counted, Definition, EventId, Generation, Mode, Subject, Timestamp,
 };
 use crate::store::embedded::boards::LiveBoard;
-use crate::store::embedded::engine::Pace;
 use crate::store::embedded::fingerprint::FingerprintKey;
 use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tables::Tables;
 use crate::store::embedded::writing::BatchApplication;

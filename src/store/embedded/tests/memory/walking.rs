@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::crashing::{Step, made, step};
 use super::*;
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::holdings::Walk;
+use crate::store::embedded::holdings::walking::Walk;
 use crate::store::embedded::log_operations::operations;
 use crate::store::embedded::replaying::replay;
 

@@ -6,8 +6,9 @@ mod damage;
 use std::sync::Arc;
 
 use super::super::damage::StorageError;
+use super::super::files::Files;
 use super::super::files::simulated::{Crash, Fault, OperationKind, Simulated};
-use super::super::files::{Files, SystemFiles};
+use super::super::files::system::SystemFiles;
 use super::*;
 
 pub(super) const STORE: u128 = 77;
