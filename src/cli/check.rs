@@ -19,7 +19,7 @@ pub(super) struct CheckArgs {
 pub(super) fn run(args: CheckArgs) -> Result<(), CommandError> {
     let config =
         Config::load(args.config.as_deref(), args.settings).map_err(|error| CommandError::WrongConfig(error.into()))?;
-    println!("{} is sound: {:?} store, listening on {}", config.source, config.store, config.listen);
+    println!("{} is valid: {:?} store, listening on {}", config.source, config.store, config.listen);
     for (name, definition) in &config.boards {
         println!("  {name}: {}, slot {}, {}", definition.metric, definition.slot, definition.timezone);
     }

@@ -47,7 +47,7 @@ impl FromStr for Field {
             "referrer" => Field::Referrer,
             _ => {
                 return Err(format!(
-                    "an access log has no field '{text}': use path, ip, method, status, user, agent or referrer"
+                    "unknown field '{text}' of an access log; expected path, ip, method, status, user, agent or referrer"
                 ));
             }
         })

@@ -122,12 +122,12 @@ impl Client {
     pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
         // An error means that a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let parsed = reqwest::Url::parse(url).context("the server's URL cannot be read")?;
+        let parsed = reqwest::Url::parse(url).context("the server's URL is not valid")?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            bail!("the URL must not hold a user or password");
+            bail!("the URL must not contain a user or password");
         }
         if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() || parsed.fragment().is_some() {
-            bail!("'{url}' is not like http://127.0.0.1:8080");
+            bail!("'{url}' is not a server's URL, such as http://127.0.0.1:8080");
         }
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(5))
@@ -143,7 +143,7 @@ impl Client {
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
         if reply.status == StatusCode::NOT_FOUND {
             bail!(
-                "there is no board '{board}' at {base}. Define it with --define 'COUNT(24h, hit, path)' --slot 1h, or:\n  \
+                "board '{board}' does not exist at {base}. Define it with --define 'COUNT(24h, hit, path)' --slot 1h, or:\n  \
                  curl -X PUT {url} -H 'content-type: application/json' -d '{{\"metric\":\"COUNT(24h, hit, path)\",\"slot\":\"1h\"}}'",
                 board = self.board,
                 base = self.base,
@@ -167,7 +167,7 @@ impl Client {
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
         if reply.status == StatusCode::NOT_FOUND {
             bail!(
-                "--clock log needs a server on a simulated clock: start it with \
+                "--clock log requires a server with a simulated clock; start it with \
                  `rolltop serve --clock simulated=<a time before the log's first>` on a new store"
             );
         }
@@ -244,7 +244,7 @@ impl Client {
             };
             if !may_repeat {
                 return Err(error.context(
-                    "some of it may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
+                    "some lines may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
                 ));
             }
             let next = wanted_pause.unwrap_or(pause).clamp(MIN_PAUSE, MAX_PAUSE);
@@ -270,7 +270,9 @@ impl Client {
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(SendError::from)? {
             if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
-                return Err(SendError::MaybeSent(anyhow!("{url} answered more than {MAX_RESPONSE_BYTES} bytes")));
+                return Err(SendError::MaybeSent(anyhow!(
+                    "the response of {url} has more than {MAX_RESPONSE_BYTES} bytes"
+                )));
             }
             body.extend_from_slice(&chunk);
         }
@@ -318,7 +320,7 @@ impl Response {
 
     fn json<T: DeserializeOwned>(&self, url: &str) -> anyhow::Result<T> {
         serde_json::from_slice(self.success(url)?)
-            .with_context(|| format!("{url} did not answer as a rolltop server does"))
+            .with_context(|| format!("the response of {url} is not that of a rolltop server"))
     }
 
     fn problem(&self) -> Option<Problem> {
@@ -330,9 +332,9 @@ impl Response {
             Some(Problem { code, title, detail, accepted, .. }) => {
                 let said = if detail.is_empty() { title } else { detail };
                 let part = if accepted > 0 { format!(", after counting {accepted} lines") } else { String::new() };
-                anyhow!("{url} answered {}: {said} [{code}]{part}", self.status)
+                anyhow!("{url} returned {}: {said} [{code}]{part}", self.status)
             }
-            None => anyhow!("{url} answered {}", self.status),
+            None => anyhow!("{url} returned {}", self.status),
         }
     }
 }

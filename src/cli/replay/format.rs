@@ -75,13 +75,13 @@ impl Parser {
                     strip_query: wanted.strip_query,
                 };
                 if format == Format::Common && selection.subject.is_combined_only() {
-                    bail!("the common format has neither agent nor referrer; the combined format has");
+                    bail!("the common format has neither agent nor referrer; only the combined format has them");
                 }
                 Ok(Parser::AccessLog(selection))
             }
             Format::Ndjson | Format::Csv => {
                 if wanted.strip_query {
-                    bail!("--strip-query is for the paths of access logs");
+                    bail!("--strip-query applies only to access logs");
                 }
                 let Some(subject) = wanted.subject else {
                     bail!("--subject must name the field that is counted");
@@ -161,7 +161,7 @@ mod tests {
         assert!(Parser::new(Format::Combined, RequestedFields::default()).unwrap().has_times());
         for (format, wanted, needle) in [
             (Format::Common, with(|w| w.subject = Some("agent".into())), "common format"),
-            (Format::Combined, with(|w| w.subject = Some("page".into())), "no field 'page'"),
+            (Format::Combined, with(|w| w.subject = Some("page".into())), "unknown field 'page'"),
             (Format::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
             (Format::Combined, with(|w| w.id = Some("x".into())), "--id"),
             (Format::Ndjson, RequestedFields::default(), "--subject"),

@@ -32,7 +32,7 @@ impl Input {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
         Self::new(file, metadata.is_file().then_some(metadata.len()))
     }

@@ -136,11 +136,11 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     let format = match args.format {
         Some(format) => format,
         None => Format::guess(&input.peek_lines(LINES_TO_GUESS).with_context(unreadable)?)
-            .ok_or_else(|| anyhow!("cannot tell the format of {log} from its first lines: say it with --format"))?,
+            .ok_or_else(|| anyhow!("cannot guess the format of {log} from its first lines; set it with --format"))?,
     };
     let parser = Parser::new(format, args.requested_fields())?;
     if args.clock == Clock::Log && !parser.has_times() {
-        bail!("--clock log needs --time to name the field that says when it happened");
+        bail!("--clock log requires --time, which names the field with the time of the event");
     }
 
     let client = Client::new(&args.url, board, args.resume_safe || args.id.is_some())?;
@@ -198,7 +198,7 @@ impl ReplayArgs {
 
 /// The error that the posting task has stopped. The task reports the reason itself.
 #[derive(Debug, thiserror::Error)]
-#[error("no more batches are taken")]
+#[error("no more batches are accepted")]
 struct PosterStopped;
 
 /// Reads the log to its end, or until the posting task no longer takes batches.

@@ -105,7 +105,7 @@ impl fmt::Display for Summary<'_> {
         let rate = read.lines as f64 / took.as_secs_f64().max(0.001);
         writeln!(f, "{:<14}{rate:>12.0} lines/s, {:.1} s", "rate", took.as_secs_f64())?;
         if let Some(asked) = sent.clock_ahead_of {
-            writeln!(f, "note: the server's clock was already past {asked} and stayed where it was")?;
+            writeln!(f, "note: the server's clock was already past {asked} and was not changed")?;
         }
         Ok(())
     }

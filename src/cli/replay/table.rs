@@ -106,7 +106,7 @@ impl<R: Read> Read for Bounded<R> {
         if left == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is longer than 1 MiB; is there a quote that is never closed?",
+                "it is longer than 1 MiB; perhaps a quote is never closed",
             ));
         }
         let read = self.source.read(buffer)?;

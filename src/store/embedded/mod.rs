@@ -309,7 +309,7 @@ impl Tables {
             && let Some(leap) = trust.doubted()
         {
             tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
-                "the system clock is further ahead than expected; not believed until it agrees for a minute");
+                "the system clock is further ahead than expected; it is not trusted until it is consistent for a minute");
         }
         believed
     }

@@ -82,7 +82,7 @@ pub enum Durability {
 
 /// The error that a text names no [`Durability`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a durability: write always, everysec or off")]
+#[error("unknown durability '{0}'; expected always, everysec or off")]
 pub struct DurabilityError(String);
 
 impl FromStr for Durability {

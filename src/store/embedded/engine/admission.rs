@@ -109,7 +109,7 @@ impl Admission {
         }
         let age = self.unconfirmed_for()?;
         (age > MAX_UNCONFIRMED).then(|| {
-            format!("the disk has not confirmed a write for {} s; reads go on, and writes once it has", age.as_secs())
+            format!("the disk has not confirmed a write for {} s; reads continue, and writes are accepted again after a confirmation", age.as_secs())
         })
     }
 
@@ -166,7 +166,7 @@ impl Admission {
         };
         match (&*place, &reason) {
             (None, Some(reason)) => tracing::error!(%reason, "writes are refused"),
-            (Some(_), None) => tracing::info!("writes are taken again"),
+            (Some(_), None) => tracing::info!("writes are accepted again"),
             _ => {}
         }
         *place = reason;

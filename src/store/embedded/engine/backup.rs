@@ -37,7 +37,7 @@ impl Checkpointer {
         // The path is returned to clients, for which a relative path would mean a different directory.
         let directory = std::path::absolute(&directory).unwrap_or(directory);
         self.copy(&directory, &manifest).map_err(|error| {
-            tracing::error!(directory = %directory.display(), %error, "a backup was not made");
+            tracing::error!(directory = %directory.display(), %error, "a backup failed");
             StoreError::BackupFailed { detail: format!("in {}: {error}", directory.display()) }
         })
     }
@@ -87,7 +87,7 @@ impl Checkpointer {
         match self.copy_files(&*target, manifest, &named) {
             Ok(bytes) => {
                 let files = named.len() as u64 + 1;
-                tracing::info!(backup = name, files, bytes, "backup made");
+                tracing::info!(backup = name, files, bytes, "backup completed");
                 Ok(BackedUp { path: directory.join(name), files, bytes })
             }
             Err(error) => {

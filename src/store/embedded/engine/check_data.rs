@@ -36,7 +36,7 @@ pub struct DataReport {
 pub fn check_data(path: &Path) -> Result<DataReport> {
     let setup = |what: String| StoreError::Setup { detail: format!("{}: {what}", path.display()) };
     if !path.is_dir() {
-        return Err(setup("there is no such directory".to_owned()));
+        return Err(setup("the directory does not exist".to_owned()));
     }
     let _lock = lock(path)?;
     let files: Arc<dyn Files> = Arc::new(SystemFiles::new(path));
@@ -78,7 +78,7 @@ fn lock(path: &Path) -> Result<Option<File>> {
 fn lost_manifest(files: &dyn Files) -> Option<String> {
     let first = |directory: &str| Some(format!("{directory}/{}", files.list(directory).ok()?.first()?));
     let file = [DIRECTORY, CHECKPOINTS, IDS].into_iter().find_map(first)?;
-    Some(StorageError::damaged(MANIFEST, 0, format!("the file is missing, but {file} is there")).to_string())
+    Some(StorageError::damaged(MANIFEST, 0, format!("the file is missing, but {file} exists")).to_string())
 }
 
 /// Returns a description of a directory without a manifest.
@@ -86,7 +86,7 @@ fn describe_directory(path: &Path) -> &'static str {
     if path.join("database").exists() {
         "the directory was written by an earlier version of rolltop, which this version cannot read"
     } else {
-        "there is no MANIFEST, so this is no data directory of rolltop"
+        "the directory has no MANIFEST, so it is not a rolltop data directory"
     }
 }
 

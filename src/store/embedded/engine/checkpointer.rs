@@ -93,7 +93,7 @@ pub(super) enum CheckpointError {
     Storage(#[from] StorageError),
     #[error("the log was not confirmed by the disk in time")]
     NotConfirmed,
-    #[error("the board is gone, or the store is being closed")]
+    #[error("the board was removed, or the store is being closed")]
     Abandoned,
 }
 
@@ -162,7 +162,7 @@ impl Checkpointer {
                 Ok(()) => self.retry_at = None,
                 Err(CheckpointError::Abandoned) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "a checkpoint was not made; it is tried again");
+                    tracing::warn!(%error, "a checkpoint failed; it will be retried");
                     self.retry_at = Some(Instant::now() + RETRY_AFTER);
                 }
             }
@@ -373,7 +373,7 @@ impl Checkpointer {
             if let Err(error) = self.files.remove(name)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                tracing::debug!(%error, name, "cannot delete a file that is not needed any more");
+                tracing::debug!(%error, name, "cannot delete an unneeded file");
                 all = false;
             }
         };

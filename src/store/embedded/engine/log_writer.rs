@@ -174,7 +174,7 @@ impl LogWriter {
                 tracing::debug!(
                     segment = appender.current_number(),
                     after = reason,
-                    "the log goes on in a new segment"
+                    "the log continues in a new segment"
                 );
                 let through = frames.last().map_or(*confirmed, |frame| frame.sequence);
                 self.progress.continued(segment(appender), appender.current_file(), through);
@@ -273,8 +273,9 @@ impl LogWriter {
     }
 
     fn refuse(&self, error: &StorageError) {
-        let reason =
-            format!("{error}; what was counted is kept in memory, and writes are taken again once it can be written");
+        let reason = format!(
+            "{error}; what was counted is kept in memory, and writes are accepted again once the log can be written"
+        );
         self.journal.admission.refuse(RefusalSource::Log, Some(reason));
     }
 }

@@ -165,7 +165,7 @@ impl Engine {
         let deadline = Instant::now() + CLOSE_TIMEOUT;
         while threads.iter().any(|thread| !thread.is_finished()) {
             if Instant::now() >= deadline {
-                let reason = "the disk did not answer; what was not confirmed may be lost by a power loss".to_owned();
+                let reason = "the disk did not respond; unconfirmed writes may be lost in a power failure".to_owned();
                 return Err(StoreError::ReadOnly { reason });
             }
             tokio::time::sleep(Duration::from_millis(5)).await;

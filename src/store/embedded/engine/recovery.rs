@@ -119,7 +119,7 @@ fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, OpenError> {
         if let Some(name) = names.first() {
             // The manifest is the first file that a store creates, so these files belong to a store that has lost its
             // manifest.
-            let what = format!("the file is missing, but {directory}/{name} is there");
+            let what = format!("the file is missing, but {directory}/{name} exists");
             return Err(StorageError::damaged("MANIFEST", 0, what).into());
         }
         files.create_dir(directory).context("create", directory)?;

@@ -33,8 +33,8 @@ impl FreeSpace {
                 self.is_short = available < enough;
                 let reason = self.is_short.then(|| {
                     format!(
-                        "the disk has {} MB left, and the next checkpoint may need {} MB; free some space: writes are \
-                         then taken again",
+                        "the disk has {} MB left, and the next checkpoint may need {} MB; free some space, and \
+                         writes are accepted again",
                         available >> 20,
                         enough.div_ceil(1 << 20)
                     )

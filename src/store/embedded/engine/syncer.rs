@@ -54,7 +54,7 @@ impl Syncer {
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "a sync failed: what is not confirmed is written again");
+                tracing::error!(%error, "a sync failed; unconfirmed frames are written again");
                 self.progress.sync_failed(due, error.to_string());
                 self.journal.wake();
             }

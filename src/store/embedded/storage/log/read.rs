@@ -227,7 +227,7 @@ impl LogReader {
             return invalid("the header of the frame is not valid");
         };
         if header.seq.checked_sub(1) != Some(self.last_seq) {
-            return invalid(&format!("the frame there has sequence {}", header.seq));
+            return invalid(&format!("the frame has sequence {}", header.seq));
         }
         let len = frame_len(header.len);
         if bytes.remaining() < len || end.is_some_and(|end| self.offset.saturating_add(len) > end) {
@@ -272,12 +272,12 @@ impl LogReader {
         let missing = self.last_seq.saturating_add(1);
         let place = (self.number, self.offset);
         let proof = if self.synced_seq >= missing {
-            format!("what was read before says that all up to {} were synced", self.synced_seq)
+            format!("an earlier frame or the manifest states that all frames up to {} were synced", self.synced_seq)
         } else {
             match evidence::find(&*self.files, &self.segments, self.store, place, missing)? {
                 None => return Ok(()),
                 Some(Evidence { file, offset, synced_seq }) => {
-                    format!("{file} says at byte {offset} that all up to {synced_seq} were synced")
+                    format!("{file} states at byte {offset} that all frames up to {synced_seq} were synced")
                 }
             }
         };

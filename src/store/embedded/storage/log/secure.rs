@@ -60,7 +60,7 @@ pub(crate) fn write_again(
         let len = if at == 0 { segment::HEADER } else { next_frame_len(&mut bytes, seed)? };
         let next = bytes.peek(len)?;
         if !is_valid(next, seed, at) || at + len as u64 > end {
-            return Err(StorageError::damaged(name, at, "what was read there before cannot be read again"));
+            return Err(StorageError::damaged(name, at, "data that was read before cannot be read again"));
         }
         buffer.extend_from_slice(next);
         bytes.consume(len);
