@@ -1,10 +1,10 @@
 //! A hash table that never grows or shrinks as a whole.
 //!
 //! A directory of `2^depth` pointers, selected by the top bits of a hash, leads to *shards*. A shard is one array of up
-//! to about [`MAX_SHARD_ENTRIES`] entries, sorted by hash, with vacant places in between. The place of an entry is its ideal place, which
-//! its hash determines, or a later one if the ideal place is occupied. A full shard is moved to an array 1.14 to 1.25 times as
-//! large, and later split in two. A sparse shard is moved to a smaller array or merged with its sibling. So a single
-//! operation moves the entries of at most two shards, whatever the size of the table.
+//! to about [`MAX_SHARD_ENTRIES`] entries, sorted by hash, with vacant places in between. An entry is at its *ideal
+//! place*, which its hash determines, or at a later one if that is occupied. A full shard is moved to an array 1.14 to
+//! 1.25 times as large, and later split in two. A sparse shard is moved to a smaller array or merged with its sibling.
+//! So a single operation moves the entries of at most two shards, whatever the size of the table.
 //!
 //! An entry stores 32 bits of its own hash, so that moving entries reads nothing outside the table, and a search rarely
 //! reads anything but the entry it looks for. Arrays are 0.72 to 0.9 full while a table grows.
@@ -151,8 +151,8 @@ impl<E: Entry> ExtendibleTable<E> {
         (entries, u32::try_from(next).ok())
     }
 
-    /// Reads the ideal place of a hash, so that it is in the cache when it is needed. The result has no meaning, but must be
-    /// used so that the read is not optimized away: see [`std::hint::black_box`].
+    /// Reads the ideal place of a hash, so that it is in the cache when it is needed. The result has no meaning, but
+    /// must be used so that the read is not optimized away: see [`std::hint::black_box`].
     pub(super) fn prefetch(&self, hash: u32) -> u32 {
         let shard = &self.shards[self.shard_of(hash)];
         shard.places.get(shard.ideal_place(hash)).map_or(0, Entry::hash)
@@ -312,8 +312,8 @@ impl<E: Entry> Shard<E> {
         self.places.iter().filter(|entry| !entry.is_vacant()).copied()
     }
 
-    /// Returns the ideal place of a hash: its bits below `depth`, scaled to the range, so that ideal places are in the order of
-    /// hashes.
+    /// Returns the ideal place of a hash: its bits below `depth`, scaled to the range, so that ideal places are in the
+    /// order of hashes.
     fn ideal_place(&self, hash: u32) -> usize {
         ideal_place(hash, self.depth, self.range as usize)
     }
@@ -373,8 +373,8 @@ impl<E: Entry> Shard<E> {
     }
 }
 
-/// Returns the ideal place of a hash in a shard: its bits below `depth`, scaled to the range, so that ideal places are in the order
-/// of hashes.
+/// Returns the ideal place of a hash in a shard: its bits below `depth`, scaled to the range, so that ideal places are
+/// in the order of hashes.
 fn ideal_place(hash: u32, depth: u32, range: usize) -> usize {
     let rest = u64::from(hash) << (32 + depth) >> 32;
     ((rest * range as u64) >> 32) as usize

@@ -3,10 +3,10 @@
 //! Each operation is absolute: it contains what a subject has afterwards, not what was added. So applying a sequence of
 //! operations again, from any earlier point, ends in the same state.
 //!
-//! Operations are small because they refer to earlier ones: [`LogOperation::Board`] names the board of all that follow, a
-//! slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
-//! written as an empty text. Every [`LogOperations`] buffer begins with a board, which resets all of these, so buffers can
-//! be joined in any order.
+//! Operations are small because they refer to earlier ones: [`LogOperation::Board`] names the board of all that follow,
+//! a slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
+//! written as an empty text. Every [`LogOperations`] buffer begins with a board, which resets all of these, so buffers
+//! can be joined in any order.
 //!
 //! ```text
 //! code      then
@@ -16,7 +16,7 @@
 //! Samples   sum, count (signed varints), subject
 //! Marked    register (2 bytes), rank (1 byte), subject
 //! Sketch    length (varint) and bytes of the sketch, subject
-//! Seen      time (8 bytes), subject, value       Gone: the same
+//! Seen      time (8 bytes), subject, value       Retracted: the same
 //! Dropped   subject, value
 //! Capped    time (8 bytes), subject
 //! Id        arrival (8 bytes), fingerprint (16 bytes)

@@ -5,8 +5,8 @@
 //! - **Memory** (`tables`) holds every live record; all boards must fit into it. For each board, behind one lock, it
 //!   holds the subjects with their slots, each slot's subjects and the ranking (`holdings`), and the ids counted
 //!   recently.
-//! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`operations`), one frame for
-//!   each group of writes that arrived together.
+//! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`log_operations`), one frame
+//!   for each group of writes that arrived together.
 //! - **Checkpoints** (`engine::checkpointer`) hold the state of memory, board by board, so that the log before them can
 //!   be deleted. Log and checkpoints are read from the disk only at a start (`engine::recovery`).
 //! - **Storage** (`storage`) handles the bytes and files of log, checkpoints and manifest, on a real or a simulated
@@ -309,7 +309,7 @@ impl Tables {
             && let Some(leap) = trust.doubted()
         {
             tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
-                "the system clock is further ahead than expected; it is not trusted until it is consistent for a minute");
+                "the system clock is further ahead than expected; not trusted until it is consistent for a minute");
         }
         believed
     }

@@ -2,7 +2,8 @@
 //!
 //! A calendar numbers its slots, and a later slot has a greater number. Memory holds the number modulo 65,536, the
 //! *ordinal*, and restores the full number with the help of the newest slot. This is correct for the newest 65,536
-//! slots. So the code that advances the newest slot must make sure that no cell older than [`MAX_SLOT_AGE`] slots remains.
+//! slots. So the code that advances the newest slot must make sure that no cell older than [`MAX_SLOT_AGE`] slots
+//! remains.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! A subject's record of 32 bytes, which contains its newest cell, and the cells of its older cells.
+//! A subject's record of 32 bytes, which contains its newest cell, and the packed form of cells.
 
 use super::pool::{NONE, Unit};
 use super::slab::SlabValue;
@@ -20,8 +20,9 @@ pub(super) struct Cell {
 /// The data that boards of every kind hold of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The key of the cells' combined value, as in the ranking: [`absent_key`](super::board_traits::BoardTraits::absent_key) if the
-    /// subject is not ranked. On a `from_first` board, the time when the subject's counter began.
+    /// The key of the cells' combined value, as in the ranking:
+    /// [`absent_key`](super::board_traits::BoardTraits::absent_key) if the subject is not ranked. On a `from_first`
+    /// board, the time when the subject's counter began.
     pub key: i64,
     /// The newest cell, if there is any, or the counter of a `from_first` board.
     pub newest: PackedCell,
@@ -31,7 +32,7 @@ pub(super) struct Record {
     pub text: u32,
 }
 
-/// A cell in 16 bytes.
+/// A [`Cell`] in 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct PackedCell {
     pub amount: i64,

@@ -23,8 +23,8 @@ const TARGET_HOLD: Duration = Duration::from_micros(500);
 /// The number of portions in a step, between which other calls get the lock. A step has several, because a pause
 /// follows each step and timers are coarse.
 const PORTIONS_PER_STEP: usize = 4;
-/// The smallest number of subjects in a portion, however slow the machine is. [`MAX_PORTION`] is the largest, however fast it
-/// is.
+/// The smallest number of subjects in a portion, however slow the machine is. [`MAX_PORTION`] is the largest, however
+/// fast it is.
 const MIN_PORTION: u64 = 16;
 const MAX_PORTION: u64 = 1_024;
 /// The number of subjects after which a step reads the time.

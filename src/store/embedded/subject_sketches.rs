@@ -1,8 +1,8 @@
 //! The sketches of a subject, one per slot, and their merge, which is kept up to date without merging all of them for
 //! every expired slot.
 //!
-//! If there are more than [`MAX_WITHOUT_RUNS`] sketches, the merges of *runs* of adjacent sketches are kept too. So a change of
-//! one sketch costs merging one run and then the runs: at 2,000 slots some 100 sketches instead of 2,000.
+//! If there are more than [`MAX_WITHOUT_RUNS`] sketches, the merges of *runs* of adjacent sketches are kept too. So a
+//! change of one sketch costs merging one run and then the runs: at 2,000 slots some 100 sketches instead of 2,000.
 
 use crate::board::{Mark, Sketch};
 

@@ -1,9 +1,9 @@
-//! A board's subjects: their names, ids, records and slices, without the combined values of slices.
+//! A board's subjects: their names, ids, records and cells, without the combined values of cells.
 //!
 //! - the *index*, by the hash of the name: 8 bytes per subject, with 0.72 to 0.9 of its places in use;
-//! - the *slab*: a record of 32 bytes, including the newest slice;
-//! - the *texts*: 16 bytes for a name of 14;
-//! - the *cells*: 16 bytes for each further slice;
+//! - the *slab*: a record of 32 bytes, including the newest cell;
+//! - the *names*: 16 bytes for a name of 14;
+//! - the *older cells*: 16 bytes for each further cell;
 //! - the *aggregate state* of metrics that keep more than one number per slot.
 
 use super::aggregate_state::{AggregateState, Garbage, resize_piece};
@@ -103,7 +103,7 @@ impl Subjects {
     }
 
     /// Returns whether references are left for everything that a subject may need. They suffice for 32 GB of names and
-    /// 64 GB of slices.
+    /// 64 GB of cells.
     pub(super) fn has_room(&self) -> bool {
         self.names.has_room() && self.older_cells.has_room() && self.aggregates.has_room()
     }
@@ -141,7 +141,7 @@ impl Subjects {
         self.slab.next_from(from)
     }
 
-    /// Returns whether the subject has no data: no slice, and no aggregate state.
+    /// Returns whether the subject has no data: no cell, and no aggregate state.
     pub(super) fn is_empty(&self, id: u32) -> bool {
         self.slab.get(id).is_none_or(|record| record.len() == 0) && self.aggregates.is_empty(id)
     }
@@ -162,12 +162,12 @@ impl Subjects {
         garbage
     }
 
-    /// Returns the number of slices of a subject.
+    /// Returns the number of cells of a subject.
     pub(super) fn cell_count(&self, id: u32) -> usize {
         self.slab.get(id).map_or(0, Record::len)
     }
 
-    /// Returns the slices of a subject from this index on, oldest first.
+    /// Returns the cells of a subject from this index on, oldest first.
     pub(super) fn cells_from(&self, id: u32, first: usize) -> impl Iterator<Item = Cell> + '_ {
         let record = self.slab.get(id).filter(|record| record.len() > 0);
         let older = record.map_or(&[][..], |record| self.older(record));
@@ -175,8 +175,8 @@ impl Subjects {
         older.get(first..).unwrap_or_default().iter().chain(newest).map(|cell| self.unpack(cell))
     }
 
-    /// Returns the index of the slice of a slot among a subject's slices, oldest first, or as an error the index where
-    /// it would be. O(log slices).
+    /// Returns the index of the cell of a slot among a subject's cells, oldest first, or as an error the index where
+    /// it would be. O(log cells).
     pub(super) fn find_cell(&self, id: u32, slot: i64) -> Result<usize, usize> {
         let Some(record) = self.slab.get(id).filter(|record| record.len() > 0) else { return Err(0) };
         let last = record.len() - 1;
@@ -190,65 +190,65 @@ impl Subjects {
         }
     }
 
-    /// Returns the index of a subject's first slice at or after a slot.
+    /// Returns the index of a subject's first cell at or after a slot.
     pub(super) fn first_cell_from(&self, id: u32, slot: i64) -> usize {
         self.find_cell(id, slot).unwrap_or_else(|at| at)
     }
 
-    /// Returns the number of the slice of a slot.
+    /// Returns the number of the cell of a slot.
     pub(super) fn amount_in(&self, id: u32, slot: i64) -> Option<i64> {
         let at = self.find_cell(id, slot).ok()?;
         self.packed_cell(id, at).map(|cell| cell.amount)
     }
 
-    /// Returns the slice at an index.
+    /// Returns the cell at an index.
     pub(super) fn cell_at(&self, id: u32, at: usize) -> Option<Cell> {
         self.packed_cell(id, at).map(|cell| self.unpack(cell))
     }
 
-    /// Sets the number of the slice at an index. Returns the previous number.
+    /// Sets the number of the cell at an index. Returns the previous number.
     pub(super) fn set_amount(&mut self, id: u32, at: usize, amount: i64) -> Option<i64> {
         self.packed_cell_mut(id, at).map(|cell| std::mem::replace(&mut cell.amount, amount))
     }
 
-    /// Sets the slot-list place of the slice at an index.
+    /// Sets the slot-list place of the cell at an index.
     pub(super) fn set_place(&mut self, id: u32, at: usize, place: u32) {
         if let Some(cell) = self.packed_cell_mut(id, at) {
             cell.place = place;
         }
     }
 
-    /// Inserts a slice at the index where [`find_cell`](Self::find_cell) returned that it would be. O(1) at the end, otherwise
-    /// O(slices after it).
-    pub(super) fn insert_cell(&mut self, id: u32, at: usize, slice: Cell) {
+    /// Inserts a cell at the index where [`find_cell`](Self::find_cell) returned that it would be. O(1) at the end,
+    /// otherwise O(cells after it).
+    pub(super) fn insert_cell(&mut self, id: u32, at: usize, new: Cell) {
         let Some(record) = self.slab.get_mut(id) else { return };
         let len = record.len();
-        let mut cell = PackedCell { amount: slice.amount, place: slice.place, ordinal: slice.slot as u16, count: 0 };
+        let mut packed = PackedCell { amount: new.amount, place: new.place, ordinal: new.slot as u16, count: 0 };
         if len == 0 {
-            record.newest = cell;
+            record.newest = packed;
         } else {
-            let more = match len {
+            let reference = match len {
                 1 => self.older_cells.allocate(1),
                 _ => Some(resize_piece(&mut self.older_cells, record.older, len - 1, len)),
             };
             // Callers check for room before they change anything, so this allocation succeeds.
-            let Some(more) = more else { return };
-            record.older = more;
+            let Some(reference) = reference else { return };
+            record.older = reference;
             if at == len {
-                std::mem::swap(&mut record.newest, &mut cell);
+                std::mem::swap(&mut record.newest, &mut packed);
             }
             let at = at.min(len - 1);
-            let older = self.older_cells.get_mut(more, len);
+            let older = self.older_cells.get_mut(reference, len);
             older.copy_within(at..len - 1, at + 1);
-            older[at] = cell;
+            older[at] = packed;
         }
         record.newest.count = (len + 1) as u16;
         self.aggregates.cell_inserted(id, at, len + 1);
     }
 
-    /// Removes and returns the slice at an index. O(1) at the end, otherwise O(slices after it).
+    /// Removes and returns the cell at an index. O(1) at the end, otherwise O(cells after it).
     pub(super) fn remove_cell(&mut self, id: u32, at: usize) -> Option<Cell> {
-        let slice = self.cell_at(id, at)?;
+        let cell = self.cell_at(id, at)?;
         let record = self.slab.get_mut(id)?;
         let left = record.len() - 1;
         if left > 0 {
@@ -266,13 +266,13 @@ impl Subjects {
             }
         }
         record.newest.count = left as u16;
-        self.aggregates.cell_removed(id, at, left, slice.amount);
-        Some(slice)
+        self.aggregates.cell_removed(id, at, left, cell.amount);
+        Some(cell)
     }
 
-    /// Computes the cached total of all slices: see [`AggregateState::recompute_totals`].
+    /// Computes the cached total of all cells: see [`AggregateState::recompute_totals`].
     pub(super) fn recompute_totals(&mut self, id: u32) {
-        let (len, sum) = self.cells_from(id, 0).fold((0, 0), |(len, sum), slice| (len + 1, sum + slice.amount));
+        let (len, sum) = self.cells_from(id, 0).fold((0, 0), |(len, sum), cell| (len + 1, sum + cell.amount));
         self.aggregates.recompute_totals(id, len, sum);
     }
 
@@ -309,7 +309,7 @@ impl Subjects {
         self.aggregates.begin_compaction();
     }
 
-    /// Moves the data that a record refers to, where its memory is to be freed. O(slices).
+    /// Moves the data that a record refers to, where its memory is to be freed. O(cells).
     pub(super) fn compact(&mut self, id: u32) {
         let Some(record) = self.slab.get_mut(id) else { return };
         if let Some(moved) = self.names.moved(record.text) {

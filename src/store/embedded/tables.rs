@@ -187,8 +187,8 @@ impl Tables {
         Frame { window: self.window, as_of: self.now, retiring }
     }
 
-    /// Subtracts from the oldest expired slots as long as `go_on` returns `true`. It is called before each subject with
-    /// the work done so far, in subjects. Returns the result, and whether nothing below the floor is left.
+    /// Subtracts from the oldest expired slots as long as `may_continue` returns `true`. It is called before each
+    /// subject with the work done so far, in subjects. Returns the result, and whether nothing below the floor is left.
     pub(super) fn retire(&mut self, mut may_continue: impl FnMut(u64) -> bool) -> (Retired, bool) {
         let mut retired = Retired::default();
         let mut work = 0;

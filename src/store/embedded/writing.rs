@@ -84,7 +84,7 @@ impl<'a> BatchApplication<'a> {
     /// O(entries x log n), for about half a millisecond.
     pub(super) fn apply_portion(&mut self, tables: &mut Tables, operations: &mut LogOperations) -> bool {
         let started = Instant::now();
-        let (from, mut fingerprint) = self.next;
+        let (from, mut next_fingerprint) = self.next;
         let end = self.plan.entries.len().min(from + MAX_PORTION);
         if end - from > 1 {
             tables.holdings.prefetch(&self.names[from..end]);
@@ -92,8 +92,8 @@ impl<'a> BatchApplication<'a> {
         let mut at = from;
         while at < end {
             let entry = &self.plan.entries[at];
-            let pair = entry.id.and_then(|_| self.fingerprints.get(fingerprint)).copied();
-            fingerprint += usize::from(pair.is_some());
+            let fingerprint = entry.id.and_then(|_| self.fingerprints.get(next_fingerprint)).copied();
+            next_fingerprint += usize::from(fingerprint.is_some());
             let mut writing = EntryApplication {
                 board: self.board,
                 tables,
@@ -101,13 +101,13 @@ impl<'a> BatchApplication<'a> {
                 increments: &self.batch.increments,
                 bound: self.board.slot_bound().0,
             };
-            writing.apply(entry, self.names[at], pair, &mut self.outcomes);
+            writing.apply(entry, self.names[at], fingerprint, &mut self.outcomes);
             at += 1;
             if at.is_multiple_of(TIME_CHECK_EVERY) && started.elapsed() >= TARGET_DURATION {
                 break;
             }
         }
-        self.next = (at, fingerprint);
+        self.next = (at, next_fingerprint);
         tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
         at == self.plan.entries.len() && self.read_scores(tables, started)
     }
@@ -146,7 +146,7 @@ struct EntryApplication<'a> {
 }
 
 impl EntryApplication<'_> {
-    fn apply(&mut self, entry: &Entry, name: HashedName, pair: Option<Fingerprint>, outcomes: &mut [Outcome]) {
+    fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
         if self.tables.holdings.traits.counter_duration.is_none() && entry.slot < self.tables.window.floor {
             // The slot left the window after the batch was planned. A retraction counts as accepted, with nothing left
             // to take.
@@ -157,12 +157,12 @@ impl EntryApplication<'_> {
         }
         let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
         let now = self.tables.now.millis();
-        if let Some(pair) = pair {
-            if self.tables.ids.is_recent(pair, now) {
+        if let Some(fingerprint) = fingerprint {
+            if self.tables.ids.is_recent(fingerprint, now) {
                 set(Outcome::Duplicate { score: None });
             } else if self.apply_change(entry, name).is_ok() {
-                self.operations.id(now, pair);
-                self.tables.ids.insert(pair, now);
+                self.operations.id(now, fingerprint);
+                self.tables.ids.insert(fingerprint, now);
             } else {
                 set(Outcome::Rejected(Rejection::OutOfRange));
             }
@@ -214,14 +214,14 @@ impl EntryApplication<'_> {
             (Kind::Distinct, Change::Seen(value)) => {
                 let last_seen = LastSeen { at: entry.at.millis(), retracted: increment.retract };
                 let floor = self.tables.window.floor.millis();
-                let seeing = holdings.set_last_seen(name, value.as_str(), last_seen, floor)?;
-                if seeing.changed {
+                let change = holdings.set_last_seen(name, value.as_str(), last_seen, floor)?;
+                if change.changed {
                     self.operations.value(Some(last_seen), subject, value.as_str());
                 }
-                if let Some(dropped) = seeing.dropped {
+                if let Some(dropped) = change.dropped {
                     self.operations.value(None, subject, &dropped);
                 }
-                if let Some(at) = seeing.capped {
+                if let Some(at) = change.capped {
                     self.operations.capped(at, subject);
                 }
             }

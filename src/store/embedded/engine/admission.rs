@@ -109,7 +109,11 @@ impl Admission {
         }
         let age = self.unconfirmed_for()?;
         (age > MAX_UNCONFIRMED).then(|| {
-            format!("the disk has not confirmed a write for {} s; reads continue, and writes are accepted again after a confirmation", age.as_secs())
+            format!(
+                "the disk has not confirmed a write for {} s; reads continue, and writes are accepted again after a \
+                 confirmation",
+                age.as_secs()
+            )
         })
     }
 

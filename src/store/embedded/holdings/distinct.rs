@@ -25,7 +25,7 @@ impl Holdings {
         self.subjects.aggregates.last_seen(self.subjects.id(name)?)
     }
 
-    /// Records that a value was seen, or (`retracted`) retracted, at a time within the window, which begins at `floor`. The
+    /// Records that a value was seen or retracted at a time within the window, which begins at `floor`. The
     /// newest time decides; at the same time, the retraction does. O(log values + log n).
     pub(in super::super) fn set_last_seen(
         &mut self,
@@ -36,8 +36,8 @@ impl Holdings {
     ) -> Result<ValueChange, OutOfRange> {
         let id = self.id_or_add(self.subjects.id(name), name)?;
         self.remove_expired_values(id, floor, MAX_REMOVED_PER_WRITE);
-        let mut seeing = ValueChange::default();
-        let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return Ok(seeing) };
+        let mut change = ValueChange::default();
+        let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return Ok(change) };
         let old = values.get(value).filter(|old| old.at >= floor);
         let holds = match old {
             None => true,
@@ -45,26 +45,26 @@ impl Holdings {
             Some(old) => new.at > old.at,
         };
         if !holds {
-            return Ok(seeing);
+            return Ok(change);
         }
         values.set(value, new);
-        seeing.changed = true;
+        change.changed = true;
         let from = old.filter(|old| !old.retracted).map(|old| self.number(old.at));
         let to = (!new.retracted).then(|| self.number(new.at));
-        let mut change = 0;
+        let mut score_change = 0;
         if from != to {
-            change += from.map_or(0, |slot| self.change_value_count(id, slot, -1));
-            change += to.map_or(0, |slot| self.change_value_count(id, slot, 1));
+            score_change += from.map_or(0, |slot| self.change_value_count(id, slot, -1));
+            score_change += to.map_or(0, |slot| self.change_value_count(id, slot, 1));
         }
         if let Some((dropped, at)) = self.remove_surplus(id, new.retracted, floor) {
             if !new.retracted {
-                change += self.change_value_count(id, self.number(at), -1);
-                seeing.capped = self.record_dropped(id, at);
+                score_change += self.change_value_count(id, self.number(at), -1);
+                change.capped = self.record_dropped(id, at);
             }
-            seeing.dropped = Some(dropped);
+            change.dropped = Some(dropped);
         }
-        self.add_to_score(id, change);
-        Ok(seeing)
+        self.add_to_score(id, score_change);
+        Ok(change)
     }
 
     /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.

@@ -29,7 +29,7 @@ enum Remainder {
     All,
     /// The cells from the slot of this number on.
     Slot(i64),
-    /// The values from this time and value on: first the seen ones, then the retracted ones (`retracted`).
+    /// The values from this time and value on: first the seen ones, then the retracted ones.
     Value { retracted: bool, at: i64, value: Box<str> },
 }
 

@@ -6,10 +6,10 @@
 //! A subject owns its values' texts, so removing a subject with a million values only takes a pointer out. However many
 //! values there are, setting or removing one moves no more than 5,000 entries of 8 to 28 bytes.
 //!
-//! Up to [`MAX_SCANNED`] values take 10 bytes each in addition to their text, in one allocation. If there are more, each takes
-//! its text and 12 bytes, rounded up to a multiple of 4; 28 bytes in a ranking by time and 8 in an index, both in
-//! arrays that are 0.72 to completely full; and the subject takes some hundred bytes. With texts of 10 bytes the
-//! process grew by this much per value, including the box of the subject's values:
+//! Up to [`MAX_SCANNED`] values take 10 bytes each in addition to their text, in one allocation. If there are more,
+//! each takes its text and 12 bytes, rounded up to a multiple of 4; 28 bytes in a ranking by time and 8 in an index,
+//! both in arrays that are 0.72 to completely full; and the subject takes some hundred bytes. With texts of 10 bytes
+//! the process grew by this much per value, including the box of the subject's values:
 //!
 //! | values of a subject | 1 | 3 | 10 | 48 | 49 | 100 | 1,000 | 10,000 | 1,000,000 |
 //! |---|---|---|---|---|---|---|---|---|---|
@@ -67,7 +67,7 @@ impl Default for Values {
     }
 }
 
-/// Encodes a last_seen in eight bytes: twice its time, plus one if the value is retracted.
+/// Encodes a time in eight bytes: twice the milliseconds, plus one if the value was retracted.
 fn encode(last_seen: LastSeen) -> [u8; 8] {
     (last_seen.at * 2 + i64::from(last_seen.retracted)).to_le_bytes()
 }
@@ -177,8 +177,8 @@ impl LastSeenValues {
         few.into_iter().rev().skip(skipped).chain(many.into_iter().flatten())
     }
 
-    /// Returns the values seen, or with `retracted` the values retracted, from this time and value on, oldest first. O(log
-    /// values) to start, then O(1) each.
+    /// Returns the values seen, or with `retracted` the values retracted, from this time and value on, oldest first.
+    /// O(log values) to start, then O(1) each.
     ///
     /// A walk over all values in portions continues from the last value that it returned. It returns each value that
     /// does not change in the meantime once. A value that is set in the meantime may be returned again or not at all.

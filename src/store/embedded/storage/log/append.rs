@@ -271,8 +271,8 @@ impl LogAppender {
         self.next_number - 1
     }
 
-    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](SpareFile::discard): this one if the
-    /// log has passed its number in the meantime, otherwise the previous one, if there was one.
+    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](SpareFile::discard): this one if
+    /// the log has passed its number in the meantime, otherwise the previous one, if there was one.
     pub(crate) fn set_spare(&mut self, spare: SpareFile) -> Option<SpareFile> {
         if spare.number < self.current.number { Some(spare) } else { self.spare.replace(spare) }
     }

@@ -16,9 +16,9 @@
 //! after a sync confirms the frames before it, and [`LogStart::synced_seq`] confirms those before a manifest.
 //!
 //! # After reading
-//! What was read may still be only in the system's memory. [`LogEnd::make_durable`] writes again and syncs everything that is
-//! not proven to be synced. Only then may the log be continued. The start must come from a manifest that is itself
-//! certain to survive: see `Manifest::recover`.
+//! What was read may still be only in the system's memory. [`LogEnd::make_durable`] writes again and syncs everything
+//! that is not proven to be synced. Only then may the log be continued. The start must come from a manifest that is
+//! itself certain to survive: see `Manifest::recover`.
 
 mod append;
 mod chain;

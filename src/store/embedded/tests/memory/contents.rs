@@ -7,7 +7,8 @@ use crate::store::embedded::ranking::{Entry, TextSource};
 use crate::store::embedded::slot_list::SlotList;
 use crate::store::embedded::tables::Tables;
 
-/// The data of a subject that a restart must not lose: its cells, its values (the time, and whether gone), its cap.
+/// The data of a subject that a restart must not lose: its cells, its values (the time, and whether retracted), its
+/// cap.
 pub(super) type Content = (String, Vec<(Timestamp, Tally)>, Vec<(String, i64, bool)>, Option<i64>);
 
 /// Returns the data of a board's tables that a restart must not lose, and checks that the tables are consistent.
@@ -54,7 +55,7 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
         values.sort();
         let capped = last_seen.and_then(|s| s.capped).filter(|at| *at >= window.floor.millis());
         if traits.kind == Kind::Distinct {
-            let seen = values.iter().filter(|(_, _, gone)| !gone).count();
+            let seen = values.iter().filter(|(_, _, retracted)| !retracted).count();
             let window = holdings.combined_value(name, window.floor.millis());
             assert_eq!(window, Some(Value::Exact(Amount(seen as i64))), "{text}");
         }

@@ -10,7 +10,8 @@
 //! Directories are durable when they are created. Syncing a file does not sync its name.
 //!
 //! Operations are counted, and a hook is called before each. A write of two bytes or more is two operations,
-//! [`Kind::Write`] and [`Kind::WriteRest`], so that a crash or a fault at the second one leaves a part of the bytes.
+//! [`OperationKind::Write`] and [`OperationKind::WriteRest`], so that a crash or a fault at the second one leaves a
+//! part of the bytes.
 
 mod content;
 mod faults;

@@ -109,7 +109,7 @@ fn the_message_says_where_and_why() {
     let error = read(&files, START).unwrap_err().to_string();
     assert!(error.starts_with("log/0000000002.log is damaged at byte "), "{error}");
     assert!(error.contains("the payload of the frame is not valid; the frame with sequence"), "{error}");
-    assert!(error.contains("but log/0000000003.log says at byte 0 that all up to"), "{error}");
+    assert!(error.contains("but log/0000000003.log states at byte 0 that all frames up to"), "{error}");
 }
 
 /// Tests that a hole in unsynced data is the end of the log, although later frames survived, and that these never
