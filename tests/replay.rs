@@ -211,7 +211,7 @@ fn an_access_log_is_posted_and_every_line_accounted_for() {
         "1  too_late (first: line 3: its slot has left the window)",
         "1  not an access-log line (first: line 2)",
         "1  blank line (first: line 4)",
-        "1  time not understood (first: line 5)",
+        "1  time cannot be parsed (first: line 5)",
     ] {
         assert!(said(&output).contains(detail), "{detail} in {}", said(&output));
     }

@@ -18,22 +18,22 @@ pub(super) struct BackupArgs {
 
 /// Sends one request, and waits until the backup is made. Prints the directory, which is on the server.
 pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
-    println!("{}", ask(&args.url).await?);
+    println!("{}", request_backup(&args.url).await?);
     Ok(())
 }
 
 /// Returns the backup's directory.
-async fn ask(url: &str) -> anyhow::Result<String> {
+async fn request_backup(url: &str) -> anyhow::Result<String> {
     // An error means that a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/v1/backup", url.trim_end_matches('/'));
     let client = reqwest::Client::builder().connect_timeout(CONNECT).build()?;
-    let answer = client.post(&url).send().await.map_err(|error| anyhow!("{url} does not answer: {error}"))?;
+    let answer = client.post(&url).send().await.map_err(|error| anyhow!("{url} does not respond: {error}"))?;
     let status = answer.status();
     let body: Value = answer.json().await.unwrap_or_default();
     match (status.is_success(), body["path"].as_str(), body["detail"].as_str()) {
         (true, Some(path), _) => Ok(path.to_owned()),
         (false, _, Some(detail)) => bail!("{detail}"),
-        _ => bail!("{url} answered {status}, and nothing that rolltop would answer"),
+        _ => bail!("{url} returned {status}, and the body is not a response of rolltop"),
     }
 }

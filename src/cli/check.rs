@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::config::{Config, Settings};
 
-use super::Failure;
+use super::CommandError;
 
 /// The configuration to check.
 #[derive(Debug, clap::Args)]
@@ -16,10 +16,10 @@ pub(super) struct CheckArgs {
     settings: Settings,
 }
 
-pub(super) fn run(args: CheckArgs) -> Result<(), Failure> {
+pub(super) fn run(args: CheckArgs) -> Result<(), CommandError> {
     let config =
-        Config::load(args.config.as_deref(), args.settings).map_err(|error| Failure::WrongConfig(error.into()))?;
-    println!("{} is sound: {:?} store, listening on {}", config.source, config.store, config.listen);
+        Config::load(args.config.as_deref(), args.settings).map_err(|error| CommandError::WrongConfig(error.into()))?;
+    println!("{} is valid: {:?} store, listening on {}", config.source, config.store, config.listen);
     for (name, definition) in &config.boards {
         println!("  {name}: {}, slot {}, {}", definition.metric, definition.slot, definition.timezone);
     }

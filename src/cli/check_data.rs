@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use crate::store::StoreError;
 use crate::store::embedded::{DataReport, check_data};
 
-use super::Failure;
+use super::CommandError;
 
 /// Read every file of a data directory that is not in use, or of a backup, and print the damage: exit code 0 if there
 /// is none, 1 if there is some, 2 if the directory is in use or is not a data directory.
@@ -18,11 +18,11 @@ pub(super) struct CheckDataArgs {
     directory: PathBuf,
 }
 
-pub(super) fn run(args: &CheckDataArgs) -> Result<(), Failure> {
+pub(super) fn run(args: &CheckDataArgs) -> Result<(), CommandError> {
     let directory = args.directory.display();
     let DataReport { boards, files, bytes, damage } = check_data(&args.directory).map_err(|error| match error {
-        StoreError::Setup { .. } => Failure::WrongConfig(error.into()),
-        error => Failure::Failed(error.into()),
+        StoreError::Setup { .. } => CommandError::WrongConfig(error.into()),
+        error => CommandError::Failed(error.into()),
     })?;
     println!("{directory}: {boards} boards, {files} files, {bytes} bytes read");
     for line in &damage {
@@ -30,7 +30,7 @@ pub(super) fn run(args: &CheckDataArgs) -> Result<(), Failure> {
     }
     match damage.len() {
         0 => Ok(()),
-        1 => Err(Failure::Failed(anyhow!("{directory} is damaged"))),
-        files => Err(Failure::Failed(anyhow!("{directory} is damaged: {files} files"))),
+        1 => Err(CommandError::Failed(anyhow!("{directory} is damaged"))),
+        files => Err(CommandError::Failed(anyhow!("{directory} is damaged: {files} files"))),
     }
 }

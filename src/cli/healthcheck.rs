@@ -22,9 +22,9 @@ pub async fn run(args: HealthcheckArgs) -> anyhow::Result<()> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/{}", args.url.trim_end_matches('/'), if args.ready { "readyz" } else { "healthz" });
     let client = reqwest::Client::builder().timeout(Duration::from_secs(2)).build()?;
-    let status = client.get(&url).send().await.map_err(|error| anyhow!("{url} does not answer: {error}"))?.status();
+    let status = client.get(&url).send().await.map_err(|error| anyhow!("{url} does not respond: {error}"))?.status();
     if !status.is_success() {
-        bail!("{url} answered {status}");
+        bail!("{url} returned {status}");
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ mod tests {
         });
         assert!(run(HealthcheckArgs { url: url.clone(), ready: false }).await.is_ok());
         let error = run(HealthcheckArgs { url: url.clone(), ready: true }).await.unwrap_err().to_string();
-        assert!(error.contains("/readyz answered 503"), "{error}");
+        assert!(error.contains("/readyz returned 503"), "{error}");
         server.await.unwrap();
         assert!(run(HealthcheckArgs { url, ready: false }).await.is_err(), "nobody listens any more");
     }

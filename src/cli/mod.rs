@@ -48,16 +48,16 @@ enum Command {
 }
 
 /// An error with its cause, which determines the exit code.
-enum Failure {
+enum CommandError {
     /// The command failed. Exit code 1.
     Failed(anyhow::Error),
     /// The usage or the configuration is wrong. Exit code 2.
     WrongConfig(anyhow::Error),
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Failure {
+impl<E: Into<anyhow::Error>> From<E> for CommandError {
     fn from(error: E) -> Self {
-        Failure::Failed(error.into())
+        CommandError::Failed(error.into())
     }
 }
 
@@ -67,7 +67,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(format_args!("cannot start threads: {error}"));
+            print_error(format_args!("cannot start threads: {error}"));
             return ExitCode::from(1);
         }
     };
@@ -85,17 +85,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     });
     let (error, code) = match outcome {
         Ok(()) => return ExitCode::SUCCESS,
-        Err(Failure::Failed(error)) => (error, 1),
-        Err(Failure::WrongConfig(error)) => (error, 2),
+        Err(CommandError::Failed(error)) => (error, 1),
+        Err(CommandError::WrongConfig(error)) => (error, 2),
     };
     // `{:#}` would repeat causes that our error messages already contain.
-    complain(&error);
+    print_error(&error);
     ExitCode::from(code)
 }
 
 /// Writes the reason for the exit to standard error. If that cannot be written, the exit code still reports the
 /// failure, while `eprintln!` would panic.
-fn complain(why: impl std::fmt::Display) {
+fn print_error(why: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "rolltop: {why}");
 }
 
@@ -113,7 +113,7 @@ fn with_default_command(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
-fn print_openapi() -> Result<(), Failure> {
+fn print_openapi() -> Result<(), CommandError> {
     println!("{}", crate::http::openapi(true).to_pretty_json()?);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::app::{Application, StartError};
 use crate::config::{Config, Settings, StoreChoice};
 use crate::{descriptors, telemetry};
 
-use super::Failure;
+use super::CommandError;
 
 /// The configuration to serve with.
 #[derive(Debug, clap::Args)]
@@ -19,21 +19,21 @@ pub(super) struct ServeArgs {
     settings: Settings,
 }
 
-pub(super) async fn run(args: ServeArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: ServeArgs) -> Result<(), CommandError> {
     let config =
-        Config::load(args.config.as_deref(), args.settings).map_err(|error| Failure::WrongConfig(error.into()))?;
+        Config::load(args.config.as_deref(), args.settings).map_err(|error| CommandError::WrongConfig(error.into()))?;
     telemetry::start_logging(config.log_format);
     descriptors::raise_limit();
     let application = Application::build(&config).await.map_err(|error| match error {
-        StartError::Board { .. } => Failure::WrongConfig(error.into()),
-        error => Failure::Failed(error.into()),
+        StartError::Board { .. } => CommandError::WrongConfig(error.into()),
+        error => CommandError::Failed(error.into()),
     })?;
     let stop = stop_signal()?;
-    greet(&config, &application);
+    print_banner(&config, &application);
     Ok(application.run_until_stopped(stop).await?)
 }
 
-fn greet(config: &Config, application: &Application) {
+fn print_banner(config: &Config, application: &Application) {
     let base = format!("http://{}", application.address());
     let store = match &config.store {
         StoreChoice::Embedded => {

@@ -21,7 +21,7 @@ pub enum ConfigError {
     #[error("--store (ROLLTOP_STORE): {0}")]
     Store(String),
     /// The file has mistakes.
-    #[error("{file} is not a sound configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
+    #[error("{file} is not a valid configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },
 }
 

@@ -15,7 +15,7 @@ const BUSY: Pace = Pace {
     log_bytes: 200,
     segment_bytes: 4_096,
     age: Duration::MAX,
-    patience: Duration::from_secs(10),
+    unknown_after: Duration::from_secs(10),
     tick: Duration::from_millis(100),
 };
 

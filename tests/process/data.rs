@@ -73,7 +73,7 @@ async fn a_backup_that_cannot_be_made_says_why() {
     }
     let (code, _, said) = run(folder.path(), &["backup", "--url", "http://127.0.0.1:1"]);
     assert_eq!(code, Some(1));
-    assert!(said.contains("http://127.0.0.1:1/v1/backup does not answer"), "{said}");
+    assert!(said.contains("http://127.0.0.1:1/v1/backup does not respond"), "{said}");
 }
 
 async fn add(store: &Embedded, board: &Arc<Board>, range: std::ops::Range<u32>) {
@@ -191,7 +191,7 @@ async fn check_data_names_what_is_damaged_by_file_and_offset() {
 fn what_is_no_data_directory_is_refused_with_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("empty")).unwrap();
-    for (directory, says) in [("nowhere", "no such directory"), ("empty", "no MANIFEST")] {
+    for (directory, says) in [("nowhere", "directory does not exist"), ("empty", "no MANIFEST")] {
         let (code, printed, said) = run(folder.path(), &["check-data", directory]);
         assert_eq!((code, printed.as_str()), (Some(2), ""));
         assert!(said.contains(directory) && said.contains(says), "{said}");

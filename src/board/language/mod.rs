@@ -48,19 +48,11 @@ mod words;
 
 use std::fmt;
 
+pub use self::words::SyntaxError;
 use self::words::Words;
 
 /// The longest text, in bytes.
 const MOST_BYTES: usize = 4_096;
-
-/// A syntax error: what was expected, what was found instead, and at which column (in characters, from 1).
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, found {found} at column {column}")]
-pub struct SyntaxError {
-    pub expected: String,
-    pub found: String,
-    pub column: usize,
-}
 
 /// The reason why a text is not a metric.
 pub type MetricError = SyntaxError;

@@ -1,7 +1,5 @@
 //! The tokenizer of the metric language.
 
-use super::SyntaxError;
-
 /// The longest event type or field name, in bytes.
 const MOST_NAME_BYTES: usize = 64;
 
@@ -10,6 +8,15 @@ const MOST_NESTING: u32 = 32;
 
 /// The keywords of conditions, which cannot name fields there.
 const RESERVED: [&str; 7] = ["AND", "OR", "NOT", "IN", "WHERE", "TRUE", "FALSE"];
+
+/// A syntax error: what was expected, what was found instead, and at which column (in characters, from 1).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected {expected}, found {found} at column {column}")]
+pub struct SyntaxError {
+    pub expected: String,
+    pub found: String,
+    pub column: usize,
+}
 
 /// The kind of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -170,7 +170,7 @@ impl fmt::Display for Type {
 pub(super) mod strategy {
     use proptest::prelude::*;
 
-    use super::*;
+    use crate::board::rule::expression::{Arithmetic, Expression};
     use crate::board::{filter, metric};
 
     /// Generates sides in normal form.

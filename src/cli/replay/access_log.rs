@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
-use super::moment;
 use super::record::{Record, Skip};
+use super::time_format;
 
 /// A field of a line that can name the subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl FromStr for Field {
             "referrer" => Field::Referrer,
             _ => {
                 return Err(format!(
-                    "an access log has no field '{text}': use path, ip, method, status, user, agent or referrer"
+                    "unknown field '{text}' of an access log; expected path, ip, method, status, user, agent or referrer"
                 ));
             }
         })
@@ -71,7 +71,7 @@ pub fn parse(line: &[u8], selection: Selection) -> Result<Record<'_>, Skip> {
     }
     let raw = Raw::split(line).ok_or(Skip::NotAccessLog)?;
     let time = std::str::from_utf8(raw.time).map_err(|_| Skip::BadTime)?;
-    let at = moment::access_log(time).ok_or(Skip::BadTime)?;
+    let at = time_format::access_log(time).ok_or(Skip::BadTime)?;
     let field = match selection.subject {
         Field::Path => raw.target().ok_or(Skip::NoRequest)?,
         Field::Method => raw.method().ok_or(Skip::NoRequest)?,

@@ -7,10 +7,10 @@ use super::record::Record;
 use crate::board::{Calendar, Timestamp};
 
 /// The largest number of lines in one request.
-pub const MOST_LINES: usize = 5_000;
+pub const MAX_LINES: usize = 5_000;
 
 /// The largest size of one request, in bytes. One further line may still be added.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// The body of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Batcher {
 
     /// Adds an increment. If the batch was full before, returns that batch.
     pub fn push(&mut self, line: u64, record: &Record<'_>) -> serde_json::Result<Option<Batch>> {
-        let is_full = self.batch.lines.len() >= MOST_LINES || self.batch.body.len() >= MOST_BYTES;
+        let is_full = self.batch.lines.len() >= MAX_LINES || self.batch.body.len() >= MAX_BYTES;
         let crosses = match (&self.clock, record.at) {
             (Some(clock), Some(at)) => at >= clock.end,
             _ => false,
@@ -131,7 +131,7 @@ mod tests {
             sizes.extend(batcher.push(line, &record("a", "2015-05-17T10:05:03Z")).unwrap().map(|b| b.lines.len()));
         }
         sizes.extend(batcher.take().map(|b| b.lines.len()));
-        assert_eq!(sizes, [MOST_LINES, MOST_LINES, 2_000]);
+        assert_eq!(sizes, [MAX_LINES, MAX_LINES, 2_000]);
     }
 
     #[test]

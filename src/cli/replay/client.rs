@@ -11,13 +11,13 @@ use super::batch::Batch;
 use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
 
 /// The time for which one batch is tried before the replay fails.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// The shortest wait between two attempts, whatever `Retry-After` says. [`LONGEST_PAUSE`] is the longest.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const RETRY_FOR: Duration = Duration::from_secs(60);
+/// The shortest wait between two attempts, whatever `Retry-After` says. [`MAX_PAUSE`] is the longest.
+const MIN_PAUSE: Duration = Duration::from_millis(100);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest response that is read, in bytes.
-const LONGEST_ANSWER: usize = 16 << 20;
+const MAX_RESPONSE_BYTES: usize = 16 << 20;
 
 /// A server and one of its boards.
 #[derive(Clone)]
@@ -55,7 +55,7 @@ struct Slots {
 
 /// The server's response to a batch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub struct Answer {
+pub struct BatchResponse {
     pub accepted: u64,
     pub duplicates: u64,
     /// The first rejected increments.
@@ -81,7 +81,7 @@ struct Clock {
 
 /// The part of a rollover's report that the summary uses.
 #[derive(Deserialize)]
-struct Rollover {
+struct RolloverTotals {
     slots_retired: u64,
 }
 
@@ -99,19 +99,19 @@ struct Problem {
 
 /// The content of a request.
 #[derive(Clone)]
-struct Content {
+struct RequestBody {
     body: bytes::Bytes,
     media_type: &'static str,
 }
 
-impl Content {
+impl RequestBody {
     fn json(value: &impl Serialize) -> serde_json::Result<Self> {
         Ok(Self { body: serde_json::to_vec(value)?.into(), media_type: "application/json" })
     }
 }
 
 /// A complete response.
-struct Reply {
+struct Response {
     status: StatusCode,
     retry_after: Option<Duration>,
     body: Vec<u8>,
@@ -122,12 +122,12 @@ impl Client {
     pub fn new(url: &str, board: BoardName, has_ids: bool) -> anyhow::Result<Self> {
         // An error means that a provider is installed already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let parsed = reqwest::Url::parse(url).context("the server's URL cannot be read")?;
+        let parsed = reqwest::Url::parse(url).context("the server's URL is not valid")?;
         if !parsed.username().is_empty() || parsed.password().is_some() {
-            bail!("the URL must not hold a user or password");
+            bail!("the URL must not contain a user or password");
         }
         if !matches!(parsed.scheme(), "http" | "https") || parsed.query().is_some() || parsed.fragment().is_some() {
-            bail!("'{url}' is not like http://127.0.0.1:8080");
+            bail!("'{url}' is not a server's URL, such as http://127.0.0.1:8080");
         }
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(5))
@@ -143,7 +143,7 @@ impl Client {
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
         if reply.status == StatusCode::NOT_FOUND {
             bail!(
-                "there is no board '{board}' at {base}. Define it with --define 'COUNT(24h, hit, path)' --slot 1h, or:\n  \
+                "board '{board}' does not exist at {base}. Define it with --define 'COUNT(24h, hit, path)' --slot 1h, or:\n  \
                  curl -X PUT {url} -H 'content-type: application/json' -d '{{\"metric\":\"COUNT(24h, hit, path)\",\"slot\":\"1h\"}}'",
                 board = self.board,
                 base = self.base,
@@ -157,7 +157,7 @@ impl Client {
     pub async fn define(&self, board: &NewBoard) -> anyhow::Result<()> {
         let url = self.board_url("");
         let reply =
-            self.send(Method::PUT, &url, Some(Content::json(board)?)).await.with_context(|| self.unreachable())?;
+            self.send(Method::PUT, &url, Some(RequestBody::json(board)?)).await.with_context(|| self.unreachable())?;
         reply.success(&url).map(drop)
     }
 
@@ -167,7 +167,7 @@ impl Client {
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
         if reply.status == StatusCode::NOT_FOUND {
             bail!(
-                "--clock log needs a server on a simulated clock: start it with \
+                "--clock log requires a server with a simulated clock; start it with \
                  `rolltop serve --clock simulated=<a time before the log's first>` on a new store"
             );
         }
@@ -195,7 +195,7 @@ impl Client {
     async fn set_clock(&self, now: Timestamp) -> anyhow::Result<bool> {
         let url = format!("{}/v1/clock", self.base);
         // Setting the same time again is allowed, so this may always be repeated.
-        let reply = self.persist(Method::PUT, &url, Content::json(&Clock { now })?, true).await?;
+        let reply = self.send_with_retries(Method::PUT, &url, RequestBody::json(&Clock { now })?, true).await?;
         if reply.status == StatusCode::CONFLICT {
             return Ok(false);
         }
@@ -206,68 +206,77 @@ impl Client {
     async fn roll_over(&self) -> anyhow::Result<u64> {
         let url = self.board_url("/rollover");
         // A second rollover does nothing.
-        let reply = self.persist(Method::POST, &url, Content::json(&serde_json::json!({}))?, true).await?;
-        reply.json::<Rollover>(&url).map(|rollover| rollover.slots_retired)
+        let reply =
+            self.send_with_retries(Method::POST, &url, RequestBody::json(&serde_json::json!({}))?, true).await?;
+        reply.json::<RolloverTotals>(&url).map(|rollover| rollover.slots_retired)
     }
 
     /// Posts a batch.
-    async fn post(&self, body: Vec<u8>) -> anyhow::Result<Answer> {
+    async fn post(&self, body: Vec<u8>) -> anyhow::Result<BatchResponse> {
         let url = self.board_url("/increments");
-        let content = Content { body: body.into(), media_type: "application/x-ndjson" };
-        let reply = self.persist(Method::POST, &url, content, self.has_ids).await?;
+        let content = RequestBody { body: body.into(), media_type: "application/x-ndjson" };
+        let reply = self.send_with_retries(Method::POST, &url, content, self.has_ids).await?;
         reply.json(&url)
     }
 
-    /// Sends a request until the response is not "try again", for up to [`PATIENCE`].
+    /// Sends a request until the response is not "try again", for up to [`RETRY_FOR`].
     ///
     /// Unless the request may be repeated, only failures are retried after which it certainly had no effect: there was
     /// no connection, or the server reports that it was too busy or had lost its store before it counted a line.
-    async fn persist(&self, method: Method, url: &str, content: Content, repeatable: bool) -> anyhow::Result<Reply> {
+    async fn send_with_retries(
+        &self,
+        method: Method,
+        url: &str,
+        content: RequestBody,
+        repeatable: bool,
+    ) -> anyhow::Result<Response> {
         let begun = Instant::now();
-        let mut pause = SHORTEST_PAUSE;
+        let mut pause = MIN_PAUSE;
         loop {
             let (error, may_repeat, wanted_pause) = match self.send(method.clone(), url, Some(content.clone())).await {
                 Ok(reply) if reply.status == StatusCode::SERVICE_UNAVAILABLE => {
-                    let untouched = reply.problem().is_some_and(|problem| problem.did_nothing());
+                    let untouched = reply.problem().is_some_and(|problem| problem.counted_nothing());
                     (reply.failure(url), repeatable || untouched, reply.retry_after)
                 }
                 Ok(reply) => return Ok(reply),
-                Err(Broken::Connect(error)) => (error, true, None),
-                Err(Broken::Midway(error)) => (error, repeatable, None),
+                Err(SendError::Connect(error)) => (error, true, None),
+                Err(SendError::MaybeSent(error)) => (error, repeatable, None),
             };
             if !may_repeat {
                 return Err(error.context(
-                    "some of it may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
+                    "some lines may have been counted; with ids (--id or --resume-safe) a replay can be repeated safely",
                 ));
             }
-            let next = wanted_pause.unwrap_or(pause).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
-            if begun.elapsed() + next > PATIENCE {
+            let next = wanted_pause.unwrap_or(pause).clamp(MIN_PAUSE, MAX_PAUSE);
+            if begun.elapsed() + next > RETRY_FOR {
                 return Err(error.context(format!("gave up after {} s", begun.elapsed().as_secs())));
             }
             tokio::time::sleep(next).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
-    async fn send(&self, method: Method, url: &str, content: Option<Content>) -> Result<Reply, Broken> {
+    async fn send(&self, method: Method, url: &str, content: Option<RequestBody>) -> Result<Response, SendError> {
         let mut request = self.http.request(method, url);
-        if let Some(Content { body, media_type }) = content {
+        if let Some(RequestBody { body, media_type }) = content {
             request = request.header(header::CONTENT_TYPE, media_type).body(body);
         }
-        let mut response = request.send().await.map_err(Broken::from)?;
+        let mut response = request.send().await.map_err(SendError::from)?;
         let retry_after = response
             .headers()
             .get(header::RETRY_AFTER)
             .and_then(|value| value.to_str().ok()?.trim().parse().ok())
             .map(Duration::from_secs);
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(Broken::from)? {
-            if body.len() + chunk.len() > LONGEST_ANSWER {
-                return Err(Broken::Midway(anyhow!("{url} answered more than {LONGEST_ANSWER} bytes")));
+        while let Some(chunk) = response.chunk().await.map_err(SendError::from)? {
+            if body.len() + chunk.len() > MAX_RESPONSE_BYTES {
+                return Err(SendError::MaybeSent(anyhow!(
+                    "the response of {url} has more than {MAX_RESPONSE_BYTES} bytes"
+                )));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(Reply { status: response.status(), retry_after, body })
+        Ok(Response { status: response.status(), retry_after, body })
     }
 
     fn board_url(&self, rest: &str) -> String {
@@ -282,36 +291,36 @@ impl Client {
 impl Problem {
     /// Returns whether the server reports that nothing of the request was counted. A stream is counted in portions, and
     /// the code is only about the portion that failed, so the counts must be 0 as well.
-    fn did_nothing(&self) -> bool {
+    fn counted_nothing(&self) -> bool {
         matches!(&*self.code, "overloaded" | "store_unreachable") && self.accepted == 0 && self.duplicates == 0
     }
 }
 
 /// A request without a response.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+enum SendError {
     /// The request was never sent.
     #[error("{0:#}")]
     Connect(anyhow::Error),
     /// The request may have been sent.
     #[error("{0:#}")]
-    Midway(anyhow::Error),
+    MaybeSent(anyhow::Error),
 }
 
-impl From<reqwest::Error> for Broken {
+impl From<reqwest::Error> for SendError {
     fn from(error: reqwest::Error) -> Self {
-        if error.is_connect() { Broken::Connect(error.into()) } else { Broken::Midway(error.into()) }
+        if error.is_connect() { SendError::Connect(error.into()) } else { SendError::MaybeSent(error.into()) }
     }
 }
 
-impl Reply {
+impl Response {
     fn success(&self, url: &str) -> anyhow::Result<&[u8]> {
         if self.status.is_success() { Ok(&self.body) } else { Err(self.failure(url)) }
     }
 
     fn json<T: DeserializeOwned>(&self, url: &str) -> anyhow::Result<T> {
         serde_json::from_slice(self.success(url)?)
-            .with_context(|| format!("{url} did not answer as a rolltop server does"))
+            .with_context(|| format!("the response of {url} is not that of a rolltop server"))
     }
 
     fn problem(&self) -> Option<Problem> {
@@ -323,14 +332,14 @@ impl Reply {
             Some(Problem { code, title, detail, accepted, .. }) => {
                 let said = if detail.is_empty() { title } else { detail };
                 let part = if accepted > 0 { format!(", after counting {accepted} lines") } else { String::new() };
-                anyhow!("{url} answered {}: {said} [{code}]{part}", self.status)
+                anyhow!("{url} returned {}: {said} [{code}]{part}", self.status)
             }
-            None => anyhow!("{url} answered {}", self.status),
+            None => anyhow!("{url} returned {}", self.status),
         }
     }
 }
 
-impl Answer {
+impl BatchResponse {
     /// Returns the number of rejected increments, by code.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         if !self.rejected_counts.is_empty() {
@@ -347,7 +356,7 @@ impl Answer {
 /// The result of a batch, with the lines that it contained.
 pub struct Posted {
     pub lines: Vec<u64>,
-    pub answer: Answer,
+    pub answer: BatchResponse,
     /// The number of slots retired by the rollover before it, if the log drives the clock.
     pub slots_retired: Option<u64>,
     /// The time to which the clock should have been set, if the server's clock was later already.

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::moment;
 use super::record::{self, Record, Skip};
+use super::time_format;
 
 /// The names of the fields that make up an increment.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ impl<'l> FieldTexts<'l> {
     pub fn record(self) -> Result<Record<'l>, Skip> {
         let subject = self.subject.ok_or(Skip::NoSubject)?;
         let at = match self.time {
-            Some(text) => Some(moment::parse(&text.ok_or(Skip::NoTime)?).ok_or(Skip::BadTime)?),
+            Some(text) => Some(time_format::parse(&text.ok_or(Skip::NoTime)?).ok_or(Skip::BadTime)?),
             None => None,
         };
         let amount = match self.amount {

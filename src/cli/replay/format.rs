@@ -48,7 +48,7 @@ pub enum Parser {
 
 /// The fields that the command line asks for, before the log's format is known.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct RequestedFields {
     pub subject: Option<String>,
     pub amount: Option<String>,
     pub time: Option<String>,
@@ -58,7 +58,7 @@ pub struct Wanted {
 
 impl Parser {
     /// Creates a parser of `format`. Fails if the format does not have the wanted fields.
-    pub fn new(format: Format, wanted: Wanted) -> anyhow::Result<Self> {
+    pub fn new(format: Format, wanted: RequestedFields) -> anyhow::Result<Self> {
         match format {
             Format::Combined | Format::Common => {
                 if wanted.time.is_some() || wanted.id.is_some() {
@@ -75,18 +75,18 @@ impl Parser {
                     strip_query: wanted.strip_query,
                 };
                 if format == Format::Common && selection.subject.is_combined_only() {
-                    bail!("the common format has neither agent nor referrer; the combined format has");
+                    bail!("the common format has neither agent nor referrer; only the combined format has them");
                 }
                 Ok(Parser::AccessLog(selection))
             }
             Format::Ndjson | Format::Csv => {
                 if wanted.strip_query {
-                    bail!("--strip-query is for the paths of access logs");
+                    bail!("--strip-query applies only to access logs");
                 }
                 let Some(subject) = wanted.subject else {
                     bail!("--subject must name the field that is counted");
                 };
-                let Wanted { amount, time, id, .. } = wanted;
+                let RequestedFields { amount, time, id, .. } = wanted;
                 let names = FieldNames { subject, amount, time, id };
                 Ok(if format == Format::Csv { Parser::Csv(names) } else { Parser::Ndjson(names) })
             }
@@ -153,18 +153,18 @@ mod tests {
 
     #[test]
     fn what_a_format_cannot_give_is_refused_at_once() {
-        let with = |set: fn(&mut Wanted)| {
-            let mut wanted = Wanted::default();
+        let with = |set: fn(&mut RequestedFields)| {
+            let mut wanted = RequestedFields::default();
             set(&mut wanted);
             wanted
         };
-        assert!(Parser::new(Format::Combined, Wanted::default()).unwrap().has_times());
+        assert!(Parser::new(Format::Combined, RequestedFields::default()).unwrap().has_times());
         for (format, wanted, needle) in [
             (Format::Common, with(|w| w.subject = Some("agent".into())), "common format"),
-            (Format::Combined, with(|w| w.subject = Some("page".into())), "no field 'page'"),
+            (Format::Combined, with(|w| w.subject = Some("page".into())), "unknown field 'page'"),
             (Format::Combined, with(|w| w.amount = Some("size".into())), "'bytes'"),
             (Format::Combined, with(|w| w.id = Some("x".into())), "--id"),
-            (Format::Ndjson, Wanted::default(), "--subject"),
+            (Format::Ndjson, RequestedFields::default(), "--subject"),
             (Format::Csv, with(|w| w.strip_query = true), "--strip-query"),
         ] {
             let error = Parser::new(format, wanted).unwrap_err().to_string();

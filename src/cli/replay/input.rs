@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::bufread::MultiGzDecoder;
 
 /// The longest line that is read, in bytes. Longer lines are skipped, so that memory stays bounded.
-pub const LONGEST_LINE: usize = 1 << 20;
+pub const MAX_LINE_BYTES: usize = 1 << 20;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -32,7 +32,7 @@ impl Input {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_dir() {
-            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
         }
         Self::new(file, metadata.is_file().then_some(metadata.len()))
     }
@@ -56,7 +56,7 @@ impl Input {
     pub fn peek_lines(&mut self, count: usize) -> io::Result<Vec<Vec<u8>>> {
         let mut head = Vec::new();
         for _ in 0..count {
-            if self.reader.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut head)? == 0 {
+            if self.reader.by_ref().take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut head)? == 0 {
                 break;
             }
         }
@@ -88,7 +88,7 @@ pub struct Lines<R> {
     number: u64,
 }
 
-/// The error that a line is longer than [`LONGEST_LINE`]. The lines after it can still be read.
+/// The error that a line is longer than [`MAX_LINE_BYTES`]. The lines after it can still be read.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooLong;
 
@@ -104,13 +104,13 @@ impl<R: BufRead> Lines<R> {
     /// Returns the next line and its number, or `None` at the end.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.line.clear();
-        if self.reader.by_ref().take(LONGEST_LINE as u64 + 1).read_until(b'\n', &mut self.line)? == 0 {
+        if self.reader.by_ref().take(MAX_LINE_BYTES as u64 + 1).read_until(b'\n', &mut self.line)? == 0 {
             return Ok(None);
         }
         self.number += 1;
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
-        } else if self.line.len() > LONGEST_LINE {
+        } else if self.line.len() > MAX_LINE_BYTES {
             self.reader.skip_until(b'\n')?;
             return Ok(Some((self.number, Err(TooLong))));
         }
@@ -148,12 +148,12 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_skipped_and_the_next_is_read() {
-        let mut text = vec![b'x'; LONGEST_LINE];
+        let mut text = vec![b'x'; MAX_LINE_BYTES];
         text.push(b'\n');
-        text.extend(vec![b'y'; 3 * LONGEST_LINE]);
+        text.extend(vec![b'y'; 3 * MAX_LINE_BYTES]);
         text.extend(b"\nnext");
         let seen = lines(&text);
-        assert_eq!(seen[0].as_ref().unwrap().len(), LONGEST_LINE);
+        assert_eq!(seen[0].as_ref().unwrap().len(), MAX_LINE_BYTES);
         assert_eq!(seen[1..], [Err(TooLong), Ok(b"next".to_vec())]);
     }
 

@@ -10,12 +10,12 @@ mod client;
 mod fields;
 mod format;
 mod input;
-mod moment;
 mod ndjson;
 mod progress;
 mod record;
 mod summary;
 mod table;
+mod time_format;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,11 +29,11 @@ use tokio::sync::mpsc;
 
 use batch::{Batch, Batcher};
 use client::{Client, NewBoard};
-use format::{Format, Parser, Wanted};
+use format::{Format, Parser, RequestedFields};
 use input::Input;
 use progress::Progress;
 use record::Record;
-use summary::{Read, Sent, Summary};
+use summary::{PostStats, ReadStats, Summary};
 
 use crate::board::{BoardName, Calendar, Metric, Span};
 
@@ -136,11 +136,11 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     let format = match args.format {
         Some(format) => format,
         None => Format::guess(&input.peek_lines(LINES_TO_GUESS).with_context(unreadable)?)
-            .ok_or_else(|| anyhow!("cannot tell the format of {log} from its first lines: say it with --format"))?,
+            .ok_or_else(|| anyhow!("cannot guess the format of {log} from its first lines; set it with --format"))?,
     };
-    let parser = Parser::new(format, args.wanted())?;
+    let parser = Parser::new(format, args.requested_fields())?;
     if args.clock == Clock::Log && !parser.has_times() {
-        bail!("--clock log needs --time to name the field that says when it happened");
+        bail!("--clock log requires --time, which names the field with the time of the event");
     }
 
     let client = Client::new(&args.url, board, args.resume_safe || args.id.is_some())?;
@@ -160,7 +160,7 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     let (batches, received) = mpsc::channel(in_flight);
     let resume_safe = args.resume_safe;
     let reading = tokio::task::spawn_blocking(move || gather(input, &parser, calendar, resume_safe, &batches));
-    let mut sent = Sent::default();
+    let mut sent = PostStats::default();
     let posting = post_all(&client, received, in_flight, &mut sent, &progress).await;
     let (read, reading) = reading.await.context("the reading thread failed")?;
     progress.finish();
@@ -176,8 +176,8 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
 }
 
 impl ReplayArgs {
-    fn wanted(&self) -> Wanted {
-        Wanted {
+    fn requested_fields(&self) -> RequestedFields {
+        RequestedFields {
             subject: self.subject.clone(),
             amount: self.amount.clone(),
             time: self.time.clone(),
@@ -198,7 +198,7 @@ impl ReplayArgs {
 
 /// The error that the posting task has stopped. The task reports the reason itself.
 #[derive(Debug, thiserror::Error)]
-#[error("no more batches are taken")]
+#[error("no more batches are accepted")]
 struct PosterStopped;
 
 /// Reads the log to its end, or until the posting task no longer takes batches.
@@ -208,8 +208,8 @@ fn gather(
     calendar: Option<Calendar>,
     resume_safe: bool,
     batches: &mpsc::Sender<Batch>,
-) -> (Read, anyhow::Result<()>) {
-    let mut read = Read::default();
+) -> (ReadStats, anyhow::Result<()>) {
+    let mut read = ReadStats::default();
     let mut batcher = Batcher::new(calendar);
     let send = |batch: Option<Batch>| match batch {
         Some(batch) => batches.blocking_send(batch).map_err(|_| anyhow::Error::new(PosterStopped)),
@@ -249,7 +249,7 @@ async fn post_all(
     client: &Client,
     received: mpsc::Receiver<Batch>,
     in_flight: usize,
-    sent: &mut Sent,
+    sent: &mut PostStats,
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let failed = AtomicBool::new(false);

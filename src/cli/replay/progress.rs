@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::input::Input;
-use super::summary::Sent;
+use super::summary::PostStats;
 
 /// A progress bar with the part of the log that was read and the number of lines posted.
 pub struct Progress {
@@ -27,7 +27,7 @@ impl Progress {
     }
 
     /// Updates the bar.
-    pub fn show(&self, sent: &Sent) {
+    pub fn show(&self, sent: &PostStats) {
         self.bar.set_position(self.position.load(Ordering::Relaxed));
         let seconds = self.bar.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!(

@@ -10,7 +10,7 @@ use crate::board::Timestamp;
 
 /// A number of lines, and the first of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tally {
+pub struct OutcomeCount {
     pub count: u64,
     /// The line number in the log, and the message about the line.
     pub example: Option<(u64, String)>,
@@ -18,33 +18,35 @@ pub struct Tally {
 
 /// The result of reading the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Read {
+pub struct ReadStats {
     pub lines: u64,
-    pub skipped: BTreeMap<Skip, Tally>,
+    pub skipped: BTreeMap<Skip, OutcomeCount>,
 }
 
-impl Read {
+impl ReadStats {
     /// Counts a line that is not posted.
     pub fn skip(&mut self, line: u64, reason: Skip) {
-        self.skipped.entry(reason).or_insert_with(|| Tally { count: 0, example: Some((line, String::new())) }).count +=
-            1;
+        self.skipped
+            .entry(reason)
+            .or_insert_with(|| OutcomeCount { count: 0, example: Some((line, String::new())) })
+            .count += 1;
     }
 }
 
 /// The result of posting the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sent {
+pub struct PostStats {
     pub posted: u64,
     pub counted: u64,
     pub duplicates: u64,
-    pub rejected: BTreeMap<String, Tally>,
+    pub rejected: BTreeMap<String, OutcomeCount>,
     /// The number of slots retired, if the log drives the clock.
     pub slots_retired: Option<u64>,
     /// The first time that should have been set when the server's clock was already later.
     pub clock_ahead_of: Option<Timestamp>,
 }
 
-impl Sent {
+impl PostStats {
     /// Adds the server's response to a batch.
     pub fn add(&mut self, posted: &Posted) {
         let Posted { lines, answer, slots_retired, clock_ahead_of } = posted;
@@ -56,7 +58,7 @@ impl Sent {
             *self.slots_retired.get_or_insert(0) += slots;
         }
         for (code, count) in answer.counts() {
-            let tally = self.rejected.entry(code.clone()).or_insert(Tally { count: 0, example: None });
+            let tally = self.rejected.entry(code.clone()).or_insert(OutcomeCount { count: 0, example: None });
             tally.count += count;
             if tally.example.is_none() {
                 let first = answer.rejected.iter().find(|rejected| rejected.code == code);
@@ -76,8 +78,8 @@ impl Sent {
 
 /// The whole summary, in printed form.
 pub struct Summary<'s> {
-    pub read: &'s Read,
-    pub sent: &'s Sent,
+    pub read: &'s ReadStats,
+    pub sent: &'s PostStats,
     pub took: Duration,
 }
 
@@ -103,13 +105,13 @@ impl fmt::Display for Summary<'_> {
         let rate = read.lines as f64 / took.as_secs_f64().max(0.001);
         writeln!(f, "{:<14}{rate:>12.0} lines/s, {:.1} s", "rate", took.as_secs_f64())?;
         if let Some(asked) = sent.clock_ahead_of {
-            writeln!(f, "note: the server's clock was already past {asked} and stayed where it was")?;
+            writeln!(f, "note: the server's clock was already past {asked} and was not changed")?;
         }
         Ok(())
     }
 }
 
-fn detail(f: &mut fmt::Formatter<'_>, what: &str, tally: &Tally) -> fmt::Result {
+fn detail(f: &mut fmt::Formatter<'_>, what: &str, tally: &OutcomeCount) -> fmt::Result {
     write!(f, "{:>26}  {what}", tally.count)?;
     match &tally.example {
         Some((line, said)) if said.is_empty() => writeln!(f, " (first: line {line})"),
@@ -120,17 +122,18 @@ fn detail(f: &mut fmt::Formatter<'_>, what: &str, tally: &Tally) -> fmt::Result 
 
 #[cfg(test)]
 mod tests {
-    use super::super::client::{Answer, Rejected};
+    use super::super::client::{BatchResponse, Rejected};
     use super::*;
 
     #[test]
     fn rejections_point_at_the_lines_of_the_log() {
-        let mut read = Read { lines: 5, ..Read::default() };
+        let mut read = ReadStats { lines: 5, ..ReadStats::default() };
         read.skip(2, Skip::Blank);
         read.skip(4, Skip::Blank);
         let rejected = Rejected { line: 3, code: "too_late".into(), detail: "its slot\nhas left".into() };
-        let answer = Answer { accepted: 2, duplicates: 0, rejected: vec![rejected], rejected_counts: BTreeMap::new() };
-        let mut sent = Sent::default();
+        let answer =
+            BatchResponse { accepted: 2, duplicates: 0, rejected: vec![rejected], rejected_counts: BTreeMap::new() };
+        let mut sent = PostStats::default();
         sent.add(&Posted { lines: vec![1, 3, 5], answer, slots_retired: Some(4), clock_ahead_of: None });
         let text = Summary { read: &read, sent: &sent, took: Duration::from_secs(1) }.to_string();
         assert!(text.contains("1  too_late (first: line 5: its slot\\nhas left)"), "{text}");

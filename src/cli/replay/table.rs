@@ -8,26 +8,26 @@ use std::rc::Rc;
 use anyhow::{Context, bail};
 
 use super::fields::{FieldNames, FieldTexts};
-use super::input::LONGEST_LINE;
+use super::input::MAX_LINE_BYTES;
 use super::record::{Record, Skip};
 
 /// Calls `each` for every record after the header, with the number of its first line and its raw fields.
 ///
-/// Fails if the header lacks a named column, or if a record is longer than [`LONGEST_LINE`]: a quote that is never
+/// Fails if the header lacks a named column, or if a record is longer than [`MAX_LINE_BYTES`]: a quote that is never
 /// closed would otherwise include the rest of the file.
 pub fn read(
     reader: impl BufRead,
     names: &FieldNames,
     mut each: impl FnMut(u64, &[u8], Result<Record<'_>, Skip>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let allowance = Rc::new(Cell::new(LONGEST_LINE));
+    let allowance = Rc::new(Cell::new(MAX_LINE_BYTES));
     let bounded = Bounded { source: reader, allowance: Rc::clone(&allowance) };
     // The CRLF mode of the csv crate ends a record at the CR, so its line numbers are one too low.
     let mut csv = csv::ReaderBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_reader(bounded);
     let columns = Columns::find(csv.byte_headers().context("reading the header")?, names)?;
     let mut row = csv::ByteRecord::new();
     loop {
-        allowance.set(LONGEST_LINE);
+        allowance.set(MAX_LINE_BYTES);
         let line = csv.position().line();
         match csv.read_byte_record(&mut row) {
             Ok(true) => {
@@ -106,7 +106,7 @@ impl<R: Read> Read for Bounded<R> {
         if left == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidData,
-                "it is longer than 1 MiB; is there a quote that is never closed?",
+                "it is longer than 1 MiB; perhaps a quote is never closed",
             ));
         }
         let read = self.source.read(buffer)?;
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
         let mut text = b"code,quantity,date\na,1,0\n\"b".to_vec();
-        text.resize(3 * LONGEST_LINE, b'x');
+        text.resize(3 * MAX_LINE_BYTES, b'x');
         let error = format!("{:#}", rows(&text).unwrap_err());
         assert!(error.contains("line 3") && error.contains("never closed"), "{error}");
     }

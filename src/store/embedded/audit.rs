@@ -4,13 +4,13 @@
 //! needed because no record shows an entry whose subject does not exist or has another score.
 
 use super::holdings::Holdings;
-use super::ranking::{Entry, Texts};
+use super::ranking::{Entry, TextSource};
 use super::tables::Tables;
 use crate::board::{Kind, Subject};
 use crate::store::{AuditCursor, AuditStep, Difference};
 
-/// The work of one step, in subjects with a few slices each: well below a millisecond. A sketch counts as one subject.
-const STEP: usize = 400;
+/// The work of one step, in subjects with a few cells each: well below a millisecond. A sketch counts as one subject.
+const WORK_PER_STEP: usize = 400;
 
 /// The position at which an audit continues.
 enum Position {
@@ -24,7 +24,7 @@ enum Position {
 
 impl Position {
     /// Parses a cursor. An unknown cursor starts from the beginning, which is correct and only takes longer.
-    fn read(cursor: &AuditCursor) -> Self {
+    fn parse(cursor: &AuditCursor) -> Self {
         let text = cursor.0.as_str();
         if text == "entries" {
             return Position::FirstEntry;
@@ -43,34 +43,34 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
     let frame = tables.frame();
     let holdings = &mut tables.holdings;
     let mut step = AuditStep { frame, checked: 0, differences: Vec::new(), repaired: 0, missing_slots: 0, next: None };
-    if !holdings.rule.ranked {
-        // Without a ranking there is nothing to compare slices with.
+    if !holdings.traits.ranked {
+        // Without a ranking there is nothing to compare cells with.
         return step;
     }
-    step.next = match Position::read(cursor) {
-        Position::Record(from) => Some(records(holdings, from, repair, &mut step)),
-        Position::FirstEntry => entries(holdings, 0, repair, &mut step),
+    step.next = match Position::parse(cursor) {
+        Position::Record(from) => Some(check_records(holdings, from, repair, &mut step)),
+        Position::FirstEntry => check_entries(holdings, 0, repair, &mut step),
         Position::Entry(score, subject) => {
             // There is no id: the position only has to sort directly after the entry with this score and subject.
-            let place = holdings.ranking.place_after(score, &subject, &holdings.subjects);
-            entries(holdings, place, repair, &mut step)
+            let place = holdings.ranking.position_after(score, &subject, &holdings.subjects);
+            check_entries(holdings, place, repair, &mut step)
         }
     }
     .map(AuditCursor);
     step
 }
 
-fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
-    let rule = holdings.rule;
+fn check_records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
+    let traits = holdings.traits;
     let (mut next, mut work) = (from, 0);
     while let Some(id) = holdings.subjects.next_from(next) {
-        if work >= STEP {
+        if work >= WORK_PER_STEP {
             return format!("record {id}");
         }
         next = id + 1;
         let Some(record) = holdings.subjects.get(id) else { continue };
-        let (key, len, absent) = (record.key, record.len(), rule.absent());
-        work += match rule.kind {
+        let (key, len, absent) = (record.key, record.len(), traits.absent_key());
+        work += match traits.kind {
             Kind::Sketch => 1 + len,
             _ => 1 + len / 16,
         };
@@ -86,8 +86,8 @@ fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditSte
         }
         step.differences.push(Difference {
             subject: Subject::from_stored(holdings.subjects.text(id)),
-            score: rule.value(if ranked { key } else { absent }),
-            slots: rule.value(computed),
+            score: traits.score_of_key(if ranked { key } else { absent }),
+            slots: traits.score_of_key(computed),
         });
         if repair {
             holdings.ranking.remove(entry, &holdings.subjects);
@@ -97,16 +97,16 @@ fn records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditSte
             if let Some(record) = holdings.subjects.get_mut(id) {
                 record.key = computed;
             }
-            holdings.subjects.settle(id);
+            holdings.subjects.recompute_totals(id);
             step.repaired += 1;
         }
     }
     "entries".to_owned()
 }
 
-fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut AuditStep) -> Option<String> {
-    let rule = holdings.rule;
-    let found: Vec<Entry> = holdings.ranking.ascending(place).take(STEP).collect();
+fn check_entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut AuditStep) -> Option<String> {
+    let traits = holdings.traits;
+    let found: Vec<Entry> = holdings.ranking.ascending(place).take(WORK_PER_STEP).collect();
     for entry in &found {
         let record = holdings.subjects.get(entry.id);
         if record.is_some_and(|record| record.key == entry.score) {
@@ -119,14 +119,14 @@ fn entries(holdings: &mut Holdings, place: usize, repair: bool, step: &mut Audit
             } else {
                 "(unknown)"
             }),
-            score: rule.value(entry.score),
-            slots: rule.value(holdings.computed_key(entry.id)),
+            score: traits.score_of_key(entry.score),
+            slots: traits.score_of_key(holdings.computed_key(entry.id)),
         });
         if repair {
             step.repaired += u64::from(holdings.ranking.remove(*entry, &holdings.subjects));
         }
     }
-    let last = found.last().filter(|_| found.len() == STEP)?;
+    let last = found.last().filter(|_| found.len() == WORK_PER_STEP)?;
     let score = last.score;
     Some(format!("entry {score} {}", holdings.subjects.text(last.id)))
 }

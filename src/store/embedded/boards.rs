@@ -17,24 +17,24 @@ pub(super) struct LiveBoard {
     /// checkpoint; never across an await.
     pub tables: Mutex<Tables>,
     /// The board's share of the log. Grows only while `tables` is locked.
-    pub logged: Logged,
+    pub logged: UncheckpointedLog,
 }
 
 impl LiveBoard {
-    pub(super) fn new(board: Arc<Board>, tables: Tables, logged: Logged) -> Self {
+    pub(super) fn new(board: Arc<Board>, tables: Tables, logged: UncheckpointedLog) -> Self {
         Self { board, tables: Mutex::new(tables), logged }
     }
 }
 
 /// The operations of a board that the log has received since the board's last checkpoint began.
 #[derive(Debug, Default)]
-pub(super) struct Logged {
+pub(super) struct UncheckpointedLog {
     /// The sequence of the first frame, or 0 if there is none.
     first: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Logged {
+impl UncheckpointedLog {
     /// Records that this many bytes were appended to the frame with this sequence.
     pub(super) fn add(&self, sequence: u64, bytes: usize) {
         if self.first.load(Ordering::Relaxed) == 0 {
@@ -52,14 +52,14 @@ impl Logged {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Starts a checkpoint: resets the record and returns the previous values, to be [put back](Self::put_back) if the
+    /// Starts a checkpoint: resets the record and returns the previous values, to be [restored](Self::restore) if the
     /// checkpoint fails.
-    pub(super) fn take(&self) -> (u64, u64) {
+    pub(super) fn reset(&self) -> (u64, u64) {
         (self.first.swap(0, Ordering::Relaxed), self.bytes.swap(0, Ordering::Relaxed))
     }
 
-    /// Restores the values that [`take`](Self::take) returned, after a checkpoint failed.
-    pub(super) fn put_back(&self, (first, bytes): (u64, u64)) {
+    /// Restores the values that [`reset`](Self::reset) returned, after a checkpoint failed.
+    pub(super) fn restore(&self, (first, bytes): (u64, u64)) {
         if first > 0 {
             self.first.store(first, Ordering::Relaxed);
         }

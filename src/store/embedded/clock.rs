@@ -69,9 +69,9 @@ fn uptime() -> i64 {
 
 /// The longest time, in milliseconds, for which a machine may have been off without the store itself doubting its
 /// clock.
-const LONG_REST: i64 = 7 * 86_400_000;
+const MAX_OFF_TIME: i64 = 7 * 86_400_000;
 /// The time after a restart of the machine during which no reading is recorded.
-const SETTLING: Duration = Duration::from_secs(60);
+const RECORD_DELAY_AFTER_BOOT: Duration = Duration::from_secs(60);
 
 /// The store's clock.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ enum Start {
 
 /// A reading of the clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reading {
+pub(super) enum ClockReading {
     /// The system clock and, to judge it, the time since the store was opened.
     System { wall: Timestamp, monotonic: Duration },
     /// A simulated clock, which is always believed.
@@ -130,7 +130,7 @@ impl Clock {
             Start::Believed => ClockTrust::new(wall_clock(), Duration::ZERO),
             Start::Expected(time) => ClockTrust::new(time, Duration::ZERO),
             // The store's own time expires nothing, so it is judged less strictly than the time of boards.
-            Start::Recorded(time) if wall_clock() <= time.plus_millis(LONG_REST) => {
+            Start::Recorded(time) if wall_clock() <= time.plus_millis(MAX_OFF_TIME) => {
                 ClockTrust::new(wall_clock(), Duration::ZERO)
             }
             Start::Recorded(time) => ClockTrust::resumed(time),
@@ -152,10 +152,10 @@ impl Clock {
         trust.doubted().is_some()
     }
 
-    pub(super) fn read(&self) -> Reading {
+    pub(super) fn read(&self) -> ClockReading {
         match self {
-            Clock::System(clock) => Reading::System { wall: wall_clock(), monotonic: clock.opened.elapsed() },
-            Clock::Simulated(now) => Reading::Simulated(*now.lock()),
+            Clock::System(clock) => ClockReading::System { wall: wall_clock(), monotonic: clock.opened.elapsed() },
+            Clock::Simulated(now) => ClockReading::Simulated(*now.lock()),
         }
     }
 
@@ -199,7 +199,7 @@ impl Clock {
         let now = self.now();
         let doubted = clock.trust.lock().doubted().is_some();
         // After a restart of the machine nothing confirms the first readings.
-        let settling = matches!(clock.start, Start::Recorded(_)) && clock.opened.elapsed() < SETTLING;
+        let settling = matches!(clock.start, Start::Recorded(_)) && clock.opened.elapsed() < RECORD_DELAY_AFTER_BOOT;
         let uptime = uptime();
         (!doubted && !settling).then(|| ClockRecord { wall: now.millis(), uptime, boot: clock.machine.boot })
     }

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::fingerprint::Fingerprint;
-use super::table::{self, Extendible};
+use super::hash_table::{self, ExtendibleTable};
 
 /// A board's ids.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Bucket {
     /// The first millisecond of its time.
     start: i64,
     newest: i64,
-    ids: Extendible<Id>,
+    ids: ExtendibleTable<Id>,
 }
 
 /// A description of a bucket.
@@ -47,7 +47,7 @@ pub(super) struct BucketInfo {
 #[derive(Clone, Copy, Debug)]
 struct Id([u32; 5]);
 
-impl table::Entry for Id {
+impl hash_table::Entry for Id {
     /// Arrivals lie within half a horizon, which is shorter than `u32::MAX` milliseconds.
     const VACANT: Self = Id([0, 0, 0, 0, u32::MAX]);
 
@@ -95,7 +95,7 @@ impl Ids {
     }
 
     /// Returns whether an id arrived less than a horizon ago. O(1).
-    pub(super) fn seen(&self, fingerprint: Fingerprint, now: i64) -> bool {
+    pub(super) fn is_recent(&self, fingerprint: Fingerprint, now: i64) -> bool {
         // The ids that arrived less than a horizon ago are in at most three buckets. The newest bucket is searched
         // first, because an id that arrived again after its horizon is in two.
         let recent = self.buckets.range(self.number(now).saturating_sub(2)..).rev();
@@ -105,10 +105,10 @@ impl Ids {
 
     /// Stores an id that arrived. It may be stored already, and ids may be added in any order: the newest arrival
     /// counts. O(1), and occasionally O(entries of a table's shard).
-    pub(super) fn remember(&mut self, fingerprint: Fingerprint, arrival: i64) {
+    pub(super) fn insert(&mut self, fingerprint: Fingerprint, arrival: i64) {
         let number = self.number(arrival);
         let start = self.start(number);
-        let fresh = || Bucket { start, newest: arrival, ids: Extendible::default() };
+        let fresh = || Bucket { start, newest: arrival, ids: ExtendibleTable::default() };
         let bucket = self.buckets.entry(number).or_insert_with(fresh);
         bucket.newest = bucket.newest.max(arrival);
         // The difference is less than half a horizon.
@@ -121,7 +121,7 @@ impl Ids {
 
     /// Removes and returns the oldest bucket if all its ids are past the horizon. The caller should drop it without the
     /// lock, because that takes long. O(1).
-    pub(super) fn forget(&mut self, now: i64) -> Option<Bucket> {
+    pub(super) fn remove_expired(&mut self, now: i64) -> Option<Bucket> {
         let (&oldest, _) = self.buckets.first_key_value()?;
         let expired = self.start(oldest + 1).saturating_add(self.horizon) <= now;
         if expired { self.buckets.remove(&oldest) } else { None }
@@ -158,7 +158,7 @@ impl Ids {
         let (ids, next) = bucket.ids.portion(from);
         let (mut taken, mut last) = (0, None);
         for id in ids {
-            let hash = table::Entry::hash(id);
+            let hash = hash_table::Entry::hash(id);
             // A walk continues at a hash, so all ids with the same hash must be in one portion.
             if taken >= most && last != Some(hash) {
                 *cursor = u64::from(hash);
@@ -208,32 +208,32 @@ mod tests {
     fn an_id_is_seen_for_just_its_horizon() {
         for horizon in [1, 2, 3, 7, 1_000, 1_001] {
             let mut ids = Ids::new(horizon);
-            ids.remember(fingerprint(1), 5_000);
-            assert!((5_000..5_000 + horizon).all(|now| ids.seen(fingerprint(1), now)));
-            assert!((0..9).all(|later| !ids.seen(fingerprint(1), 5_000 + horizon + later)));
-            assert!(!ids.seen(fingerprint(2), 5_000));
+            ids.insert(fingerprint(1), 5_000);
+            assert!((5_000..5_000 + horizon).all(|now| ids.is_recent(fingerprint(1), now)));
+            assert!((0..9).all(|later| !ids.is_recent(fingerprint(1), 5_000 + horizon + later)));
+            assert!(!ids.is_recent(fingerprint(2), 5_000));
         }
     }
 
     #[test]
     fn an_id_that_comes_again_after_its_horizon_counts_from_then() {
         let mut ids = Ids::new(1_000);
-        ids.remember(fingerprint(1), 0);
-        ids.remember(fingerprint(2), 400);
-        assert!(ids.forget(1_100).is_none(), "its bucket may hold a live id");
-        assert!(!ids.seen(fingerprint(1), 1_100));
-        ids.remember(fingerprint(1), 1_100);
-        assert!(ids.seen(fingerprint(1), 2_000));
-        assert!(ids.forget(1_499).is_none() && ids.forget(1_500).is_some());
-        assert!(ids.seen(fingerprint(1), 2_000));
+        ids.insert(fingerprint(1), 0);
+        ids.insert(fingerprint(2), 400);
+        assert!(ids.remove_expired(1_100).is_none(), "its bucket may hold a live id");
+        assert!(!ids.is_recent(fingerprint(1), 1_100));
+        ids.insert(fingerprint(1), 1_100);
+        assert!(ids.is_recent(fingerprint(1), 2_000));
+        assert!(ids.remove_expired(1_499).is_none() && ids.remove_expired(1_500).is_some());
+        assert!(ids.is_recent(fingerprint(1), 2_000));
     }
 
     #[test]
     fn buckets_stay_few_however_long_ids_arrive() {
         let mut ids = Ids::new(1_001);
         for now in 0..20_000 {
-            while ids.forget(now).is_some() {}
-            ids.remember(fingerprint(now as u64), now);
+            while ids.remove_expired(now).is_some() {}
+            ids.insert(fingerprint(now as u64), now);
             assert!(ids.buckets(now).count() <= 4);
         }
         let buckets: Vec<BucketInfo> = ids.buckets(19_999).collect();
@@ -248,8 +248,8 @@ mod tests {
         for horizon in [1, 90 * 86_400_000] {
             for at in [0, i64::MAX / 4, -i64::MAX / 4] {
                 let mut ids = Ids::new(horizon);
-                ids.remember(fingerprint(1), at);
-                assert!(ids.seen(fingerprint(1), at) && !ids.seen(fingerprint(1), at + horizon));
+                ids.insert(fingerprint(1), at);
+                assert!(ids.is_recent(fingerprint(1), at) && !ids.is_recent(fingerprint(1), at + horizon));
             }
         }
     }
@@ -267,13 +267,13 @@ mod tests {
             let mut now = 1_000;
             for (id, later) in arrivals {
                 now += later;
-                while let Some(bucket) = ids.forget(now) {
+                while let Some(bucket) = ids.remove_expired(now) {
                     prop_assert!(bucket.newest + horizon <= now);
                 }
                 let seen = model.get(&id).is_some_and(|arrival| now < arrival + horizon);
-                prop_assert_eq!(ids.seen(fingerprint(id), now), seen);
+                prop_assert_eq!(ids.is_recent(fingerprint(id), now), seen);
                 if !seen {
-                    ids.remember(fingerprint(id), now);
+                    ids.insert(fingerprint(id), now);
                     model.insert(id, now);
                     counted.push((id, now));
                 }
@@ -281,15 +281,15 @@ mod tests {
             let mut restored = Ids::new(horizon);
             let middle = shuffled.index(counted.len());
             for (id, arrival) in counted[middle..].iter().chain(&counted).rev() {
-                restored.remember(fingerprint(*id), *arrival);
+                restored.insert(fingerprint(*id), *arrival);
             }
-            while restored.forget(now).is_some() {}
+            while restored.remove_expired(now).is_some() {}
             prop_assert!(restored.buckets(now).eq(ids.buckets(now)));
             for id in 0..30 {
                 for at in [now, now + horizon / 2, now + horizon] {
                     let seen = model.get(&id).is_some_and(|arrival| at < arrival + horizon);
-                    prop_assert_eq!(restored.seen(fingerprint(id), at), seen);
-                    prop_assert_eq!(ids.seen(fingerprint(id), at), seen);
+                    prop_assert_eq!(restored.is_recent(fingerprint(id), at), seen);
+                    prop_assert_eq!(ids.is_recent(fingerprint(id), at), seen);
                 }
             }
             for bucket in ids.buckets(now) {
@@ -314,11 +314,11 @@ mod tests {
     #[test]
     fn a_walk_in_portions_meets_each_of_many_ids_once_while_others_come() {
         let mut ids = Ids::new(1_000_000);
-        (0..30_000).for_each(|id| ids.remember(fingerprint(id), 5));
+        (0..30_000).for_each(|id| ids.insert(fingerprint(id), 5));
         let (mut found, mut cursor, mut portions) = (Vec::new(), 0, 0);
         while ids.portion(0, &mut cursor, 500, &mut found) {
             portions += 1;
-            (0..400).for_each(|id| ids.remember(fingerprint(30_000 + portions * 400 + id), 6));
+            (0..400).for_each(|id| ids.insert(fingerprint(30_000 + portions * 400 + id), 6));
         }
         assert!(portions >= 60, "{portions}");
         found.retain(|(_, arrival)| *arrival == 5);

@@ -5,8 +5,8 @@
 //! - **Memory** (`tables`) holds every live record; all boards must fit into it. For each board, behind one lock, it
 //!   holds the subjects with their slots, each slot's subjects and the ranking (`holdings`), and the ids counted
 //!   recently.
-//! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`operations`), one frame for
-//!   each group of writes that arrived together.
+//! - **The log** (`engine::log_writer`) holds the result of each write as absolute values (`log_operations`), one frame
+//!   for each group of writes that arrived together.
 //! - **Checkpoints** (`engine::checkpointer`) hold the state of memory, board by board, so that the log before them can
 //!   be deleted. Log and checkpoints are read from the disk only at a start (`engine::recovery`).
 //! - **Storage** (`storage`) handles the bytes and files of log, checkpoints and manifest, on a real or a simulated
@@ -25,36 +25,36 @@
 //! One thread writes the log, one syncs it, and one makes checkpoints and handles all other files. One ends waits that
 //! take too long and frees expired memory, and never accesses a file. One drops data that takes long to drop.
 
+mod aggregate_state;
 mod arena;
-mod asking;
 mod audit;
+mod board_traits;
 mod boards;
 mod clock;
 mod codec;
 mod engine;
-mod extra;
 mod fingerprint;
+mod hash_table;
+mod hashed_name;
 mod holdings;
 mod ids;
-mod list;
-mod merging;
-mod meters;
-mod names;
+mod last_seen;
+mod log_operations;
+mod metrics;
 mod numbering;
-mod operations;
 mod options;
 mod pool;
 mod ranking;
-mod reading;
+mod ranking_reads;
 mod record;
 mod replaying;
-mod rule;
-mod sightings;
 mod slab;
+mod slot_list;
+mod slot_reads;
 mod storage;
 mod store;
+mod subject_sketches;
 mod subjects;
-mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -65,18 +65,19 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-pub use engine::{DataReport, Pace, check_data};
-pub use options::{Durability, DurabilityError, EmbeddedOptions};
+pub use engine::{DataReport, check_data};
+pub use options::{Durability, DurabilityError, EmbeddedOptions, Pace};
 use parking_lot::MutexGuard;
 
 use self::boards::{Boards, LiveBoard};
-use self::clock::{Clock, Reading};
+use self::clock::{Clock, ClockReading};
 use self::engine::{Engine, Journal, Ticket};
 use self::fingerprint::FingerprintKey;
-use self::operations::Operations;
-use self::storage::files::{Files, SystemFiles};
+use self::log_operations::LogOperations;
+use self::storage::files::Files;
+use self::storage::files::system::SystemFiles;
 use self::tables::{Advance, Tables};
-use self::writing::Application;
+use self::writing::BatchApplication;
 use super::{Added, Batch, ClockTrust, Limits, Outcome, Result, StoreError};
 use crate::board::{Board, Timestamp, Window};
 
@@ -144,7 +145,7 @@ impl Embedded {
     }
 
     /// Returns the live board of this generation.
-    fn live(&self, board: &Board) -> Result<Arc<LiveBoard>> {
+    fn live_board(&self, board: &Board) -> Result<Arc<LiveBoard>> {
         match self.boards.read().get(board.name()) {
             Some(live) if live.board.generation() == board.generation() => Ok(live.clone()),
             _ => Err(StoreError::BoardChanged),
@@ -153,25 +154,26 @@ impl Embedded {
 
     /// Applies a batch to memory and appends it to the journal. Returns a ticket that acknowledges it.
     async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
-        let permit = self.journal().admit(writing::most_bytes(batch))?;
-        let plan = |window: &Window, now| Application::new(board, batch, (window, now), self.limits.max_skew, self.key);
+        let permit = self.journal().admit(writing::max_log_bytes(batch))?;
+        let plan =
+            |window: &Window, now| BatchApplication::new(board, batch, (window, now), self.limits.max_skew, self.key);
         let mut application = None;
-        if batch.increments.len() > writing::SMALL {
+        if batch.increments.len() > writing::MAX_PLANNED_UNDER_LOCK {
             // Planning a large batch takes long, so it is done without the lock.
-            let (window, now) = self.look(board, |_, tables, _| (tables.window, tables.now))?;
+            let (window, now) = self.read_tables(board, |_, tables, _| (tables.window, tables.now))?;
             application = Some(plan(&window, now));
         }
         loop {
-            let ((done, frame), ticket) = self.change(board, |tables, operations| {
+            let ((done, frame), ticket) = self.change_tables(board, |tables, operations| {
                 let application = application.get_or_insert_with(|| plan(&tables.window, tables.now));
-                let done = application.portion(tables, operations);
+                let done = application.apply_portion(tables, operations);
                 // The last portion's ticket acknowledges the earlier ones too.
                 ((done, tables.frame()), if done { Awaited::Yes } else { Awaited::No })
             })?;
             if done && let Some(application) = application {
                 drop(permit);
                 let added = application.finish(frame);
-                let ticket = self.vouch(&added, ticket);
+                let ticket = self.confirmation_ticket(&added, ticket);
                 return Ok((added, ticket));
             }
             // Other calls run between portions. The wait has a limit, because the portions counted already must be
@@ -184,12 +186,12 @@ impl Embedded {
     }
 
     /// Returns a ticket that acknowledges everything that the result reports as counted, by this call or before.
-    fn vouch(&self, added: &Added, ticket: Ticket) -> Ticket {
-        let vouches = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
+    fn confirmation_ticket(&self, added: &Added, ticket: Ticket) -> Ticket {
+        let has_counted = || added.outcomes.iter().any(|outcome| !matches!(outcome, Outcome::Rejected(_)));
         match ticket {
             // This write changed nothing: it is a duplicate, or a measurement that is not a new extreme. The earlier
             // write that it depends on may still be on its way to the disk.
-            Ticket::Done if vouches() => self.journal().catch_up(),
+            Ticket::Done if has_counted() => self.journal().ticket_for_all_appended(),
             ticket => ticket,
         }
     }
@@ -198,16 +200,16 @@ impl Embedded {
     /// released. So the order of the log is the order in which the lock was held.
     ///
     /// Returns [`StoreError::ClockDoubted`] if nothing may be written at present.
-    fn change<T>(
+    fn change_tables<T>(
         &self,
         board: &Board,
-        work: impl FnOnce(&mut Tables, &mut Operations) -> (T, Awaited),
+        work: impl FnOnce(&mut Tables, &mut LogOperations) -> (T, Awaited),
     ) -> Result<(T, Ticket)> {
-        let live = self.live(board)?;
-        let mut operations = Operations::of(board.generation());
+        let live = self.live_board(board)?;
+        let mut operations = LogOperations::of(board.generation());
         let mut tables = live.tables.lock();
-        self.enter(&live, &mut tables)?;
-        if let Some(doubted) = self.doubt(&tables) {
+        self.advance(&live, &mut tables)?;
+        if let Some(doubted) = self.doubted_clock_of(&tables) {
             return Err(doubted);
         }
         // A restart must not set the board's time back to before what it has counted.
@@ -215,7 +217,7 @@ impl Embedded {
         let nothing = operations.len();
         let (answer, awaited) = work(&mut tables, &mut operations);
         if operations.len() == nothing {
-            self.leave(tables);
+            self.unlock(tables);
             return Ok((answer, Ticket::Done));
         }
         let (sequence, ticket) = match awaited {
@@ -223,22 +225,22 @@ impl Embedded {
             Awaited::No => (self.journal().append(&operations), Ticket::Done),
         };
         live.logged.add(sequence, operations.len());
-        self.leave(tables);
+        self.unlock(tables);
         Ok((answer, ticket))
     }
 
     /// Does `work` on a board's tables, advanced to now.
-    fn look<T>(&self, board: &Board, work: impl FnOnce(&Board, &mut Tables, Advance) -> T) -> Result<T> {
-        let live = self.live(board)?;
+    fn read_tables<T>(&self, board: &Board, work: impl FnOnce(&Board, &mut Tables, Advance) -> T) -> Result<T> {
+        let live = self.live_board(board)?;
         let mut tables = live.tables.lock();
-        let advance = self.enter(&live, &mut tables)?;
+        let advance = self.advance(&live, &mut tables)?;
         let answer = work(&live.board, &mut tables, advance);
-        self.leave(tables);
+        self.unlock(tables);
         Ok(answer)
     }
 
     /// Unlocks a board, and passes on the data to drop.
-    fn leave(&self, mut tables: MutexGuard<Tables>) {
+    fn unlock(&self, mut tables: MutexGuard<Tables>) {
         let garbage = tables.holdings.take_garbage();
         // Threads that wait for the lock get it before this thread can take it again.
         MutexGuard::unlock_fair(tables);
@@ -248,40 +250,40 @@ impl Embedded {
     }
 
     /// Advances a board to the clock's now, and passes on the data to drop.
-    fn enter(&self, live: &LiveBoard, tables: &mut Tables) -> Result<Advance> {
-        if tables.gone {
+    fn advance(&self, live: &LiveBoard, tables: &mut Tables) -> Result<Advance> {
+        if tables.removed {
             return Err(StoreError::BoardChanged);
         }
-        let now = tables.believe(&live.board, self.clock.read());
+        let now = tables.believed_time(&live.board, self.clock.read());
         let mut advance = tables.advance(&live.board, now);
         if let Some(expired) = &mut advance.expired {
             self.discard(expired.holdings.take());
         }
-        if let Some(forgotten) = advance.forgotten.take() {
-            self.discard(forgotten);
+        if let Some(expired_ids) = advance.expired_ids.take() {
+            self.discard(expired_ids);
         }
         Ok(advance)
     }
 
     /// Returns the reason why a board must not be written to, if the clock is doubted since the start.
-    fn doubt(&self, tables: &Tables) -> Option<StoreError> {
+    fn doubted_clock_of(&self, tables: &Tables) -> Option<StoreError> {
         let trust = tables.trust.as_ref()?;
         let reading = trust.doubted()?;
-        let Reading::System { monotonic, .. } = self.clock.read() else { return None };
+        let ClockReading::System { monotonic, .. } = self.clock.read() else { return None };
         let retry_after = trust.is_standing(monotonic)?.max(Duration::from_secs(1));
         Some(StoreError::ClockDoubted { reading, recorded: tables.now, retry_after })
     }
 
     /// Returns the reason why some board must not be written to, if there is one.
-    fn standing_clock(&self) -> Option<StoreError> {
+    fn doubted_clock(&self) -> Option<StoreError> {
         if !self.clock.may_be_doubted() {
             return None;
         }
         let boards: Vec<_> = self.boards.read().values().cloned().collect();
         boards.iter().find_map(|live| {
             let mut tables = live.tables.lock();
-            self.enter(live, &mut tables).ok()?;
-            self.doubt(&tables)
+            self.advance(live, &mut tables).ok()?;
+            self.doubted_clock_of(&tables)
         })
     }
 
@@ -293,13 +295,13 @@ impl Embedded {
 
 impl Tables {
     /// Returns the believed time for this board.
-    fn believe(&mut self, board: &Board, reading: Reading) -> Timestamp {
+    fn believed_time(&mut self, board: &Board, reading: ClockReading) -> Timestamp {
         let (wall, monotonic) = match reading {
-            Reading::Simulated(now) => return now,
-            Reading::System { wall, monotonic } => (wall, monotonic),
+            ClockReading::Simulated(now) => return now,
+            ClockReading::System { wall, monotonic } => (wall, monotonic),
         };
         let slots = self.window.end.millis() - self.window.floor.millis();
-        let window = self.holdings.rule.life.unwrap_or(slots);
+        let window = self.holdings.traits.counter_duration.unwrap_or(slots);
         let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
         let doubted = trust.doubted();
         let believed = trust.believe(wall, monotonic, window);
@@ -307,7 +309,7 @@ impl Tables {
             && let Some(leap) = trust.doubted()
         {
             tracing::warn!(board = %board.name(), reading = %leap, going_by = %believed,
-                "the system clock is further ahead than expected; not believed until it agrees for a minute");
+                "the system clock is further ahead than expected; not trusted until it is consistent for a minute");
         }
         believed
     }

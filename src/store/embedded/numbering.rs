@@ -2,14 +2,15 @@
 //!
 //! A calendar numbers its slots, and a later slot has a greater number. Memory holds the number modulo 65,536, the
 //! *ordinal*, and restores the full number with the help of the newest slot. This is correct for the newest 65,536
-//! slots. So the code that advances the newest slot must make sure that no slice older than [`OLDEST`] slots remains.
+//! slots. So the code that advances the newest slot must make sure that no cell older than [`MAX_SLOT_AGE`] slots
+//! remains.
 
 use std::cell::Cell;
 
 use crate::board::{Calendar, Timestamp};
 
-/// No slice is in a slot that is this many slots before the newest, or more.
-pub(super) const OLDEST: i64 = 32_768;
+/// No cell is in a slot that is this many slots before the newest, or more.
+pub(super) const MAX_SLOT_AGE: i64 = 32_768;
 
 /// Converts between numbers, ordinals and starts of a board's slots.
 #[derive(Clone, Debug)]
@@ -72,7 +73,7 @@ impl Numbering {
     }
 
     /// Returns the number of the slot with this ordinal among the last 65,536.
-    pub(super) fn of_ordinal(&self, ordinal: u16) -> i64 {
+    pub(super) fn number_of_ordinal(&self, ordinal: u16) -> i64 {
         self.newest - i64::from((self.newest as u16).wrapping_sub(ordinal))
     }
 }
@@ -97,7 +98,7 @@ mod tests {
                 slots.push((newest, head.millis()));
             }
             for (number, start) in slots {
-                assert_eq!(numbering.of_ordinal(number as u16), number);
+                assert_eq!(numbering.number_of_ordinal(number as u16), number);
                 assert_eq!((numbering.start(number), numbering.number(start)), (start, number), "{slot} {zone}");
                 assert_eq!(numbering.number(start + 999), number);
             }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -36,6 +37,34 @@ impl EmbeddedOptions {
     }
 }
 
+/// The conditions under which boards are checkpointed, and the size of the log's segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// A board is checkpointed when its part of the log has more bytes than this and than its last checkpoint.
+    pub log_bytes: u64,
+    /// The bytes of a segment of the log; less on a small disk.
+    pub segment_bytes: u64,
+    /// A board is checkpointed when its part of the log is older than this, so that expired data is removed from the
+    /// disk.
+    pub age: Duration,
+    /// The time after which a caller that waits for the disk gets the outcome "unknown".
+    pub unknown_after: Duration,
+    /// The interval at which the thread checks whether a board is due for a checkpoint.
+    pub tick: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            log_bytes: 64 << 20,
+            segment_bytes: 32 << 20,
+            age: Duration::from_secs(3_600),
+            unknown_after: Duration::from_secs(10),
+            tick: Duration::from_millis(100),
+        }
+    }
+}
+
 /// The failures that an acknowledged write survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -53,7 +82,7 @@ pub enum Durability {
 
 /// The error that a text names no [`Durability`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a durability: write always, everysec or off")]
+#[error("unknown durability '{0}'; expected always, everysec or off")]
 pub struct DurabilityError(String);
 
 impl FromStr for Durability {

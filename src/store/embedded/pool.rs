@@ -98,7 +98,7 @@ impl<U> Default for Pool<U> {
 impl<U: Unit> Pool<U> {
     /// Returns whether there are references left for some more pieces of any size.
     pub(super) fn has_room(&self) -> bool {
-        self.chunks.len() + 64 < most_chunks::<U>()
+        self.chunks.len() + 64 < max_chunks::<U>()
     }
 
     /// Allocates a piece of `units` units, at least 1, with undefined content. Returns `None` if no references are
@@ -250,7 +250,7 @@ impl<U: Unit> Pool<U> {
                 self.chunks[at as usize] = Some(chunk);
                 at
             }
-            None if self.chunks.len() < most_chunks::<U>() => {
+            None if self.chunks.len() < max_chunks::<U>() => {
                 self.chunks.push(Some(chunk));
                 self.chunks.len() as u32 - 1
             }
@@ -269,7 +269,7 @@ impl Class {
 }
 
 /// Returns the number of chunks that references can address. No reference to the last one is [`NONE`].
-fn most_chunks<U: Unit>() -> usize {
+fn max_chunks<U: Unit>() -> usize {
     (u32::MAX as usize) / U::PER_CHUNK
 }
 

@@ -1,16 +1,16 @@
-//! A subject's record of 32 bytes, which contains its newest slice, and the cells of its older slices.
+//! A subject's record of 32 bytes, which contains its newest cell, and the packed form of cells.
 
 use super::pool::{NONE, Unit};
-use super::slab::Hold;
+use super::slab::SlabValue;
 
 /// The content of one slot for one subject, as callers see it. Some metrics keep further state per slot in
-/// [`Extras`](super::extra::Extras).
+/// [`AggregateState`](super::aggregate_state::AggregateState).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Slice {
+pub(super) struct Cell {
     /// The slot's number: see [`Numbering`](super::numbering::Numbering).
     pub slot: i64,
     /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For COUNT_DISTINCT, the number of values
-    /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A slice without data is removed.
+    /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A cell without data is removed.
     pub amount: i64,
     /// The subject's place in the slot's list, so that it can be removed from the list without a search. 0 on an
     /// unranked board, which has no lists.
@@ -20,33 +20,42 @@ pub(super) struct Slice {
 /// The data that boards of every kind hold of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The key of the slices' combined value, as in the ranking: [`Rule::absent`](super::rule::Rule::absent) if the
-    /// subject is not ranked. On a `from_first` board, the time when the subject's counter began.
+    /// The key of the cells' combined value, as in the ranking:
+    /// [`absent_key`](super::board_traits::BoardTraits::absent_key) if the subject is not ranked. On a `from_first`
+    /// board, the time when the subject's counter began.
     pub key: i64,
-    /// The newest slice, if there is any, or the counter of a `from_first` board.
-    pub newest: Cell,
-    /// The reference of the older slices, oldest first, if there are any.
-    pub more: u32,
+    /// The newest cell, if there is any, or the counter of a `from_first` board.
+    pub newest: PackedCell,
+    /// The reference of the older cells, oldest first, if there are any.
+    pub older: u32,
     /// The reference of the text, or [`NONE`] if the record is not in use.
     pub text: u32,
 }
 
-/// A slice in 16 bytes.
+/// A [`Cell`] in 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Cell {
+pub(super) struct PackedCell {
     pub amount: i64,
     pub place: u32,
     /// The number of the slot, modulo 65,536.
     pub ordinal: u16,
-    /// In a record's newest cell: the total number of slices.
+    /// In a record's newest cell: the total number of cells.
     pub count: u16,
 }
 
-const _: () = assert!(size_of::<Record>() == 32 && size_of::<Cell>() == 16);
+/// A subject's counter on a `from_first` board.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counter {
+    /// The time when it began, in milliseconds.
+    pub start: i64,
+    pub amount: i64,
+}
 
-impl Hold for Record {
+const _: () = assert!(size_of::<Record>() == 32 && size_of::<PackedCell>() == 16);
+
+impl SlabValue for Record {
     fn vacant(next: u32) -> Self {
-        Self { key: 0, newest: Cell::default(), more: next, text: NONE }
+        Self { key: 0, newest: PackedCell::default(), older: next, text: NONE }
     }
 
     fn is_vacant(&self) -> bool {
@@ -54,11 +63,11 @@ impl Hold for Record {
     }
 
     fn next(&self) -> u32 {
-        self.more
+        self.older
     }
 }
 
-impl Unit for Cell {
+impl Unit for PackedCell {
     const ZERO: Self = Self { amount: 0, place: 0, ordinal: 0, count: 0 };
     const PER_CHUNK: usize = 4_096;
 
@@ -72,12 +81,12 @@ impl Unit for Cell {
 }
 
 impl Record {
-    /// Creates a record without slices.
+    /// Creates a record without cells.
     pub(super) fn new(text: u32, key: i64) -> Self {
-        Self { key, newest: Cell::default(), more: NONE, text }
+        Self { key, newest: PackedCell::default(), older: NONE, text }
     }
 
-    /// Returns the number of slices.
+    /// Returns the number of cells.
     pub(super) fn len(&self) -> usize {
         usize::from(self.newest.count)
     }

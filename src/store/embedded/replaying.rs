@@ -1,6 +1,6 @@
 //! The application of stored operations to a board's tables.
 
-use super::operations::Operation;
+use super::log_operations::LogOperation;
 use super::tables::Tables;
 use crate::board::{Board, Sketch, Timestamp};
 
@@ -10,32 +10,34 @@ use crate::board::{Board, Sketch, Timestamp};
 /// memory had, however often any part of the log is applied. [`Tables::rebuild`] completes the state.
 ///
 /// Returns a description of what is not valid if the operation cannot be applied.
-pub(super) fn replay(board: &Board, tables: &mut Tables, operation: Operation) -> Result<(), &'static str> {
+pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation) -> Result<(), &'static str> {
     let holdings = &mut tables.holdings;
     match operation {
-        Operation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
-        Operation::Samples { slot, sum, count, subject } => {
+        LogOperation::Amount { slot, amount, subject } => holdings.restore_amount(subject.into(), slot, amount),
+        LogOperation::Samples { slot, sum, count, subject } => {
             holdings.restore_samples(subject.into(), slot, (sum, count))
         }
-        Operation::Marked { slot, mark, subject } => holdings.restore_mark(subject.into(), slot, mark),
-        Operation::Sketch { slot, sketch, subject } => {
+        LogOperation::Marked { slot, mark, subject } => holdings.restore_mark(subject.into(), slot, mark),
+        LogOperation::Sketch { slot, sketch, subject } => {
             let sketch = Sketch::from_bytes(sketch).ok_or("a sketch is not valid")?;
             holdings.restore_sketch(subject.into(), slot, sketch);
         }
-        Operation::Sighted { sighting, subject, value } => holdings.restore_sighting(subject.into(), value, sighting),
-        Operation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
-        Operation::Id { arrival, fingerprint } => tables.ids.remember(fingerprint, arrival),
-        Operation::Removed { subject } => holdings.restore_removed(subject.into()),
-        Operation::Advanced { now } => {
+        LogOperation::Value { last_seen, subject, value } => {
+            holdings.restore_last_seen(subject.into(), value, last_seen)
+        }
+        LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
+        LogOperation::Id { arrival, fingerprint } => tables.ids.insert(fingerprint, arrival),
+        LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
+        LogOperation::Advanced { now } => {
             tables.move_clock(board, Timestamp::from_millis(now));
             // The log may contain ids that are older than the horizon.
-            while tables.ids.forget(tables.now.millis()).is_some() {}
+            while tables.ids.remove_expired(tables.now.millis()).is_some() {}
         }
-        Operation::Board(_)
-        | Operation::Defined { .. }
-        | Operation::Undefined { .. }
-        | Operation::Clock(_)
-        | Operation::Simulated { .. } => {}
+        LogOperation::Board(_)
+        | LogOperation::Defined { .. }
+        | LogOperation::Undefined { .. }
+        | LogOperation::Clock(_)
+        | LogOperation::Simulated { .. } => {}
     }
     Ok(())
 }

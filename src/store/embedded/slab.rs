@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 /// The number of values in a chunk.
 pub(super) const CHUNK: usize = 1_024;
 /// The largest number of chunks. Ids stay below 2^31.
-const MOST_CHUNKS: usize = (1 << 31) / CHUNK;
+const MAX_CHUNKS: usize = (1 << 31) / CHUNK;
 /// The value for no further vacant place in a chunk.
 const NO_PLACE: u32 = u32::MAX;
 
 /// A type with values that stand for a vacant place.
-pub(super) trait Hold: Copy {
+pub(super) trait SlabValue: Copy {
     /// Returns the value of a vacant place that is followed by the vacant place `next` of its chunk.
     fn vacant(next: u32) -> Self;
 
@@ -45,7 +45,7 @@ impl<T> Default for Slab<T> {
     }
 }
 
-impl<T: Hold> Slab<T> {
+impl<T: SlabValue> Slab<T> {
     /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -57,7 +57,7 @@ impl<T: Hold> Slab<T> {
         let at = match self.open.first() {
             Some(at) => *at,
             None => {
-                let at = u32::try_from(self.chunks.len()).ok().filter(|at| (*at as usize) < MOST_CHUNKS)?;
+                let at = u32::try_from(self.chunks.len()).ok().filter(|at| (*at as usize) < MAX_CHUNKS)?;
                 self.chunks.push(Chunk { values: Vec::new(), live: 0, vacant: NO_PLACE });
                 self.open.insert(at);
                 at
@@ -213,7 +213,7 @@ mod tests {
 
     use super::*;
 
-    impl Hold for u64 {
+    impl SlabValue for u64 {
         fn vacant(next: u32) -> Self {
             1 << 40 | u64::from(next)
         }

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 
-use super::boards::{LiveBoard, Logged};
+use super::boards::{LiveBoard, UncheckpointedLog};
 use super::clock::Clock;
 use super::engine::Ticket;
-use super::operations::Operations;
+use super::log_operations::LogOperations;
 use super::tables::Tables;
-use super::{Awaited, Embedded, asking, audit, meters, reading};
+use super::{Awaited, Embedded, audit, metrics, ranking_reads, slot_reads};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
     Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Reading, Removal, Result,
@@ -19,22 +19,22 @@ use crate::store::{
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
-const HOLD: Duration = Duration::from_micros(500);
+const TARGET_HOLD: Duration = Duration::from_micros(500);
 /// The number of portions in a step, between which other calls get the lock. A step has several, because a pause
 /// follows each step and timers are coarse.
-const PORTIONS: usize = 4;
-/// The smallest number of subjects in a portion, however slow the machine is. [`MOST`] is the largest, however fast it
-/// is.
-const LEAST: u64 = 16;
-const MOST: u64 = 1_024;
+const PORTIONS_PER_STEP: usize = 4;
+/// The smallest number of subjects in a portion, however slow the machine is. [`MAX_PORTION`] is the largest, however
+/// fast it is.
+const MIN_PORTION: u64 = 16;
+const MAX_PORTION: u64 = 1_024;
 /// The number of subjects after which a step reads the time.
-const LOOK: u64 = 16;
+const TIME_CHECK_EVERY: u64 = 16;
 
-/// Returns whether the work of [`LOOK`] subjects was done since the time was last read.
-fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
-    let due = work >= *looked + LOOK;
+/// Returns whether the work of [`TIME_CHECK_EVERY`] subjects was done since the time was last read.
+fn is_time_check_due(checked_at: &mut u64, work: u64) -> bool {
+    let due = work >= *checked_at + TIME_CHECK_EVERY;
     if due {
-        *looked = work;
+        *checked_at = work;
     }
     due
 }
@@ -42,14 +42,16 @@ fn is_time_to_look(looked: &mut u64, work: u64) -> bool {
 impl Embedded {
     /// Subtracts as much as fits into one hold of the board's lock.
     fn retire_portion(&self, board: &Board) -> Result<RetireStep> {
-        self.look(board, |_, tables, advance| {
+        self.read_tables(board, |_, tables, advance| {
             let started = Instant::now();
-            let mut looked = 0;
+            let mut checked_at = 0;
             let (retired, done) = tables.retire(|work| {
-                work < LEAST || (work < MOST && (!is_time_to_look(&mut looked, work) || started.elapsed() < HOLD))
+                work < MIN_PORTION
+                    || (work < MAX_PORTION
+                        && (!is_time_check_due(&mut checked_at, work) || started.elapsed() < TARGET_HOLD))
             });
             if done {
-                tables.visit(MOST);
+                tables.visit_portion(MAX_PORTION);
             }
             RetireStep {
                 frame: tables.frame(),
@@ -77,7 +79,7 @@ impl Store for Embedded {
 
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
         let Clock::Simulated(clock) = &*self.clock else { return Err(StoreError::ClockNotSimulated) };
-        let mut operations = Operations::of_store();
+        let mut operations = LogOperations::of_store();
         operations.simulated(to.millis());
         let _permit = self.journal().admit(operations.len())?;
         let ticket = {
@@ -100,7 +102,10 @@ impl Store for Embedded {
         let known = |live: &Arc<LiveBoard>| {
             let board = live.board.clone();
             let same = board.definition() == definition;
-            (if same { Defined::Unchanged(board) } else { Defined::Conflict(board) }, self.journal().catch_up())
+            (
+                if same { Defined::Unchanged(board) } else { Defined::Conflict(board) },
+                self.journal().ticket_for_all_appended(),
+            )
         };
         // Nothing is written if the board exists, so no admission is needed.
         let found = self.boards.read().get(name).map(known);
@@ -120,12 +125,12 @@ impl Store for Embedded {
                 let board = Arc::new(Board::new(name.clone(), generation, definition.clone()).map_err(invalid)?);
                 let mut tables = Tables::new(&board, self.clock.now());
                 tables.trust = self.clock.trust_of_new_board();
-                let mut operations = Operations::of_store();
+                let mut operations = LogOperations::of_store();
                 operations.defined(generation, name.as_str(), &json);
-                let mut header = Operations::of(generation);
+                let mut header = LogOperations::of(generation);
                 header.advanced(tables.now.millis());
-                operations.join(&header);
-                let logged = Logged::default();
+                operations.append(&header);
+                let logged = UncheckpointedLog::default();
                 let (sequence, ticket) = self.journal().append_and_wait(&operations);
                 logged.add(sequence, operations.len());
                 boards.insert(name.clone(), Arc::new(LiveBoard::new(board.clone(), tables, logged)));
@@ -151,7 +156,7 @@ impl Store for Embedded {
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
-        let mut operations = Operations::of_store();
+        let mut operations = LogOperations::of_store();
         operations.undefined(board.generation());
         let _permit = self.journal().admit(operations.len())?;
         let (live, ticket) = {
@@ -162,7 +167,7 @@ impl Store for Embedded {
             };
             boards.remove(board.name());
             self.boards_version.fetch_add(1, Ordering::AcqRel);
-            live.tables.lock().gone = true;
+            live.tables.lock().removed = true;
             (live, self.journal().append_and_wait(&operations).1)
         };
         self.discard(live);
@@ -197,60 +202,60 @@ impl Store for Embedded {
     }
 
     async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
-        self.look(board, |board, tables, _| reading::page(board, tables, offset, limit))
+        self.read_tables(board, |board, tables, _| ranking_reads::page(board, tables, offset, limit))
     }
 
     async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {
-        self.look(board, |board, tables, _| reading::neighbors(board, tables, subject, radius))
+        self.read_tables(board, |board, tables, _| ranking_reads::neighbors(board, tables, subject, radius))
     }
 
     async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
-        self.look(board, |_, tables, _| reading::lookup(tables, subjects))
+        self.read_tables(board, |_, tables, _| ranking_reads::lookup(tables, subjects))
     }
 
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {
-        self.look(board, |board, tables, _| reading::standing(board, tables, subject))
+        self.read_tables(board, |board, tables, _| ranking_reads::standing(board, tables, subject))
     }
 
     async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
-        let read = |ask: &Ask| self.look(&ask.board, |board, tables, _| asking::read(board, tables, ask))?;
+        let read = |ask: &Ask| self.read_tables(&ask.board, |board, tables, _| slot_reads::read(board, tables, ask))?;
         asks.iter().map(read).collect()
     }
 
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
-        self.look(board, |_, tables, _| asking::values(tables, subject, offset, limit))
+        self.read_tables(board, |_, tables, _| slot_reads::values(tables, subject, offset, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {
         let permit = self.journal().admit(subject.as_str().len() + 64)?;
-        let ((removal, removed), ticket) = self.change(board, |tables, operations| {
-            let score = reading::score(tables, subject);
+        let ((removal, removed), ticket) = self.change_tables(board, |tables, operations| {
+            let score = ranking_reads::score(tables, subject);
             let (floor, now) = (tables.window.floor.millis(), tables.now.millis());
             let counters = u64::from(tables.holdings.counter(subject.as_str().into(), now).is_some());
-            let rule = tables.holdings.rule;
+            let traits = tables.holdings.traits;
             let removed = tables.holdings.remove(subject.as_str().into(), floor);
-            if removed.anything {
+            if removed.any {
                 operations.removed(subject.as_str());
             }
-            let retiring_slots = if rule.ranked { removed.expired } else { 0 };
-            let live_slots = if rule.life.is_some() { counters } else { removed.live };
-            ((Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.anything), Awaited::Yes)
+            let retiring_slots = if traits.ranked { removed.expired } else { 0 };
+            let live_slots = if traits.counter_duration.is_some() { counters } else { removed.live };
+            ((Removal { frame: tables.frame(), score, live_slots, retiring_slots }, removed.any), Awaited::Yes)
         })?;
         drop(permit);
         // An earlier removal may still be on its way to the disk. The response confirms that the subject is removed, so
         // it has to wait for the disk.
-        let ticket = if removed { ticket } else { self.journal().catch_up() };
+        let ticket = if removed { ticket } else { self.journal().ticket_for_all_appended() };
         self.journal().wait(ticket).await?;
         Ok(removal)
     }
 
     async fn status(&self, board: &Arc<Board>) -> Result<Status> {
-        self.look(board, |_, tables, _| reading::status(tables))
+        self.read_tables(board, |_, tables, _| ranking_reads::status(tables))
     }
 
     async fn retire_step(&self, board: &Arc<Board>) -> Result<RetireStep> {
         let mut step = self.retire_portion(board)?;
-        for _ in 1..PORTIONS {
+        for _ in 1..PORTIONS_PER_STEP {
             if step.done {
                 break;
             }
@@ -268,12 +273,12 @@ impl Store for Embedded {
     }
 
     async fn audit_step(&self, board: &Arc<Board>, cursor: AuditCursor, repair: bool) -> Result<AuditStep> {
-        self.look(board, |_, tables, _| audit::step(tables, &cursor, repair))
+        self.read_tables(board, |_, tables, _| audit::step(tables, &cursor, repair))
     }
 
     async fn check(&self) -> Result<()> {
-        let standing = self.standing_clock();
-        meters::clock_doubted(standing.is_some() || self.clock.is_doubted());
+        let standing = self.doubted_clock();
+        metrics::clock_doubted(standing.is_some() || self.clock.is_doubted());
         if let Some(reason) = self.journal().refusal() {
             return Err(StoreError::ReadOnly { reason });
         }

@@ -1,31 +1,31 @@
-//! A board's subjects: their names, ids, records and slices, without the combined values of slices.
+//! A board's subjects: their names, ids, records and cells, without the combined values of cells.
 //!
 //! - the *index*, by the hash of the name: 8 bytes per subject, with 0.72 to 0.9 of its places in use;
-//! - the *slab*: a record of 32 bytes, including the newest slice;
-//! - the *texts*: 16 bytes for a name of 14;
-//! - the *cells*: 16 bytes for each further slice;
-//! - the *extras* of metrics that keep more than one number per slot.
+//! - the *slab*: a record of 32 bytes, including the newest cell;
+//! - the *names*: 16 bytes for a name of 14;
+//! - the *older cells*: 16 bytes for each further cell;
+//! - the *aggregate state* of metrics that keep more than one number per slot.
 
+use super::aggregate_state::{AggregateState, Garbage, resize_piece};
 use super::arena::Arena;
-use super::extra::{Extras, Garbage, resized};
-use super::names::{Name, SubjectHash};
+use super::board_traits::BoardTraits;
+use super::hash_table::{Entry, ExtendibleTable};
+use super::hashed_name::{HashedName, SubjectHash};
 use super::numbering::Numbering;
 use super::pool::{NONE, Pool};
-use super::ranking::Texts;
-use super::record::{Cell, Record, Slice};
-use super::rule::Rule;
+use super::ranking::TextSource;
+use super::record::{Cell, PackedCell, Record};
 use super::slab::Slab;
-use super::table::{Entry, Extendible};
 
 /// Subjects by name and by id. Ids of released subjects are used again.
 #[derive(Debug)]
 pub(super) struct Subjects {
-    rule: Rule,
-    index: Extendible<Indexed>,
+    traits: BoardTraits,
+    index: ExtendibleTable<IndexEntry>,
     slab: Slab<Record>,
-    texts: Arena,
-    cells: Pool<Cell>,
-    pub extras: Extras,
+    names: Arena,
+    older_cells: Pool<PackedCell>,
+    pub aggregates: AggregateState,
     pub numbering: Numbering,
     /// Whether records are moved to lower ids when they are visited.
     compacting: bool,
@@ -33,9 +33,9 @@ pub(super) struct Subjects {
 
 /// The hash and the id of a subject.
 #[derive(Clone, Copy, Debug)]
-struct Indexed([u32; 2]);
+struct IndexEntry([u32; 2]);
 
-impl Entry for Indexed {
+impl Entry for IndexEntry {
     const VACANT: Self = Self([0, NONE]);
 
     fn is_vacant(&self) -> bool {
@@ -47,9 +47,9 @@ impl Entry for Indexed {
     }
 }
 
-impl Texts for Subjects {
+impl TextSource for Subjects {
     fn text(&self, id: u32) -> &str {
-        self.slab.get(id).map_or("", |record| self.texts.get(record.text))
+        self.slab.get(id).map_or("", |record| self.names.get(record.text))
     }
 }
 
@@ -60,21 +60,21 @@ pub(super) struct SubjectTexts<'a> {
     texts: &'a Arena,
 }
 
-impl Texts for SubjectTexts<'_> {
+impl TextSource for SubjectTexts<'_> {
     fn text(&self, id: u32) -> &str {
         self.slab.get(id).map_or("", |record| self.texts.get(record.text))
     }
 }
 
 impl Subjects {
-    pub(super) fn new(rule: Rule, numbering: Numbering) -> Self {
+    pub(super) fn new(traits: BoardTraits, numbering: Numbering) -> Self {
         Self {
-            rule,
-            index: Extendible::default(),
+            traits,
+            index: ExtendibleTable::default(),
             slab: Slab::default(),
-            texts: Arena::default(),
-            cells: Pool::default(),
-            extras: Extras::new(rule),
+            names: Arena::default(),
+            older_cells: Pool::default(),
+            aggregates: AggregateState::new(traits),
             numbering,
             compacting: false,
         }
@@ -82,7 +82,7 @@ impl Subjects {
 
     /// Returns the names of the subjects.
     pub(super) fn texts(&self) -> SubjectTexts<'_> {
-        SubjectTexts { slab: &self.slab, texts: &self.texts }
+        SubjectTexts { slab: &self.slab, texts: &self.names }
     }
 
     /// Returns the number of index entries moved so far.
@@ -97,30 +97,30 @@ impl Subjects {
     }
 
     /// Returns the id of a subject that has a record. O(1).
-    pub(super) fn id(&self, name: Name) -> Option<u32> {
-        let is_it = |entry: &Indexed| self.bytes(entry.0[1]) == name.text.as_bytes();
+    pub(super) fn id(&self, name: HashedName) -> Option<u32> {
+        let is_it = |entry: &IndexEntry| self.name_bytes(entry.0[1]) == name.text.as_bytes();
         self.index.find(name.hash.0, is_it).map(|entry| entry.0[1])
     }
 
     /// Returns whether references are left for everything that a subject may need. They suffice for 32 GB of names and
-    /// 64 GB of slices.
+    /// 64 GB of cells.
     pub(super) fn has_room(&self) -> bool {
-        self.texts.has_room() && self.cells.has_room() && self.extras.has_room()
+        self.names.has_room() && self.older_cells.has_room() && self.aggregates.has_room()
     }
 
     /// Adds a subject that has no record. Returns its id, or `None` if there is [no room](Self::has_room) or there are
     /// two billion subjects. O(1).
-    pub(super) fn add(&mut self, name: Name) -> Option<u32> {
+    pub(super) fn add(&mut self, name: HashedName) -> Option<u32> {
         if !self.has_room() {
             return None;
         }
-        let text = self.texts.store(name.text)?;
-        let Some(id) = self.slab.insert(Record::new(text, self.rule.absent())) else {
-            self.texts.free(text);
+        let text = self.names.store(name.text)?;
+        let Some(id) = self.slab.insert(Record::new(text, self.traits.absent_key())) else {
+            self.names.free(text);
             return None;
         };
-        self.index.insert(Indexed([name.hash.0, id]));
-        self.extras.began(id);
+        self.index.insert(IndexEntry([name.hash.0, id]));
+        self.aggregates.subject_added(id);
         Some(id)
     }
 
@@ -132,8 +132,8 @@ impl Subjects {
         self.slab.get_mut(id)
     }
 
-    fn bytes(&self, id: u32) -> &[u8] {
-        self.slab.get(id).map_or(&[], |record| self.texts.bytes(record.text))
+    fn name_bytes(&self, id: u32) -> &[u8] {
+        self.slab.get(id).map_or(&[], |record| self.names.bytes(record.text))
     }
 
     /// Returns the first id in use from `from` on.
@@ -141,187 +141,187 @@ impl Subjects {
         self.slab.next_from(from)
     }
 
-    /// Returns whether the subject has no data: no slice, and nothing in the extras.
+    /// Returns whether the subject has no data: no cell, and no aggregate state.
     pub(super) fn is_empty(&self, id: u32) -> bool {
-        self.slab.get(id).is_none_or(|record| record.len() == 0) && self.extras.is_empty(id)
+        self.slab.get(id).is_none_or(|record| record.len() == 0) && self.aggregates.is_empty(id)
     }
 
     /// Removes a subject, whose id will be used again. O(1).
-    pub(super) fn release(&mut self, id: u32) -> Option<Garbage> {
+    pub(super) fn remove(&mut self, id: u32) -> Option<Garbage> {
         let record = *self.slab.get(id)?;
-        let hash = SubjectHash::of(self.texts.get(record.text));
+        let hash = SubjectHash::of(self.names.get(record.text));
         self.index.remove(hash.0, |entry| entry.0[1] == id);
-        self.texts.free(record.text);
+        self.names.free(record.text);
         if record.len() > 1 {
-            self.cells.free(record.more, record.len() - 1);
+            self.older_cells.free(record.older, record.len() - 1);
         }
-        let garbage = self.extras.release(id, record.len());
+        let garbage = self.aggregates.remove_subject(id, record.len());
         if self.slab.remove(id) {
-            self.extras.free_chunk(id);
+            self.aggregates.free_chunk(id);
         }
         garbage
     }
 
-    /// Returns the number of slices of a subject.
-    pub(super) fn slices(&self, id: u32) -> usize {
+    /// Returns the number of cells of a subject.
+    pub(super) fn cell_count(&self, id: u32) -> usize {
         self.slab.get(id).map_or(0, Record::len)
     }
 
-    /// Returns the slices of a subject from this index on, oldest first.
-    pub(super) fn slices_from(&self, id: u32, first: usize) -> impl Iterator<Item = Slice> + '_ {
+    /// Returns the cells of a subject from this index on, oldest first.
+    pub(super) fn cells_from(&self, id: u32, first: usize) -> impl Iterator<Item = Cell> + '_ {
         let record = self.slab.get(id).filter(|record| record.len() > 0);
         let older = record.map_or(&[][..], |record| self.older(record));
         let newest = record.filter(|record| first < record.len()).map(|record| &record.newest);
-        older.get(first..).unwrap_or_default().iter().chain(newest).map(|cell| self.slice(cell))
+        older.get(first..).unwrap_or_default().iter().chain(newest).map(|cell| self.unpack(cell))
     }
 
-    /// Returns the index of the slice of a slot among a subject's slices, oldest first, or as an error the index where
-    /// it would be. O(log slices).
-    pub(super) fn find(&self, id: u32, slot: i64) -> Result<usize, usize> {
+    /// Returns the index of the cell of a slot among a subject's cells, oldest first, or as an error the index where
+    /// it would be. O(log cells).
+    pub(super) fn find_cell(&self, id: u32, slot: i64) -> Result<usize, usize> {
         let Some(record) = self.slab.get(id).filter(|record| record.len() > 0) else { return Err(0) };
         let last = record.len() - 1;
         // Nearly every write is about the newest slot.
-        match self.numbering.of_ordinal(record.newest.ordinal).cmp(&slot) {
+        match self.numbering.number_of_ordinal(record.newest.ordinal).cmp(&slot) {
             std::cmp::Ordering::Equal => Ok(last),
             std::cmp::Ordering::Less => Err(last + 1),
             std::cmp::Ordering::Greater => {
-                self.older(record).binary_search_by_key(&slot, |cell| self.numbering.of_ordinal(cell.ordinal))
+                self.older(record).binary_search_by_key(&slot, |cell| self.numbering.number_of_ordinal(cell.ordinal))
             }
         }
     }
 
-    /// Returns the index of a subject's first slice at or after a slot.
-    pub(super) fn first_from(&self, id: u32, slot: i64) -> usize {
-        self.find(id, slot).unwrap_or_else(|at| at)
+    /// Returns the index of a subject's first cell at or after a slot.
+    pub(super) fn first_cell_from(&self, id: u32, slot: i64) -> usize {
+        self.find_cell(id, slot).unwrap_or_else(|at| at)
     }
 
-    /// Returns the number of the slice of a slot.
-    pub(super) fn amount(&self, id: u32, slot: i64) -> Option<i64> {
-        let at = self.find(id, slot).ok()?;
-        self.cell(id, at).map(|cell| cell.amount)
+    /// Returns the number of the cell of a slot.
+    pub(super) fn amount_in(&self, id: u32, slot: i64) -> Option<i64> {
+        let at = self.find_cell(id, slot).ok()?;
+        self.packed_cell(id, at).map(|cell| cell.amount)
     }
 
-    /// Returns the slice at an index.
-    pub(super) fn slice_at(&self, id: u32, at: usize) -> Option<Slice> {
-        self.cell(id, at).map(|cell| self.slice(cell))
+    /// Returns the cell at an index.
+    pub(super) fn cell_at(&self, id: u32, at: usize) -> Option<Cell> {
+        self.packed_cell(id, at).map(|cell| self.unpack(cell))
     }
 
-    /// Sets the number of the slice at an index. Returns the previous number.
+    /// Sets the number of the cell at an index. Returns the previous number.
     pub(super) fn set_amount(&mut self, id: u32, at: usize, amount: i64) -> Option<i64> {
-        self.cell_mut(id, at).map(|cell| std::mem::replace(&mut cell.amount, amount))
+        self.packed_cell_mut(id, at).map(|cell| std::mem::replace(&mut cell.amount, amount))
     }
 
-    /// Sets the slot-list place of the slice at an index.
+    /// Sets the slot-list place of the cell at an index.
     pub(super) fn set_place(&mut self, id: u32, at: usize, place: u32) {
-        if let Some(cell) = self.cell_mut(id, at) {
+        if let Some(cell) = self.packed_cell_mut(id, at) {
             cell.place = place;
         }
     }
 
-    /// Inserts a slice at the index where [`find`](Self::find) returned that it would be. O(1) at the end, otherwise
-    /// O(slices after it).
-    pub(super) fn open(&mut self, id: u32, at: usize, slice: Slice) {
+    /// Inserts a cell at the index where [`find_cell`](Self::find_cell) returned that it would be. O(1) at the end,
+    /// otherwise O(cells after it).
+    pub(super) fn insert_cell(&mut self, id: u32, at: usize, new: Cell) {
         let Some(record) = self.slab.get_mut(id) else { return };
         let len = record.len();
-        let mut cell = Cell { amount: slice.amount, place: slice.place, ordinal: slice.slot as u16, count: 0 };
+        let mut packed = PackedCell { amount: new.amount, place: new.place, ordinal: new.slot as u16, count: 0 };
         if len == 0 {
-            record.newest = cell;
+            record.newest = packed;
         } else {
-            let more = match len {
-                1 => self.cells.allocate(1),
-                _ => Some(resized(&mut self.cells, record.more, len - 1, len)),
+            let reference = match len {
+                1 => self.older_cells.allocate(1),
+                _ => Some(resize_piece(&mut self.older_cells, record.older, len - 1, len)),
             };
             // Callers check for room before they change anything, so this allocation succeeds.
-            let Some(more) = more else { return };
-            record.more = more;
+            let Some(reference) = reference else { return };
+            record.older = reference;
             if at == len {
-                std::mem::swap(&mut record.newest, &mut cell);
+                std::mem::swap(&mut record.newest, &mut packed);
             }
             let at = at.min(len - 1);
-            let older = self.cells.get_mut(more, len);
+            let older = self.older_cells.get_mut(reference, len);
             older.copy_within(at..len - 1, at + 1);
-            older[at] = cell;
+            older[at] = packed;
         }
         record.newest.count = (len + 1) as u16;
-        self.extras.opened(id, at, len + 1);
+        self.aggregates.cell_inserted(id, at, len + 1);
     }
 
-    /// Removes and returns the slice at an index. O(1) at the end, otherwise O(slices after it).
-    pub(super) fn close(&mut self, id: u32, at: usize) -> Option<Slice> {
-        let slice = self.slice_at(id, at)?;
+    /// Removes and returns the cell at an index. O(1) at the end, otherwise O(cells after it).
+    pub(super) fn remove_cell(&mut self, id: u32, at: usize) -> Option<Cell> {
+        let cell = self.cell_at(id, at)?;
         let record = self.slab.get_mut(id)?;
         let left = record.len() - 1;
         if left > 0 {
-            let older = self.cells.get_mut(record.more, left);
+            let older = self.older_cells.get_mut(record.older, left);
             if at == left {
                 record.newest = *older.last()?;
             } else {
                 older.copy_within(at + 1.., at);
             }
             if left == 1 {
-                self.cells.free(record.more, left);
-                record.more = NONE;
+                self.older_cells.free(record.older, left);
+                record.older = NONE;
             } else {
-                record.more = resized(&mut self.cells, record.more, left, left - 1);
+                record.older = resize_piece(&mut self.older_cells, record.older, left, left - 1);
             }
         }
         record.newest.count = left as u16;
-        self.extras.closed(id, at, left, slice.amount);
-        Some(slice)
+        self.aggregates.cell_removed(id, at, left, cell.amount);
+        Some(cell)
     }
 
-    /// Computes the cached total of all slices: see [`Extras::settle`].
-    pub(super) fn settle(&mut self, id: u32) {
-        let (len, sum) = self.slices_from(id, 0).fold((0, 0), |(len, sum), slice| (len + 1, sum + slice.amount));
-        self.extras.settle(id, len, sum);
+    /// Computes the cached total of all cells: see [`AggregateState::recompute_totals`].
+    pub(super) fn recompute_totals(&mut self, id: u32) {
+        let (len, sum) = self.cells_from(id, 0).fold((0, 0), |(len, sum), cell| (len + 1, sum + cell.amount));
+        self.aggregates.recompute_totals(id, len, sum);
     }
 
     /// Reads the index entry of a subject's hash: the first of three passes that bring the data of a portion of work
     /// into the cache, with overlapping misses. The result has no meaning, but must be used ([`std::hint::black_box`])
     /// so that the read is not optimized away.
-    pub(super) fn touch_index(&self, hash: SubjectHash) -> u32 {
-        self.index.touch(hash.0)
+    pub(super) fn prefetch_index(&self, hash: SubjectHash) -> u32 {
+        self.index.prefetch(hash.0)
     }
 
     /// Reads the record that a hash most likely leads to: the second pass.
-    pub(super) fn touch_record(&self, hash: SubjectHash) -> u32 {
+    pub(super) fn prefetch_record(&self, hash: SubjectHash) -> u32 {
         let record = self.index.find(hash.0, |_| true).and_then(|entry| self.slab.get(entry.0[1]));
         record.map_or(0, |record| record.text)
     }
 
     /// Reads the text of that record: the third pass.
-    pub(super) fn touch_text(&self, hash: SubjectHash) -> u32 {
+    pub(super) fn prefetch_text(&self, hash: SubjectHash) -> u32 {
         let record = self.index.find(hash.0, |_| true).and_then(|entry| self.slab.get(entry.0[1]));
-        record.and_then(|record| self.texts.bytes(record.text).first()).map_or(0, |byte| u32::from(*byte))
+        record.and_then(|record| self.names.bytes(record.text).first()).map_or(0, |byte| u32::from(*byte))
     }
 
     /// Returns whether so little of the allocated memory is in use that a compaction is due.
     pub(super) fn is_sparse(&self) -> bool {
-        self.slab.is_sparse() || self.texts.is_sparse() || self.cells.is_sparse() || self.extras.is_sparse()
+        self.slab.is_sparse() || self.names.is_sparse() || self.older_cells.is_sparse() || self.aggregates.is_sparse()
     }
 
     /// Begins a compaction of the parts that need one. After this call, the caller must pass every record to
-    /// [`compact`](Self::compact) and [`lower_id`](Self::lower_id). O(chunks).
+    /// [`compact`](Self::compact) and [`move_to_lower_id`](Self::move_to_lower_id). O(chunks).
     pub(super) fn begin_compaction(&mut self) {
         self.compacting = self.slab.is_sparse();
-        self.texts.begin_compaction();
-        self.cells.begin_compaction();
-        self.extras.begin_compaction();
+        self.names.begin_compaction();
+        self.older_cells.begin_compaction();
+        self.aggregates.begin_compaction();
     }
 
-    /// Moves the data that a record refers to, where its memory is to be freed. O(slices).
+    /// Moves the data that a record refers to, where its memory is to be freed. O(cells).
     pub(super) fn compact(&mut self, id: u32) {
         let Some(record) = self.slab.get_mut(id) else { return };
-        if let Some(moved) = self.texts.moved(record.text) {
+        if let Some(moved) = self.names.moved(record.text) {
             record.text = moved;
         }
         let len = record.len();
         if len > 1
-            && let Some(moved) = self.cells.moved(record.more, len - 1)
+            && let Some(moved) = self.older_cells.moved(record.older, len - 1)
         {
-            record.more = moved;
+            record.older = moved;
         }
-        self.extras.compact(id, len);
+        self.aggregates.compact(id, len);
     }
 
     /// Returns whether a compaction is in progress that would give a record a lower id.
@@ -330,23 +330,23 @@ impl Subjects {
     }
 
     /// Gives a record with a high id a lower one, during a compaction, so that the chunk of the high one can be freed.
-    /// Returns the new id, if there is one. Both ids have the record until [`vacate`](Self::vacate), but only the new
-    /// one has the name and the extras.
-    pub(super) fn lower_id(&mut self, id: u32) -> Option<u32> {
+    /// Returns the new id, if there is one. Both ids have the record until [`free_id`](Self::free_id), but only the new
+    /// one has the name and the aggregate state.
+    pub(super) fn move_to_lower_id(&mut self, id: u32) -> Option<u32> {
         let record = *self.slab.get(id)?;
         let lower = self.slab.insert(record)?;
-        let hash = SubjectHash::of(self.texts.get(record.text));
+        let hash = SubjectHash::of(self.names.get(record.text));
         if let Some(entry) = self.index.find_mut(hash.0, |entry| entry.0[1] == id) {
             entry.0[1] = lower;
         }
-        self.extras.rename(id, lower);
+        self.aggregates.change_id(id, lower);
         Some(lower)
     }
 
     /// Frees an id whose record has a lower id now.
-    pub(super) fn vacate(&mut self, id: u32) {
+    pub(super) fn free_id(&mut self, id: u32) {
         if self.slab.remove(id) {
-            self.extras.free_chunk(id);
+            self.aggregates.free_chunk(id);
         }
     }
 
@@ -354,29 +354,29 @@ impl Subjects {
     pub(super) fn memory_bytes(&self) -> usize {
         self.index.memory_bytes()
             + self.slab.memory_bytes()
-            + self.texts.memory_bytes()
-            + self.cells.memory_bytes()
-            + self.extras.memory_bytes()
+            + self.names.memory_bytes()
+            + self.older_cells.memory_bytes()
+            + self.aggregates.memory_bytes()
     }
 
-    fn slice(&self, cell: &Cell) -> Slice {
-        Slice { slot: self.numbering.of_ordinal(cell.ordinal), amount: cell.amount, place: cell.place }
+    fn unpack(&self, cell: &PackedCell) -> Cell {
+        Cell { slot: self.numbering.number_of_ordinal(cell.ordinal), amount: cell.amount, place: cell.place }
     }
 
-    fn older(&self, record: &Record) -> &[Cell] {
-        if record.len() > 1 { self.cells.get(record.more, record.len() - 1) } else { &[] }
+    fn older(&self, record: &Record) -> &[PackedCell] {
+        if record.len() > 1 { self.older_cells.get(record.older, record.len() - 1) } else { &[] }
     }
 
-    fn cell(&self, id: u32, at: usize) -> Option<&Cell> {
+    fn packed_cell(&self, id: u32, at: usize) -> Option<&PackedCell> {
         let record = self.slab.get(id)?;
         if at + 1 == record.len() { Some(&record.newest) } else { self.older(record).get(at) }
     }
 
-    fn cell_mut(&mut self, id: u32, at: usize) -> Option<&mut Cell> {
+    fn packed_cell_mut(&mut self, id: u32, at: usize) -> Option<&mut PackedCell> {
         let record = self.slab.get_mut(id)?;
         match record.len() {
             len if at + 1 == len => Some(&mut record.newest),
-            len if at + 1 < len => self.cells.get_mut(record.more, len - 1).get_mut(at),
+            len if at + 1 < len => self.older_cells.get_mut(record.older, len - 1).get_mut(at),
             _ => None,
         }
     }

@@ -2,10 +2,10 @@
 //!
 //! A board's state consists of its subjects ([`Holdings`]), the window and the ids counted recently.
 
+use super::board_traits::BoardTraits;
 use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
-use super::numbering::OLDEST;
-use super::rule::Rule;
+use super::numbering::MAX_SLOT_AGE;
 use crate::board::{Board, Frame, Kind, Timestamp, Window};
 use crate::store::ClockTrust;
 
@@ -20,19 +20,19 @@ pub(super) struct Tables {
     /// Judges the system clock for this board. Created with the first reading.
     pub trust: Option<ClockTrust>,
     /// Whether the board was removed. A call that still has a reference must change nothing.
-    pub gone: bool,
-    round: Round,
+    pub removed: bool,
+    round: CleanupRound,
 }
 
 /// The round of visits that frees the expired data of subjects that get no writes, and gives memory back: see
-/// [`Tables::visit`].
+/// [`Tables::visit_portion`].
 #[derive(Debug)]
-struct Round {
+struct CleanupRound {
     /// The next record to visit, or `None` if no round is in progress.
     next: Option<u32>,
     /// The board's time when the last round began.
     began: i64,
-    /// The number of the slot before which no slice is that a round would drop. It must stay close enough to the newest
+    /// The number of the slot before which no cell is that a round would drop. It must stay close enough to the newest
     /// slot for ordinals to be unambiguous: see [`Numbering`](super::numbering::Numbering).
     cleared: i64,
     /// The value that `cleared` gets when the current round ends.
@@ -41,7 +41,7 @@ struct Round {
 
 /// The result of a portion of visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Visit {
+pub(super) struct VisitResult {
     /// The work done, in subjects: about 0.1 microseconds each.
     pub work: u64,
     /// Whether a round is in progress, so that there is more to visit.
@@ -56,7 +56,7 @@ pub(super) struct Advance {
     /// The data of the board, if every slot had expired.
     pub expired: Option<Expired>,
     /// Ids past their horizon, which must be freed without the lock.
-    pub forgotten: Option<Bucket>,
+    pub expired_ids: Option<Bucket>,
 }
 
 /// The data of a board of which every slot had expired.
@@ -76,11 +76,11 @@ pub(super) struct Retired {
     pub removed: u64,
 }
 
-/// The number of slots for which expired slices may stay before additional visits are made.
-const PATIENCE: i64 = OLDEST / 4;
+/// The number of slots for which expired cells may stay before additional visits are made.
+const EXTRA_VISITS_AFTER_SLOTS: i64 = MAX_SLOT_AGE / 4;
 /// The largest number of slots by which the oldest kept slot is moved step by step. If the head moved further, the slot
 /// is computed again.
-const MOST_STEPS: u32 = 64;
+const MAX_STEPS: u32 = 64;
 /// The largest number of visits that moving the clock makes, unless more are needed to keep ordinals unambiguous.
 const VISITS_PER_ADVANCE: u64 = 2_048;
 
@@ -90,11 +90,11 @@ impl Tables {
         let mut tables = Self {
             window,
             now,
-            holdings: Holdings::new(Rule::of(board), board.calendar(), window.head.millis()),
+            holdings: Holdings::new(BoardTraits::of(board), board.calendar(), window.head.millis()),
             ids: Ids::new(board.dedupe_horizon()),
             trust: None,
-            gone: false,
-            round: Round { next: None, began: now.millis(), cleared: 0, clearing: 0 },
+            removed: false,
+            round: CleanupRound { next: None, began: now.millis(), cleared: 0, clearing: 0 },
         };
         tables.holdings.oldest_kept = oldest_kept(board, &tables.window);
         tables.round.cleared = tables.oldest_needed();
@@ -109,18 +109,18 @@ impl Tables {
             return advance;
         }
         self.now = now;
-        advance.forgotten = self.ids.forget(now.millis());
+        advance.expired_ids = self.ids.remove_expired(now.millis());
         if now < self.window.end {
             return advance;
         }
         let window = board.window_at(now);
         advance.slots = board.calendar().slots_between(self.window.head, window.head);
-        let rule = self.holdings.rule;
+        let traits = self.holdings.traits;
         let oldest_kept = oldest_kept_after(board, (&self.window, self.holdings.oldest_kept), &window);
         // The counters of a `from_first` board each end at their own time.
-        if oldest_kept > self.window.head.millis() && rule.life.is_none() {
+        if oldest_kept > self.window.head.millis() && traits.counter_duration.is_none() {
             let slots = self.holdings.lists.len() as u64;
-            let new = Holdings::new(rule, board.calendar(), window.head.millis());
+            let new = Holdings::new(traits, board.calendar(), window.head.millis());
             let holdings = std::mem::replace(&mut self.holdings, new);
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;
@@ -130,38 +130,38 @@ impl Tables {
         self.holdings.oldest_kept = oldest_kept;
         self.window = window;
         self.holdings.subjects.numbering.move_to(window.head.millis());
-        self.keep_slots_apart(advance.slots);
+        self.keep_ordinals_unambiguous(advance.slots);
         advance
     }
 
-    /// Makes sure that no slice is so old that its ordinal is ambiguous. Retiring and visits normally remove such
-    /// slices long before. Only if they are not called is there work to do here, and then a little for each slot.
-    fn keep_slots_apart(&mut self, slots: u64) {
+    /// Makes sure that no cell is so old that its ordinal is ambiguous. Retiring and visits normally remove such
+    /// cells long before. Only if they are not called is there work to do here, and then a little for each slot.
+    fn keep_ordinals_unambiguous(&mut self, slots: u64) {
         let newest = self.holdings.subjects.numbering.newest();
         let behind = |oldest: i64| newest - oldest;
-        if self.holdings.rule.life.is_some() {
+        if self.holdings.traits.counter_duration.is_some() {
             return;
         }
-        if self.holdings.rule.ranked {
+        if self.holdings.traits.ranked {
             let oldest = |holdings: &Holdings| holdings.lists.first_key_value().map_or(newest, |(slot, _)| *slot);
-            if behind(oldest(&self.holdings)) > PATIENCE {
+            if behind(oldest(&self.holdings)) > EXTRA_VISITS_AFTER_SLOTS {
                 let most = VISITS_PER_ADVANCE;
                 self.retire(|work| work < most);
             }
-            while behind(oldest(&self.holdings)) > OLDEST - PATIENCE {
+            while behind(oldest(&self.holdings)) > MAX_SLOT_AGE - EXTRA_VISITS_AFTER_SLOTS {
                 let until = oldest(&self.holdings);
-                self.retire_one(until);
+                self.retire_slot(until);
             }
-        } else if behind(self.round.cleared) > PATIENCE {
-            let due = self.holdings.subjects.len() as u64 * slots / PATIENCE as u64 + 64;
-            self.visit(due.min(VISITS_PER_ADVANCE));
-            while behind(self.round.cleared) > OLDEST - PATIENCE {
-                self.visit(u64::MAX);
+        } else if behind(self.round.cleared) > EXTRA_VISITS_AFTER_SLOTS {
+            let due = self.holdings.subjects.len() as u64 * slots / EXTRA_VISITS_AFTER_SLOTS as u64 + 64;
+            self.visit_portion(due.min(VISITS_PER_ADVANCE));
+            while behind(self.round.cleared) > MAX_SLOT_AGE - EXTRA_VISITS_AFTER_SLOTS {
+                self.visit_portion(u64::MAX);
             }
         }
     }
 
-    /// Returns the number of the oldest slot whose slices are kept.
+    /// Returns the number of the oldest slot whose cells are kept.
     fn oldest_needed(&self) -> i64 {
         self.holdings.number(self.holdings.oldest_kept)
     }
@@ -187,47 +187,47 @@ impl Tables {
         Frame { window: self.window, as_of: self.now, retiring }
     }
 
-    /// Subtracts from the oldest expired slots as long as `go_on` returns `true`. It is called before each subject with
-    /// the work done so far, in subjects. Returns the result, and whether nothing below the floor is left.
-    pub(super) fn retire(&mut self, mut go_on: impl FnMut(u64) -> bool) -> (Retired, bool) {
+    /// Subtracts from the oldest expired slots as long as `may_continue` returns `true`. It is called before each
+    /// subject with the work done so far, in subjects. Returns the result, and whether nothing below the floor is left.
+    pub(super) fn retire(&mut self, mut may_continue: impl FnMut(u64) -> bool) -> (Retired, bool) {
         let mut retired = Retired::default();
         let mut work = 0;
         let floor = self.window.floor.millis();
         while let Some((&slot, list)) = self.holdings.lists.first_key_value()
             && list.start < floor
         {
-            if !go_on(work) {
+            if !may_continue(work) {
                 return (retired, false);
             }
-            work += self.retire_from(slot, &mut retired);
+            work += self.retire_subject(slot, &mut retired);
         }
         (retired, true)
     }
 
     /// Subtracts everything in a slot.
-    fn retire_one(&mut self, slot: i64) {
+    fn retire_slot(&mut self, slot: i64) {
         while self.holdings.lists.contains_key(&slot) {
-            self.retire_from(slot, &mut Retired::default());
+            self.retire_subject(slot, &mut Retired::default());
         }
     }
 
     /// Subtracts what one subject has in an expired slot. Returns the amount of work done.
-    fn retire_from(&mut self, slot: i64, retired: &mut Retired) -> u64 {
+    fn retire_subject(&mut self, slot: i64, retired: &mut Retired) -> u64 {
         let (floor, now) = (self.window.floor.millis(), self.now.millis());
         let holdings = &mut self.holdings;
         let Some(id) = holdings.lists.get_mut(&slot).and_then(|list| list.last()) else {
             holdings.lists.remove(&slot);
             return 1;
         };
-        let slices = holdings.subjects.slices(id) as u64;
-        retired.removed += u64::from(holdings.retire(id, slot));
+        let cells = holdings.subjects.cell_count(id) as u64;
+        retired.removed += u64::from(holdings.retire_cell(id, slot));
         retired.touched += 1;
-        let mut work = 1 + slices / 64;
-        if holdings.rule.kind == Kind::Sketch {
+        let mut work = 1 + cells / 64;
+        if holdings.traits.kind == Kind::Sketch {
             // The remaining sketches are merged: up to 64 of them, and one for each 32 of the rest.
-            work += slices.min(64) / 4 + slices / 64;
+            work += cells.min(64) / 4 + cells / 64;
         }
-        work += holdings.tidy(id, floor, now);
+        work += holdings.expire_subject(id, floor, now);
         retired.slots += u64::from(!holdings.lists.contains_key(&slot));
         work
     }
@@ -238,19 +238,19 @@ impl Tables {
     }
 
     fn is_round_due(&self) -> bool {
-        let rule = self.holdings.rule;
-        let span = rule.life.unwrap_or(self.window.end.millis() - self.holdings.oldest_kept);
-        let frees = !rule.ranked || rule.kind == Kind::Distinct;
+        let traits = self.holdings.traits;
+        let span = traits.counter_duration.unwrap_or(self.window.end.millis() - self.holdings.oldest_kept);
+        let frees = !traits.ranked || traits.kind == Kind::Distinct;
         frees && self.now.millis().saturating_sub(self.round.began) >= span / 8
             || self.holdings.subjects.is_sparse()
-            || frees && self.holdings.subjects.numbering.newest() - self.round.cleared > PATIENCE
+            || frees && self.holdings.subjects.numbering.newest() - self.round.cleared > EXTRA_VISITS_AFTER_SLOTS
     }
 
     /// Visits further records until `most` work is done, and frees what has expired: slots that an unranked board no
     /// longer keeps of subjects without writes, counters that have ended, and values last seen before the window. If
     /// little data is left, it is moved together, so that memory can be given back. Writes do some visits for each
     /// item, and a thread does visits by time. So a board holds its live data and a part of what was written since.
-    pub(super) fn visit(&mut self, most: u64) -> Visit {
+    pub(super) fn visit_portion(&mut self, most: u64) -> VisitResult {
         let (floor, now) = (self.window.floor.millis(), self.now.millis());
         let mut work = 0;
         let mut next = match self.round.next {
@@ -261,24 +261,24 @@ impl Tables {
                 self.holdings.subjects.begin_compaction();
                 0
             }
-            None => return Visit { work, more: false },
+            None => return VisitResult { work, more: false },
         };
         while work < most {
             let Some(id) = self.holdings.subjects.next_from(next) else {
                 self.round.next = None;
                 self.round.cleared = self.round.clearing;
-                return Visit { work, more: false };
+                return VisitResult { work, more: false };
             };
-            work += self.holdings.tidy(id, floor, now);
+            work += self.holdings.expire_subject(id, floor, now);
             // A subject with many expired values takes several visits.
             next = if self.holdings.has_expired_values(id, floor) { id } else { id + 1 };
         }
         self.round.next = Some(next);
-        Visit { work, more: true }
+        VisitResult { work, more: true }
     }
 }
 
-/// Returns the start of the oldest slot whose slices are kept, in milliseconds. Ranked boards keep those of the window
+/// Returns the start of the oldest slot whose cells are kept, in milliseconds. Ranked boards keep those of the window
 /// (and older ones until they are retired).
 fn oldest_kept(board: &Board, window: &Window) -> i64 {
     let mut oldest = window.floor;
@@ -298,7 +298,7 @@ fn oldest_kept_after(board: &Board, (old, oldest): (&Window, i64), new: &Window)
     let (mut head, mut oldest) = (old.head, Timestamp::from_millis(oldest));
     // Near the epoch there are fewer slots than are kept.
     if calendar.previous(oldest) < oldest {
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if head >= new.head {
                 return oldest.millis();
             }

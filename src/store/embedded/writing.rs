@@ -6,50 +6,50 @@
 use std::time::{Duration, Instant};
 
 use super::fingerprint::{Fingerprint, FingerprintKey};
+use super::hashed_name::HashedName;
 use super::holdings::OutOfRange;
-use super::names::Name;
-use super::operations::Operations;
-use super::reading;
-use super::sightings::Sighting;
+use super::last_seen::LastSeen;
+use super::log_operations::LogOperations;
+use super::ranking_reads;
 use super::tables::Tables;
 use crate::board::{Amount, Board, Change, Frame, Kind, Mark, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
 /// The number of items that are planned and applied under one lock.
-pub(super) const SMALL: usize = 128;
+pub(super) const MAX_PLANNED_UNDER_LOCK: usize = 128;
 /// The largest number of entries in a portion.
-const MOST: usize = 128;
+const MAX_PORTION: usize = 128;
 /// The duration that a portion aims for.
-const AIM: Duration = Duration::from_micros(500);
+const TARGET_DURATION: Duration = Duration::from_micros(500);
 /// The number of entries after which a portion reads the time.
-const LOOK: usize = 16;
+const TIME_CHECK_EVERY: usize = 16;
 /// The work spent on visits for each entry while a round of visits is due. With it, the data that waits to be freed is
 /// at most a third of the live data, however fast writes arrive.
-const VISITS: u64 = 4;
+const VISIT_WORK_PER_ENTRY: u64 = 4;
 /// The largest number of bytes that an item adds to the log in addition to its texts.
-const OVERHEAD: usize = 96;
+const LOG_OVERHEAD: usize = 96;
 
 /// Returns the largest number of bytes that the operations of a batch can have.
-pub(super) fn most_bytes(batch: &Batch) -> usize {
+pub(super) fn max_log_bytes(batch: &Batch) -> usize {
     let of = |increment: &Increment| {
         let value = match &increment.change {
             // A value may cause a different value to be dropped, which is written to the log as well.
             Change::Seen(value) => value.as_str().len() + 512,
             Change::Amount(_) | Change::Set { .. } => 0,
         };
-        OVERHEAD + increment.subject.as_str().len() + value
+        LOG_OVERHEAD + increment.subject.as_str().len() + value
     };
-    OVERHEAD + batch.increments.iter().map(of).sum::<usize>()
+    LOG_OVERHEAD + batch.increments.iter().map(of).sum::<usize>()
 }
 
 /// A batch that is being applied.
 #[derive(Debug)]
-pub(super) struct Application<'a> {
+pub(super) struct BatchApplication<'a> {
     board: &'a Board,
     batch: &'a Batch,
     plan: Plan<'a>,
     /// The hashed names of the entries' subjects.
-    names: Vec<Name<'a>>,
+    names: Vec<HashedName<'a>>,
     /// The fingerprints of the entries with an id, in their order.
     fingerprints: Vec<Fingerprint>,
     outcomes: Vec<Outcome>,
@@ -59,7 +59,7 @@ pub(super) struct Application<'a> {
     scored: usize,
 }
 
-impl<'a> Application<'a> {
+impl<'a> BatchApplication<'a> {
     /// Plans a batch for a window. O(items). Needs no lock.
     pub(super) fn new(
         board: &'a Board,
@@ -73,7 +73,7 @@ impl<'a> Application<'a> {
         for (item, rejection) in &plan.rejected {
             outcomes[*item] = Outcome::Rejected(*rejection);
         }
-        let names = plan.entries.iter().map(|entry| Name::from(entry.subject.as_str())).collect();
+        let names = plan.entries.iter().map(|entry| HashedName::from(entry.subject.as_str())).collect();
         let fingerprint = |entry: &Entry| entry.id.map(|id| key.of(entry.subject, id));
         let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
         Self { board, batch, plan, names, fingerprints, outcomes, next: (0, 0), scored: 0 }
@@ -82,48 +82,48 @@ impl<'a> Application<'a> {
     /// Applies the next portion to tables that have been advanced. Returns whether the batch is done.
     ///
     /// O(entries x log n), for about half a millisecond.
-    pub(super) fn portion(&mut self, tables: &mut Tables, operations: &mut Operations) -> bool {
+    pub(super) fn apply_portion(&mut self, tables: &mut Tables, operations: &mut LogOperations) -> bool {
         let started = Instant::now();
-        let (from, mut fingerprint) = self.next;
-        let end = self.plan.entries.len().min(from + MOST);
+        let (from, mut next_fingerprint) = self.next;
+        let end = self.plan.entries.len().min(from + MAX_PORTION);
         if end - from > 1 {
-            tables.holdings.touch(&self.names[from..end]);
+            tables.holdings.prefetch(&self.names[from..end]);
         }
         let mut at = from;
         while at < end {
             let entry = &self.plan.entries[at];
-            let pair = entry.id.and_then(|_| self.fingerprints.get(fingerprint)).copied();
-            fingerprint += usize::from(pair.is_some());
-            let mut writing = Writing {
+            let fingerprint = entry.id.and_then(|_| self.fingerprints.get(next_fingerprint)).copied();
+            next_fingerprint += usize::from(fingerprint.is_some());
+            let mut writing = EntryApplication {
                 board: self.board,
                 tables,
                 operations,
                 increments: &self.batch.increments,
                 bound: self.board.slot_bound().0,
             };
-            writing.apply(entry, self.names[at], pair, &mut self.outcomes);
+            writing.apply(entry, self.names[at], fingerprint, &mut self.outcomes);
             at += 1;
-            if at.is_multiple_of(LOOK) && started.elapsed() >= AIM {
+            if at.is_multiple_of(TIME_CHECK_EVERY) && started.elapsed() >= TARGET_DURATION {
                 break;
             }
         }
-        self.next = (at, fingerprint);
-        tables.visit(VISITS * (at - from) as u64);
-        at == self.plan.entries.len() && self.score(tables, started)
+        self.next = (at, next_fingerprint);
+        tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
+        at == self.plan.entries.len() && self.read_scores(tables, started)
     }
 
     /// Reads the scores that were asked for. Returns whether all are read.
-    fn score(&mut self, tables: &Tables, started: Instant) -> bool {
+    fn read_scores(&mut self, tables: &Tables, started: Instant) -> bool {
         if !self.batch.return_scores {
             return true;
         }
         while let Some(increment) = self.batch.increments.get(self.scored) {
             if let Outcome::Counted { score } | Outcome::Duplicate { score } = &mut self.outcomes[self.scored] {
-                *score = reading::score(tables, &increment.subject);
+                *score = ranking_reads::score(tables, &increment.subject);
             }
             self.scored += 1;
             // One score may need the merge of 2,000 sketches.
-            if started.elapsed() >= AIM {
+            if started.elapsed() >= TARGET_DURATION {
                 break;
             }
         }
@@ -137,17 +137,17 @@ impl<'a> Application<'a> {
 }
 
 /// The context in which an entry is applied.
-struct Writing<'a> {
+struct EntryApplication<'a> {
     board: &'a Board,
     tables: &'a mut Tables,
-    operations: &'a mut Operations,
+    operations: &'a mut LogOperations,
     increments: &'a [Increment],
     bound: i64,
 }
 
-impl Writing<'_> {
-    fn apply(&mut self, entry: &Entry, name: Name, pair: Option<Fingerprint>, outcomes: &mut [Outcome]) {
-        if self.tables.holdings.rule.life.is_none() && entry.slot < self.tables.window.floor {
+impl EntryApplication<'_> {
+    fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
+        if self.tables.holdings.traits.counter_duration.is_none() && entry.slot < self.tables.window.floor {
             // The slot left the window after the batch was planned. A retraction counts as accepted, with nothing left
             // to take.
             for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
@@ -157,25 +157,25 @@ impl Writing<'_> {
         }
         let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
         let now = self.tables.now.millis();
-        if let Some(pair) = pair {
-            if self.tables.ids.seen(pair, now) {
+        if let Some(fingerprint) = fingerprint {
+            if self.tables.ids.is_recent(fingerprint, now) {
                 set(Outcome::Duplicate { score: None });
-            } else if self.take(entry, name).is_ok() {
-                self.operations.id(now, pair);
-                self.tables.ids.remember(pair, now);
+            } else if self.apply_change(entry, name).is_ok() {
+                self.operations.id(now, fingerprint);
+                self.tables.ids.insert(fingerprint, now);
             } else {
                 set(Outcome::Rejected(Rejection::OutOfRange));
             }
         } else if entry.sent.is_some() {
-            if self.take(entry, name).is_err() {
+            if self.apply_change(entry, name).is_err() {
                 set(Outcome::Rejected(Rejection::OutOfRange));
             }
-        } else if entry.is_beyond_exact() || self.take(entry, name).is_err() {
+        } else if entry.is_beyond_exact() || self.apply_change(entry, name).is_err() {
             // The sum is refused, so the items are tried one by one, in order.
             for &item in &entry.items {
                 let Change::Amount(amount) = self.increments[item].change else { continue };
                 let amount = self.increments[item].signed(amount);
-                if self.take_amount(entry, name, item, amount).is_err() {
+                if self.add_amount(entry, name, item, amount).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                 }
             }
@@ -183,8 +183,8 @@ impl Writing<'_> {
     }
 
     /// Applies an entry's update as a whole, or changes nothing.
-    fn take(&mut self, entry: &Entry, name: Name) -> Result<(), OutOfRange> {
-        let Some(increment) = entry.sent else { return self.take_amount(entry, name, entry.items[0], entry.amount) };
+    fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
+        let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
         match (self.board.kind(), &increment.change) {
@@ -194,7 +194,7 @@ impl Writing<'_> {
             }
             (Kind::Mean, Change::Amount(amount)) => {
                 let sample = if increment.retract { (-amount.0, -1) } else { (amount.0, 1) };
-                let samples = holdings.measure(name, slot, sample, self.bound)?;
+                let samples = holdings.add_samples(name, slot, sample, self.bound)?;
                 self.operations.samples(slot, samples, subject);
             }
             (Kind::Mean, Change::Set { sum, count }) => {
@@ -203,7 +203,7 @@ impl Writing<'_> {
             }
             (Kind::Min | Kind::Max, change) => {
                 let extreme = match change {
-                    Change::Amount(amount) => holdings.extend(name, slot, amount.0)?,
+                    Change::Amount(amount) => holdings.apply_measurement(name, slot, amount.0)?,
                     Change::Set { sum, .. } => holdings.set_extreme(name, slot, sum.0)?,
                     Change::Seen(_) => return Err(OutOfRange),
                 };
@@ -212,22 +212,22 @@ impl Writing<'_> {
                 }
             }
             (Kind::Distinct, Change::Seen(value)) => {
-                let sighting = Sighting { at: entry.at.millis(), gone: increment.retract };
+                let last_seen = LastSeen { at: entry.at.millis(), retracted: increment.retract };
                 let floor = self.tables.window.floor.millis();
-                let seeing = holdings.sight(name, value.as_str(), sighting, floor)?;
-                if seeing.changed {
-                    self.operations.sighted(Some(sighting), subject, value.as_str());
+                let change = holdings.set_last_seen(name, value.as_str(), last_seen, floor)?;
+                if change.changed {
+                    self.operations.value(Some(last_seen), subject, value.as_str());
                 }
-                if let Some(dropped) = seeing.dropped {
-                    self.operations.sighted(None, subject, &dropped);
+                if let Some(dropped) = change.dropped {
+                    self.operations.value(None, subject, &dropped);
                 }
-                if let Some(at) = seeing.capped {
+                if let Some(at) = change.capped {
                     self.operations.capped(at, subject);
                 }
             }
             (Kind::Sketch, Change::Seen(value)) => {
                 let mark = Mark::of(value.as_str());
-                if holdings.mark(name, slot, mark)? {
+                if holdings.mark_sketch(name, slot, mark)? {
                     self.operations.marked(slot, mark, subject);
                 }
             }
@@ -238,10 +238,10 @@ impl Writing<'_> {
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
-    fn take_amount(&mut self, entry: &Entry, name: Name, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+    fn add_amount(&mut self, entry: &Entry, name: HashedName, item: usize, amount: Amount) -> Result<(), OutOfRange> {
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
-        if holdings.rule.life.is_none() {
+        if holdings.traits.counter_duration.is_none() {
             let new = holdings.add(name, slot, amount.0, self.bound)?;
             self.operations.amount(slot, new, subject);
             return Ok(());

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusBuilder;
 
-use super::super::operations::Operations;
-use super::super::storage::checkpoint::{CheckpointWriter, Kind, Subject as About};
-use super::super::storage::files::{Files, SystemFiles};
+use super::super::log_operations::LogOperations;
+use super::super::storage::checkpoint::{CheckpointWriter, FileIdentity as About, FileKind};
+use super::super::storage::files::Files;
+use super::super::storage::files::system::SystemFiles;
 use super::super::storage::log::LogStart;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, ClockMode as StoredMode, Manifest};
 use super::super::{Embedded, EmbeddedOptions};
@@ -27,11 +28,11 @@ fn directory(at: &Path, then: Timestamp, boot: u128) {
     for directory in ["log", "checkpoints", "ids"] {
         files.create_dir(directory).unwrap();
     }
-    let mut operations = Operations::of(Generation(1));
+    let mut operations = LogOperations::of(Generation(1));
     operations.advanced(then.millis());
     operations.amount(then.millis() / HOUR * HOUR, 5, "a");
     let (file, store) = ("checkpoints/1-1.ckpt".to_owned(), 9);
-    let about = About { kind: Kind::Board, store, generation: 1 };
+    let about = About { kind: FileKind::Board, store, generation: 1 };
     let mut writer = CheckpointWriter::create(files.clone(), &file, about).unwrap();
     writer.block(operations.bytes()).unwrap();
     let bytes = writer.finish(1).unwrap();

@@ -9,19 +9,19 @@ use parking_lot::Mutex;
 use crate::store::{Result, StoreError};
 
 /// The largest number of bytes of operations that may wait for the log. Beyond it further writes are refused.
-const MOST_WAITING: usize = 8 << 20;
+const MAX_WAITING_BYTES: usize = 8 << 20;
 /// While more bytes than this wait, a large write pauses between its portions, so that other writes have room.
-const CROWDED: usize = MOST_WAITING / 2;
-/// The largest part of [`MOST_WAITING`] that one write reserves when it is admitted.
-const LARGEST: usize = MOST_WAITING / 32;
+const PAUSE_ABOVE_BYTES: usize = MAX_WAITING_BYTES / 2;
+/// The largest part of [`MAX_WAITING_BYTES`] that one write reserves when it is admitted.
+const MAX_RESERVED_BYTES: usize = MAX_WAITING_BYTES / 32;
 /// The longest time for which a write may remain unconfirmed by the disk. After it further writes are refused.
-pub(super) const MOST_UNCONFIRMED: Duration = Duration::from_secs(5);
+pub(super) const MAX_UNCONFIRMED: Duration = Duration::from_secs(5);
 /// The time that a client should wait after a refusal.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The part of the store that has found that no more can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum RefusalSource {
     /// The log: an append or the creation of a segment failed.
     Log,
     /// The free space: what is left is needed for the next checkpoint.
@@ -74,7 +74,7 @@ impl Admission {
             opened: Instant::now(),
             waiting: AtomicUsize::new(0),
             permitted: AtomicUsize::new(0),
-            capacity: AtomicUsize::new(MOST_WAITING),
+            capacity: AtomicUsize::new(MAX_WAITING_BYTES),
             unconfirmed: AtomicU64::new(0),
             refusing: AtomicBool::new(false),
             reasons: Mutex::default(),
@@ -92,10 +92,10 @@ impl Admission {
         let capacity = self.capacity.load(Ordering::Relaxed);
         // While segments can be added, a large write is applied in portions, each when there is room for it, so it does
         // not reserve all its bytes here.
-        let bytes = if capacity == MOST_WAITING { bytes.min(LARGEST) } else { bytes };
+        let bytes = if capacity == MAX_WAITING_BYTES { bytes.min(MAX_RESERVED_BYTES) } else { bytes };
         let before = self.permitted.fetch_add(bytes, Ordering::Relaxed) + self.waiting.load(Ordering::Relaxed);
         let permit = Permit { admission: self, bytes };
-        if before + bytes <= capacity { Ok(permit) } else { Err(StoreError::Overloaded { retry_after: RETRY }) }
+        if before + bytes <= capacity { Ok(permit) } else { Err(StoreError::Overloaded { retry_after: RETRY_AFTER }) }
     }
 
     /// Returns the reason why writes are refused now, if they are.
@@ -108,8 +108,12 @@ impl Admission {
             }
         }
         let age = self.unconfirmed_for()?;
-        (age > MOST_UNCONFIRMED).then(|| {
-            format!("the disk has not confirmed a write for {} s; reads go on, and writes once it has", age.as_secs())
+        (age > MAX_UNCONFIRMED).then(|| {
+            format!(
+                "the disk has not confirmed a write for {} s; reads continue, and writes are accepted again after a \
+                 confirmation",
+                age.as_secs()
+            )
         })
     }
 
@@ -121,7 +125,7 @@ impl Admission {
 
     /// Returns whether so many bytes wait that an admitted write should pause between its portions.
     pub(super) fn is_crowded(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > CROWDED
+        self.waiting.load(Ordering::Relaxed) > PAUSE_ABOVE_BYTES
     }
 
     /// Records that this many bytes were appended.
@@ -135,7 +139,7 @@ impl Admission {
     /// Records that an operation appended at `since` is not confirmed. If an older one is recorded already, that one
     /// stays.
     pub(super) fn unconfirmed_since(&self, since: Instant) {
-        self.unconfirmed.compare_exchange(0, self.mark(since), Ordering::Relaxed, Ordering::Relaxed).ok();
+        self.unconfirmed.compare_exchange(0, self.encode_time(since), Ordering::Relaxed, Ordering::Relaxed).ok();
     }
 
     /// Records that this many bytes were passed on to the log.
@@ -146,27 +150,27 @@ impl Admission {
     /// Records that the oldest unconfirmed operation is the one appended at `oldest`. `None` means that all are
     /// confirmed.
     pub(super) fn confirmed(&self, oldest: Option<Instant>) {
-        self.unconfirmed.store(oldest.map_or(0, |oldest| self.mark(oldest)), Ordering::Relaxed);
+        self.unconfirmed.store(oldest.map_or(0, |oldest| self.encode_time(oldest)), Ordering::Relaxed);
     }
 
     /// Limits admission to `room` bytes because no further segment can be added. `None` means that segments can be
     /// added.
     pub(super) fn limit(&self, room: Option<u64>) {
-        let capacity =
-            room.map_or(MOST_WAITING, |room| usize::try_from(room).unwrap_or(usize::MAX).min(MOST_WAITING - 1));
+        let capacity = room
+            .map_or(MAX_WAITING_BYTES, |room| usize::try_from(room).unwrap_or(usize::MAX).min(MAX_WAITING_BYTES - 1));
         self.capacity.store(capacity, Ordering::Relaxed);
     }
 
     /// Refuses writes for a reason, until the reason is removed with `None`.
-    pub(super) fn refuse(&self, source: Source, reason: Option<String>) {
+    pub(super) fn refuse(&self, source: RefusalSource, reason: Option<String>) {
         let mut reasons = self.reasons.lock();
         let place = match source {
-            Source::Log => &mut reasons.log,
-            Source::Space => &mut reasons.space,
+            RefusalSource::Log => &mut reasons.log,
+            RefusalSource::Space => &mut reasons.space,
         };
         match (&*place, &reason) {
             (None, Some(reason)) => tracing::error!(%reason, "writes are refused"),
-            (Some(_), None) => tracing::info!("writes are taken again"),
+            (Some(_), None) => tracing::info!("writes are accepted again"),
             _ => {}
         }
         *place = reason;
@@ -193,7 +197,7 @@ impl Admission {
         self.refusing.store(any, Ordering::Release);
     }
 
-    fn mark(&self, at: Instant) -> u64 {
+    fn encode_time(&self, at: Instant) -> u64 {
         let millis = at.saturating_duration_since(self.opened).as_millis();
         u64::try_from(millis).unwrap_or(u64::MAX - 1).saturating_add(1)
     }
@@ -206,17 +210,17 @@ mod tests {
     #[test]
     fn what_waits_is_bounded_and_large_requests_leave_room_for_others() {
         let admission = Admission::new();
-        let large: Vec<_> = (0..8).map(|_| admission.admit(3 * MOST_WAITING).unwrap()).collect();
-        admission.appended(CROWDED);
+        let large: Vec<_> = (0..8).map(|_| admission.admit(3 * MAX_WAITING_BYTES).unwrap()).collect();
+        admission.appended(PAUSE_ABOVE_BYTES);
         assert!(!admission.is_crowded());
         assert!(admission.admit(1_000).is_ok(), "eight large ones, as far as they go before they pause, leave room");
         admission.appended(1);
         assert!(admission.is_crowded());
-        admission.appended(MOST_WAITING - CROWDED);
+        admission.appended(MAX_WAITING_BYTES - PAUSE_ABOVE_BYTES);
         assert!(matches!(admission.admit(1), Err(StoreError::Overloaded { .. })));
         drop(large);
         assert_eq!(admission.permitted.load(Ordering::Relaxed), 0);
-        admission.taken(MOST_WAITING + 1);
+        admission.taken(MAX_WAITING_BYTES + 1);
         assert!(!admission.is_crowded() && admission.admit(1).is_ok());
     }
 
@@ -229,18 +233,18 @@ mod tests {
         assert!(matches!(admission.admit(60), Err(StoreError::Overloaded { .. })));
         drop(permit);
         admission.limit(None);
-        assert!(admission.admit(MOST_WAITING * 2).is_ok());
+        assert!(admission.admit(MAX_WAITING_BYTES * 2).is_ok());
     }
 
     #[test]
     fn each_source_takes_back_its_own_reason_only() {
         let admission = Admission::new();
-        admission.refuse(Source::Log, Some("log".to_owned()));
-        admission.refuse(Source::Space, Some("space".to_owned()));
+        admission.refuse(RefusalSource::Log, Some("log".to_owned()));
+        admission.refuse(RefusalSource::Space, Some("space".to_owned()));
         assert_eq!(admission.refusal().as_deref(), Some("log"));
-        admission.refuse(Source::Log, None);
+        admission.refuse(RefusalSource::Log, None);
         assert_eq!(admission.refusal().as_deref(), Some("space"));
-        admission.refuse(Source::Space, None);
+        admission.refuse(RefusalSource::Space, None);
         assert_eq!(admission.refusal(), None);
         admission.close("closed");
         admission.close("again");

@@ -11,17 +11,17 @@ use std::time::Duration;
 
 use chrono::Utc;
 
+use super::super::storage::checkpoint::{CHECKPOINTS, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::{Files, link_or_copy};
 use super::super::storage::log::{DIRECTORY, LogStart, segment_name};
 use super::super::storage::manifest::{MANIFEST, MANIFEST_NEW, Manifest};
 use super::checkpointer::Checkpointer;
-use super::progress::Segment;
-use super::recovery::{CHECKPOINTS, IDS};
+use super::log_progress::Segment;
 use crate::store::{BackedUp, Result, StoreError};
 
 /// The time to wait for the log.
-const PATIENCE: Duration = Duration::from_secs(30);
+const LOG_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Checkpointer {
     /// Makes a backup in a new directory below the configured one.
@@ -33,30 +33,30 @@ impl Checkpointer {
         if let Some(reason) = self.journal.refusal() {
             return Err(StoreError::ReadOnly { reason });
         }
-        let manifest = self.settle()?;
+        let manifest = self.seal_log()?;
         // The path is returned to clients, for which a relative path would mean a different directory.
         let directory = std::path::absolute(&directory).unwrap_or(directory);
         self.copy(&directory, &manifest).map_err(|error| {
-            tracing::error!(directory = %directory.display(), %error, "a backup was not made");
+            tracing::error!(directory = %directory.display(), %error, "a backup failed");
             StoreError::BackupFailed { detail: format!("in {}: {error}", directory.display()) }
         })
     }
 
     /// Continues the log in a new segment. Returns the manifest of the state before that.
-    fn settle(&self) -> Result<Manifest> {
+    fn seal_log(&self) -> Result<Manifest> {
         let no_answer = || {
-            let detail = format!("the disk has not confirmed the log within {} s", PATIENCE.as_secs());
+            let detail = format!("the disk has not confirmed the log within {} s", LOG_TIMEOUT.as_secs());
             StoreError::BackupFailed { detail }
         };
         // Everything appended before the request, acknowledged or not, is part of the backup.
-        let appended = self.journal.last();
+        let appended = self.journal.last_sequence();
         self.journal.wake();
-        if !self.progress.wait_for(appended, PATIENCE) {
+        if !self.progress.wait_for(appended, LOG_TIMEOUT) {
             return Err(no_answer());
         }
         let after = self.next_segment().ok_or_else(no_answer)?;
         let last = after.first - 1;
-        if !self.progress.wait_for(last, PATIENCE) {
+        if !self.progress.wait_for(last, LOG_TIMEOUT) {
             return Err(no_answer());
         }
         // The log of the backup is complete. With this `synced_seq`, the loss of one of its segments will be detected.
@@ -74,7 +74,7 @@ impl Checkpointer {
         }
         let before = self.progress.request_rotation();
         self.journal.wake();
-        self.progress.wait_for_segment_after(before, PATIENCE)
+        self.progress.wait_for_segment_after(before, LOG_TIMEOUT)
     }
 
     /// Copies the files that a manifest names, and the manifest, into a new directory. If that fails, the copies are
@@ -83,11 +83,11 @@ impl Checkpointer {
         let parent = self.files.rooted(directory);
         let name = create_named_by_time(&*parent)?;
         let target = self.files.rooted(&directory.join(&name));
-        let named = self.named(manifest);
-        match self.fill(&*target, manifest, &named) {
+        let named = self.needed_files(manifest);
+        match self.copy_files(&*target, manifest, &named) {
             Ok(bytes) => {
                 let files = named.len() as u64 + 1;
-                tracing::info!(backup = name, files, bytes, "backup made");
+                tracing::info!(backup = name, files, bytes, "backup completed");
                 Ok(BackedUp { path: directory.join(name), files, bytes })
             }
             Err(error) => {
@@ -102,7 +102,7 @@ impl Checkpointer {
     }
 
     /// Returns the files that a data directory with this manifest has, without the manifest itself.
-    fn named(&self, manifest: &Manifest) -> Vec<String> {
+    fn needed_files(&self, manifest: &Manifest) -> Vec<String> {
         let LogStart { segment: first, synced_seq: last, .. } = manifest.log_start;
         let segments = self.progress.segments();
         let needed = segments.iter().filter(|segment| segment.number >= first && segment.first <= last);
@@ -114,7 +114,7 @@ impl Checkpointer {
     }
 
     /// Copies the files, then the manifest, and syncs all of them. Returns the number of bytes.
-    fn fill(&self, target: &dyn Files, manifest: &Manifest, named: &[String]) -> Result<u64, StorageError> {
+    fn copy_files(&self, target: &dyn Files, manifest: &Manifest, named: &[String]) -> Result<u64, StorageError> {
         for directory in [DIRECTORY, CHECKPOINTS, IDS] {
             target.create_dir(directory).context("create", directory)?;
         }

@@ -5,13 +5,14 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::operations::{Operation, operations};
-use super::super::storage::checkpoint::{CheckpointReader, Subject};
+use super::super::log_operations::{LogOperation, operations};
+use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointReader, FileIdentity, IDS};
 use super::super::storage::damage::StorageError;
-use super::super::storage::files::{Files, SystemFiles};
+use super::super::storage::files::Files;
+use super::super::storage::files::system::SystemFiles;
 use super::super::storage::log::{DIRECTORY, LogReader, segment_name};
 use super::super::storage::manifest::{MANIFEST, Manifest};
-use super::recovery::{CHECKPOINTS, IDS};
+use super::directory_lock::lock_existing;
 use crate::store::{Result, StoreError};
 
 /// The result of the check of a data directory.
@@ -35,7 +36,7 @@ pub struct DataReport {
 pub fn check_data(path: &Path) -> Result<DataReport> {
     let setup = |what: String| StoreError::Setup { detail: format!("{}: {what}", path.display()) };
     if !path.is_dir() {
-        return Err(setup("there is no such directory".to_owned()));
+        return Err(setup("the directory does not exist".to_owned()));
     }
     let _lock = lock(path)?;
     let files: Arc<dyn Files> = Arc::new(SystemFiles::new(path));
@@ -43,7 +44,7 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
     let manifest = match Manifest::read(&*files) {
         Ok(Some(manifest)) => manifest,
         Ok(None) => {
-            report.damage.push(lost_manifest(&*files).ok_or_else(|| setup(what_it_is(path).to_owned()))?);
+            report.damage.push(lost_manifest(&*files).ok_or_else(|| setup(describe_directory(path).to_owned()))?);
             return Ok(report);
         }
         Err(error @ StorageError::Damaged { .. }) => {
@@ -56,13 +57,13 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
     for board in &manifest.boards {
         for (name, bytes, kind) in board.files() {
             report.files += 1;
-            let subject = Subject { kind, store: manifest.store, generation: board.generation };
-            note(&mut report, check_file(&files, name, bytes, subject));
+            let subject = FileIdentity { kind, store: manifest.store, generation: board.generation };
+            add_result(&mut report, check_file(&files, name, bytes, subject));
         }
     }
     report.files += 1;
     let mut boards: BTreeSet<_> = manifest.boards.iter().map(|board| board.generation).collect();
-    note(&mut report, check_log(&files, &manifest, &mut boards));
+    add_result(&mut report, check_log(&files, &manifest, &mut boards));
     report.boards = boards.len();
     Ok(report)
 }
@@ -70,26 +71,26 @@ pub fn check_data(path: &Path) -> Result<DataReport> {
 /// Locks a data directory so that it cannot be opened. A backup that was never opened has no lock file, and none is
 /// created.
 fn lock(path: &Path) -> Result<Option<File>> {
-    if path.join("lock").exists() { super::lock_existing(path).map(Some) } else { Ok(None) }
+    if path.join("lock").exists() { lock_existing(path).map(Some) } else { Ok(None) }
 }
 
 /// Returns a message that the manifest is missing, if there are files that it should name.
 fn lost_manifest(files: &dyn Files) -> Option<String> {
     let first = |directory: &str| Some(format!("{directory}/{}", files.list(directory).ok()?.first()?));
     let file = [DIRECTORY, CHECKPOINTS, IDS].into_iter().find_map(first)?;
-    Some(StorageError::damaged(MANIFEST, 0, format!("the file is missing, but {file} is there")).to_string())
+    Some(StorageError::damaged(MANIFEST, 0, format!("the file is missing, but {file} exists")).to_string())
 }
 
 /// Returns a description of a directory without a manifest.
-fn what_it_is(path: &Path) -> &'static str {
+fn describe_directory(path: &Path) -> &'static str {
     if path.join("database").exists() {
         "the directory was written by an earlier version of rolltop, which this version cannot read"
     } else {
-        "there is no MANIFEST, so this is no data directory of rolltop"
+        "the directory has no MANIFEST, so it is not a rolltop data directory"
     }
 }
 
-fn note(report: &mut DataReport, checked: Result<u64, StorageError>) {
+fn add_result(report: &mut DataReport, checked: Result<u64, StorageError>) {
     match checked {
         Ok(bytes) => report.bytes += bytes,
         Err(error) => report.damage.push(error.to_string()),
@@ -97,7 +98,7 @@ fn note(report: &mut DataReport, checked: Result<u64, StorageError>) {
 }
 
 /// Checks one file. Returns its number of bytes.
-fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) -> Result<u64, StorageError> {
+fn check_file(files: &Arc<dyn Files>, name: &str, bytes: u64, subject: FileIdentity) -> Result<u64, StorageError> {
     let mut reader = CheckpointReader::open(&**files, name, subject, Some(bytes))?;
     loop {
         let (offset, _) = reader.progress();
@@ -119,10 +120,10 @@ fn check_log(files: &Arc<dyn Files>, manifest: &Manifest, boards: &mut BTreeSet<
             match operation {
                 // The manifest already lists the boards that were defined up to this sequence.
                 Ok(_) if frame.seq <= manifest.catalog_seq => {}
-                Ok(Operation::Defined { generation, .. }) => {
+                Ok(LogOperation::Defined { generation, .. }) => {
                     boards.insert(generation.0);
                 }
-                Ok(Operation::Undefined { generation }) => {
+                Ok(LogOperation::Undefined { generation }) => {
                     boards.remove(&generation.0);
                 }
                 Ok(_) => {}

@@ -3,13 +3,12 @@
 use parking_lot::MutexGuard;
 
 use super::super::boards::LiveBoard;
-use super::super::operations::Operations;
-use super::super::storage::checkpoint::{CheckpointWriter, Kind, Subject};
+use super::super::log_operations::LogOperations;
+use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointWriter, FileIdentity, FileKind, IDS};
 use super::super::storage::damage::StorageError;
 use super::super::storage::manifest::{BoardEntry, CheckpointEntry, IdsEntry};
 use super::super::tables::Tables;
-use super::checkpointer::{Checkpointer, NotMade, definition};
-use super::recovery::{CHECKPOINTS, IDS};
+use super::checkpointer::{CheckpointError, Checkpointer, definition};
 use crate::board::Generation;
 
 /// Sealed buckets with fewer ids than this are written to the board's file and not to files of their own.
@@ -20,7 +19,7 @@ const PORTION: usize = 32 << 10;
 const IDS_PORTION: usize = 1_024;
 
 /// A checkpoint that is written, but not yet named by a manifest.
-pub(super) struct Written {
+pub(super) struct WrittenCheckpoint {
     pub entry: BoardEntry,
     /// The sequence up to which the log has to be confirmed before the checkpoint may be used.
     pub through: u64,
@@ -28,11 +27,11 @@ pub(super) struct Written {
 
 impl Checkpointer {
     /// Writes a board's files.
-    pub(super) fn write(&mut self, live: &LiveBoard, from_seq: u64) -> Result<Written, NotMade> {
+    pub(super) fn write(&mut self, live: &LiveBoard, from_seq: u64) -> Result<WrittenCheckpoint, CheckpointError> {
         let generation = live.board.generation();
         let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
-        let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, Kind::Board)?;
-        let mut operations = Operations::of(generation);
+        let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, FileKind::Board)?;
+        let mut operations = LogOperations::of(generation);
         let mut walk = self.lock(live)?.holdings.begin_walk();
         let mut records = 0;
         loop {
@@ -55,7 +54,7 @@ impl Checkpointer {
         }
         let ids = self.write_ids(live, &before, &mut file, &mut records)?;
         // The log contains, up to this sequence, every change that the walk has seen.
-        let through = self.journal.last();
+        let through = self.journal.last_sequence();
         let bytes = file.finish(records)?;
         let entry = BoardEntry {
             name: live.board.name().to_string(),
@@ -65,7 +64,7 @@ impl Checkpointer {
             checkpoint: Some(CheckpointEntry { file: name, bytes }),
             ids,
         };
-        Ok(Written { entry, through })
+        Ok(WrittenCheckpoint { entry, through })
     }
 
     /// Writes the ids. Large sealed buckets without a file go into files of their own, all others into the board's
@@ -76,7 +75,7 @@ impl Checkpointer {
         before: &[IdsEntry],
         board: &mut CheckpointWriter,
         records: &mut u64,
-    ) -> Result<Vec<IdsEntry>, NotMade> {
+    ) -> Result<Vec<IdsEntry>, CheckpointError> {
         let buckets = {
             let tables = self.lock(live)?;
             tables.ids.buckets(tables.now.millis()).collect::<Vec<_>>()
@@ -86,7 +85,7 @@ impl Checkpointer {
             if let Some(file) = before.iter().find(|file| file.bucket == bucket.number) {
                 named.push(file.clone());
             } else if bucket.sealed && bucket.len >= SMALL_BUCKET {
-                let (file, mut writer) = self.create(IDS, "ids", live.board.generation(), Kind::Ids)?;
+                let (file, mut writer) = self.create(IDS, "ids", live.board.generation(), FileKind::Ids)?;
                 let count = self.write_bucket(live, bucket.number, &mut writer)?;
                 let bytes = writer.finish(count)?;
                 named.push(IdsEntry { file, bucket: bucket.number, newest: bucket.newest, bytes });
@@ -98,8 +97,8 @@ impl Checkpointer {
     }
 
     /// Writes the ids of one bucket. Returns the number of blocks.
-    fn write_bucket(&self, live: &LiveBoard, bucket: i64, file: &mut CheckpointWriter) -> Result<u64, NotMade> {
-        let mut operations = Operations::of(live.board.generation());
+    fn write_bucket(&self, live: &LiveBoard, bucket: i64, file: &mut CheckpointWriter) -> Result<u64, CheckpointError> {
+        let mut operations = LogOperations::of(live.board.generation());
         let mut cursor = 0;
         let mut ids = Vec::with_capacity(IDS_PORTION);
         let mut blocks = 0;
@@ -121,12 +120,12 @@ impl Checkpointer {
     }
 
     /// Locks a board for the next portion of a walk. Fails if the store is being closed or the board was removed.
-    fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, Tables>, NotMade> {
+    fn lock<'a>(&self, live: &'a LiveBoard) -> Result<MutexGuard<'a, Tables>, CheckpointError> {
         if self.journal.is_stopping() {
-            return Err(NotMade::Abandoned);
+            return Err(CheckpointError::Abandoned);
         }
         let tables = live.tables.lock();
-        if tables.gone { Err(NotMade::Abandoned) } else { Ok(tables) }
+        if tables.removed { Err(CheckpointError::Abandoned) } else { Ok(tables) }
     }
 
     fn create(
@@ -134,11 +133,11 @@ impl Checkpointer {
         directory: &str,
         ending: &str,
         generation: Generation,
-        kind: Kind,
+        kind: FileKind,
     ) -> Result<(String, CheckpointWriter), StorageError> {
         let name = format!("{directory}/{:016x}-{}.{ending}", generation.0, self.next_file);
         self.next_file += 1;
-        let subject = Subject { kind, store: self.manifest.store, generation: generation.0 };
+        let subject = FileIdentity { kind, store: self.manifest.store, generation: generation.0 };
         let writer = CheckpointWriter::create(self.files.clone(), &name, subject)?;
         Ok((name, writer))
     }

@@ -16,28 +16,28 @@ use tokio::sync::oneshot;
 
 use super::super::boards::{Boards, LiveBoard};
 use super::super::clock::Clock;
-use super::super::meters::Meters;
+use super::super::metrics::StoreMetrics;
+use super::super::options::Pace;
+use super::super::storage::checkpoint::{CHECKPOINTS, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{LogStart, segment_name};
 use super::super::storage::manifest::{BoardEntry, ClockRecord, MANIFEST, Manifest};
-use super::Pace;
 use super::journal::Journal;
-use super::progress::Progress;
-use super::recovery::{CHECKPOINTS, IDS};
-use super::space::Space;
+use super::log_progress::LogProgress;
+use super::space::FreeSpace;
 use crate::board::Generation;
 use crate::store::{BackedUp, Result as StoreResult};
 
 /// The interval between measurements of the free space.
-const MEASURE: Duration = Duration::from_millis(100);
+const MEASURE_SPACE_EVERY: Duration = Duration::from_millis(100);
 /// The interval at which a manifest records how far the log was confirmed, while it grows. If the end of the log is
 /// lost, this record makes the loss detectable.
-const STATE_EVERY: Duration = Duration::from_secs(30);
+const RECORD_CONFIRMED_EVERY: Duration = Duration::from_secs(30);
 /// The time to wait for the disk to confirm the log.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CONFIRM_TIMEOUT: Duration = Duration::from_secs(30);
 /// The time to wait after a failure.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// An estimate of the size of a checkpoint: it has at most this many times the bytes that the log has of the same
 /// subjects.
 const LOG_TO_CHECKPOINT: u64 = 2;
@@ -46,16 +46,16 @@ const LOG_TO_CHECKPOINT: u64 = 2;
 const LOG_SHARE: u64 = 4;
 /// The largest number of segments before boards are checkpointed to reduce it. Each start of the store begins a
 /// segment.
-const MOST_SEGMENTS: usize = 64;
+const MAX_SEGMENTS: usize = 64;
 
 /// The number of times [`Pace::age`] by which the checkpoint of a large board may be delayed.
-const LARGE_PATIENCE: u32 = 24;
+const LARGE_BOARD_DELAY: u32 = 24;
 
 /// A request to the thread.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Some files are no longer needed.
-    Tidy,
+    DeleteUnneeded,
     BackUp(oneshot::Sender<StoreResult<BackedUp>>),
     Stop,
 }
@@ -65,7 +65,7 @@ pub(super) enum Command {
 pub(super) struct Checkpointer {
     pub(super) files: Arc<dyn Files>,
     pub(super) journal: Arc<Journal>,
-    pub(super) progress: Arc<Progress>,
+    pub(super) progress: Arc<LogProgress>,
     boards: Arc<Boards>,
     clock: Arc<Clock>,
     /// The manifest that is on the disk. Its boards are ordered by generation.
@@ -73,12 +73,12 @@ pub(super) struct Checkpointer {
     pace: Pace,
     pub(super) backup_dir: Option<PathBuf>,
     commands: mpsc::Receiver<Command>,
-    meters: Meters,
-    space: Space,
+    metrics: StoreMetrics,
+    space: FreeSpace,
     measured: Option<Instant>,
     /// The time when the manifest was installed.
     installed: Instant,
-    tidy: bool,
+    has_unneeded_files: bool,
     retry_at: Option<Instant>,
     /// The number of the next file.
     pub(super) next_file: u64,
@@ -88,12 +88,12 @@ pub(super) struct Checkpointer {
 
 /// The reason why a checkpoint was not made.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NotMade {
+pub(super) enum CheckpointError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     #[error("the log was not confirmed by the disk in time")]
-    NotVouched,
-    #[error("the board is gone, or the store is being closed")]
+    NotConfirmed,
+    #[error("the board was removed, or the store is being closed")]
     Abandoned,
 }
 
@@ -101,7 +101,7 @@ impl Checkpointer {
     pub(super) fn new(
         files: &Arc<dyn Files>,
         journal: &Arc<Journal>,
-        progress: &Arc<Progress>,
+        progress: &Arc<LogProgress>,
         boards: &Arc<Boards>,
         clock: &Arc<Clock>,
         (mut manifest, pace, backup_dir): (Manifest, Pace, Option<PathBuf>),
@@ -124,12 +124,12 @@ impl Checkpointer {
             pace,
             backup_dir,
             commands,
-            meters: Meters::new(),
-            space: Space::default(),
+            metrics: StoreMetrics::new(),
+            space: FreeSpace::default(),
             measured: None,
             installed: Instant::now(),
             // A crash may have left files that no manifest names.
-            tidy: true,
+            has_unneeded_files: true,
             retry_at: None,
             next_file,
             ages: BTreeMap::new(),
@@ -140,7 +140,7 @@ impl Checkpointer {
     pub(super) fn run(mut self) {
         loop {
             match self.commands.recv_timeout(self.pace.tick) {
-                Ok(Command::Tidy) => self.tidy = true,
+                Ok(Command::DeleteUnneeded) => self.has_unneeded_files = true,
                 Ok(Command::BackUp(sender)) => {
                     sender.send(self.back_up()).ok();
                 }
@@ -151,17 +151,19 @@ impl Checkpointer {
             if self.retry_at.is_some_and(|at| Instant::now() < at) {
                 continue;
             }
-            let made = match self.due() {
+            let made = match self.next_due() {
                 Some(live) => self.checkpoint(&live),
-                None if self.tidy || self.has_expired_ids() || self.is_manifest_old() => self.install(None, 0),
+                None if self.has_unneeded_files || self.has_expired_ids() || self.is_manifest_old() => {
+                    self.install(None, 0)
+                }
                 None => continue,
             };
             match made {
                 Ok(()) => self.retry_at = None,
-                Err(NotMade::Abandoned) => {}
+                Err(CheckpointError::Abandoned) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "a checkpoint was not made; it is tried again");
-                    self.retry_at = Some(Instant::now() + RETRY);
+                    tracing::warn!(%error, "a checkpoint failed; it will be retried");
+                    self.retry_at = Some(Instant::now() + RETRY_AFTER);
                 }
             }
         }
@@ -173,7 +175,7 @@ impl Checkpointer {
     }
 
     /// Returns the bytes that the next checkpoint and the next segments of the log may take.
-    fn needed(&self) -> u64 {
+    fn needed_bytes(&self) -> u64 {
         let boards = self.boards.read();
         let largest =
             boards.values().map(|live| self.checkpoint_bytes(live) + LOG_TO_CHECKPOINT * live.logged.bytes()).max();
@@ -182,11 +184,11 @@ impl Checkpointer {
     }
 
     fn measure_space(&mut self) {
-        if self.measured.is_none_or(|at| at.elapsed() >= MEASURE) {
+        if self.measured.is_none_or(|at| at.elapsed() >= MEASURE_SPACE_EVERY) {
             self.measured = Some(Instant::now());
-            let needed = self.needed();
-            self.space.measure(&*self.files, &self.journal, &self.meters, needed);
-            self.meters.log(self.log_bytes(), self.journal.admission.unconfirmed_for());
+            let needed = self.needed_bytes();
+            self.space.measure(&*self.files, &self.journal, &self.metrics, needed);
+            self.metrics.log(self.log_bytes(), self.journal.admission.unconfirmed_for());
         }
     }
 
@@ -207,7 +209,7 @@ impl Checkpointer {
     }
 
     /// Returns the board to checkpoint next, if any.
-    fn due(&mut self) -> Option<Arc<LiveBoard>> {
+    fn next_due(&mut self) -> Option<Arc<LiveBoard>> {
         let boards: Vec<_> = self.boards.read().values().cloned().collect();
         let logged = || boards.iter().filter(|live| live.logged.first().is_some());
         // First, the board whose log has grown most in relation to its checkpoint.
@@ -224,15 +226,15 @@ impl Checkpointer {
         let segments = self.progress.segments();
         let oldest = logged().min_by_key(|live| live.logged.first())?;
         let holds_up = segments.get(1).is_some_and(|second| oldest.logged.first().is_some_and(|at| at < second.first));
-        let is_large = self.log_bytes() > state.max(LOG_SHARE * self.pace.log_bytes) || segments.len() > MOST_SEGMENTS;
-        if holds_up && (is_large || self.space.is_getting_short(self.needed())) {
+        let is_large = self.log_bytes() > state.max(LOG_SHARE * self.pace.log_bytes) || segments.len() > MAX_SEGMENTS;
+        if holds_up && (is_large || self.space.is_getting_short(self.needed_bytes())) {
             return Some(oldest.clone());
         }
-        self.old(&boards)
+        self.next_by_age(&boards)
     }
 
     /// Returns a board whose part of the log is old.
-    fn old(&mut self, boards: &[Arc<LiveBoard>]) -> Option<Arc<LiveBoard>> {
+    fn next_by_age(&mut self, boards: &[Arc<LiveBoard>]) -> Option<Arc<LiveBoard>> {
         let mut ages = BTreeMap::new();
         let mut found = None;
         for live in boards {
@@ -240,8 +242,8 @@ impl Checkpointer {
             let seen = self.ages.get(&generation).filter(|(of, _)| *of == first).copied();
             let (_, since) = *ages.entry(generation).or_insert(seen.unwrap_or((first, Instant::now())));
             // A large board is not written again for a few records.
-            let patience = if self.checkpoint_bytes(live) > self.pace.log_bytes { LARGE_PATIENCE } else { 1 };
-            if since.elapsed() >= self.pace.age.saturating_mul(patience) {
+            let delay = if self.checkpoint_bytes(live) > self.pace.log_bytes { LARGE_BOARD_DELAY } else { 1 };
+            if since.elapsed() >= self.pace.age.saturating_mul(delay) {
                 found = Some(live.clone());
             }
         }
@@ -251,7 +253,8 @@ impl Checkpointer {
 
     /// Returns whether the log was confirmed further than the manifest records, and the manifest is old.
     fn is_manifest_old(&self) -> bool {
-        self.installed.elapsed() >= STATE_EVERY && self.progress.vouched() > self.manifest.log_start.synced_seq
+        self.installed.elapsed() >= RECORD_CONFIRMED_EVERY
+            && self.progress.confirmed() > self.manifest.log_start.synced_seq
     }
 
     /// Returns whether a file contains only ids whose horizon has passed.
@@ -265,14 +268,14 @@ impl Checkpointer {
     }
 
     /// Writes a board's state in memory, and installs a manifest that names it.
-    fn checkpoint(&mut self, live: &Arc<LiveBoard>) -> Result<(), NotMade> {
+    fn checkpoint(&mut self, live: &Arc<LiveBoard>) -> Result<(), CheckpointError> {
         let started = Instant::now();
         let (from, taken) = {
             let tables = live.tables.lock();
-            if tables.gone {
-                return Err(NotMade::Abandoned);
+            if tables.removed {
+                return Err(CheckpointError::Abandoned);
             }
-            (self.journal.next(), live.logged.take())
+            (self.journal.next_sequence(), live.logged.reset())
         };
         let made = self.write(live, from).and_then(|written| {
             let bytes = written.entry.checkpoint.as_ref().map_or(0, |file| file.bytes);
@@ -282,18 +285,18 @@ impl Checkpointer {
         match made {
             Ok(bytes) => {
                 let took = started.elapsed();
-                self.meters.checkpoint(bytes, took);
+                self.metrics.checkpoint(bytes, took);
                 tracing::debug!(board = %live.board.name(), bytes, took_ms = took.as_millis() as u64, "checkpoint");
                 Ok(())
             }
             Err(error) => {
                 let mut tables = live.tables.lock();
                 tables.holdings.end_walk();
-                live.logged.put_back(taken);
+                live.logged.restore(taken);
                 drop(tables);
                 // If only the installation of the manifest failed, the manifest on the disk may name the new file. So
                 // the file is not deleted here, but after the next installation.
-                self.tidy = true;
+                self.has_unneeded_files = true;
                 Err(error)
             }
         }
@@ -301,13 +304,13 @@ impl Checkpointer {
 
     /// Installs a manifest of the current boards, with `replaced` for one of them, and deletes files that are no longer
     /// needed. Waits first until the disk has confirmed the log up to `through`.
-    fn install(&mut self, replaced: Option<BoardEntry>, through: u64) -> Result<(), NotMade> {
+    fn install(&mut self, replaced: Option<BoardEntry>, through: u64) -> Result<(), CheckpointError> {
         // The list of boards includes all definitions and removals in frames up to `catalog_seq`, because boards are
         // added and removed under this lock. Of the frame that is being gathered it includes a part, and the rest is
         // still to be applied.
         let (catalog_seq, boards) = {
             let boards = self.boards.read();
-            (self.journal.next() - 1, boards.values().cloned().collect::<Vec<_>>())
+            (self.journal.next_sequence() - 1, boards.values().cloned().collect::<Vec<_>>())
         };
         let mut entries = Vec::with_capacity(boards.len());
         for live in &boards {
@@ -336,10 +339,10 @@ impl Checkpointer {
             live.logged.first()
         };
         let first = boards.iter().filter_map(logged).fold(catalog_seq + 1, u64::min);
-        let must_reach = through.max(self.journal.last());
+        let must_reach = through.max(self.journal.last_sequence());
         self.journal.wake();
-        if !self.progress.wait_for(must_reach, PATIENCE) {
-            return Err(NotMade::NotVouched);
+        if !self.progress.wait_for(must_reach, CONFIRM_TIMEOUT) {
+            return Err(CheckpointError::NotConfirmed);
         }
         // Only segments with a confirmed frame are used: a segment without one may be abandoned, and the log may
         // continue in a different one.
@@ -359,18 +362,18 @@ impl Checkpointer {
         manifest.install(&*self.files)?;
         self.manifest = manifest;
         self.installed = Instant::now();
-        self.tidy = !self.delete_garbage();
+        self.has_unneeded_files = !self.delete_unneeded_files();
         Ok(())
     }
 
     /// Deletes files that the manifest does not name. Returns whether all of them were deleted.
-    fn delete_garbage(&self) -> bool {
+    fn delete_unneeded_files(&self) -> bool {
         let mut all = true;
         let mut remove = |name: &str| {
             if let Err(error) = self.files.remove(name)
                 && error.kind() != std::io::ErrorKind::NotFound
             {
-                tracing::debug!(%error, name, "cannot delete a file that is not needed any more");
+                tracing::debug!(%error, name, "cannot delete an unneeded file");
                 all = false;
             }
         };
@@ -384,7 +387,7 @@ impl Checkpointer {
                 }
             }
         }
-        for segment in self.progress.forget_before(self.manifest.log_start.segment) {
+        for segment in self.progress.remove_segments_before(self.manifest.log_start.segment) {
             remove(&segment_name(segment.number));
         }
         all

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{Notify, oneshot};
 
-use super::super::operations::Operations;
+use super::super::log_operations::LogOperations;
 use super::super::options::Durability;
 use super::admission::{Admission, Permit};
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
 
 /// The bytes of operations from which a group is written although no caller waits for it.
-const MANY: usize = 128 << 10;
+const WRITE_AT_BYTES: usize = 128 << 10;
 
-type Acknowledgement = oneshot::Sender<Outcome>;
+type Acknowledgement = oneshot::Sender<AckOutcome>;
 
 /// The outcome of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Outcome {
+pub(in super::super) enum AckOutcome {
     Done,
     /// The operations are in memory, and perhaps in the log.
     Unknown,
@@ -49,12 +49,12 @@ struct Pending {
     operations: Vec<u8>,
     since: Option<Instant>,
     /// The time when the first operation was appended to the group that the log's thread is writing.
-    in_hand: Option<Instant>,
+    being_written_since: Option<Instant>,
     waiting: Vec<Acknowledgement>,
     /// The time when the first of them began to wait.
     waiting_since: Instant,
     /// Whether the log's thread has to check for other work.
-    nudged: bool,
+    wake_requested: bool,
     stop: bool,
 }
 
@@ -71,9 +71,9 @@ struct Waiters {
 pub(in super::super) struct Journal {
     durability: Durability,
     /// The time after which a waiting caller gets the outcome "unknown".
-    patience: Duration,
+    unknown_after: Duration,
     /// The store's location, for error messages.
-    place: String,
+    location: String,
     pub(super) admission: Admission,
     /// The next group. Locked for an append or a swap, never across a write or an await.
     pending: Mutex<Pending>,
@@ -81,7 +81,7 @@ pub(in super::super) struct Journal {
     /// The frames that are not yet acknowledged, oldest first.
     unacknowledged: Mutex<VecDeque<Waiters>>,
     /// Notified when a group has been taken.
-    left: Notify,
+    group_taken: Notify,
 }
 
 /// The acknowledgement of an appended change.
@@ -90,7 +90,7 @@ pub(in super::super) struct Journal {
 pub(in super::super) enum Ticket {
     /// There is nothing to wait for.
     Done,
-    Waiting(oneshot::Receiver<Outcome>, WakeWriter),
+    Waiting(oneshot::Receiver<AckOutcome>, WakeWriter),
 }
 
 /// Wakes the log's thread when dropped. This happens after the other requests that are ready on this thread have
@@ -106,26 +106,26 @@ impl Drop for WakeWriter {
 
 impl Journal {
     /// Creates a journal whose first group gets the sequence `next`.
-    pub(super) fn new(durability: Durability, patience: Duration, place: String, next: u64) -> Self {
+    pub(super) fn new(durability: Durability, unknown_after: Duration, place: String, next: u64) -> Self {
         let pending = Pending {
             next,
             operations: Vec::new(),
             since: None,
-            in_hand: None,
+            being_written_since: None,
             waiting: Vec::new(),
             waiting_since: Instant::now(),
-            nudged: false,
+            wake_requested: false,
             stop: false,
         };
         Self {
             durability,
-            patience,
-            place,
+            unknown_after,
+            location: place,
             admission: Admission::new(),
             pending: Mutex::new(pending),
             wake: Arc::default(),
             unacknowledged: Mutex::default(),
-            left: Notify::new(),
+            group_taken: Notify::new(),
         }
     }
 
@@ -146,15 +146,15 @@ impl Journal {
 
     /// Returns the error of a write whose outcome is unknown.
     pub(in super::super) fn unknown(&self) -> StoreError {
-        StoreError::TimedOut { at: self.place.clone() }
+        StoreError::TimedOut { at: self.location.clone() }
     }
 
     /// Appends operations for which no caller waits, and returns the sequence of their frame. They are written together
     /// with later operations, or when many have gathered.
-    pub(in super::super) fn append(&self, operations: &Operations) -> u64 {
+    pub(in super::super) fn append(&self, operations: &LogOperations) -> u64 {
         let mut pending = self.pending.lock();
         let sequence = self.add(&mut pending, operations);
-        if pending.operations.len() >= MANY {
+        if pending.operations.len() >= WRITE_AT_BYTES {
             self.wake.notify_one();
         }
         sequence
@@ -162,20 +162,20 @@ impl Journal {
 
     /// Appends operations. Returns the sequence of their frame, and a ticket that acknowledges them and all operations
     /// before.
-    pub(in super::super) fn append_and_wait(&self, operations: &Operations) -> (u64, Ticket) {
+    pub(in super::super) fn append_and_wait(&self, operations: &LogOperations) -> (u64, Ticket) {
         let mut pending = self.pending.lock();
         let sequence = self.add(&mut pending, operations);
         (sequence, self.ticket(&mut pending))
     }
 
     /// Returns a ticket that acknowledges everything appended before.
-    pub(in super::super) fn catch_up(&self) -> Ticket {
+    pub(in super::super) fn ticket_for_all_appended(&self) -> Ticket {
         let mut pending = self.pending.lock();
         // If the disk has confirmed everything, there is nothing to wait for.
         if self.admission.unconfirmed_for().is_none() { Ticket::Done } else { self.ticket(&mut pending) }
     }
 
-    fn add(&self, pending: &mut Pending, operations: &Operations) -> u64 {
+    fn add(&self, pending: &mut Pending, operations: &LogOperations) -> u64 {
         pending.operations.extend_from_slice(operations.bytes());
         pending.since.get_or_insert_with(Instant::now);
         self.admission.appended(operations.len());
@@ -200,21 +200,21 @@ impl Journal {
     }
 
     /// Returns the sequence that an operation appended now would get.
-    pub(in super::super) fn next(&self) -> u64 {
+    pub(in super::super) fn next_sequence(&self) -> u64 {
         self.pending.lock().next
     }
 
     /// Returns the sequence of the last frame that contains anything appended so far.
-    pub(in super::super) fn last(&self) -> u64 {
+    pub(in super::super) fn last_sequence(&self) -> u64 {
         let pending = self.pending.lock();
         if pending.operations.is_empty() { pending.next - 1 } else { pending.next }
     }
 
     /// Waits until fewer bytes wait for the log. Returns `false` if that does not happen in time.
     pub(in super::super) async fn has_room(&self) -> bool {
-        let deadline = tokio::time::Instant::now() + self.patience;
+        let deadline = tokio::time::Instant::now() + self.unknown_after;
         while self.admission.is_crowded() {
-            let left = self.left.notified();
+            let left = self.group_taken.notified();
             if self.admission.is_crowded() && tokio::time::timeout_at(deadline, left).await.is_err() {
                 return false;
             }
@@ -259,10 +259,10 @@ impl Journal {
         results
     }
 
-    async fn acknowledged(&self, receiver: oneshot::Receiver<Outcome>) -> Result<()> {
+    async fn acknowledged(&self, receiver: oneshot::Receiver<AckOutcome>) -> Result<()> {
         match receive(receiver).await {
-            Ok(Outcome::Done) => Ok(()),
-            Ok(Outcome::Unknown) | Err(_) => Err(self.unknown()),
+            Ok(AckOutcome::Done) => Ok(()),
+            Ok(AckOutcome::Unknown) | Err(_) => Err(self.unknown()),
         }
     }
 
@@ -284,7 +284,7 @@ impl Journal {
 
     /// Wakes the log's thread.
     pub(super) fn wake(&self) {
-        self.pending.lock().nudged = true;
+        self.pending.lock().wake_requested = true;
         self.wake.notify_one();
     }
 
@@ -293,13 +293,17 @@ impl Journal {
     pub(super) fn take(&self, deadline: Instant) -> (Option<Group>, bool) {
         let mut pending = self.pending.lock();
         // Operations for which no caller waits are left to gather.
-        while pending.operations.len() < MANY && pending.waiting.is_empty() && !pending.nudged && !pending.stop {
+        while pending.operations.len() < WRITE_AT_BYTES
+            && pending.waiting.is_empty()
+            && !pending.wake_requested
+            && !pending.stop
+        {
             if self.wake.wait_until(&mut pending, deadline).timed_out() {
                 break;
             }
         }
         let stop = pending.stop;
-        pending.nudged = false;
+        pending.wake_requested = false;
         if pending.operations.is_empty() && pending.waiting.is_empty() {
             return (None, stop);
         }
@@ -308,14 +312,14 @@ impl Journal {
         let sequence = if operations.is_empty() { pending.next - 1 } else { pending.next };
         pending.next = sequence + 1;
         self.admission.taken(operations.len());
-        pending.in_hand = (!operations.is_empty()).then_some(since);
+        pending.being_written_since = (!operations.is_empty()).then_some(since);
         let waiting = std::mem::take(&mut pending.waiting);
         let writes = waiting.len();
         if !waiting.is_empty() {
             self.unacknowledged.lock().push_back(Waiters { sequence, since: Instant::now(), waiting });
         }
         drop(pending);
-        self.left.notify_waiters();
+        self.group_taken.notify_waiters();
         (Some(Group { sequence, operations, since, writes }), stop)
     }
 
@@ -331,38 +335,38 @@ impl Journal {
 
     /// Acknowledges all frames up to a sequence.
     pub(super) fn acknowledge(&self, through: u64) {
-        self.answer(Outcome::Done, |waiters| waiters.sequence <= through);
+        self.report(AckOutcome::Done, |waiters| waiters.sequence <= through);
     }
 
     /// Reports the outcome as unknown to callers that have waited for too long.
-    pub(super) fn give_up_waiting(&self) {
-        self.answer(Outcome::Unknown, |waiters| waiters.since.elapsed() >= self.patience);
+    pub(super) fn report_overdue_as_unknown(&self) {
+        self.report(AckOutcome::Unknown, |waiters| waiters.since.elapsed() >= self.unknown_after);
         let mut pending = self.pending.lock();
-        if !pending.waiting.is_empty() && pending.waiting_since.elapsed() >= self.patience {
+        if !pending.waiting.is_empty() && pending.waiting_since.elapsed() >= self.unknown_after {
             let waiting = std::mem::take(&mut pending.waiting);
             drop(pending);
-            answer(waiting, Outcome::Unknown);
+            send_outcome(waiting, AckOutcome::Unknown);
         }
     }
 
     /// Reports the outcome of all unacknowledged frames as unknown.
-    pub(super) fn give_up(&self) {
-        self.answer(Outcome::Unknown, |_| true);
+    pub(super) fn report_all_as_unknown(&self) {
+        self.report(AckOutcome::Unknown, |_| true);
     }
 
     /// Refuses writes permanently, and reports the outcome as unknown to all callers that wait.
     pub(super) fn close(&self, reason: &str) {
         self.admission.close(reason);
         let waiting = std::mem::take(&mut self.pending.lock().waiting);
-        answer(waiting, Outcome::Unknown);
-        self.give_up();
+        send_outcome(waiting, AckOutcome::Unknown);
+        self.report_all_as_unknown();
     }
 
     /// Records that the disk has confirmed the frames before. `oldest` is the time when the oldest operation was
     /// appended that was written to the log and is not confirmed.
     pub(super) fn confirmed(&self, oldest: Option<Instant>) {
         let pending = self.pending.lock();
-        self.admission.confirmed(oldest.or(pending.in_hand).or(pending.since));
+        self.admission.confirmed(oldest.or(pending.being_written_since).or(pending.since));
     }
 
     /// Records that operations appended since `since` are not confirmed.
@@ -374,11 +378,11 @@ impl Journal {
     /// Records that a frame was written whose first operation was appended at `since`.
     pub(super) fn written(&self, since: Instant) {
         let mut pending = self.pending.lock();
-        pending.in_hand = None;
+        pending.being_written_since = None;
         self.admission.unconfirmed_since(since);
     }
 
-    fn answer(&self, outcome: Outcome, which: impl Fn(&Waiters) -> bool) {
+    fn report(&self, outcome: AckOutcome, which: impl Fn(&Waiters) -> bool) {
         loop {
             let waiters = {
                 let mut unacknowledged = self.unacknowledged.lock();
@@ -388,7 +392,7 @@ impl Journal {
                 }
             };
             match waiters {
-                Some(waiters) => answer(waiters.waiting, outcome),
+                Some(waiters) => send_outcome(waiters.waiting, outcome),
                 None => return,
             }
         }
@@ -396,7 +400,7 @@ impl Journal {
 }
 
 /// Sends the outcome to the callers. A caller that no longer waits needs none.
-fn answer(waiting: Vec<Acknowledgement>, outcome: Outcome) {
+fn send_outcome(waiting: Vec<Acknowledgement>, outcome: AckOutcome) {
     for waiter in waiting {
         waiter.send(outcome).ok();
     }

@@ -30,22 +30,22 @@ impl Keeper {
     pub(super) fn run(self) {
         let mut first = 0;
         while matches!(self.stop.recv_timeout(TICK), Err(mpsc::RecvTimeoutError::Timeout)) {
-            self.journal.give_up_waiting();
+            self.journal.report_overdue_as_unknown();
             let started = Instant::now();
             let boards: Vec<_> = self.boards.read().values().cloned().collect();
             // Each run starts with a different board, so that no board takes all of the time.
             first = (first + 1) % boards.len().max(1);
             for live in boards[first..].iter().chain(&boards[..first]) {
-                while started.elapsed() < TICK / SHARE && visit(live) {}
+                while started.elapsed() < TICK / SHARE && free_portion(live) {}
             }
         }
     }
 }
 
 /// Frees a part of the expired memory. Returns whether there is more.
-fn visit(live: &LiveBoard) -> bool {
+fn free_portion(live: &LiveBoard) -> bool {
     let mut tables = live.tables.lock();
-    let more = !tables.gone && tables.is_visit_due() && tables.visit(PORTION).more;
+    let more = !tables.removed && tables.is_visit_due() && tables.visit_portion(PORTION).more;
     let garbage = tables.holdings.take_garbage();
     // Threads that wait for the lock get it before the next portion.
     MutexGuard::unlock_fair(tables);

@@ -9,6 +9,7 @@
 //! checkpointer  thread: writes the boards' state, so that older parts of the log can be deleted (`checkpoint_files`)
 //! keeper        thread: ends waits that take too long, frees expired memory
 //! recovery      opening a data directory
+//! directory_lock  the lock that keeps other processes out of a data directory
 //! backup        copying a data directory while it is in use
 //! check_data    checking a data directory that is not in use
 //! ```
@@ -18,15 +19,16 @@ mod backup;
 mod check_data;
 mod checkpoint_files;
 mod checkpointer;
+mod directory_lock;
 mod journal;
 mod keeper;
+mod log_progress;
 mod log_writer;
-mod progress;
 mod recovery;
 mod space;
 mod syncer;
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -37,6 +39,7 @@ use tokio::sync::oneshot;
 
 pub use self::check_data::{DataReport, check_data};
 use self::checkpointer::{Checkpointer, Command};
+use self::directory_lock::{lock, setup_error};
 pub(super) use self::journal::{Journal, Ticket};
 use self::keeper::Keeper;
 use self::log_writer::LogWriter;
@@ -45,47 +48,14 @@ use self::syncer::Syncer;
 use super::boards::Boards;
 use super::clock::{Clock, Machine};
 use super::fingerprint::FingerprintKey;
-use super::meters::Meters;
-use super::options::EmbeddedOptions;
+use super::metrics::StoreMetrics;
+use super::options::{EmbeddedOptions, Pace};
 use super::storage::damage::StorageError;
 use super::storage::files::Files;
 use crate::store::{BackedUp, ClockMode, Result, StoreError};
 
 /// The time for which closing waits for a disk that does not respond.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(15);
-/// The time to wait for a lock whose holder is about to end: a process that is being restarted, or a child between its
-/// fork and its exec, which holds every open file of its parent.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
-
-/// The conditions under which boards are checkpointed, and the size of the log's segments.
-#[derive(Clone, Copy, Debug)]
-pub struct Pace {
-    /// A board is checkpointed when its part of the log has more bytes than this and than its last checkpoint.
-    pub log_bytes: u64,
-    /// The bytes of a segment of the log; less on a small disk.
-    pub segment_bytes: u64,
-    /// A board is checkpointed when its part of the log is older than this, so that expired data is removed from the
-    /// disk.
-    pub age: Duration,
-    /// The time after which a caller that waits for the disk gets the outcome "unknown".
-    pub patience: Duration,
-    /// The interval at which the thread checks whether a board is due for a checkpoint.
-    pub tick: Duration,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            log_bytes: 64 << 20,
-            segment_bytes: 32 << 20,
-            age: Duration::from_secs(3_600),
-            patience: Duration::from_secs(10),
-            tick: Duration::from_millis(100),
-        }
-    }
-}
-
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 /// The threads of a store, and the channels to them.
 #[derive(Debug)]
 pub(super) struct Engine {
@@ -108,11 +78,11 @@ pub(super) struct Opened {
 /// Opens a data directory, creating it if it does not exist, and starts the threads.
 pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) -> Result<Opened> {
     let place = files.root().to_owned();
-    files.create_dir("").map_err(|error| setup(&place, "cannot create the data directory", error))?;
+    files.create_dir("").map_err(|error| setup_error(&place, "cannot create the data directory", error))?;
     let lock = lock(&*files, &place)?;
     let machine = Machine::read();
     let Recovered { boards, manifest, end, segment_bytes, progress, recorded, simulated, key } =
-        recovery::recover(&files, options.clock, pace).map_err(|error| failed(&place, error))?;
+        recovery::recover(&files, options.clock, pace).map_err(|error| open_error(&place, error))?;
     let clock = Arc::new(match (options.clock, simulated) {
         (ClockMode::Simulated(start), time) => Clock::Simulated(Mutex::new(time.unwrap_or(start).max(start))),
         (ClockMode::System, _) => Clock::system(recorded, options.trust_clock, machine),
@@ -122,8 +92,12 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         tables.trust = clock.trust_of_board(tables.now);
     }
     let boards: Arc<Boards> = Arc::new(Boards::new(boards));
-    let journal =
-        Arc::new(Journal::new(options.durability, pace.patience, place.display().to_string(), progress.written() + 1));
+    let journal = Arc::new(Journal::new(
+        options.durability,
+        pace.unknown_after,
+        place.display().to_string(),
+        progress.written() + 1,
+    ));
     let progress = Arc::new(progress);
     let (commands, receiver) = mpsc::channel();
 
@@ -137,9 +111,9 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
         store: manifest.store,
         segment_bytes,
         appender: None,
-        meters: Meters::new(),
-        recorded: None,
-        stated: progress.vouched(),
+        metrics: StoreMetrics::new(),
+        clock_recorded_at: None,
+        logged_confirmed: progress.confirmed(),
         retry_at: None,
         end_at: None,
     };
@@ -154,9 +128,9 @@ pub(super) fn open(files: Arc<dyn Files>, options: EmbeddedOptions, pace: Pace) 
     let (stop_keeper, stop) = mpsc::channel();
     let keeper = Keeper { journal: journal.clone(), boards: boards.clone(), stop };
     let threads = vec![
-        spawn("rolltop-log", holding(&lock, || writer.run()))?,
-        spawn("rolltop-sync", holding(&lock, || syncer.run()))?,
-        spawn("rolltop-files", holding(&lock, || checkpointer.run()))?,
+        spawn("rolltop-log", with_lock(&lock, || writer.run()))?,
+        spawn("rolltop-sync", with_lock(&lock, || syncer.run()))?,
+        spawn("rolltop-files", with_lock(&lock, || checkpointer.run()))?,
         spawn("rolltop-keeper", || keeper.run())?,
     ];
     let engine = Engine { journal, commands, stop_keeper, threads: Mutex::new(threads), _lock: lock };
@@ -170,7 +144,7 @@ impl Engine {
 
     /// Requests the deletion of the files of a board that was removed.
     pub(super) fn board_removed(&self) {
-        self.commands.send(Command::Tidy).ok();
+        self.commands.send(Command::DeleteUnneeded).ok();
     }
 
     /// Copies the data as it is at one instant.
@@ -187,11 +161,11 @@ impl Engine {
             return if reason == log_writer::CLOSED { Ok(()) } else { Err(StoreError::ReadOnly { reason }) };
         }
         let threads = std::mem::take(&mut *self.threads.lock());
-        self.ask_to_end();
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        self.request_stop();
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
         while threads.iter().any(|thread| !thread.is_finished()) {
             if Instant::now() >= deadline {
-                let reason = "the disk did not answer; what was not confirmed may be lost by a power loss".to_owned();
+                let reason = "the disk did not respond; unconfirmed writes may be lost in a power failure".to_owned();
                 return Err(StoreError::ReadOnly { reason });
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -202,7 +176,7 @@ impl Engine {
         }
     }
 
-    fn ask_to_end(&self) {
+    fn request_stop(&self) {
         self.journal.stop();
         self.commands.send(Command::Stop).ok();
         self.stop_keeper.send(()).ok();
@@ -212,8 +186,8 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         // When the directory is opened next, the lock must be free and no file may be in use.
-        self.ask_to_end();
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        self.request_stop();
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
         for thread in std::mem::take(&mut *self.threads.lock()) {
             while !thread.is_finished() && Instant::now() < deadline {
                 thread::sleep(Duration::from_millis(1));
@@ -224,7 +198,7 @@ impl Drop for Engine {
 
 /// Returns `work` with the directory's lock, which is kept until `work` ends: a thread that hangs on the disk may still
 /// write.
-fn holding(lock: &Option<Arc<File>>, work: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
+fn with_lock(lock: &Option<Arc<File>>, work: impl FnOnce() + Send + 'static) -> impl FnOnce() + Send + 'static {
     let lock = lock.clone();
     move || {
         work();
@@ -240,48 +214,17 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
         .map_err(|error| StoreError::Setup { detail: format!("cannot start the thread {name}: {error}") })
 }
 
-fn setup(place: &Path, what: &str, error: std::io::Error) -> StoreError {
-    StoreError::Setup { detail: format!("{}: {what}: {error}", place.display()) }
-}
-
 /// Returns the error of the storage with the directory and the remedy.
-fn failed(place: &Path, error: recovery::Failure) -> StoreError {
+fn open_error(place: &Path, error: recovery::OpenError) -> StoreError {
     match error {
-        recovery::Failure::Storage(error @ StorageError::Damaged { .. }) => {
+        recovery::OpenError::Storage(error @ StorageError::Damaged { .. }) => {
             let detail = format!(
                 "{}: {error}. Restore the directory from a backup; `rolltop check-data` lists what is damaged",
                 place.display()
             );
             StoreError::Corrupt { detail }
         }
-        recovery::Failure::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
-        recovery::Failure::Store(error) => error,
-    }
-}
-
-/// Locks the directory of a store for this process. Blocks for up to [`LOCK_PATIENCE`].
-fn lock(files: &dyn Files, place: &Path) -> Result<Option<Arc<File>>> {
-    if files.is_simulated() { Ok(None) } else { lock_existing(place).map(|lock| Some(Arc::new(lock))) }
-}
-
-/// Locks an existing directory for this process. Blocks for up to [`LOCK_PATIENCE`].
-fn lock_existing(place: &Path) -> Result<File> {
-    let cannot = |error| setup(place, "cannot lock the data directory", error);
-    let file = File::options().create(true).truncate(false).write(true).open(place.join("lock")).map_err(cannot)?;
-    let started = Instant::now();
-    let mut locked = file.try_lock();
-    while matches!(locked, Err(TryLockError::WouldBlock)) && started.elapsed() < LOCK_PATIENCE {
-        thread::sleep(LOCK_PAUSE);
-        locked = file.try_lock();
-    }
-    match locked {
-        Ok(()) => Ok(file),
-        Err(TryLockError::Error(error)) => Err(cannot(error)),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Setup {
-            detail: format!(
-                "{}: another process has this data directory open; stop it, or choose another with --data-dir",
-                place.display()
-            ),
-        }),
+        recovery::OpenError::Storage(error) => StoreError::Setup { detail: format!("{}: {error}", place.display()) },
+        recovery::OpenError::Store(error) => error,
     }
 }

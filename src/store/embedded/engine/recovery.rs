@@ -6,28 +6,25 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::boards::{LiveBoard, Logged};
+use super::super::boards::{LiveBoard, UncheckpointedLog};
 use super::super::clock::ClockRecord;
 use super::super::fingerprint::FingerprintKey;
-use super::super::operations::{Operation, operations};
+use super::super::log_operations::{LogOperation, operations};
+use super::super::options::Pace;
 use super::super::replaying::replay;
-use super::super::storage::checkpoint::{CheckpointReader, Subject};
+use super::super::storage::checkpoint::{CHECKPOINTS, CheckpointReader, FileIdentity, IDS};
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
 use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, SegmentRange, segment_name};
 use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
 use super::super::tables::Tables;
-use super::Pace;
-use super::progress::{Progress, Segment};
+use super::log_progress::{LogProgress, Segment};
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{ClockMode, StoreError};
 
-/// The directory of checkpoints. [`IDS`] is that of ids.
-pub(super) const CHECKPOINTS: &str = "checkpoints";
-pub(super) const IDS: &str = "ids";
 /// A segment takes at most one part in this many of a small disk.
 const SMALL_DISK_PART: u64 = 32;
-const LEAST_SEGMENT: u64 = 256 << 10;
+const MIN_SEGMENT_BYTES: u64 = 256 << 10;
 /// The approximate size of an operation in the log. Used after a start to estimate a board's part of the log.
 const OPERATION_BYTES: usize = 24;
 /// The interval at which progress is logged.
@@ -39,7 +36,7 @@ pub(super) struct Recovered {
     pub manifest: Manifest,
     pub end: LogEnd,
     pub segment_bytes: u64,
-    pub progress: Progress,
+    pub progress: LogProgress,
     /// The last reading of the system clock.
     pub recorded: Option<ClockRecord>,
     /// The time of the simulated clock.
@@ -49,38 +46,38 @@ pub(super) struct Recovered {
 
 /// The reason why a data directory was not opened.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(super) enum OpenError {
     Storage(StorageError),
     Store(StoreError),
 }
 
-impl From<StorageError> for Failure {
+impl From<StorageError> for OpenError {
     fn from(error: StorageError) -> Self {
-        Failure::Storage(error)
+        OpenError::Storage(error)
     }
 }
 
 /// Reads a data directory into memory, or creates a new one.
-pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> Result<Recovered, Failure> {
+pub(super) fn recover(files: &Arc<dyn Files>, clock: ClockMode, pace: Pace) -> Result<Recovered, OpenError> {
     let manifest = match Manifest::recover(&**files)? {
         Some(manifest) => manifest,
         None => create(&**files, clock)?,
     };
     check_clock_mode(&manifest, clock)?;
     let mut loading = Loading::new(&manifest);
-    loading.checkpoints(files, &manifest)?;
+    loading.load_checkpoints(files, &manifest)?;
     let mut log = LogReader::open(files.clone(), manifest.store, manifest.log_start)?;
-    loading.log(&mut log)?;
+    loading.apply_log(&mut log)?;
     let mut end = log.finish()?;
     // Everything that recovery has relied on must be on the disk before new data is built on it.
-    end.secure(&**files)?;
+    end.make_durable(&**files)?;
     for name in &end.files_to_delete {
         // A file that remains is not part of the log, and the next start deletes it.
         files.remove(name).ok();
     }
     let segments = end.segments.iter().map(|range| segment(&**files, range)).collect::<Result<VecDeque<_>, _>>()?;
     let segment_bytes = segment_bytes(&**files, pace);
-    let progress = Progress::new(end.last_seq, end.last_seq, VecDeque::new(), segments);
+    let progress = LogProgress::new(end.last_seq, end.last_seq, VecDeque::new(), segments);
     let simulated = match clock {
         ClockMode::System => None,
         ClockMode::Simulated(_) => loading.simulated.map(Timestamp::from_millis),
@@ -100,19 +97,19 @@ fn segment(files: &dyn Files, range: &SegmentRange) -> Result<Segment, StorageEr
 /// Returns the size of segments. Small disks get small segments.
 fn segment_bytes(files: &dyn Files, pace: Pace) -> u64 {
     let available = files.available().unwrap_or(u64::MAX);
-    let part = (available / SMALL_DISK_PART).next_multiple_of(4_096).max(LEAST_SEGMENT);
+    let part = (available / SMALL_DISK_PART).next_multiple_of(4_096).max(MIN_SEGMENT_BYTES);
     pace.segment_bytes.min(part)
 }
 
 /// Creates a new store. A directory without a manifest counts as new as long as it holds no data.
-fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, Failure> {
+fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, OpenError> {
     if exists(files, "database")? || exists(files, "watermark")? {
         let detail = format!(
             "{}: the directory was written by rolltop 0.1 before its storage was rebuilt, and cannot be read by this \
              version; open it with the version that wrote it, or choose another directory with --data-dir",
             files.root().display()
         );
-        return Err(Failure::Store(StoreError::Setup { detail }));
+        return Err(OpenError::Store(StoreError::Setup { detail }));
     }
     for directory in [DIRECTORY, CHECKPOINTS, IDS] {
         let names = match files.list(directory) {
@@ -122,7 +119,7 @@ fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, Failure> {
         if let Some(name) = names.first() {
             // The manifest is the first file that a store creates, so these files belong to a store that has lost its
             // manifest.
-            let what = format!("the file is missing, but {directory}/{name} is there");
+            let what = format!("the file is missing, but {directory}/{name} exists");
             return Err(StorageError::damaged("MANIFEST", 0, what).into());
         }
         files.create_dir(directory).context("create", directory)?;
@@ -150,7 +147,7 @@ fn exists(files: &dyn Files, name: &str) -> Result<bool, StorageError> {
     files.exists(name).context("look for", name)
 }
 
-fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), Failure> {
+fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), OpenError> {
     let wanted = match clock {
         ClockMode::System => StoredMode::System,
         ClockMode::Simulated(_) => StoredMode::Simulated,
@@ -160,12 +157,12 @@ fn check_clock_mode(manifest: &Manifest, clock: ClockMode) -> Result<(), Failure
     }
     let name = |mode| if mode == StoredMode::System { "system" } else { "simulated" };
     let (stored, wanted) = (name(manifest.clock_mode), name(wanted));
-    Err(Failure::Store(StoreError::ClockModeMismatch { stored, wanted }))
+    Err(OpenError::Store(StoreError::ClockModeMismatch { stored, wanted }))
 }
 
 /// The data read so far.
 struct Loading {
-    boards: BTreeMap<Generation, Loaded>,
+    boards: BTreeMap<Generation, LoadedBoard>,
     catalog_seq: u64,
     must_reach: u64,
     recorded: Option<ClockRecord>,
@@ -173,12 +170,12 @@ struct Loading {
     reported: Instant,
 }
 
-struct Loaded {
+struct LoadedBoard {
     board: Arc<Board>,
     tables: Tables,
     /// The sequence from which the log is applied. The checkpoint contains everything before.
     from_seq: u64,
-    logged: Logged,
+    logged: UncheckpointedLog,
 }
 
 impl Loading {
@@ -194,20 +191,26 @@ impl Loading {
     }
 
     /// Reads the checkpoint and the ids of each board of the manifest.
-    fn checkpoints(&mut self, files: &Arc<dyn Files>, manifest: &Manifest) -> Result<(), Failure> {
+    fn load_checkpoints(&mut self, files: &Arc<dyn Files>, manifest: &Manifest) -> Result<(), OpenError> {
         for entry in &manifest.boards {
             let generation = Generation(entry.generation);
             self.define(generation, &entry.name, entry.definition.clone(), entry.from_seq)
                 .map_err(|what| StorageError::damaged("MANIFEST", 0, what))?;
             for (name, bytes, kind) in entry.files() {
-                let subject = Subject { kind, store: manifest.store, generation: entry.generation };
-                self.file(files, name, bytes, subject)?;
+                let subject = FileIdentity { kind, store: manifest.store, generation: entry.generation };
+                self.load_file(files, name, bytes, subject)?;
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, files: &Arc<dyn Files>, name: &str, bytes: u64, subject: Subject) -> Result<(), Failure> {
+    fn load_file(
+        &mut self,
+        files: &Arc<dyn Files>,
+        name: &str,
+        bytes: u64,
+        subject: FileIdentity,
+    ) -> Result<(), OpenError> {
         let mut reader = CheckpointReader::open(&**files, name, subject, Some(bytes))?;
         loop {
             let (done, all) = reader.progress();
@@ -221,7 +224,7 @@ impl Loading {
     }
 
     /// Applies the log.
-    fn log(&mut self, log: &mut LogReader) -> Result<(), Failure> {
+    fn apply_log(&mut self, log: &mut LogReader) -> Result<(), OpenError> {
         loop {
             let (done, all) = log.progress();
             let Some(frame) = log.next()? else { return Ok(()) };
@@ -237,11 +240,11 @@ impl Loading {
 
     /// Applies operations of a checkpoint or, with a sequence, of a frame of the log.
     fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), String> {
-        let mut current: Option<&mut Loaded> = None;
+        let mut current: Option<&mut LoadedBoard> = None;
         for operation in operations(bytes) {
             let operation = operation.map_err(|damaged| damaged.to_string())?;
             match operation {
-                Operation::Board(generation) => {
+                LogOperation::Board(generation) => {
                     // A board that is not found was removed: a later operation or the manifest says so.
                     current = self.boards.get_mut(&generation);
                     if let (Some(loaded), Some(sequence)) = (&current, sequence)
@@ -250,22 +253,22 @@ impl Loading {
                         current = None;
                     }
                 }
-                Operation::Defined { .. } | Operation::Undefined { .. }
+                LogOperation::Defined { .. } | LogOperation::Undefined { .. }
                     if sequence.is_some_and(|sequence| sequence <= self.catalog_seq) => {}
-                Operation::Defined { generation, name, definition } => {
+                LogOperation::Defined { generation, name, definition } => {
                     current = None;
                     let definition = serde_json::from_str(definition).map_err(|error| error.to_string())?;
                     self.define(generation, name, definition, 0)?;
                 }
-                Operation::Undefined { generation } => {
+                LogOperation::Undefined { generation } => {
                     current = None;
                     self.boards.remove(&generation);
                 }
                 // The manifest has a later reading.
-                Operation::Clock(_)
+                LogOperation::Clock(_)
                     if self.recorded.is_some() && sequence.is_some_and(|sequence| sequence <= self.must_reach) => {}
-                Operation::Clock(record) => self.recorded = Some(record),
-                Operation::Simulated { now } => self.simulated = self.simulated.max(Some(now)),
+                LogOperation::Clock(record) => self.recorded = Some(record),
+                LogOperation::Simulated { now } => self.simulated = self.simulated.max(Some(now)),
                 operation => {
                     if let Some(loaded) = &mut current {
                         if let Some(sequence) = sequence {
@@ -295,13 +298,13 @@ impl Loading {
         let definition: Definition = serde_json::from_value(definition).map_err(|error| unreadable(&error))?;
         let board = Arc::new(Board::new(parsed, generation, definition).map_err(|error| unreadable(&error))?);
         let tables = Tables::new(&board, Timestamp::EPOCH);
-        self.boards.insert(generation, Loaded { board, tables, from_seq, logged: Logged::default() });
+        self.boards.insert(generation, LoadedBoard { board, tables, from_seq, logged: UncheckpointedLog::default() });
         Ok(())
     }
 
     /// Computes what is not stored: scores, lists and rankings.
     fn finish(self) -> BTreeMap<BoardName, Arc<LiveBoard>> {
-        let live = |mut loaded: Loaded| {
+        let live = |mut loaded: LoadedBoard| {
             loaded.tables.rebuild(&loaded.board);
             let name = loaded.board.name().clone();
             (name, Arc::new(LiveBoard::new(loaded.board, loaded.tables, loaded.logged)))

@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::super::options::Durability;
 use super::super::storage::damage::{Context, StorageError};
 use super::super::storage::files::Files;
-use super::super::storage::log::{DIRECTORY, Spare, segment_name};
+use super::super::storage::log::{DIRECTORY, SpareFile, segment_name};
 use super::journal::Journal;
-use super::progress::{Due, Progress, Work};
+use super::log_progress::{LogProgress, SyncTask, Work};
 
 /// The longest time for which written frames stay unsynced if no caller waits for them.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const SYNC_EVERY: Duration = Duration::from_secs(1);
 pub(super) struct Syncer {
     pub files: Arc<dyn Files>,
     pub journal: Arc<Journal>,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<LogProgress>,
     pub durability: Durability,
 }
 
@@ -30,31 +30,31 @@ impl Syncer {
     /// Runs until the log is stopped and everything in it is synced.
     pub(super) fn run(self) {
         let every = (self.durability != Durability::Always).then_some(SYNC_EVERY);
-        while let Some(work) = self.progress.work(every) {
+        while let Some(work) = self.progress.next_work(every) {
             match work {
                 Work::Sync(due) => self.sync(&due),
-                Work::MakeSpare { number, bytes } => {
-                    let made = Spare::create(&*self.files, number, bytes);
-                    self.progress.made_spare(made.context("create", &segment_name(number)));
+                Work::CreateSpare { number, bytes } => {
+                    let made = SpareFile::create(&*self.files, number, bytes);
+                    self.progress.spare_created(made.context("create", &segment_name(number)));
                 }
             }
         }
     }
 
-    fn sync(&self, due: &Due) {
-        match self.bring_to_disk(due) {
+    fn sync(&self, due: &SyncTask) {
+        match self.sync_files(due) {
             Ok(()) => {
                 if self.progress.synced(due) {
-                    self.journal.confirmed(self.progress.oldest_unvouched());
+                    self.journal.confirmed(self.progress.oldest_unconfirmed());
                     // A frame may have been written in between.
-                    if let Some(since) = self.progress.oldest_unvouched() {
+                    if let Some(since) = self.progress.oldest_unconfirmed() {
                         self.journal.unconfirmed(since);
                     }
                     self.journal.acknowledge(due.through);
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "a sync failed: what is not confirmed is written again");
+                tracing::error!(%error, "a sync failed; unconfirmed frames are written again");
                 self.progress.sync_failed(due, error.to_string());
                 self.journal.wake();
             }
@@ -62,7 +62,7 @@ impl Syncer {
     }
 
     /// Syncs all segments of `due`, oldest first, then their directory.
-    fn bring_to_disk(&self, due: &Due) -> Result<(), StorageError> {
+    fn sync_files(&self, due: &SyncTask) -> Result<(), StorageError> {
         for file in &due.files {
             file.sync_data().context("sync", "a segment of the log")?;
         }

@@ -1,29 +1,21 @@
 //! `from_first` boards: one counter per subject, which begins with an event and ends a fixed time later.
 //!
-//! The counter is stored as the record's only slice, and its start as the record's key.
+//! The counter is stored as the record's only cell, and its start as the record's key.
 
 use super::{Holdings, OutOfRange};
-use crate::store::embedded::names::Name;
-use crate::store::embedded::record::Cell;
-
-/// A subject's counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) struct Counter {
-    /// The time when it began, in milliseconds.
-    pub start: i64,
-    pub amount: i64,
-}
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::record::{Counter, PackedCell};
 
 impl Holdings {
     /// Returns the counter of a subject, if it has not ended at `now`. O(1).
-    pub(in super::super) fn counter(&self, name: Name, now: i64) -> Option<Counter> {
+    pub(in super::super) fn counter(&self, name: HashedName, now: i64) -> Option<Counter> {
         self.counter_at(self.subjects.id(name)?, now)
     }
 
     fn counter_at(&self, id: u32, now: i64) -> Option<Counter> {
-        let life = self.rule.life?;
+        let duration = self.traits.counter_duration?;
         let counter = self.counter_of(id)?;
-        (counter.start <= now && now < counter.start + life).then_some(counter)
+        (counter.start <= now && now < counter.start + duration).then_some(counter)
     }
 
     /// Returns the counter of a subject, even if it has ended.
@@ -37,16 +29,16 @@ impl Holdings {
     /// A retraction whose counter has ended changes nothing.
     pub(in super::super) fn count_from_first(
         &mut self,
-        name: Name,
+        name: HashedName,
         amount: i64,
         retracts: bool,
         (at, now): (i64, i64),
         bound: i64,
     ) -> Result<Option<Counter>, OutOfRange> {
-        let Some(life) = self.rule.life else { return Ok(None) };
+        let Some(duration) = self.traits.counter_duration else { return Ok(None) };
         let known = self.subjects.id(name);
-        let lives = known.and_then(|id| self.counter_at(id, now));
-        let next = match lives.filter(|counter| at < counter.start + life) {
+        let running = known.and_then(|id| self.counter_at(id, now));
+        let next = match running.filter(|counter| at < counter.start + duration) {
             Some(counter) => Counter { amount: counter.amount.checked_add(amount).ok_or(OutOfRange)?, ..counter },
             None if retracts => return Ok(None),
             None => Counter { start: at, amount },
@@ -54,7 +46,7 @@ impl Holdings {
         if next.amount.unsigned_abs() > bound.unsigned_abs() {
             return Err(OutOfRange);
         }
-        let id = self.with_room(known, name)?;
+        let id = self.id_or_add(known, name)?;
         self.set_counter(id, next);
         Ok(Some(next))
     }
@@ -63,7 +55,7 @@ impl Holdings {
     pub(super) fn set_counter(&mut self, id: u32, counter: Counter) {
         if let Some(record) = self.subjects.get_mut(id) {
             record.key = counter.start;
-            record.newest = Cell { amount: counter.amount, count: 1, ..Cell::default() };
+            record.newest = PackedCell { amount: counter.amount, count: 1, ..PackedCell::default() };
         }
     }
 }

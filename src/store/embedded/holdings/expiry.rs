@@ -2,36 +2,36 @@
 //! whose time has passed. Also frees the memory that they used.
 
 use super::Holdings;
-use crate::store::embedded::ranking::{Entry, Texts};
+use crate::store::embedded::ranking::{Entry, TextSource};
 
 /// The largest number of values (and of tombstones) that one visit removes for one subject, which takes some
 /// microseconds.
-const FORGOTTEN_PER_VISIT: usize = 64;
+const MAX_REMOVED_PER_VISIT: usize = 64;
 
 impl Holdings {
-    /// Drops an unranked board's slices of a subject before the slot of this number. O(1) if there are none, otherwise
-    /// O(slices).
-    pub(super) fn drop_before(&mut self, id: u32, floor: i64) {
-        while self.subjects.slice_at(id, 0).is_some_and(|oldest| oldest.slot < floor) {
-            self.subjects.close(id, 0);
+    /// Drops an unranked board's cells of a subject before the slot of this number. O(1) if there are none, otherwise
+    /// O(cells).
+    pub(super) fn remove_cells_before(&mut self, id: u32, floor: i64) {
+        while self.subjects.cell_at(id, 0).is_some_and(|oldest| oldest.slot < floor) {
+            self.subjects.remove_cell(id, 0);
         }
     }
 
     /// Removes everything of this subject that has expired at `now`, where the window begins at `floor`, and the
-    /// subject itself if nothing is left. Moves the rest if the compaction needs it. Slices of ranked boards are left
+    /// subject itself if nothing is left. Moves the rest if the compaction needs it. Cells of ranked boards are left
     /// to retiring. Returns the amount of work done, in subjects.
-    pub(in super::super) fn tidy(&mut self, id: u32, floor: i64, now: i64) -> u64 {
-        let before = self.subjects.slices(id);
-        let forgotten = self.forget_values(id, floor, FORGOTTEN_PER_VISIT);
-        if let Some(life) = self.rule.life {
-            if self.counter_of(id).is_some_and(|counter| counter.start + life <= now) {
-                self.release(id);
+    pub(in super::super) fn expire_subject(&mut self, id: u32, floor: i64, now: i64) -> u64 {
+        let before = self.subjects.cell_count(id);
+        let removed = self.remove_expired_values(id, floor, MAX_REMOVED_PER_VISIT);
+        if let Some(duration) = self.traits.counter_duration {
+            if self.counter_of(id).is_some_and(|counter| counter.start + duration <= now) {
+                self.remove_subject(id);
             }
-        } else if !self.rule.ranked {
-            self.drop_before(id, self.number(self.oldest_kept));
+        } else if !self.traits.ranked {
+            self.remove_cells_before(id, self.number(self.oldest_kept));
         }
-        self.release_if_empty(id);
-        let mut work = 1 + forgotten as u64 / 2 + (before - self.subjects.slices(id).min(before)) as u64 / 16;
+        self.remove_subject_if_empty(id);
+        let mut work = 1 + removed as u64 / 2 + (before - self.subjects.cell_count(id).min(before)) as u64 / 16;
         if self.subjects.get(id).is_some() {
             self.subjects.compact(id);
             work += self.move_down(id);
@@ -41,34 +41,34 @@ impl Holdings {
 
     /// Returns whether a visit would still find values to remove.
     pub(in super::super) fn has_expired_values(&self, id: u32, floor: i64) -> bool {
-        self.subjects.extras.sightings(id).is_some_and(|sightings| sightings.reaches_before(floor))
+        self.subjects.aggregates.last_seen(id).is_some_and(|values| values.has_any_before(floor))
     }
 
-    /// Gives a subject a lower id during a compaction, if there is one. Returns the amount of work done. O(slices + log
+    /// Gives a subject a lower id during a compaction, if there is one. Returns the amount of work done. O(cells + log
     /// n).
     fn move_down(&mut self, id: u32) -> u64 {
-        if !self.subjects.can_move_down(id) || self.is_walk_between(id) {
+        if !self.subjects.can_move_down(id) || self.is_ahead_of_walk(id) {
             return 0;
         }
-        let Some(lower) = self.subjects.lower_id(id) else { return 0 };
-        let len = self.subjects.slices(lower);
-        if self.rule.ranked {
+        let Some(lower) = self.subjects.move_to_lower_id(id) else { return 0 };
+        let len = self.subjects.cell_count(lower);
+        if self.traits.ranked {
             for at in 0..len {
-                if let Some(slice) = self.subjects.slice_at(lower, at)
-                    && let Some(list) = self.lists.get_mut(&slice.slot)
+                if let Some(cell) = self.subjects.cell_at(lower, at)
+                    && let Some(list) = self.lists.get_mut(&cell.slot)
                 {
-                    list.rename(slice.place, lower);
+                    list.set_id(cell.place, lower);
                 }
             }
-            let key = self.subjects.get(lower).map_or(self.rule.absent(), |record| record.key);
-            if key != self.rule.absent() {
+            let key = self.subjects.get(lower).map_or(self.traits.absent_key(), |record| record.key);
+            if key != self.traits.absent_key() {
                 let entry = Entry::new(key, self.subjects.text(id), id);
                 self.ranking.remove(entry, &self.subjects);
                 let entry = Entry::new(key, self.subjects.text(lower), lower);
                 self.ranking.insert(entry, &self.subjects);
             }
         }
-        self.subjects.vacate(id);
+        self.subjects.free_id(id);
         4 + len as u64 / 4
     }
 }

@@ -4,22 +4,27 @@
 //! take a microsecond, which is less than the update of the ranking takes.
 
 use super::{Holdings, OutOfRange};
-use crate::store::embedded::names::Name;
+use crate::store::embedded::hashed_name::HashedName;
 
 impl Holdings {
     /// Applies a measurement. Returns the slot's extreme if that changed it. O(log n).
-    pub(in super::super) fn extend(&mut self, name: Name, slot: i64, amount: i64) -> Result<Option<i64>, OutOfRange> {
+    pub(in super::super) fn apply_measurement(
+        &mut self,
+        name: HashedName,
+        slot: i64,
+        amount: i64,
+    ) -> Result<Option<i64>, OutOfRange> {
         let slot = self.number(slot);
         let known = self.subjects.id(name);
-        let held = known.and_then(|id| self.subjects.amount(id, slot));
-        let extreme = held.map_or(amount, |held| self.rule.kind.better(held, amount));
+        let held = known.and_then(|id| self.subjects.amount_in(id, slot));
+        let extreme = held.map_or(amount, |held| self.traits.kind.better(held, amount));
         self.change_extreme(known, name, slot, extreme)
     }
 
     /// Sets a slot's extreme, which may make it worse. Returns it if that changed it. O(log n + slots).
     pub(in super::super) fn set_extreme(
         &mut self,
-        name: Name,
+        name: HashedName,
         slot: i64,
         extreme: i64,
     ) -> Result<Option<i64>, OutOfRange> {
@@ -29,21 +34,21 @@ impl Holdings {
     fn change_extreme(
         &mut self,
         known: Option<u32>,
-        name: Name,
+        name: HashedName,
         slot: i64,
         extreme: i64,
     ) -> Result<Option<i64>, OutOfRange> {
-        let id = self.with_room(known, name)?;
-        let old = self.put(id, slot, extreme);
+        let id = self.id_or_add(known, name)?;
+        let old = self.set_cell(id, slot, extreme);
         if old == Some(extreme) {
             return Ok(None);
         }
-        let key = self.subjects.get(id).map_or(self.rule.absent(), |record| record.key);
-        let better = self.rule.kind.better(key, extreme) == extreme || key == self.rule.absent();
+        let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
+        let better = self.traits.kind.better(key, extreme) == extreme || key == self.traits.absent_key();
         if better {
-            self.rescore(id, extreme);
+            self.set_key(id, extreme);
         } else if old == Some(key) {
-            self.rescore(id, self.computed_key(id));
+            self.set_key(id, self.computed_key(id));
         }
         Ok(Some(extreme))
     }

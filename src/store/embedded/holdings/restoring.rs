@@ -2,86 +2,86 @@
 //! [`rebuild`](Holdings::rebuild) computes these at the end. Each call sets an absolute state, so applying a log twice
 //! ends in the same state.
 
-use super::{Counter, Holdings};
+use super::Holdings;
 use crate::board::{Mark, Sketch};
-use crate::store::embedded::list::List;
-use crate::store::embedded::names::Name;
-use crate::store::embedded::numbering::OLDEST;
-use crate::store::embedded::ranking::{Entry, Ranking, Texts, Unsorted};
-use crate::store::embedded::record::Slice;
-use crate::store::embedded::sightings::Sighting;
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::last_seen::LastSeen;
+use crate::store::embedded::numbering::MAX_SLOT_AGE;
+use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
+use crate::store::embedded::record::{Cell, Counter};
+use crate::store::embedded::slot_list::SlotList;
 
 /// The number of slots before the newest that any board may still need: a board keeps at most 4,001, and a time zone
 /// may skip some.
-const NEEDED: i64 = OLDEST / 4;
+const SLOTS_NEEDED: i64 = MAX_SLOT_AGE / 4;
 
 impl Holdings {
-    /// Sets the number of a slice.
-    pub(in super::super) fn restore_amount(&mut self, name: Name, slot: i64, amount: i64) {
-        let Some(id) = self.restored(name) else { return };
-        if self.rule.life.is_some() {
+    /// Sets the number of a cell.
+    pub(in super::super) fn restore_amount(&mut self, name: HashedName, slot: i64, amount: i64) {
+        let Some(id) = self.restored_id(name) else { return };
+        if self.traits.counter_duration.is_some() {
             return self.set_counter(id, Counter { start: slot, amount });
         }
         let slot = self.number(slot);
-        if amount == 0 && self.rule.absent() == 0 {
-            self.unset_slice(id, slot);
+        if amount == 0 && self.traits.absent_key() == 0 {
+            self.remove_restored_cell(id, slot);
         } else {
-            self.set_slice(id, slot, amount);
+            self.restore_cell(id, slot, amount);
         }
     }
 
-    /// Sets the sum and the count of a slice.
-    pub(in super::super) fn restore_samples(&mut self, name: Name, slot: i64, (sum, count): (i64, i64)) {
-        let Some(id) = self.restored(name) else { return };
+    /// Sets the sum and the count of a cell.
+    pub(in super::super) fn restore_samples(&mut self, name: HashedName, slot: i64, (sum, count): (i64, i64)) {
+        let Some(id) = self.restored_id(name) else { return };
         let slot = self.number(slot);
         if (sum, count) == (0, 0) {
-            return self.unset_slice(id, slot);
+            return self.remove_restored_cell(id, slot);
         }
-        if self.set_slice(id, slot, sum).is_some() {
+        if self.restore_cell(id, slot, sum).is_some() {
             self.set_count(id, slot, count, 0);
         }
     }
 
-    /// Sets the sketch of a slice.
-    pub(in super::super) fn restore_sketch(&mut self, name: Name, slot: i64, sketch: Sketch) {
-        let Some(id) = self.restored(name) else { return };
-        let at = self.set_slice(id, self.number(slot), 0);
-        if let (Some(at), Some(sketches)) = (at, self.subjects.extras.sketches_mut(id)) {
+    /// Sets the sketch of a cell.
+    pub(in super::super) fn restore_sketch(&mut self, name: HashedName, slot: i64, sketch: Sketch) {
+        let Some(id) = self.restored_id(name) else { return };
+        let at = self.restore_cell(id, self.number(slot), 0);
+        if let (Some(at), Some(sketches)) = (at, self.subjects.aggregates.sketches_mut(id)) {
             sketches.set(at, sketch);
         }
     }
 
-    /// Raises a register of a slice's sketch.
-    pub(in super::super) fn restore_mark(&mut self, name: Name, slot: i64, mark: Mark) {
-        let Some(id) = self.restored(name) else { return };
-        let at = self.set_slice(id, self.number(slot), 0);
-        if let (Some(at), Some(sketches)) = (at, self.subjects.extras.sketches_mut(id)) {
+    /// Raises a register of a cell's sketch.
+    pub(in super::super) fn restore_mark(&mut self, name: HashedName, slot: i64, mark: Mark) {
+        let Some(id) = self.restored_id(name) else { return };
+        let at = self.restore_cell(id, self.number(slot), 0);
+        if let (Some(at), Some(sketches)) = (at, self.subjects.aggregates.sketches_mut(id)) {
             sketches.mark(at, mark);
         }
     }
 
     /// Sets what is stored about a value. `None` removes the value.
-    pub(in super::super) fn restore_sighting(&mut self, name: Name, value: &str, sighting: Option<Sighting>) {
-        let Some(id) = self.restored(name) else { return };
-        let Some(sightings) = self.subjects.extras.sightings_mut(id) else { return };
-        match sighting {
-            Some(sighting) => sightings.set(value, sighting),
-            None => drop(sightings.forget(value)),
+    pub(in super::super) fn restore_last_seen(&mut self, name: HashedName, value: &str, last_seen: Option<LastSeen>) {
+        let Some(id) = self.restored_id(name) else { return };
+        let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return };
+        match last_seen {
+            Some(last_seen) => values.set(value, last_seen),
+            None => drop(values.remove(value)),
         }
     }
 
     /// Sets the newest time of a dropped value.
-    pub(in super::super) fn restore_capped(&mut self, name: Name, at: i64) {
-        let Some(id) = self.restored(name) else { return };
-        if let Some(sightings) = self.subjects.extras.sightings_mut(id) {
-            sightings.capped = Some(at);
+    pub(in super::super) fn restore_capped(&mut self, name: HashedName, at: i64) {
+        let Some(id) = self.restored_id(name) else { return };
+        if let Some(values) = self.subjects.aggregates.last_seen_mut(id) {
+            values.capped = Some(at);
         }
     }
 
     /// Removes all data of a subject.
-    pub(in super::super) fn restore_removed(&mut self, name: Name) {
+    pub(in super::super) fn restore_removed(&mut self, name: HashedName) {
         if let Some(id) = self.subjects.id(name) {
-            self.subjects.release(id);
+            self.subjects.remove(id);
         }
     }
 
@@ -89,127 +89,127 @@ impl Holdings {
     /// scores, lists and the ranking. `floor` and `head` are those of the window at `now`.
     /// [`oldest_kept`](Self::oldest_kept) must be set before. O(n log n).
     pub(in super::super) fn rebuild(&mut self, floor: i64, head: i64, now: i64) {
-        self.reach(self.number(head));
+        self.reach_slot(self.number(head));
         self.subjects.numbering.move_to(head);
         let mut entries = Unsorted::default();
         let mut next = 0;
         while let Some(id) = self.subjects.next_from(next) {
             next = id + 1;
             while self.has_expired_values(id, floor) {
-                self.forget_values(id, floor, usize::MAX);
+                self.remove_expired_values(id, floor, usize::MAX);
             }
             self.recount_values(id);
             self.drop_expired(id, floor, now);
             if self.subjects.is_empty(id) {
-                self.subjects.release(id);
+                self.subjects.remove(id);
                 continue;
             }
-            if !self.rule.ranked {
+            if !self.traits.ranked {
                 continue;
             }
-            self.enlist(id);
-            self.subjects.settle(id);
-            let key = match self.subjects.extras.sketches(id) {
+            self.add_to_slot_lists(id);
+            self.subjects.recompute_totals(id);
+            let key = match self.subjects.aggregates.sketches(id) {
                 Some(sketches) => sketches.merged.estimate(),
                 None => self.computed_key(id),
             };
             if let Some(record) = self.subjects.get_mut(id) {
                 record.key = key;
             }
-            if key != self.rule.absent() {
+            if key != self.traits.absent_key() {
                 entries.push(Entry::new(key, self.subjects.text(id), id));
             }
         }
         self.ranking = Ranking::build(entries, &self.subjects.texts());
     }
 
-    fn restored(&mut self, name: Name) -> Option<u32> {
-        self.with_room(self.subjects.id(name), name).ok()
+    fn restored_id(&mut self, name: HashedName) -> Option<u32> {
+        self.id_or_add(self.subjects.id(name), name).ok()
     }
 
-    /// Sets a slice. Returns its index, or `None` if it expired long ago.
-    fn set_slice(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
-        self.reach(slot);
-        if slot < self.purged {
+    /// Sets a cell. Returns its index, or `None` if it expired long ago.
+    fn restore_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
+        self.reach_slot(slot);
+        if slot < self.first_kept {
             return None;
         }
-        match self.subjects.find(id, slot) {
+        match self.subjects.find_cell(id, slot) {
             Ok(at) => {
                 self.subjects.set_amount(id, at, amount);
                 Some(at)
             }
             Err(at) => {
-                self.subjects.open(id, at, Slice { slot, amount, place: 0 });
+                self.subjects.insert_cell(id, at, Cell { slot, amount, place: 0 });
                 Some(at)
             }
         }
     }
 
-    fn unset_slice(&mut self, id: u32, slot: i64) {
-        if slot >= self.purged
-            && let Ok(at) = self.subjects.find(id, slot)
+    fn remove_restored_cell(&mut self, id: u32, slot: i64) {
+        if slot >= self.first_kept
+            && let Ok(at) = self.subjects.find_cell(id, slot)
         {
-            self.subjects.close(id, at);
+            self.subjects.remove_cell(id, at);
         }
     }
 
-    /// Records that time has reached a slot. A log may cover the whole life of a board, so slices that expired long ago
-    /// are dropped from time to time. Otherwise the ordinals of the remaining slices would be ambiguous. O(n) once in
+    /// Records that time has reached a slot. A log may cover the whole life of a board, so cells that expired long ago
+    /// are dropped from time to time. Otherwise the ordinals of the remaining cells would be ambiguous. O(n) once in
     /// some thousand slots.
-    fn reach(&mut self, slot: i64) {
-        if self.rule.life.is_none() && slot - self.purged.max(0) >= OLDEST - NEEDED {
-            self.purged = slot - NEEDED;
+    fn reach_slot(&mut self, slot: i64) {
+        if self.traits.counter_duration.is_none() && slot - self.first_kept.max(0) >= MAX_SLOT_AGE - SLOTS_NEEDED {
+            self.first_kept = slot - SLOTS_NEEDED;
             let mut next = 0;
             while let Some(id) = self.subjects.next_from(next) {
                 next = id + 1;
-                self.drop_before(id, self.purged);
+                self.remove_cells_before(id, self.first_kept);
             }
         }
         self.subjects.numbering.reach(slot);
     }
 
     fn drop_expired(&mut self, id: u32, floor: i64, now: i64) {
-        match self.rule.life {
-            Some(life) => {
-                if self.counter_of(id).is_some_and(|counter| counter.start + life <= now) {
-                    self.subjects.release(id);
+        match self.traits.counter_duration {
+            Some(duration) => {
+                if self.counter_of(id).is_some_and(|counter| counter.start + duration <= now) {
+                    self.subjects.remove(id);
                 }
             }
             None => {
-                let floor = if self.rule.ranked { floor } else { self.oldest_kept };
-                self.drop_before(id, self.number(floor));
+                let floor = if self.traits.ranked { floor } else { self.oldest_kept };
+                self.remove_cells_before(id, self.number(floor));
             }
         }
     }
 
-    /// Computes the slices of a COUNT_DISTINCT subject from the times of its values.
+    /// Computes the cells of a COUNT_DISTINCT subject from the times of its values.
     fn recount_values(&mut self, id: u32) {
         let subjects = &mut self.subjects;
-        let Some(sightings) = subjects.extras.sightings(id) else { return };
-        let mut slices: Vec<Slice> = Vec::new();
+        let Some(values) = subjects.aggregates.last_seen(id) else { return };
+        let mut cells: Vec<Cell> = Vec::new();
         let mut end = i64::MIN;
         // The values are ordered by time, so each belongs to the last slot or begins a new one.
-        for (_, sighting) in sightings.all().filter(|(_, sighting)| !sighting.gone) {
-            match slices.last_mut() {
-                Some(last) if sighting.at < end => last.amount += 1,
+        for (_, last_seen) in values.all().filter(|(_, last_seen)| !last_seen.retracted) {
+            match cells.last_mut() {
+                Some(last) if last_seen.at < end => last.amount += 1,
                 _ => {
-                    let slot = subjects.numbering.number(sighting.at);
+                    let slot = subjects.numbering.number(last_seen.at);
                     end = subjects.numbering.end(slot);
-                    slices.push(Slice { slot, amount: 1, place: 0 });
+                    cells.push(Cell { slot, amount: 1, place: 0 });
                 }
             }
         }
-        for (at, slice) in slices.into_iter().enumerate() {
-            subjects.open(id, at, slice);
+        for (at, cell) in cells.into_iter().enumerate() {
+            subjects.insert_cell(id, at, cell);
         }
     }
 
     /// Adds a subject to its slots' lists.
-    fn enlist(&mut self, id: u32) {
-        for at in 0..self.subjects.slices(id) {
-            let Some(slice) = self.subjects.slice_at(id, at) else { continue };
+    fn add_to_slot_lists(&mut self, id: u32) {
+        for at in 0..self.subjects.cell_count(id) {
+            let Some(cell) = self.subjects.cell_at(id, at) else { continue };
             let numbering = &self.subjects.numbering;
-            let list = self.lists.entry(slice.slot).or_insert_with(|| List::new(numbering.start(slice.slot)));
+            let list = self.lists.entry(cell.slot).or_insert_with(|| SlotList::new(numbering.start(cell.slot)));
             let place = list.push(id);
             self.subjects.set_place(id, at, place);
         }

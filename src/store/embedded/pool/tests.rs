@@ -18,7 +18,7 @@ fn classes_hold_what_they_should_and_waste_an_eighth_at_most() {
 #[test]
 fn references_reach_32_gibibytes_of_text() {
     fn reaches<U: Unit>() -> u64 {
-        let last = most_chunks::<U>() - 1;
+        let last = max_chunks::<U>() - 1;
         for chunk in [0, 1, last / 2, last] {
             for unit in [0, 1, U::PER_CHUNK - 1] {
                 let reference = reference::<U>(chunk as u32, unit);

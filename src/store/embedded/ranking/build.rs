@@ -5,7 +5,7 @@
 //! from. So building takes hardly more memory than the ranking.
 
 use super::Sorted;
-use super::entry::{Entry, Texts, WORDS, words};
+use super::entry::{Entry, TextSource, WORDS, words};
 use super::node::{Leaf, Node};
 
 /// The approximate number of entries in a part, which are sorted together: 900 KB.
@@ -53,7 +53,7 @@ impl<const LEAF: usize> FromIterator<Entry> for Unsorted<LEAF> {
 
 impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     /// Builds a ranking from unsorted entries. O(n log n), on two threads if there are many entries.
-    pub(in super::super) fn build(entries: Unsorted<LEAF>, texts: &(impl Texts + Sync)) -> Self {
+    pub(in super::super) fn build(entries: Unsorted<LEAF>, texts: &(impl TextSource + Sync)) -> Self {
         let mut leaves = entries.leaves;
         let splitters = splitters(&leaves, texts);
         if splitters.is_empty() {
@@ -112,7 +112,7 @@ fn on_threads<T: Send, R: Send>(mut work: Vec<T>, run: impl Fn(T) -> R + Sync) -
 }
 
 /// Returns entries that divide all entries into parts of about the same size, or none if one part is enough.
-fn splitters(leaves: &[Leaf], texts: &impl Texts) -> Vec<Entry> {
+fn splitters(leaves: &[Leaf], texts: &impl TextSource) -> Vec<Entry> {
     let count: usize = leaves.iter().map(Vec::len).sum();
     let parts = (count / PART).min(PARTS);
     if parts < 2 {
@@ -125,7 +125,7 @@ fn splitters(leaves: &[Leaf], texts: &impl Texts) -> Vec<Entry> {
 }
 
 /// Divides leaves into one list for each part: the entries before the first splitter, and those from each splitter on.
-fn divide<const LEAF: usize>(leaves: Vec<Leaf>, splitters: &[Entry], texts: &impl Texts) -> Vec<Vec<Leaf>> {
+fn divide<const LEAF: usize>(leaves: Vec<Leaf>, splitters: &[Entry], texts: &impl TextSource) -> Vec<Vec<Leaf>> {
     let mut parts: Vec<Vec<Leaf>> = (0..=splitters.len()).map(|_| Vec::new()).collect();
     let mut spare: Vec<Leaf> = Vec::new();
     for mut leaf in leaves {
@@ -139,7 +139,7 @@ fn divide<const LEAF: usize>(leaves: Vec<Leaf>, splitters: &[Entry], texts: &imp
 }
 
 /// Sorts the entries of one part, and writes them back into its leaves, each filled to the usual level.
-fn sort_part<const LEAF: usize>(part: Vec<Vec<Leaf>>, texts: &impl Texts) -> Vec<Leaf> {
+fn sort_part<const LEAF: usize>(part: Vec<Vec<Leaf>>, texts: &impl TextSource) -> Vec<Leaf> {
     let mut leaves: Vec<Leaf> = part.into_iter().flatten().collect();
     let mut all = leaves.concat();
     sort(&mut all, texts);
@@ -153,7 +153,7 @@ fn sort_part<const LEAF: usize>(part: Vec<Vec<Leaf>>, texts: &impl Texts) -> Vec
 }
 
 /// Sorts entries in the order of [`Entry::cmp`].
-fn sort(entries: &mut [Entry], texts: &impl Texts) {
+fn sort(entries: &mut [Entry], texts: &impl TextSource) {
     entries.sort_unstable_by(Entry::cmp_key);
     for run in entries.chunk_by_mut(|a, b| a.cmp_key(b).is_eq()) {
         sort_run(run, WORDS, texts);
@@ -162,7 +162,7 @@ fn sort(entries: &mut [Entry], texts: &impl Texts) {
 
 /// Sorts entries whose texts agree in their first `from` bytes. Each text is read once for every sixteen bytes in which
 /// it agrees with another, instead of once for every comparison.
-fn sort_run(run: &mut [Entry], from: usize, texts: &impl Texts) {
+fn sort_run(run: &mut [Entry], from: usize, texts: &impl TextSource) {
     if run.len() < 2 {
         return;
     }

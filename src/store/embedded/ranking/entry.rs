@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// A source of the subjects' texts, by id.
-pub(in super::super) trait Texts {
+pub(in super::super) trait TextSource {
     /// Returns the text of a subject.
     fn text(&self, id: u32) -> &str;
 }
@@ -32,7 +32,7 @@ impl Entry {
 
     /// Compares by score, then by the bytes of the subject. Where the prefixes are equal, compares the texts.
     #[inline]
-    pub(super) fn cmp(&self, other: &Entry, texts: &impl Texts) -> Ordering {
+    pub(super) fn cmp(&self, other: &Entry, texts: &impl TextSource) -> Ordering {
         match self.head().cmp(&other.head()) {
             Ordering::Equal => self.cmp_texts(other, texts),
             unequal => unequal,
@@ -41,7 +41,7 @@ impl Entry {
 
     /// Compares two entries whose heads are equal.
     #[inline(never)]
-    fn cmp_texts(&self, other: &Entry, texts: &impl Texts) -> Ordering {
+    fn cmp_texts(&self, other: &Entry, texts: &impl TextSource) -> Ordering {
         match { self.prefix[1] }.cmp(&{ other.prefix[1] }) {
             Ordering::Equal if self.id == other.id => Ordering::Equal,
             Ordering::Equal => texts.text(self.id).as_bytes().cmp(texts.text(other.id).as_bytes()),

@@ -19,7 +19,7 @@ mod node;
 mod tests;
 
 pub(super) use self::build::Unsorted;
-pub(super) use self::entry::{Entry, Texts};
+pub(super) use self::entry::{Entry, TextSource};
 use self::node::{Node, locate};
 
 /// A board's ranking. A leaf takes 8,176 bytes, because allocators divide 64 KB into eight such blocks without waste.
@@ -69,7 +69,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     }
 
     /// Adds an entry that is not in the ranking yet. O(log n).
-    pub(super) fn insert(&mut self, entry: Entry, texts: &impl Texts) {
+    pub(super) fn insert(&mut self, entry: Entry, texts: &impl TextSource) {
         self.len += 1;
         if self.nodes.is_empty() {
             // A small ranking should use little memory: this leaf grows only as entries are added.
@@ -81,14 +81,14 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         let moved = node.insert(entry, texts);
         self.firsts[at] = node.first();
         self.counts[at] += 1;
-        self.note(moved);
+        self.count_moved(moved);
         if self.nodes[at].leaves().len() > NODE {
             self.split(at);
         }
     }
 
     /// Removes an entry. Returns whether it was in the ranking. O(log n).
-    pub(super) fn remove(&mut self, entry: Entry, texts: &impl Texts) -> bool {
+    pub(super) fn remove(&mut self, entry: Entry, texts: &impl TextSource) -> bool {
         let Some((at, leaf, place)) = self.find(&entry, texts) else { return false };
         self.remove_at(at, leaf, place);
         true
@@ -96,7 +96,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
 
     /// Moves a subject from one score to another. Returns whether the old entry was in the ranking. O(log n). A move
     /// within a leaf changes nothing else.
-    pub(super) fn replace(&mut self, old: Entry, new: Entry, texts: &impl Texts) -> bool {
+    pub(super) fn replace(&mut self, old: Entry, new: Entry, texts: &impl TextSource) -> bool {
         let Some((at, leaf, place)) = self.find(&old, texts) else {
             self.insert(new, texts);
             return false;
@@ -108,7 +108,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         if inside {
             let moved = self.nodes[at].replace(leaf, place, new, texts);
             self.firsts[at] = self.nodes[at].first();
-            self.note(moved);
+            self.count_moved(moved);
         } else {
             self.remove_at(at, leaf, place);
             self.insert(new, texts);
@@ -117,36 +117,36 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     }
 
     /// Returns whether exactly this entry is in the ranking. O(log n).
-    pub(super) fn contains(&self, entry: Entry, texts: &impl Texts) -> bool {
+    pub(super) fn contains(&self, entry: Entry, texts: &impl TextSource) -> bool {
         self.find(&entry, texts).is_some()
     }
 
     /// Returns the position of an entry from the low end, from 0. O(log n).
-    pub(super) fn position(&self, entry: Entry, texts: &impl Texts) -> Option<usize> {
+    pub(super) fn position(&self, entry: Entry, texts: &impl TextSource) -> Option<usize> {
         self.find(&entry, texts).map(|(at, leaf, place)| self.before(at) + self.nodes[at].before(leaf) + place)
     }
 
     /// Returns the position of the first entry after this score and subject, which need not be ranked. O(log n).
-    pub(super) fn place_after(&self, score: i64, text: &str, texts: &impl Texts) -> usize {
+    pub(super) fn position_after(&self, score: i64, text: &str, texts: &impl TextSource) -> usize {
         let subject = Entry::new(score, text, 0);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_le())
     }
 
     /// Returns the position of the first entry at or after this score and subject, which need not be ranked. O(log n).
-    pub(super) fn place_from(&self, score: i64, text: &str, texts: &impl Texts) -> usize {
+    pub(super) fn position_from(&self, score: i64, text: &str, texts: &impl TextSource) -> usize {
         let subject = Entry::new(score, text, 0);
         let by_text = |id| texts.text(id).as_bytes().cmp(text.as_bytes());
         self.count_while(|held| held.cmp_key(&subject).then_with(|| by_text(held.id)).is_lt())
     }
 
     /// Returns the number of entries with a score less than `score`. O(log n).
-    pub(super) fn below(&self, score: i64) -> usize {
+    pub(super) fn count_below(&self, score: i64) -> usize {
         self.count_while(|e| e.score < score)
     }
 
     /// Returns the number of entries with a score of `score` or less. O(log n).
-    pub(super) fn through(&self, score: i64) -> usize {
+    pub(super) fn count_through(&self, score: i64) -> usize {
         self.count_while(|e| e.score <= score)
     }
 
@@ -191,12 +191,12 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     }
 
     /// Returns the last node that starts at or before `entry`, or the first node.
-    fn node_for(&self, entry: &Entry, texts: &impl Texts) -> usize {
+    fn node_for(&self, entry: &Entry, texts: &impl TextSource) -> usize {
         self.firsts.partition_point(|first| first.cmp(entry, texts).is_le()).saturating_sub(1)
     }
 
     /// Returns the node, the leaf and the place in the leaf of an entry.
-    fn find(&self, entry: &Entry, texts: &impl Texts) -> Option<(usize, usize, usize)> {
+    fn find(&self, entry: &Entry, texts: &impl TextSource) -> Option<(usize, usize, usize)> {
         let at = self.node_for(entry, texts);
         let (leaf, place) = self.nodes.get(at)?.find(entry, texts)?;
         Some((at, leaf, place))
@@ -222,7 +222,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         if left > 0 {
             self.firsts[at] = node.first();
         }
-        self.note(moved);
+        self.count_moved(moved);
         if left < leaves {
             self.join_around(at);
         }
@@ -243,7 +243,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.counts.insert(at + 1, upper.count());
         self.firsts.insert(at + 1, upper.first());
         self.nodes.insert(at + 1, upper);
-        self.note(NODE + 1 - from + self.nodes.len() - at);
+        self.count_moved(NODE + 1 - from + self.nodes.len() - at);
     }
 
     /// Joins a node that has become small with an adjacent one, or removes it if it is empty.
@@ -262,7 +262,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
             return;
         };
         let upper = self.take_node(left + 1);
-        self.note(upper.leaves().len());
+        self.count_moved(upper.leaves().len());
         self.counts[left] += upper.count();
         self.nodes[left].append(upper);
     }
@@ -270,7 +270,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
     fn take_node(&mut self, at: usize) -> Node<LEAF> {
         self.firsts.remove(at);
         self.counts.remove(at);
-        self.note(self.nodes.len() - at);
+        self.count_moved(self.nodes.len() - at);
         self.nodes.remove(at)
     }
 
@@ -282,7 +282,7 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
 
     /// Adds to the number of moves, for tests.
     #[cfg_attr(not(test), expect(clippy::unused_self, clippy::needless_pass_by_ref_mut, unused_variables))]
-    fn note(&mut self, moved: usize) {
+    fn count_moved(&mut self, moved: usize) {
         #[cfg(test)]
         {
             self.moved += moved;

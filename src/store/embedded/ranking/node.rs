@@ -1,11 +1,11 @@
 //! A node: some tens of thousands of entries in leaves, whose first entries and sizes are stored in adjacent memory.
 
-use super::entry::{Entry, Texts, count_while};
+use super::entry::{Entry, TextSource, count_while};
 
 /// The number of adjacent leaves among which the entries of a full leaf are shared.
-const SPREAD: usize = 3;
+const MAX_SHARED_LEAVES: usize = 3;
 /// The largest number of adjacent leaves that are checked for whether one leaf fewer is enough.
-const GATHER: usize = 4;
+const MAX_MERGED_LEAVES: usize = 4;
 
 /// Adjacent entries, in order except while a ranking is being built.
 pub(super) type Leaf = Vec<Entry>;
@@ -13,7 +13,7 @@ pub(super) type Leaf = Vec<Entry>;
 /// Sorted entries, in leaves of at most `LEAF`. No leaf is empty.
 ///
 /// - A full leaf shares its entries evenly with adjacent leaves; if those are full as well, also with a new leaf.
-/// - If the entries of up to [`GATHER`] adjacent leaves fit into one leaf fewer, one leaf is freed.
+/// - If the entries of up to [`MAX_MERGED_LEAVES`] adjacent leaves fit into one leaf fewer, one leaf is freed.
 ///
 /// After either operation, leaves have room for some insertions, so the other operation does not follow at once.
 #[derive(Debug)]
@@ -50,12 +50,12 @@ impl<const LEAF: usize> Node<LEAF> {
     }
 
     /// Returns the last leaf that starts at or before `entry`, or the first leaf.
-    pub(super) fn leaf_for(&self, entry: &Entry, texts: &impl Texts) -> usize {
+    pub(super) fn leaf_for(&self, entry: &Entry, texts: &impl TextSource) -> usize {
         count_while(&self.firsts, |first| first.cmp(entry, texts).is_le()).saturating_sub(1)
     }
 
     /// Returns the leaf and the place in it of an entry.
-    pub(super) fn find(&self, entry: &Entry, texts: &impl Texts) -> Option<(usize, usize)> {
+    pub(super) fn find(&self, entry: &Entry, texts: &impl TextSource) -> Option<(usize, usize)> {
         let leaf = self.leaf_for(entry, texts);
         let entries = &self.leaves[leaf];
         let place = count_while(entries, |held| held.cmp(entry, texts).is_lt());
@@ -82,7 +82,7 @@ impl<const LEAF: usize> Node<LEAF> {
     }
 
     /// Adds an entry that is not in the node yet. Returns the number of entries and leaves moved.
-    pub(super) fn insert(&mut self, entry: Entry, texts: &impl Texts) -> usize {
+    pub(super) fn insert(&mut self, entry: Entry, texts: &impl TextSource) -> usize {
         let place_in = |leaf: &[Entry]| count_while(leaf, |held| held.cmp(&entry, texts).is_lt());
         let mut moved = 0;
         let mut leaf = self.leaf_for(&entry, texts);
@@ -102,7 +102,7 @@ impl<const LEAF: usize> Node<LEAF> {
             entries.reserve_exact((entries.len() / 4).max(4).min(LEAF - entries.len()));
         }
         entries.insert(place, entry);
-        self.touched(leaf);
+        self.update_leaf_summary(leaf);
         moved + self.leaves[leaf].len() - place
     }
 
@@ -118,13 +118,13 @@ impl<const LEAF: usize> Node<LEAF> {
             self.counts.remove(leaf);
             return moved + self.leaves.len() - leaf;
         }
-        self.touched(leaf);
-        moved + self.gather(leaf)
+        self.update_leaf_summary(leaf);
+        moved + self.merge_leaves(leaf)
     }
 
     /// Replaces the entry at a place of a leaf by one that belongs into the same leaf. Returns the number of entries
     /// moved.
-    pub(super) fn replace(&mut self, leaf: usize, from: usize, new: Entry, texts: &impl Texts) -> usize {
+    pub(super) fn replace(&mut self, leaf: usize, from: usize, new: Entry, texts: &impl TextSource) -> usize {
         let entries = &mut self.leaves[leaf];
         let to = count_while(entries, |held| held.cmp(&new, texts).is_lt());
         // `to` includes the old entry if that is lower. The entries in between are moved to close its gap.
@@ -136,7 +136,7 @@ impl<const LEAF: usize> Node<LEAF> {
             (to, from - to + 1)
         };
         entries[to] = new;
-        self.touched(leaf);
+        self.update_leaf_summary(leaf);
         moved
     }
 
@@ -166,7 +166,7 @@ impl<const LEAF: usize> Node<LEAF> {
     }
 
     /// Updates the stored first entry and size of a leaf that changed.
-    fn touched(&mut self, leaf: usize) {
+    fn update_leaf_summary(&mut self, leaf: usize) {
         self.firsts[leaf] = self.leaves[leaf][0];
         self.counts[leaf] = self.leaves[leaf].len() as u32;
     }
@@ -190,17 +190,19 @@ impl<const LEAF: usize> Node<LEAF> {
 
     /// Makes room in a full leaf and the leaves next to it.
     fn make_room(&mut self, leaf: usize) -> usize {
-        let width = SPREAD.min(self.leaves.len());
+        let width = MAX_SHARED_LEAVES.min(self.leaves.len());
         let (from, sum) = self.emptiest(leaf, width).unwrap_or((leaf, LEAF));
         let more = usize::from(sum > width * Self::DENSE);
-        self.share(from, width, width + more)
+        self.distribute(from, width, width + more)
     }
 
     /// Frees a leaf if the entries of this leaf and adjacent ones fit into one leaf fewer.
-    fn gather(&mut self, leaf: usize) -> usize {
-        for width in 2..=GATHER {
+    fn merge_leaves(&mut self, leaf: usize) -> usize {
+        for width in 2..=MAX_MERGED_LEAVES {
             match self.emptiest(leaf, width) {
-                Some((from, sum)) if sum <= (width - 1) * Self::DENSE => return self.share(from, width, width - 1),
+                Some((from, sum)) if sum <= (width - 1) * Self::DENSE => {
+                    return self.distribute(from, width, width - 1);
+                }
                 Some(_) => {}
                 None => break,
             }
@@ -210,7 +212,7 @@ impl<const LEAF: usize> Node<LEAF> {
 
     /// Shares the entries of `width` leaves, starting at `from`, evenly among `into` leaves. `into` is `width`, or one
     /// more or one fewer.
-    fn share(&mut self, from: usize, width: usize, into: usize) -> usize {
+    fn distribute(&mut self, from: usize, width: usize, into: usize) -> usize {
         let total: u32 = self.counts[from..from + width].iter().sum();
         let mut entries = Vec::with_capacity(total as usize);
         self.leaves[from..from + width].iter_mut().for_each(|leaf| entries.append(leaf));

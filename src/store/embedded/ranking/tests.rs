@@ -8,7 +8,7 @@ use super::*;
 /// A ranking with such small leaves and nodes that a few hundred entries use all levels.
 type Small = Sorted<8, 4>;
 
-impl Texts for Vec<String> {
+impl TextSource for Vec<String> {
     fn text(&self, id: u32) -> &str {
         &self[id as usize]
     }
@@ -83,15 +83,15 @@ fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
         assert!(ranking.descending(place).take(70).eq(model.iter().rev().copied().skip(place).take(70)));
         if let Some(entry) = model.get(place) {
             assert_eq!(ranking.position(*entry, texts), Some(place));
-            assert_eq!(ranking.place_after(entry.score, texts.text(entry.id), texts), place + 1);
-            assert_eq!(ranking.place_from(entry.score, texts.text(entry.id), texts), place);
-            assert_eq!(ranking.below(entry.score), model.partition_point(|e| e.score < entry.score));
-            assert_eq!(ranking.through(entry.score), model.partition_point(|e| e.score <= entry.score));
+            assert_eq!(ranking.position_after(entry.score, texts.text(entry.id), texts), place + 1);
+            assert_eq!(ranking.position_from(entry.score, texts.text(entry.id), texts), place);
+            assert_eq!(ranking.count_below(entry.score), model.partition_point(|e| e.score < entry.score));
+            assert_eq!(ranking.count_through(entry.score), model.partition_point(|e| e.score <= entry.score));
         }
     }
     for score in [i64::MIN, -1, 0, 1, i64::MAX] {
-        assert_eq!(ranking.below(score), model.partition_point(|e| e.score < score));
-        assert_eq!(ranking.through(score), model.partition_point(|e| e.score <= score));
+        assert_eq!(ranking.count_below(score), model.partition_point(|e| e.score < score));
+        assert_eq!(ranking.count_through(score), model.partition_point(|e| e.score <= score));
     }
 }
 

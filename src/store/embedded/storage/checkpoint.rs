@@ -19,6 +19,11 @@ use crc32c::{crc32c, crc32c_append};
 pub(crate) use self::read::CheckpointReader;
 pub(crate) use self::write::CheckpointWriter;
 
+/// The directory of checkpoints.
+pub(crate) const CHECKPOINTS: &str = "checkpoints";
+/// The directory of sealed buckets of ids.
+pub(crate) const IDS: &str = "ids";
+
 /// The largest size of a block: 64 MiB.
 pub(crate) const MAX_BLOCK: usize = 64 << 20;
 
@@ -33,26 +38,26 @@ const FOOTER_TAG: u32 = u32::MAX;
 
 /// The subject of a file, stored in its header. A file with a different subject is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    pub kind: Kind,
+pub(crate) struct FileIdentity {
+    pub kind: FileKind,
     pub store: u128,
     pub generation: u64,
 }
 
 /// The kind of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     /// The records of a board.
     Board,
     /// A sealed bucket of ids.
     Ids,
 }
 
-impl Kind {
+impl FileKind {
     fn tag(self) -> [u8; 4] {
         match self {
-            Kind::Board => *b"brd\n",
-            Kind::Ids => *b"ids\n",
+            FileKind::Board => *b"brd\n",
+            FileKind::Ids => *b"ids\n",
         }
     }
 }
@@ -67,7 +72,7 @@ pub(crate) struct Summary {
     pub bytes: u64,
 }
 
-impl Subject {
+impl FileIdentity {
     fn header(self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);

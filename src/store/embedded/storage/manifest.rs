@@ -11,7 +11,7 @@ use std::io;
 use crc32c::{crc32c, crc32c_append};
 use serde::{Deserialize, Serialize};
 
-use super::checkpoint::Kind;
+use super::checkpoint::FileKind;
 use super::damage::{Context, StorageError};
 use super::files::Files;
 use super::log::LogStart;
@@ -117,9 +117,9 @@ pub(crate) struct IdsEntry {
 
 impl BoardEntry {
     /// Returns the board's files with the checkpoint first: name, bytes and kind of each.
-    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, u64, Kind)> {
-        let checkpoint = self.checkpoint.iter().map(|file| (file.file.as_str(), file.bytes, Kind::Board));
-        checkpoint.chain(self.ids.iter().map(|file| (file.file.as_str(), file.bytes, Kind::Ids)))
+    pub(crate) fn files(&self) -> impl Iterator<Item = (&str, u64, FileKind)> {
+        let checkpoint = self.checkpoint.iter().map(|file| (file.file.as_str(), file.bytes, FileKind::Board));
+        checkpoint.chain(self.ids.iter().map(|file| (file.file.as_str(), file.bytes, FileKind::Ids)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::buffered::Buffered;
 use super::super::damage::{Context, StorageError};
 use super::super::files::Files;
 use super::{
-    BLOCK_HEADER, FOOTER, FOOTER_TAG, HEADER, MAGIC, MAX_BLOCK, Subject, Summary, VERSION, block_checksum,
+    BLOCK_HEADER, FOOTER, FOOTER_TAG, FileIdentity, HEADER, MAGIC, MAX_BLOCK, Summary, VERSION, block_checksum,
     footer_checksum, header_checksum, u32_at, u64_at,
 };
 
@@ -34,7 +34,7 @@ impl CheckpointReader {
     pub(crate) fn open(
         files: &dyn Files,
         name: &str,
-        subject: Subject,
+        subject: FileIdentity,
         bytes: Option<u64>,
     ) -> Result<Self, StorageError> {
         let file = match files.open(name) {
@@ -48,14 +48,14 @@ impl CheckpointReader {
             return Err(StorageError::damaged(name, len.min(expected), format!("it has {len} bytes, not {expected}")));
         }
         let end = len.checked_sub(FOOTER as u64).filter(|end| *end >= HEADER as u64);
-        let end = end.ok_or_else(|| StorageError::damaged(name, len, "it ends within its first bytes"))?;
+        let end = end.ok_or_else(|| StorageError::damaged(name, len, "it is too short"))?;
         let mut footer = [0; FOOTER];
         file.read_exact_at(&mut footer, end).context("read", name)?;
         let mut bytes = Buffered::new(file, name.to_owned(), 0)?;
         let crc = check_header(bytes.peek(HEADER)?, name, subject)?;
         bytes.consume(HEADER);
         if u32_at(&footer, 0) != FOOTER_TAG {
-            return Err(StorageError::damaged(name, end, "it does not end as a whole file does"));
+            return Err(StorageError::damaged(name, end, "its footer is missing"));
         }
         let summary = Summary { blocks: u64_at(&footer, 8), records: u64_at(&footer, 16), bytes: u64_at(&footer, 24) };
         Ok(Self { bytes, end, crc, summary, read: Summary::default(), footer, returned: 0 })
@@ -84,7 +84,7 @@ impl CheckpointReader {
         if at == self.end {
             let whole = self.read.blocks == self.summary.blocks && self.read.bytes == self.summary.bytes;
             if !whole || u32_at(&self.footer, 4) != footer_checksum(self.crc, &self.footer) {
-                return damaged(&self.bytes, "the footer does not agree with what is before it");
+                return damaged(&self.bytes, "the footer does not match the blocks");
             }
             return Ok(None);
         }
@@ -92,7 +92,7 @@ impl CheckpointReader {
         let (len, crc) = (u32_at(header, 0) as usize, u32_at(header, 4));
         let rest = self.end.saturating_sub(at);
         if len == 0 || len > MAX_BLOCK || (BLOCK_HEADER + len) as u64 > rest {
-            return damaged(&self.bytes, "the length of the block is not possible");
+            return damaged(&self.bytes, "the length of the block is not valid");
         }
         let block = self.bytes.peek(BLOCK_HEADER + len)?;
         let matches = block.get(BLOCK_HEADER..).is_some_and(|payload| block_checksum(self.crc, payload) == crc);
@@ -109,7 +109,7 @@ impl CheckpointReader {
 }
 
 /// Checks that a header is valid and has the given subject. Returns its checksum.
-fn check_header(bytes: &[u8], name: &str, subject: Subject) -> Result<u32, StorageError> {
+fn check_header(bytes: &[u8], name: &str, subject: FileIdentity) -> Result<u32, StorageError> {
     let damaged = |what: &str| Err(StorageError::damaged(name, 0, what));
     let Some((header, _)) = bytes.split_first_chunk::<HEADER>() else {
         return damaged("it ends within its header");

@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::super::damage::StorageError;
 use super::super::files::Files;
-use super::super::files::simulated::{Crash, Fault, Kind as Operation, Simulated};
+use super::super::files::simulated::{Crash, Fault, OperationKind as Operation, Simulated};
 use super::*;
 
 const NAME: &str = "checkpoints/1.ckpt";
-const SUBJECT: Subject = Subject { kind: Kind::Board, store: 7, generation: 3 };
+const SUBJECT: FileIdentity = FileIdentity { kind: FileKind::Board, store: 7, generation: 3 };
 
 fn disk() -> Simulated {
     let files = Simulated::new();
@@ -128,9 +128,11 @@ fn blocks_that_are_missing_repeated_or_moved_are_noticed() {
 fn files_of_others_and_of_later_versions_are_told_from_bad_bytes() {
     let files = disk();
     write(&files, &sample()).unwrap();
-    for other in
-        [Subject { kind: Kind::Ids, ..SUBJECT }, Subject { store: 8, ..SUBJECT }, Subject { generation: 4, ..SUBJECT }]
-    {
+    for other in [
+        FileIdentity { kind: FileKind::Ids, ..SUBJECT },
+        FileIdentity { store: 8, ..SUBJECT },
+        FileIdentity { generation: 4, ..SUBJECT },
+    ] {
         let error = CheckpointReader::open(&files, NAME, other, None).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::damage::{Context, StorageError};
 use super::super::files::{File, Files};
-use super::{MAX_BLOCK, Subject, Summary, block_checksum, u32_at};
+use super::{FileIdentity, MAX_BLOCK, Summary, block_checksum, u32_at};
 
 /// The bytes written at a time, at least.
 const WRITE: usize = 1 << 20;
@@ -32,7 +32,7 @@ pub(crate) struct CheckpointWriter {
 
 impl CheckpointWriter {
     /// Creates the file. An existing file of that name, left by a crash, is removed first.
-    pub(crate) fn create(files: Arc<dyn Files>, name: &str, subject: Subject) -> Result<Self, StorageError> {
+    pub(crate) fn create(files: Arc<dyn Files>, name: &str, subject: FileIdentity) -> Result<Self, StorageError> {
         match files.remove(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).context("remove", name)?,
             _ => {}

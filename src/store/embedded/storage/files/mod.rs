@@ -6,14 +6,12 @@
 
 #[cfg(test)]
 pub(crate) mod simulated;
-mod system;
+pub(crate) mod system;
 
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-
-pub(crate) use self::system::SystemFiles;
 
 /// The bytes copied or zeroed at a time.
 const CHUNK: usize = 1 << 20;

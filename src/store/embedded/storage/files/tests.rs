@@ -1,6 +1,7 @@
 //! Tests that every implementation of [`Files`] must pass.
 
-use super::simulated::{Fault, Kind, Simulated};
+use super::simulated::{Fault, OperationKind, Simulated};
+use super::system::SystemFiles;
 use super::*;
 
 /// Calls a test with a directory of the system, and with a simulated one.
@@ -115,12 +116,12 @@ fn a_file_is_linked_or_copied_into_another_directory() {
 fn a_copy_is_made_where_links_fail_and_is_whole_or_absent() {
     let files = Simulated::new();
     write(&files, "a", &[7; 1_000]);
-    files.when(u32::MAX, Fault::Io, |op| op.kind == Kind::Link);
+    files.when(u32::MAX, Fault::Io, |op| op.kind == OperationKind::Link);
     assert!(!link_or_copy(&files, "a", &files, "b").unwrap());
     assert_eq!(contents(&files, "b"), [7; 1_000]);
-    files.when(1, Fault::NoSpace, |op| op.kind == Kind::WriteRest);
+    files.when(1, Fault::NoSpace, |op| op.kind == OperationKind::WriteRest);
     assert_eq!(link_or_copy(&files, "a", &files, "c").unwrap_err().kind(), io::ErrorKind::StorageFull);
-    files.when(1, Fault::Io, |op| op.kind == Kind::Sync);
+    files.when(1, Fault::Io, |op| op.kind == OperationKind::Sync);
     link_or_copy(&files, "a", &files, "d").unwrap_err();
     assert_eq!(files.list("").unwrap(), ["a", "b"]);
 }

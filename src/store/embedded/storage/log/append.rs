@@ -27,15 +27,15 @@ pub(crate) struct LogAppender {
     next_seq: u64,
     /// The number of the next file. Every file gets its own number.
     next_number: u64,
-    current: Current,
-    sealed: Vec<Sealed>,
-    spare: Option<Spare>,
+    current: CurrentSegment,
+    sealed: Vec<SealedSegment>,
+    spare: Option<SpareFile>,
     buffer: Vec<u8>,
 }
 
 /// The segment that is appended to.
 #[derive(Debug)]
-struct Current {
+struct CurrentSegment {
     number: u64,
     file: Arc<dyn File>,
     /// The bytes for which it has room without growing.
@@ -51,7 +51,7 @@ struct Current {
 /// A segment that is full and has to be synced.
 #[derive(Clone, Debug)]
 #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with what is read"))]
-pub(crate) struct Sealed {
+pub(crate) struct SealedSegment {
     pub number: u64,
     pub file: Arc<dyn File>,
     pub first_seq: u64,
@@ -63,26 +63,26 @@ pub(crate) struct Sealed {
 /// A file that is ready to become a segment: its space is reserved, and its name is durable. Readers ignore it, because
 /// its header is zeros.
 #[derive(Debug)]
-pub(crate) struct Spare {
+pub(crate) struct SpareFile {
     number: u64,
     file: Arc<dyn File>,
     len: u64,
 }
 
-impl Spare {
+impl SpareFile {
     /// Creates a file of `len` bytes with a number from [`LogAppender::take_number`]. This takes two syncs, so a thread
     /// other than the appending one should call it.
     ///
     /// # Errors
     /// Returns any error of the disk. The file is removed then, if possible; if not, readers ignore it.
-    pub(crate) fn create(files: &dyn Files, number: u64, len: u64) -> io::Result<Spare> {
+    pub(crate) fn create(files: &dyn Files, number: u64, len: u64) -> io::Result<SpareFile> {
         let name = segment_name(number);
         let file = files.create_new(&name)?;
         // The file is synced only for speed: without it, the first sync after a write would have to write this too,
         // while callers wait.
         let made = file.allocate(len).and_then(|()| file.sync_data()).and_then(|()| files.sync_dir(DIRECTORY));
         match made {
-            Ok(()) => Ok(Spare { number, file, len }),
+            Ok(()) => Ok(SpareFile { number, file, len }),
             Err(error) => {
                 let _ = files.remove(&name);
                 Err(error)
@@ -103,16 +103,16 @@ impl Spare {
 
 impl LogAppender {
     /// Continues the log after a start, in a new segment of at most 1 MB, then in segments of `segment_len` bytes. The
-    /// end must be [secured](LogEnd::secure) before.
+    /// end must be [made durable](LogEnd::make_durable) before.
     ///
     /// # Errors
     /// Returns any error of the disk, for example for lack of space. The call can be repeated: each time takes a new
     /// number.
     pub(crate) fn open(files: Arc<dyn Files>, store: u128, end: &mut LogEnd, segment_len: u64) -> io::Result<Self> {
         end.next_segment += 1;
-        let spare = Spare::create(&*files, end.next_segment - 1, segment_len.min(FIRST_SEGMENT))?;
+        let spare = SpareFile::create(&*files, end.next_segment - 1, segment_len.min(FIRST_SEGMENT))?;
         let next_seq = end.last_seq + 1;
-        let current = Current::new(spare, store, next_seq, (end.segment, end.offset));
+        let current = CurrentSegment::new(spare, store, next_seq, (end.segment, end.offset));
         Ok(Self {
             files,
             store,
@@ -201,9 +201,9 @@ impl LogAppender {
         }
         let len: u64 = frames.iter().map(|(_, payload)| frame_len(payload.len())).sum();
         let number = self.take_number();
-        let spare = Spare::create(&*self.files, number, self.segment_len.max(segment::HEADER as u64 + len))?;
-        let mut current = Current::new(spare, self.store, first_seq, end);
-        if let Err(error) = self.repeat(&mut current, frames, synced_seq) {
+        let spare = SpareFile::create(&*self.files, number, self.segment_len.max(segment::HEADER as u64 + len))?;
+        let mut current = CurrentSegment::new(spare, self.store, first_seq, end);
+        if let Err(error) = self.write_again(&mut current, frames, synced_seq) {
             // If it cannot be removed, readers ignore it, because it has no header.
             let _ = self.files.remove(&segment_name(number));
             return Err(error);
@@ -219,7 +219,12 @@ impl LogAppender {
     }
 
     /// Writes frames into a segment, then its header.
-    fn repeat(&mut self, current: &mut Current, frames: &[(u64, &[u8])], synced_seq: u64) -> io::Result<()> {
+    fn write_again(
+        &mut self,
+        current: &mut CurrentSegment,
+        frames: &[(u64, &[u8])],
+        synced_seq: u64,
+    ) -> io::Result<()> {
         let (Some((previous, previous_end)), Some((first_seq, _))) = (current.unwritten, frames.first()) else {
             return Ok(());
         };
@@ -257,7 +262,7 @@ impl LogAppender {
 
     /// Returns the bytes of the spare segment, or 0 without one.
     pub(crate) fn spare_len(&self) -> u64 {
-        self.spare.as_ref().map_or(0, Spare::len)
+        self.spare.as_ref().map_or(0, SpareFile::len)
     }
 
     /// Returns a number for the file of the spare segment.
@@ -266,15 +271,15 @@ impl LogAppender {
         self.next_number - 1
     }
 
-    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](Spare::discard): this one if the
-    /// log has passed its number in the meantime, otherwise the previous one, if there was one.
-    pub(crate) fn set_spare(&mut self, spare: Spare) -> Option<Spare> {
+    /// Sets the spare segment. Returns the spare that is not needed, to be [discarded](SpareFile::discard): this one if
+    /// the log has passed its number in the meantime, otherwise the previous one, if there was one.
+    pub(crate) fn set_spare(&mut self, spare: SpareFile) -> Option<SpareFile> {
         if spare.number < self.current.number { Some(spare) } else { self.spare.replace(spare) }
     }
 
     /// Returns the segments that became full since the last call, oldest first. They must be synced in this order,
     /// before the current one.
-    pub(crate) fn take_sealed(&mut self) -> Vec<Sealed> {
+    pub(crate) fn take_sealed(&mut self) -> Vec<SealedSegment> {
         std::mem::take(&mut self.sealed)
     }
 
@@ -325,7 +330,7 @@ impl LogAppender {
             Some(spare) => spare,
             None => {
                 let number = self.take_number();
-                Spare::create(&*self.files, number, self.segment_len.max(needed))?
+                SpareFile::create(&*self.files, number, self.segment_len.max(needed))?
             }
         };
         if spare.len < needed {
@@ -337,21 +342,21 @@ impl LogAppender {
         }
         let before = &self.current;
         let previous = (before.number, before.offset);
-        self.sealed.push(Sealed {
+        self.sealed.push(SealedSegment {
             number: before.number,
             file: Arc::clone(&before.file),
             first_seq: before.first_seq,
             last_seq: self.next_seq - 1,
             end: before.offset,
         });
-        self.current = Current::new(spare, self.store, self.next_seq, previous);
+        self.current = CurrentSegment::new(spare, self.store, self.next_seq, previous);
         Ok(())
     }
 }
 
-impl Current {
-    fn new(spare: Spare, store: u128, first_seq: u64, previous: (u64, u64)) -> Self {
-        let Spare { number, file, len } = spare;
+impl CurrentSegment {
+    fn new(spare: SpareFile, store: u128, first_seq: u64, previous: (u64, u64)) -> Self {
+        let SpareFile { number, file, len } = spare;
         let offset = segment::HEADER as u64;
         Self { number, file, len, offset, first_seq, seed: Seed::new(store, number), unwritten: Some(previous) }
     }

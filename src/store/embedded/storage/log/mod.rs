@@ -16,9 +16,9 @@
 //! after a sync confirms the frames before it, and [`LogStart::synced_seq`] confirms those before a manifest.
 //!
 //! # After reading
-//! What was read may still be only in the system's memory. [`LogEnd::secure`] writes again and syncs everything that is
-//! not proven to be synced. Only then may the log be continued. The start must come from a manifest that is itself
-//! certain to survive: see `Manifest::recover`.
+//! What was read may still be only in the system's memory. [`LogEnd::make_durable`] writes again and syncs everything
+//! that is not proven to be synced. Only then may the log be continued. The start must come from a manifest that is
+//! itself certain to survive: see `Manifest::recover`.
 
 mod append;
 mod chain;
@@ -30,7 +30,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::append::{LogAppender, Spare};
+pub(crate) use self::append::{LogAppender, SpareFile};
 pub(crate) use self::read::{LogEnd, LogReader, SegmentRange};
 pub(crate) use self::segment::{DIRECTORY, segment_name};
 

@@ -13,7 +13,7 @@ use super::frame::{FrameHeader, HEADER, Seed, frame_len};
 use super::segment::{self, SegmentHeader, segment_name};
 
 /// The distance in bytes of the recorded positions from which the log may have to be written again.
-const MARK_EVERY: u64 = 256 << 10;
+const RECORD_POSITION_EVERY: u64 = 256 << 10;
 
 /// A reader of the frames of a log, in order and one at a time. It needs memory for the largest frame, at least 1 MB.
 #[derive(Debug)]
@@ -37,13 +37,13 @@ pub(crate) struct LogReader {
     passed: Vec<SegmentRange>,
     /// The bytes of the segments in `passed`.
     passed_bytes: u64,
-    marks: VecDeque<Mark>,
+    recorded_positions: VecDeque<RecordedPosition>,
     ended: bool,
 }
 
 /// A frame of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct LogFrame<'a> {
     pub seq: u64,
     pub payload: &'a [u8],
     /// The segment that contains the frame. `offset` is the frame's position in it.
@@ -64,7 +64,7 @@ pub(crate) struct SegmentRange {
 
 /// A position in the log.
 #[derive(Clone, Copy, Debug)]
-struct Mark {
+struct RecordedPosition {
     /// The sequence before it.
     seq: u64,
     segment: u64,
@@ -95,7 +95,7 @@ pub(crate) struct LogEnd {
 }
 
 /// The reason why there is no further frame in a segment.
-enum Stop {
+enum FrameEnd {
     /// The header of the next segment says that the log ends here in this one.
     Reached,
     Invalid(String),
@@ -118,7 +118,7 @@ impl LogReader {
             synced_seq: start.synced_seq,
             passed: Vec::new(),
             passed_bytes: 0,
-            marks: VecDeque::new(),
+            recorded_positions: VecDeque::new(),
             ended: false,
         };
         reader.next = reader.segments.successor(start.segment).copied();
@@ -128,7 +128,7 @@ impl LogReader {
                 return Err(StorageError::damaged(segment_name(start.segment), 0, what));
             }
             reader.last_seq = header.first_seq.saturating_sub(1);
-            reader.enter(start.segment)?;
+            reader.enter_segment(start.segment)?;
         }
         Ok(reader)
     }
@@ -137,7 +137,7 @@ impl LogReader {
     ///
     /// # Errors
     /// Returns `Damaged` if the next frame is missing although it was synced.
-    pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, StorageError> {
+    pub(crate) fn next(&mut self) -> Result<Option<LogFrame<'_>>, StorageError> {
         self.pass_returned();
         let header = loop {
             if self.ended {
@@ -145,18 +145,18 @@ impl LogReader {
             }
             match self.read_frame()? {
                 Ok(header) => break header,
-                Err(stop) => self.leave(stop)?,
+                Err(stop) => self.leave_segment(stop)?,
             }
         };
         self.synced_seq = self.synced_seq.max(header.synced_seq);
-        self.mark(header.seq - 1);
+        self.record_position(header.seq - 1);
         self.last_seq = header.seq;
         let (segment, offset) = (self.number, self.offset);
         let Some(bytes) = &mut self.bytes else { return Ok(None) };
         let frame = bytes.peek(frame_len(header.len) as usize)?;
         self.returned = frame.len();
         self.offset += frame_len(header.len);
-        Ok(Some(Frame { seq: header.seq, payload: &frame[HEADER..HEADER + header.len], segment, offset }))
+        Ok(Some(LogFrame { seq: header.seq, payload: &frame[HEADER..HEADER + header.len], segment, offset }))
     }
 
     /// Returns how many bytes were read, and how many all segments have, which is an upper bound of the log's size.
@@ -170,7 +170,7 @@ impl LogReader {
         let is_part = |number| self.passed.iter().any(|segment| segment.number == number);
         let files_to_delete = self.segments.numbers().filter(|&number| !is_part(number)).map(segment_name).collect();
         let highest = self.segments.numbers().next_back().unwrap_or(0);
-        let begin = self.marks.front().copied();
+        let begin = self.recorded_positions.front().copied();
         let unproven = self.passed.iter().filter_map(|segment| {
             let begin = begin.filter(|begin| begin.segment <= segment.number)?;
             let from = if begin.segment == segment.number { begin.offset } else { 0 };
@@ -190,14 +190,14 @@ impl LogReader {
     }
 
     /// Begins to read a segment that has a header.
-    fn enter(&mut self, number: u64) -> Result<(), StorageError> {
+    fn enter_segment(&mut self, number: u64) -> Result<(), StorageError> {
         let name = segment_name(number);
         let file = self.files.open(&name).context("open", &name)?;
         self.bytes = Some(Buffered::new(file, name, segment::HEADER as u64)?);
         self.next = self.segments.successor(number).copied();
         self.number = number;
         self.offset = 0;
-        self.mark(self.last_seq);
+        self.record_position(self.last_seq);
         self.offset = segment::HEADER as u64;
         if let Some(header) = self.segments.header(number) {
             self.synced_seq = self.synced_seq.max(header.synced_seq.min(header.first_seq.saturating_sub(1)));
@@ -212,11 +212,11 @@ impl LogReader {
     }
 
     /// Reads the header of the next frame, and checks its payload.
-    fn read_frame(&mut self) -> Result<Result<FrameHeader, Stop>, StorageError> {
-        let invalid = |what: &str| Ok(Err(Stop::Invalid(what.to_owned())));
+    fn read_frame(&mut self) -> Result<Result<FrameHeader, FrameEnd>, StorageError> {
+        let invalid = |what: &str| Ok(Err(FrameEnd::Invalid(what.to_owned())));
         let end = self.next.map(|next| next.previous_end);
         if end.is_some_and(|end| end == self.offset || end == 0) {
-            return Ok(Err(Stop::Reached));
+            return Ok(Err(FrameEnd::Reached));
         }
         let Some(bytes) = &mut self.bytes else {
             let there = self.segments.contains(self.number);
@@ -227,7 +227,7 @@ impl LogReader {
             return invalid("the header of the frame is not valid");
         };
         if header.seq.checked_sub(1) != Some(self.last_seq) {
-            return invalid(&format!("the frame there has sequence {}", header.seq));
+            return invalid(&format!("the frame has sequence {}", header.seq));
         }
         let len = frame_len(header.len);
         if bytes.remaining() < len || end.is_some_and(|end| self.offset.saturating_add(len) > end) {
@@ -241,17 +241,17 @@ impl LogReader {
     }
 
     /// Continues in the next segment, or ends the log.
-    fn leave(&mut self, stop: Stop) -> Result<(), StorageError> {
+    fn leave_segment(&mut self, stop: FrameEnd) -> Result<(), StorageError> {
         let what = match (stop, self.next.map(|next| (next.number, next.first_seq))) {
-            (Stop::Reached, Some((number, first_seq))) if first_seq.checked_sub(1) == Some(self.last_seq) => {
+            (FrameEnd::Reached, Some((number, first_seq))) if first_seq.checked_sub(1) == Some(self.last_seq) => {
                 self.pass_segment();
-                return self.enter(number);
+                return self.enter_segment(number);
             }
-            (Stop::Reached, Some((_, first_seq))) => format!("the next segment begins with sequence {first_seq}"),
-            (Stop::Reached, None) => String::new(),
-            (Stop::Invalid(what), _) => what,
+            (FrameEnd::Reached, Some((_, first_seq))) => format!("the next segment begins with sequence {first_seq}"),
+            (FrameEnd::Reached, None) => String::new(),
+            (FrameEnd::Invalid(what), _) => what,
         };
-        self.judge(&what)?;
+        self.check_end(&what)?;
         self.pass_segment();
         self.ended = true;
         Ok(())
@@ -268,16 +268,16 @@ impl LogReader {
     }
 
     /// Checks that the log may end here, because nothing proves that the missing frame was synced.
-    fn judge(&self, what: &str) -> Result<(), StorageError> {
+    fn check_end(&self, what: &str) -> Result<(), StorageError> {
         let missing = self.last_seq.saturating_add(1);
         let place = (self.number, self.offset);
         let proof = if self.synced_seq >= missing {
-            format!("what was read before says that all up to {} were synced", self.synced_seq)
+            format!("an earlier frame or the manifest states that all frames up to {} were synced", self.synced_seq)
         } else {
             match evidence::find(&*self.files, &self.segments, self.store, place, missing)? {
                 None => return Ok(()),
                 Some(Evidence { file, offset, synced_seq }) => {
-                    format!("{file} says at byte {offset} that all up to {synced_seq} were synced")
+                    format!("{file} states at byte {offset} that all frames up to {synced_seq} were synced")
                 }
             }
         };
@@ -286,15 +286,16 @@ impl LogReader {
     }
 
     /// Records the current position, which follows the frame `seq`, unless a recorded position is near.
-    fn mark(&mut self, seq: u64) {
-        let here = Mark { seq, segment: self.number, offset: self.offset };
-        let near = |last: &Mark| last.segment == here.segment && here.offset - last.offset < MARK_EVERY;
-        if !self.marks.back().is_some_and(near) {
-            self.marks.push_back(here);
+    fn record_position(&mut self, seq: u64) {
+        let here = RecordedPosition { seq, segment: self.number, offset: self.offset };
+        let near =
+            |last: &RecordedPosition| last.segment == here.segment && here.offset - last.offset < RECORD_POSITION_EVERY;
+        if !self.recorded_positions.back().is_some_and(near) {
+            self.recorded_positions.push_back(here);
         }
         // Of the positions before which everything is proven, only the last one is needed.
-        while self.marks.get(1).is_some_and(|second| second.seq <= self.synced_seq) {
-            self.marks.pop_front();
+        while self.recorded_positions.get(1).is_some_and(|second| second.seq <= self.synced_seq) {
+            self.recorded_positions.pop_front();
         }
     }
 }

@@ -21,7 +21,7 @@ impl LogEnd {
     /// # Errors
     /// The call can be repeated, except after `Damaged`: then the frames cannot be read any more, and the log must be
     /// read again.
-    pub(crate) fn secure(&mut self, files: &dyn Files) -> Result<(), StorageError> {
+    pub(crate) fn make_durable(&mut self, files: &dyn Files) -> Result<(), StorageError> {
         for &(number, from, end) in &self.unproven {
             write_again(files, self.store, number, from, end)?;
         }
@@ -60,7 +60,7 @@ pub(crate) fn write_again(
         let len = if at == 0 { segment::HEADER } else { next_frame_len(&mut bytes, seed)? };
         let next = bytes.peek(len)?;
         if !is_valid(next, seed, at) || at + len as u64 > end {
-            return Err(StorageError::damaged(name, at, "what was read there before cannot be read again"));
+            return Err(StorageError::damaged(name, at, "data that was read before cannot be read again"));
         }
         buffer.extend_from_slice(next);
         bytes.consume(len);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::super::files::simulated::{Crash, Fault, Kind, Simulated};
+use super::super::files::simulated::{Crash, Fault, OperationKind, Simulated};
 use super::*;
 
 fn sample(number: u64) -> Manifest {
@@ -120,7 +120,7 @@ fn after_any_crash_there_is_the_old_or_the_new_one() {
 fn a_manifest_that_was_recovered_stays() {
     let files = Simulated::new();
     sample(1).install(&files).unwrap();
-    files.when(1, Fault::Io, |op| op.kind == Kind::SyncDir);
+    files.when(1, Fault::Io, |op| op.kind == OperationKind::SyncDir);
     sample(2).install(&files).unwrap_err();
     let killed = files.crash(0, Crash::Killed);
     assert_eq!(Manifest::read(&killed).unwrap(), Some(sample(2)));
@@ -134,7 +134,7 @@ fn a_manifest_that_was_recovered_stays() {
 fn a_failed_read_is_not_damage() {
     let files = Simulated::new();
     sample(1).install(&files).unwrap();
-    files.when(1, Fault::Io, |op| op.kind == Kind::Read);
+    files.when(1, Fault::Io, |op| op.kind == OperationKind::Read);
     assert!(matches!(Manifest::read(&files), Err(StorageError::Io { operation: "read", .. })));
 }
 

@@ -34,7 +34,7 @@ fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
     let (done, hanging) = std::sync::mpsc::channel::<()>();
     let hung = disk.clone();
     let releasing = std::thread::spawn(move || {
-        while hanging.recv_timeout(2 * pace().patience) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        while hanging.recv_timeout(2 * pace().unknown_after) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
             hung.release();
         }
     });

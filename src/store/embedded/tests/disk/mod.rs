@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::board::{Amount, Board, BoardName, Change, Counted, Definition, EventId, Subject, Timestamp, Value};
-use crate::store::embedded::engine::Pace;
+use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::{Durability, Embedded, EmbeddedOptions};
 use crate::store::{Batch, ClockMode, Defined, Increment, Outcome, Result, Store, StoreError};
@@ -29,7 +29,7 @@ fn pace() -> Pace {
         log_bytes: 1_500,
         segment_bytes: 4_096,
         age: Duration::from_secs(3_600),
-        patience: Duration::from_millis(300),
+        unknown_after: Duration::from_millis(300),
         tick: Duration::from_millis(1),
     }
 }

@@ -7,14 +7,14 @@ use std::task::{Context, Poll, Waker};
 use super::*;
 use crate::board::Value;
 use crate::store::StoreError;
-use crate::store::embedded::storage::files::simulated::{Fault, Kind, Op};
+use crate::store::embedded::storage::files::simulated::{DiskOperation, Fault, OperationKind};
 
 /// The bytes of a frame without operations.
 const EMPTY_FRAME: u64 = 32;
 
 /// Returns whether an operation writes operations to the log.
-fn is_frame(op: &Op) -> bool {
-    op.kind == Kind::Write && op.path.contains("/log/") && op.bytes > EMPTY_FRAME
+fn is_frame(op: &DiskOperation) -> bool {
+    op.kind == OperationKind::Write && op.path.contains("/log/") && op.bytes > EMPTY_FRAME
 }
 
 /// Creates a disk that counts the frames written.
@@ -107,7 +107,7 @@ async fn what_is_no_new_extreme_waits_for_the_better_one() {
 #[tokio::test]
 async fn writes_to_several_boards_share_a_frame_and_fail_each_for_itself() {
     let (disk, frames) = counting();
-    let store = open(&disk, Pace { patience: Duration::from_millis(200), ..usual() }).unwrap();
+    let store = open(&disk, Pace { unknown_after: Duration::from_millis(200), ..usual() }).unwrap();
     let mut boards = Vec::new();
     for (nth, definition) in every_definition().iter().enumerate() {
         match store.define(&BoardName::parse(&format!("b{nth}")).unwrap(), definition).await.unwrap() {
@@ -171,7 +171,7 @@ async fn writes_to_several_boards_share_a_frame_and_fail_each_for_itself() {
 #[tokio::test]
 async fn while_the_log_cannot_be_written_everything_is_refused_before_memory_changes() {
     let disk = Simulated::new();
-    let store = open(&disk, Pace { patience: Duration::from_millis(200), ..usual() }).unwrap();
+    let store = open(&disk, Pace { unknown_after: Duration::from_millis(200), ..usual() }).unwrap();
     let board = define(&store, "COUNT(3h, like, post)").await;
     add(&store, &board, vec![increment(1, 5, None, None)]).await.unwrap();
     store.check().await.unwrap();
@@ -220,12 +220,12 @@ async fn while_the_log_cannot_be_written_everything_is_refused_before_memory_cha
 async fn closing_gives_up_what_cannot_be_written() {
     let disk = Simulated::new();
     let tick = Duration::from_millis(1);
-    let pace = Pace { age: Duration::ZERO, patience: Duration::from_millis(50), tick, ..usual() };
+    let pace = Pace { age: Duration::ZERO, unknown_after: Duration::from_millis(50), tick, ..usual() };
     let store = open(&disk, pace).unwrap();
     let checkpoints = Arc::new(AtomicUsize::new(0));
     let counter = checkpoints.clone();
     disk.on_operation(Box::new(move |_, op| {
-        let is_new = op.kind == Kind::Create && op.path.contains("/checkpoints/");
+        let is_new = op.kind == OperationKind::Create && op.path.contains("/checkpoints/");
         counter.fetch_add(usize::from(is_new), Ordering::SeqCst);
     }));
     disk.when(u32::MAX, Fault::NoSpace, |op| op.path.contains("/log/"));

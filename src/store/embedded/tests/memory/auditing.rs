@@ -4,7 +4,7 @@ use super::contents::live_contents;
 use super::*;
 use crate::board::Value;
 use crate::store::AuditCursor;
-use crate::store::embedded::ranking::{Entry, Texts};
+use crate::store::embedded::ranking::{Entry, TextSource};
 
 fn like(number: i64, amount: i64) -> Increment {
     named(format!("post {number}"), Change::Amount(Amount(amount)))
@@ -38,7 +38,7 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
         let entry = |score, id: u32| Entry::new(score, holdings.subjects.text(id), id);
         let (missing, doubled) = (entry(1, 0), entry(100, 2_499));
         // One subject is not ranked, one is ranked a second time, and one has a score that is not the sum of its
-        // slices.
+        // cells.
         holdings.ranking.remove(missing, &holdings.subjects);
         holdings.ranking.insert(doubled, &holdings.subjects);
         let (old, wrong) = (entry(2, 1), entry(9, 1));

@@ -89,7 +89,7 @@ async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     assert_eq!(live_contents(&live), live_contents(&found));
     for (who, id) in (0..12).flat_map(|who| (0..6).map(move |id| (who, id))) {
         let fingerprint = store.key.of(&subject(who), &EventId::parse(&format!("e{id}")).unwrap());
-        let seen = |tables: &Tables| tables.ids.seen(fingerprint, now.millis());
+        let seen = |tables: &Tables| tables.ids.is_recent(fingerprint, now.millis());
         assert_eq!(seen(&live), seen(&found), "subject {who}, id {id}");
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 fn write(board: &Board, tables: &mut Tables, now: Timestamp, increments: Vec<Increment>) {
     tables.advance(board, now);
     let batch = Batch { increments, return_scores: false };
-    let added = apply(board, tables, &batch, &mut Operations::of(board.generation()));
+    let added = apply(board, tables, &batch, &mut LogOperations::of(board.generation()));
     assert!(added.outcomes.iter().all(|outcome| matches!(outcome, Outcome::Counted { .. })));
 }
 
@@ -96,14 +96,14 @@ fn memory_returns() {
         while !tables.retire(|work| work < 1_000).1 {}
         let mut portions = 0;
         while tables.is_visit_due() {
-            let visit = tables.visit(500);
+            let visit = tables.visit_portion(500);
             assert!(visit.work < 2_000);
             portions += 1;
             assert!(portions < 2_000);
         }
         let left = tables.holdings.memory_bytes();
         assert_eq!(tables.holdings.subjects.len(), COUNT / 10);
-        // The remaining subjects have three slices, which take 2.4 times the memory that each took before.
+        // The remaining subjects have three cells, which take 2.4 times the memory that each took before.
         assert!(left < full / 3, "{left} of {full} bytes");
         contents::live_contents(&tables);
     }

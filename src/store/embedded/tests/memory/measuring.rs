@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::store::AuditCursor;
 use crate::store::embedded::audit;
-use crate::store::embedded::names::Name;
-use crate::store::embedded::operations::operations;
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::log_operations::operations;
 use crate::store::embedded::replaying::replay;
 
 /// Returns a random-looking name of 14 bytes.
@@ -83,10 +83,10 @@ fn bytes_a_subject_and_longest_calls() {
     let mut number = 0;
     while number < most {
         let names: Vec<String> = (number..number + 256).map(name).collect();
-        let names: Vec<Name> = names.iter().map(|name| Name::from(name.as_str())).collect();
+        let names: Vec<HashedName> = names.iter().map(|name| HashedName::from(name.as_str())).collect();
         portions.time(|| {
             let holdings = &mut tables.holdings;
-            holdings.touch(&names);
+            holdings.prefetch(&names);
             for name in &names {
                 holdings.add(*name, slot, 1 + i64::from(name.hash.0 % 1_000), 1 << 40).unwrap();
             }
@@ -105,9 +105,9 @@ fn bytes_a_subject_and_longest_calls() {
     let mut updates = Longest::default();
     for turn in 0..4_000u64 {
         let names: Vec<String> = (0..256).map(|nth| name((turn * 256 + nth).wrapping_mul(7_919) % number)).collect();
-        let names: Vec<Name> = names.iter().map(|name| Name::from(name.as_str())).collect();
+        let names: Vec<HashedName> = names.iter().map(|name| HashedName::from(name.as_str())).collect();
         updates.time(|| {
-            tables.holdings.touch(&names);
+            tables.holdings.prefetch(&names);
             for name in &names {
                 tables.holdings.add(*name, slot, 1, 1 << 40).unwrap();
             }
@@ -128,7 +128,7 @@ fn bytes_a_subject_and_longest_calls() {
     let started = Instant::now();
     let mut walk = tables.holdings.begin_walk();
     loop {
-        let mut checkpoint = Operations::of(board.generation());
+        let mut checkpoint = LogOperations::of(board.generation());
         let more = walks.time(|| tables.holdings.checkpoint_portion(&mut walk, 64 << 10, &mut checkpoint));
         written.push(checkpoint);
         if !more {
@@ -136,7 +136,7 @@ fn bytes_a_subject_and_longest_calls() {
         }
     }
     walks.report("portions of a checkpoint");
-    println!("  {:?} in all, {} MB", started.elapsed(), written.iter().map(Operations::len).sum::<usize>() >> 20);
+    println!("  {:?} in all, {} MB", started.elapsed(), written.iter().map(LogOperations::len).sum::<usize>() >> 20);
 
     // Nine of ten subjects leave.
     let (mut retires, mut visits) = (Longest::default(), Longest::default());
@@ -144,7 +144,7 @@ fn bytes_a_subject_and_longest_calls() {
     tables.advance(&board, later);
     for nth in (0..number).step_by(10) {
         let name = name(nth);
-        tables.holdings.add(Name::from(name.as_str()), tables.window.head.millis(), 1, 1 << 40).unwrap();
+        tables.holdings.add(HashedName::from(name.as_str()), tables.window.head.millis(), 1, 1 << 40).unwrap();
     }
     let full = resident();
     tables.advance(&board, later.plus_millis(2 * HOUR));
@@ -155,7 +155,7 @@ fn bytes_a_subject_and_longest_calls() {
     retires.report("steps of retiring");
     let started = Instant::now();
     while tables.is_visit_due() {
-        visits.time(|| tables.visit(1_000));
+        visits.time(|| tables.visit_portion(1_000));
     }
     visits.report("portions of visits");
     println!(
@@ -199,9 +199,9 @@ fn bytes_a_slot_and_a_mean() {
             for number in 0..COUNT {
                 let name = name(number);
                 if metric.starts_with("AVG") {
-                    tables.holdings.measure(Name::from(name.as_str()), slot, (1, 1), 1 << 40).unwrap();
+                    tables.holdings.add_samples(HashedName::from(name.as_str()), slot, (1, 1), 1 << 40).unwrap();
                 } else {
-                    tables.holdings.add(Name::from(name.as_str()), slot, 1, 1 << 40).unwrap();
+                    tables.holdings.add(HashedName::from(name.as_str()), slot, 1, 1 << 40).unwrap();
                 }
             }
             let each = tables.holdings.memory_bytes() as f64 / COUNT as f64;

@@ -19,12 +19,12 @@ use crate::board::{
     Amount, Board, BoardName, Change, Counted, Definition, EventId, Generation, Mode, Subject, Timestamp,
 };
 use crate::store::embedded::boards::LiveBoard;
-use crate::store::embedded::engine::Pace;
 use crate::store::embedded::fingerprint::FingerprintKey;
-use crate::store::embedded::operations::Operations;
+use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::options::Pace;
 use crate::store::embedded::storage::files::simulated::Simulated;
 use crate::store::embedded::tables::Tables;
-use crate::store::embedded::writing::Application;
+use crate::store::embedded::writing::BatchApplication;
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::{Added, Batch, ClockMode, Defined, Increment, Outcome, Result, Store};
 
@@ -79,10 +79,10 @@ async fn add(store: &Embedded, board: &Arc<Board>, increments: Vec<Increment>) -
 }
 
 /// Applies a whole batch to tables that have been advanced.
-fn apply(board: &Board, tables: &mut Tables, batch: &Batch, operations: &mut Operations) -> Added {
+fn apply(board: &Board, tables: &mut Tables, batch: &Batch, operations: &mut LogOperations) -> Added {
     let place = (&tables.window.clone(), tables.now);
-    let mut application = Application::new(board, batch, place, 0, FingerprintKey::default());
-    while !application.portion(tables, operations) {}
+    let mut application = BatchApplication::new(board, batch, place, 0, FingerprintKey::default());
+    while !application.apply_portion(tables, operations) {}
     application.finish(tables.frame())
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::board::Kind;
-use crate::store::embedded::names::Name;
-use crate::store::embedded::operations::operations;
-use crate::store::embedded::reading;
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::log_operations::operations;
+use crate::store::embedded::ranking_reads;
 use crate::store::embedded::replaying::replay;
 
 const SLOTS: i64 = 100_000;
@@ -26,10 +26,12 @@ struct Model {
 }
 
 impl Model {
-    fn add(&mut self, who: &str, (at, now): (i64, i64), amount: i64, life: Option<i64>) {
+    fn add(&mut self, who: &str, (at, now): (i64, i64), amount: i64, duration: Option<i64>) {
         let held = self.amounts.entry(who.to_owned()).or_default();
-        match (life, held.last_entry()) {
-            (Some(life), Some(mut counter)) if at.max(now) < *counter.key() + life => *counter.get_mut() += amount,
+        match (duration, held.last_entry()) {
+            (Some(duration), Some(mut counter)) if at.max(now) < *counter.key() + duration => {
+                *counter.get_mut() += amount
+            }
             (Some(_), _) => {
                 held.clear();
                 held.insert(at, amount);
@@ -48,7 +50,7 @@ impl Model {
 fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
     let mut tables = Tables::new(board, START);
     let (mut model, mut log) = (Model::default(), Vec::new());
-    let life = tables.holdings.rule.life;
+    let duration = tables.holdings.traits.counter_duration;
     let mut now = START;
     let mut second = 0i64;
     while second < SLOTS {
@@ -73,15 +75,15 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
             id: None,
         };
         let batch = Batch { increments: due.iter().map(item).collect(), return_scores: false };
-        let mut told = Operations::of(board.generation());
+        let mut told = LogOperations::of(board.generation());
         apply(board, &mut tables, &batch, &mut told);
         log.extend_from_slice(told.bytes());
         for (who, late) in &due {
-            model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, life);
+            model.add(who, (now.millis() - late, now.millis()), second % 9 + 1, duration);
         }
         if helped {
             tables.retire(|work| work < 50);
-            tables.visit(8);
+            tables.visit_portion(8);
         }
         if second % 101 < 8 {
             compare(&tables, &model, now);
@@ -92,15 +94,15 @@ fn pass(board: &Board, helped: bool) -> (Tables, Model, Vec<u8>) {
 }
 
 fn compare(tables: &Tables, model: &Model, now: Timestamp) {
-    let rule = tables.holdings.rule;
+    let traits = tables.holdings.traits;
     let floor = tables.window.floor.millis();
     for who in model.amounts.keys().take(200) {
-        let found = reading::score(tables, &Subject::parse(who).unwrap());
-        let expected = match rule.life {
-            Some(life) => model.score(who, now.millis() - life + 1),
+        let found = ranking_reads::score(tables, &Subject::parse(who).unwrap());
+        let expected = match traits.counter_duration {
+            Some(duration) => model.score(who, now.millis() - duration + 1),
             // A ranking includes what was not subtracted yet.
-            None if rule.ranked => {
-                let held = tables.holdings.value_from(Name::from(who.as_str()), floor);
+            None if traits.ranked => {
+                let held = tables.holdings.combined_value(HashedName::from(who.as_str()), floor);
                 assert_eq!(
                     held,
                     Kind::Sum.absent().map(|_| { crate::board::Value::Exact(Amount(model.score(who, floor))) })
@@ -119,7 +121,7 @@ fn a_hundred_thousand_slots_pass() {
         for helped in [true, false] {
             let board = board(ranked, mode);
             let (mut tables, model, log) = pass(&board, helped);
-            // Without these calls a board keeps more, but never a slice whose ordinal is ambiguous.
+            // Without these calls a board keeps more, but never a cell whose ordinal is ambiguous.
             while !tables.retire(|_| true).1 {}
             contents::live_contents(&tables);
             // Applying the whole log again ends in the same state.

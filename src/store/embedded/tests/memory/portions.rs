@@ -6,8 +6,8 @@ use super::contents::live_contents;
 use super::*;
 use crate::board::Value;
 use crate::store::Rejection;
-use crate::store::embedded::operations::operations;
-use crate::store::embedded::reading;
+use crate::store::embedded::log_operations::operations;
+use crate::store::embedded::ranking_reads;
 use crate::store::embedded::replaying::replay;
 
 const ITEMS: i64 = 1_000;
@@ -42,14 +42,14 @@ fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
         let mut tables = Tables::new(&board, START);
         let increments: Vec<_> = (0..ITEMS).map(|number| item(number, number % 3, id)).collect();
         let batch = Batch { increments, return_scores: true };
-        let mut application = Application::new(&board, &batch, (&tables.window.clone(), tables.now), 0, KEY);
-        let mut log = Operations::of(board.generation());
+        let mut application = BatchApplication::new(&board, &batch, (&tables.window.clone(), tables.now), 0, KEY);
+        let mut log = LogOperations::of(board.generation());
         let mut portions = 0;
         let mut now = START;
         loop {
             log.advanced(now.millis());
             portions += 1;
-            if application.portion(&mut tables, &mut log) {
+            if application.apply_portion(&mut tables, &mut log) {
                 break;
             }
             // The oldest of the three slots ends after the first portion, the next one after the third.
@@ -74,7 +74,7 @@ fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
         assert!(portions >= 2 && late > 0 && counted > 0, "{portions} portions, {late} late, {counted} expired");
         while !tables.retire(|_| true).1 {}
         for (who, sum) in &expected {
-            let score = reading::score(&tables, &Subject::parse(who).unwrap());
+            let score = ranking_reads::score(&tables, &Subject::parse(who).unwrap());
             assert_eq!(score, Some(Value::Exact(Amount(*sum))), "{who}");
         }
         let copy = replayed(&board, log.bytes(), now);
@@ -87,16 +87,16 @@ fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
 fn of_two_that_send_the_same_batch_each_item_counts_once() {
     let board = alone(hours("SUM(3h, sale, amount, seller)"));
     let mut tables = Tables::new(&board, START);
-    let mut log = Operations::of(board.generation());
+    let mut log = LogOperations::of(board.generation());
     let batch = Batch { increments: (0..ITEMS).map(|number| item(number, 0, true)).collect(), return_scores: false };
-    let new = || Application::new(&board, &batch, (&board.window_at(START), START), 0, KEY);
+    let new = || BatchApplication::new(&board, &batch, (&board.window_at(START), START), 0, KEY);
     let (mut one, mut two) = (new(), new());
     let mut done = (false, false);
     while done != (true, true) {
-        done.0 = done.0 || one.portion(&mut tables, &mut log);
+        done.0 = done.0 || one.apply_portion(&mut tables, &mut log);
         // The second caller overtakes the first.
         for _ in 0..2 {
-            done.1 = done.1 || two.portion(&mut tables, &mut log);
+            done.1 = done.1 || two.apply_portion(&mut tables, &mut log);
         }
     }
     let (one, two) = (one.finish(tables.frame()).outcomes, two.finish(tables.frame()).outcomes);
@@ -105,7 +105,7 @@ fn of_two_that_send_the_same_batch_each_item_counts_once() {
         assert!(pair == (&counted, &known) || pair == (&known, &counted), "{pair:?}");
     }
     let sum: i64 = (0..250)
-        .map(|who| match reading::score(&tables, &Subject::parse(&format!("s{who}")).unwrap()) {
+        .map(|who| match ranking_reads::score(&tables, &Subject::parse(&format!("s{who}")).unwrap()) {
             Some(Value::Exact(Amount(units))) => units,
             other => panic!("{other:?}"),
         })

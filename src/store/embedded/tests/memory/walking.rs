@@ -5,13 +5,13 @@ use proptest::prelude::*;
 
 use super::crashing::{Step, made, step};
 use super::*;
-use crate::store::embedded::holdings::Walk;
-use crate::store::embedded::names::Name;
-use crate::store::embedded::operations::operations;
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::walking::Walk;
+use crate::store::embedded::log_operations::operations;
 use crate::store::embedded::replaying::replay;
 
 /// Does a step, and adds it to the log.
-fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut Operations) {
+fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut LogOperations) {
     match step {
         Step::Add(items) => {
             let increments = items.into_iter().map(|item| made(board, tables.now, item)).collect();
@@ -19,7 +19,7 @@ fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut Operations) 
         }
         Step::Remove(who) => {
             let subject = subject(who);
-            if tables.holdings.remove(Name::from(subject.as_str()), tables.window.floor.millis()).anything {
+            if tables.holdings.remove(HashedName::from(subject.as_str()), tables.window.floor.millis()).any {
                 log.removed(subject.as_str());
             }
         }
@@ -30,7 +30,7 @@ fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut Operations) 
         }
         Step::Retire => {
             tables.retire(|work| work < 3);
-            tables.visit(5);
+            tables.visit_portion(5);
         }
         Step::Reopen | Step::Redefine | Step::Checkpoint => {}
     }
@@ -46,12 +46,12 @@ proptest! {
     ) {
         let board = alone(definition);
         let mut tables = Tables::new(&board, START);
-        let mut earlier = Operations::of(board.generation());
+        let mut earlier = LogOperations::of(board.generation());
         before.into_iter().for_each(|step| change(&board, &mut tables, step, &mut earlier));
 
-        let mut checkpoint = Operations::of(board.generation());
+        let mut checkpoint = LogOperations::of(board.generation());
         checkpoint.advanced(tables.now.millis());
-        let mut log = Operations::of(board.generation());
+        let mut log = LogOperations::of(board.generation());
         let mut walk: Walk = tables.holdings.begin_walk();
         let mut more = true;
         for (step, bytes) in during {
@@ -85,11 +85,11 @@ fn large_subjects_are_divided() {
             continue;
         }
         let mut tables = Tables::new(&board, START);
-        let mut log = Operations::of(board.generation());
+        let mut log = LogOperations::of(board.generation());
         let item = |number: i64| Increment { change: super::change(&board, number), ..increment(1, 0, None, None) };
         let batch = Batch { increments: (0..3_000).map(item).collect(), return_scores: false };
         apply(&board, &mut tables, &batch, &mut log);
-        let mut checkpoint = Operations::of(board.generation());
+        let mut checkpoint = LogOperations::of(board.generation());
         let (mut walk, mut portions) = (tables.holdings.begin_walk(), 1);
         loop {
             let from = checkpoint.len();

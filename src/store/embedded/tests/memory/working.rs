@@ -4,7 +4,7 @@
 use super::*;
 use crate::store::AuditCursor;
 use crate::store::embedded::audit;
-use crate::store::embedded::names::Name;
+use crate::store::embedded::hashed_name::HashedName;
 
 /// The number of table entries that one change may move: those of a shard, which has at most 4,096 before it is split.
 const TABLE: usize = 8_192;
@@ -49,7 +49,7 @@ fn work_under_the_lock_does_not_grow_with_the_board() {
 fn work_is_bounded(count: usize, ranked: bool) {
     let board = alone(Definition { ranked, ..hours("COUNT(3h, like, post)") });
     let mut tables = Tables::new(&board, START);
-    let mut log = Operations::of(board.generation());
+    let mut log = LogOperations::of(board.generation());
 
     // New subjects, by single writes and by portions.
     let mut number = 0;
@@ -59,10 +59,15 @@ fn work_is_bounded(count: usize, ranked: bool) {
         let batch = Batch { increments, return_scores: false };
         log.clear();
         bounded(&mut tables, step, "new subjects", |tables| {
-            let mut application =
-                Application::new(&board, &batch, (&tables.window.clone(), tables.now), 0, FingerprintKey::default());
+            let mut application = BatchApplication::new(
+                &board,
+                &batch,
+                (&tables.window.clone(), tables.now),
+                0,
+                FingerprintKey::default(),
+            );
             let mut portions = 0;
-            while !application.portion(tables, &mut log) {
+            while !application.apply_portion(tables, &mut log) {
                 portions += 1;
                 assert!(portions <= step, "each portion goes on");
             }
@@ -77,7 +82,7 @@ fn work_is_bounded(count: usize, ranked: bool) {
         bounded(&mut tables, 1, "an update", |tables| apply(&board, tables, &batch, &mut log));
         let name = format!("post {}", (nth + 1) % number);
         let floor = tables.window.floor.millis();
-        bounded(&mut tables, 1, "a removal", |tables| tables.holdings.remove(Name::from(name.as_str()), floor));
+        bounded(&mut tables, 1, "a removal", |tables| tables.holdings.remove(HashedName::from(name.as_str()), floor));
     }
 
     let (mut cursor, mut steps) = (Some(AuditCursor::default()), 0);
@@ -113,7 +118,7 @@ fn work_is_bounded(count: usize, ranked: bool) {
         }
     }
     while tables.is_visit_due() {
-        let visit = bounded(&mut tables, 64, "a visit", |tables| tables.visit(64));
+        let visit = bounded(&mut tables, 64, "a visit", |tables| tables.visit_portion(64));
         assert!(visit.work <= 64 + 1_000, "{visit:?}");
     }
     assert_eq!(tables.holdings.subjects.len(), number.div_ceil(50));

@@ -2,7 +2,7 @@
 
 /// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     Create,
     Open,
     List,
@@ -23,18 +23,18 @@ pub(crate) enum Kind {
 
 /// An operation that is about to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Op {
-    pub kind: Kind,
+pub(crate) struct DiskOperation {
+    pub kind: OperationKind,
     /// The absolute path; for an open file, the path with which it was opened.
     pub path: String,
     /// The bytes to write, to read or to allocate; otherwise 0.
     pub bytes: u64,
 }
 
-impl Op {
+impl DiskOperation {
     /// Returns whether a crash after this operation may leave a different state than a crash before it.
     pub(crate) fn changes(&self) -> bool {
-        !matches!(self.kind, Kind::Open | Kind::List | Kind::Read)
+        !matches!(self.kind, OperationKind::Open | OperationKind::List | OperationKind::Read)
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Fault {
     Hang,
 }
 
-type Which = Box<dyn Fn(u64, &Op) -> bool + Send>;
+type Which = Box<dyn Fn(u64, &DiskOperation) -> bool + Send>;
 
 /// The planned faults.
 #[derive(Default)]
@@ -62,7 +62,7 @@ impl Faults {
     }
 
     /// Returns the first fault that is planned for an operation.
-    pub(super) fn take(&mut self, number: u64, op: &Op) -> Option<Fault> {
+    pub(super) fn take(&mut self, number: u64, op: &DiskOperation) -> Option<Fault> {
         let (times, fault, _) = self.0.iter_mut().find(|(times, _, which)| *times > 0 && which(number, op))?;
         if *times != u32::MAX {
             *times -= 1;

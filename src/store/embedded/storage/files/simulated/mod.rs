@@ -10,7 +10,8 @@
 //! Directories are durable when they are created. Syncing a file does not sync its name.
 //!
 //! Operations are counted, and a hook is called before each. A write of two bytes or more is two operations,
-//! [`Kind::Write`] and [`Kind::WriteRest`], so that a crash or a fault at the second one leaves a part of the bytes.
+//! [`OperationKind::Write`] and [`OperationKind::WriteRest`], so that a crash or a fault at the second one leaves a
+//! part of the bytes.
 
 mod content;
 mod faults;
@@ -30,7 +31,7 @@ use rand::{Rng, SeedableRng};
 
 use self::content::Content;
 use self::faults::Faults;
-pub(crate) use self::faults::{Fault, Kind, Op};
+pub(crate) use self::faults::{DiskOperation, Fault, OperationKind};
 use self::names::Names;
 use super::{File, Files};
 
@@ -53,7 +54,7 @@ pub(crate) enum Crash {
 }
 
 /// A function that is called before each operation, with the operation's number.
-pub(crate) type Hook = Box<dyn Fn(u64, &Op) + Send + Sync>;
+pub(crate) type Hook = Box<dyn Fn(u64, &DiskOperation) + Send + Sync>;
 
 struct Disk {
     state: Mutex<State>,
@@ -118,7 +119,7 @@ impl Simulated {
     }
 
     /// Plans a fault at the next `times` operations for which `which` returns true; `u32::MAX` means all.
-    pub(crate) fn when(&self, times: u32, fault: Fault, which: impl Fn(&Op) -> bool + Send + 'static) {
+    pub(crate) fn when(&self, times: u32, fault: Fault, which: impl Fn(&DiskOperation) -> bool + Send + 'static) {
         self.disk.state.lock().faults.plan(times, fault, Box::new(move |_, op| which(op)));
     }
 
@@ -182,12 +183,12 @@ impl Simulated {
         absolute(&self.root, name)
     }
 
-    fn step(&self, kind: Kind, name: &str, bytes: u64) -> io::Result<()> {
-        self.disk.step(&Op { kind, path: self.path(name), bytes }).map(|_| ())
+    fn step(&self, kind: OperationKind, name: &str, bytes: u64) -> io::Result<()> {
+        self.disk.step(&DiskOperation { kind, path: self.path(name), bytes }).map(|_| ())
     }
 
     fn open_file(&self, name: &str, writable: bool) -> io::Result<Arc<dyn File>> {
-        self.step(Kind::Open, name, 0)?;
+        self.step(OperationKind::Open, name, 0)?;
         let path = self.path(name);
         let mut state = self.disk.state.lock();
         let file = state.names.get(&path).ok_or(io::ErrorKind::NotFound)?;
@@ -202,7 +203,7 @@ fn absolute(root: &Path, name: &str) -> String {
 
 impl Disk {
     /// Counts an operation, calls the hook, and applies a planned fault. Returns the operation's number.
-    fn step(&self, op: &Op) -> io::Result<u64> {
+    fn step(&self, op: &DiskOperation) -> io::Result<u64> {
         let (number, fault, releases) = {
             let mut state = self.state.lock();
             state.operations += 1;
@@ -264,7 +265,7 @@ impl Files for Simulated {
     }
 
     fn create_new(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.step(Kind::Create, name, 0)?;
+        self.step(OperationKind::Create, name, 0)?;
         let path = self.path(name);
         let mut state = self.disk.state.lock();
         let file = state.next_file;
@@ -283,7 +284,7 @@ impl Files for Simulated {
     }
 
     fn list(&self, directory: &str) -> io::Result<Vec<String>> {
-        self.step(Kind::List, directory, 0)?;
+        self.step(OperationKind::List, directory, 0)?;
         self.disk.state.lock().names.list(&self.path(directory))
     }
 
@@ -292,7 +293,7 @@ impl Files for Simulated {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.step(Kind::Rename, to, 0)?;
+        self.step(OperationKind::Rename, to, 0)?;
         let mut state = self.disk.state.lock();
         state.names.rename(&self.path(from), &self.path(to))?;
         state.collect();
@@ -300,7 +301,7 @@ impl Files for Simulated {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.step(Kind::Remove, name, 0)?;
+        self.step(OperationKind::Remove, name, 0)?;
         let mut state = self.disk.state.lock();
         state.names.remove(&self.path(name))?;
         state.collect();
@@ -309,20 +310,20 @@ impl Files for Simulated {
 
     fn link_to(&self, name: &str, other: &dyn Files, other_name: &str) -> io::Result<()> {
         let target = absolute(other.root(), other_name);
-        self.disk.step(&Op { kind: Kind::Link, path: target.clone(), bytes: 0 })?;
+        self.disk.step(&DiskOperation { kind: OperationKind::Link, path: target.clone(), bytes: 0 })?;
         let mut state = self.disk.state.lock();
         let file = state.names.get(&self.path(name)).ok_or(io::ErrorKind::NotFound)?;
         state.names.add(&target, file)
     }
 
     fn create_dir(&self, name: &str) -> io::Result<()> {
-        self.step(Kind::CreateDir, name, 0)?;
+        self.step(OperationKind::CreateDir, name, 0)?;
         self.disk.state.lock().names.create_dir(&self.path(name));
         Ok(())
     }
 
     fn sync_dir(&self, name: &str) -> io::Result<()> {
-        self.step(Kind::SyncDir, name, 0)?;
+        self.step(OperationKind::SyncDir, name, 0)?;
         let mut state = self.disk.state.lock();
         state.names.sync(&self.path(name))?;
         state.collect();
@@ -335,8 +336,8 @@ impl Files for Simulated {
 }
 
 impl SimulatedFile {
-    fn step(&self, kind: Kind, bytes: usize) -> io::Result<u64> {
-        self.disk.step(&Op { kind, path: self.path.clone(), bytes: bytes as u64 })
+    fn step(&self, kind: OperationKind, bytes: usize) -> io::Result<u64> {
+        self.disk.step(&DiskOperation { kind, path: self.path.clone(), bytes: bytes as u64 })
     }
 
     fn with<T>(&self, use_content: impl FnOnce(&mut Content, u64) -> T) -> T {
@@ -351,19 +352,19 @@ impl File for SimulatedFile {
         if !self.writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        let number = self.step(Kind::Write, bytes.len())?;
+        let number = self.step(OperationKind::Write, bytes.len())?;
         if bytes.len() < 2 {
             return self.with(|content, available| content.write(bytes, offset, available));
         }
         let middle = StdRng::seed_from_u64(number).random_range(1..bytes.len());
         let (first, rest) = bytes.split_at(middle);
         self.with(|content, available| content.write(first, offset, available))?;
-        self.step(Kind::WriteRest, rest.len())?;
+        self.step(OperationKind::WriteRest, rest.len())?;
         self.with(|content, available| content.write(rest, offset + middle as u64, available))
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        self.step(Kind::Read, buffer.len())?;
+        self.step(OperationKind::Read, buffer.len())?;
         Ok(self.with(|content, _| content.read(buffer, offset)))
     }
 
@@ -375,12 +376,12 @@ impl File for SimulatedFile {
         if !self.writable {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        self.step(Kind::Allocate, usize::try_from(len).unwrap_or(usize::MAX))?;
+        self.step(OperationKind::Allocate, usize::try_from(len).unwrap_or(usize::MAX))?;
         self.with(|content, available| content.allocate(len, available))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        match self.step(Kind::Sync, 0) {
+        match self.step(OperationKind::Sync, 0) {
             Ok(_) => {
                 self.with(|content, _| content.sync());
                 Ok(())

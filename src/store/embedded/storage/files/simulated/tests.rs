@@ -108,7 +108,7 @@ fn after_a_failed_sync_the_bytes_are_read_but_no_later_sync_writes_them() {
     file.allocate(4_096).unwrap();
     file.sync_data().unwrap();
     file.write_all_at(&[1; 4_096], 0).unwrap();
-    files.when(1, Fault::Io, |op| op.kind == Kind::Sync);
+    files.when(1, Fault::Io, |op| op.kind == OperationKind::Sync);
     file.sync_data().unwrap_err();
     file.sync_data().unwrap();
     assert_eq!(contents(&files, "a").unwrap(), [1; 4_096]);
@@ -157,7 +157,7 @@ fn faults_come_where_they_are_planned() {
     let file = files.create_new("a").unwrap();
     assert_eq!(file.write_all_at(b"abc", 0).unwrap_err().kind(), io::ErrorKind::StorageFull);
     assert_eq!((files.operations(), file.len().unwrap()), (2, 0));
-    files.when(2, Fault::Io, |op| op.kind == Kind::WriteRest);
+    files.when(2, Fault::Io, |op| op.kind == OperationKind::WriteRest);
     file.write_all_at(b"abc", 0).unwrap_err();
     assert!((1..3).contains(&file.len().unwrap()), "one or two bytes were written");
     file.write_all_at(b"abc", 0).unwrap_err();
@@ -176,9 +176,9 @@ fn a_hanging_sync_holds_up_nothing_else_until_it_is_released() {
     file.write_all_at(b"abc", 0).unwrap();
     files.sync_dir("").unwrap();
     let (hangs, hanging) = std::sync::mpsc::channel();
-    files.when(1, Fault::Hang, |op| op.kind == Kind::Sync);
+    files.when(1, Fault::Hang, |op| op.kind == OperationKind::Sync);
     files.on_operation(Box::new(move |_, op| {
-        if op.kind == Kind::Sync {
+        if op.kind == OperationKind::Sync {
             hangs.send(()).unwrap();
         }
     }));
@@ -211,8 +211,8 @@ fn the_hook_sees_every_operation_before_it_happens() {
     files.create_new("a").unwrap().write_all_at(b"abcdef", 0).unwrap();
     files.open("a").unwrap();
     let images = std::mem::take(&mut *images.lock());
-    let kinds: Vec<Kind> = images.iter().map(|(kind, _)| *kind).collect();
-    assert_eq!(kinds, [Kind::Create, Kind::Write, Kind::WriteRest]);
+    let kinds: Vec<OperationKind> = images.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [OperationKind::Create, OperationKind::Write, OperationKind::WriteRest]);
     assert_eq!(last.load(Ordering::Relaxed), 4);
     assert_eq!(contents(&images[0].1, "a"), None);
     assert_eq!(contents(&images[1].1, "a").unwrap(), b"");

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::super::super::files::simulated::Op;
+use super::super::super::files::simulated::DiskOperation;
 use super::super::super::manifest::{ClockMode, Manifest};
 use super::*;
 
@@ -92,7 +92,7 @@ fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng,
     if Manifest::recover(files).is_err() {
         return;
     }
-    if end.secure(files).is_err() {
+    if end.make_durable(files).is_err() {
         return;
     }
     known.synced = end.last_seq;
@@ -110,7 +110,7 @@ fn live(files: &Simulated, known: &mut Known, killed: bool, random: &mut StdRng,
         match random.random_range(0..20) {
             0 => drop(log.rotate()),
             1 | 2 => {
-                if let Ok(spare) = Spare::create(files, log.take_number(), SEGMENT)
+                if let Ok(spare) = SpareFile::create(files, log.take_number(), SEGMENT)
                     && let Some(other) = log.set_spare(spare)
                 {
                     drop(other.discard(files));
@@ -168,7 +168,7 @@ fn run(seed: u64, faults: bool) {
                 changes += 1;
                 changes
             });
-            move |number: u64, op: &Op| {
+            move |number: u64, op: &DiskOperation| {
                 if op.changes() && changes.lock()() == at {
                     let disk = files.crash(seed ^ number, crash);
                     *image.lock() = Some(Image { disk, known: current.lock().clone() });

@@ -109,7 +109,7 @@ fn the_message_says_where_and_why() {
     let error = read(&files, START).unwrap_err().to_string();
     assert!(error.starts_with("log/0000000002.log is damaged at byte "), "{error}");
     assert!(error.contains("the payload of the frame is not valid; the frame with sequence"), "{error}");
-    assert!(error.contains("but log/0000000003.log says at byte 0 that all up to"), "{error}");
+    assert!(error.contains("but log/0000000003.log states at byte 0 that all frames up to"), "{error}");
 }
 
 /// Tests that a hole in unsynced data is the end of the log, although later frames survived, and that these never
@@ -134,7 +134,7 @@ fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
     assert_eq!((end.segment, end.offset), (number, offset));
     let dead: Vec<String> = (number + 1..=last_number).map(segment_name).collect();
     assert_eq!(end.files_to_delete, dead);
-    end.secure(&files).unwrap();
+    end.make_durable(&files).unwrap();
     // The log is continued with different frames, while the dead files still exist.
     let mut log = append_to(&files, &mut end);
     for seq in 7..=12 {
@@ -197,7 +197,7 @@ fn a_chain_that_is_broken_ends_the_log_unless_the_rest_was_synced() {
         } else {
             let (frames, mut end) = result.unwrap();
             assert_eq!((frames.len(), end.segment, end.next_segment), (1, 1, 5));
-            end.secure(&files).unwrap();
+            end.make_durable(&files).unwrap();
             append_to(&files, &mut end).append(2, 1, b"other").unwrap();
             assert_eq!(read(&files, START).unwrap().0, [(1, b"x".to_vec()), (2, b"other".to_vec())]);
         }
@@ -242,7 +242,7 @@ fn the_search_for_proof_reads_each_byte_once() {
     files.on_operation(Box::new({
         let bytes = Arc::clone(&bytes);
         move |_, op| {
-            if op.kind == Kind::Read {
+            if op.kind == OperationKind::Read {
                 bytes.fetch_add(op.bytes, Ordering::Relaxed);
             }
         }

@@ -6,8 +6,9 @@ mod damage;
 use std::sync::Arc;
 
 use super::super::damage::StorageError;
-use super::super::files::simulated::{Crash, Fault, Kind, Simulated};
-use super::super::files::{Files, SystemFiles};
+use super::super::files::Files;
+use super::super::files::simulated::{Crash, Fault, OperationKind, Simulated};
+use super::super::files::system::SystemFiles;
 use super::*;
 
 pub(super) const STORE: u128 = 77;
@@ -109,7 +110,7 @@ fn a_frame_larger_than_a_segment_has_one_of_its_own() {
     log.append(2, 0, b"small").unwrap();
     log.append(3, 0, &large).unwrap();
     let number = log.take_number();
-    assert!(log.set_spare(Spare::create(&files, number, SEGMENT).unwrap()).is_none());
+    assert!(log.set_spare(SpareFile::create(&files, number, SEGMENT).unwrap()).is_none());
     log.append(4, 0, &large).unwrap();
     let (frames, _) = read(&files, START).unwrap();
     assert_eq!(frames, [(1, large.clone()), (2, b"small".to_vec()), (3, large.clone()), (4, large)]);
@@ -121,12 +122,14 @@ fn a_spare_becomes_the_next_segment_without_making_a_file() {
     let mut log = new_log(&files);
     log.append(1, 0, &[1; 600]).unwrap();
     let number = log.take_number();
-    assert!(log.set_spare(Spare::create(&files, number, SEGMENT).unwrap()).is_none());
+    assert!(log.set_spare(SpareFile::create(&files, number, SEGMENT).unwrap()).is_none());
     assert_eq!(log.spare_len(), SEGMENT);
     // A spare is not part of the log.
     assert_eq!(read(&files, START).unwrap().1.segment, 1);
     files.set_capacity(Some(files.used()));
-    files.when(u32::MAX, Fault::Io, |op| matches!(op.kind, Kind::Create | Kind::Allocate | Kind::Sync));
+    files.when(u32::MAX, Fault::Io, |op| {
+        matches!(op.kind, OperationKind::Create | OperationKind::Allocate | OperationKind::Sync)
+    });
     log.append(2, 0, &[2; 600]).unwrap();
     assert_eq!((log.current_number(), log.spare_len()), (number, 0));
     files.clear_faults();
@@ -138,20 +141,27 @@ fn a_spare_that_comes_too_late_is_given_back() {
     let files = new_disk();
     let mut log = new_log(&files);
     log.append(1, 0, &[1; 600]).unwrap();
-    let late = Spare::create(&files, log.take_number(), SEGMENT).unwrap();
+    let late = SpareFile::create(&files, log.take_number(), SEGMENT).unwrap();
     log.append(2, 0, &[1; 600]).unwrap();
     assert_eq!(log.current_number(), 3);
     log.set_spare(late).unwrap().discard(&files).unwrap();
     assert_eq!(files.list(DIRECTORY).unwrap().len(), 2);
-    let early = Spare::create(&files, log.take_number(), SEGMENT).unwrap();
-    let next = Spare::create(&files, log.take_number(), SEGMENT).unwrap();
+    let early = SpareFile::create(&files, log.take_number(), SEGMENT).unwrap();
+    let next = SpareFile::create(&files, log.take_number(), SEGMENT).unwrap();
     assert!(log.set_spare(early).is_none());
     assert!(log.set_spare(next).is_some());
 }
 
 #[test]
 fn a_failed_append_can_be_done_again_at_the_same_place() {
-    for kind in [Kind::Write, Kind::WriteRest, Kind::Create, Kind::Allocate, Kind::Sync, Kind::SyncDir] {
+    for kind in [
+        OperationKind::Write,
+        OperationKind::WriteRest,
+        OperationKind::Create,
+        OperationKind::Allocate,
+        OperationKind::Sync,
+        OperationKind::SyncDir,
+    ] {
         for fault in [Fault::Io, Fault::NoSpace] {
             let files = new_disk();
             let mut log = new_log(&files);
@@ -164,7 +174,7 @@ fn a_failed_append_can_be_done_again_at_the_same_place() {
                     assert_eq!(log.next_seq(), before.1);
                     let end = read(&files, START).unwrap().1;
                     // The missing bytes may all be zeros at the end of the frame.
-                    assert!(end.last_seq == seq - 1 || end.last_seq == seq && kind == Kind::WriteRest);
+                    assert!(end.last_seq == seq - 1 || end.last_seq == seq && kind == OperationKind::WriteRest);
                     log.append(seq, 0, &payload(seq, 0)).unwrap();
                 }
             }
@@ -181,7 +191,7 @@ fn a_rotation_after_a_failed_append_leaves_its_bytes_behind() {
     log.rotate().unwrap();
     assert_eq!(log.current_number(), 1, "there is nothing to end");
     log.append(1, 0, b"one").unwrap();
-    files.when(1, Fault::Io, |op| op.kind == Kind::WriteRest);
+    files.when(1, Fault::Io, |op| op.kind == OperationKind::WriteRest);
     log.append(2, 0, &[2; 100]).unwrap_err();
     log.rotate().unwrap();
     assert_eq!((log.current_number(), log.take_sealed().len()), (2, 1));
@@ -242,10 +252,10 @@ fn a_large_log_is_read_in_bounded_memory_and_secured() {
     // The log was never really synced here. Frames up to 48 count as synced, so frames are written again from frame 49
     // on, or from shortly before it.
     let before = files.operations();
-    end.secure(&files).unwrap();
+    end.make_durable(&files).unwrap();
     assert_eq!(end.synced_seq, 60);
     assert!(files.operations() - before < 40, "most of the log was written again");
-    end.secure(&files).unwrap();
+    end.make_durable(&files).unwrap();
 }
 
 #[test]
@@ -256,7 +266,7 @@ fn a_log_on_a_real_disk_is_read_and_secured() {
     for life in 0..3u64 {
         let mut end = LogReader::open(Arc::clone(&files), STORE, START).unwrap().finish().unwrap();
         assert_eq!((end.last_seq, end.synced_seq), (life * 20, if life == 0 { 0 } else { life * 20 - 1 }));
-        end.secure(&*files).unwrap();
+        end.make_durable(&*files).unwrap();
         let mut log = LogAppender::open(Arc::clone(&files), STORE, &mut end, SEGMENT).unwrap();
         for seq in end.last_seq + 1..=end.last_seq + 20 {
             log.append(seq, seq - 1, &payload(seq, 0)).unwrap();
@@ -276,19 +286,19 @@ fn what_cannot_be_read_again_is_not_secured() {
     let files = new_disk();
     let mut log = new_log(&files);
     (1..=20).for_each(|seq| log.append(seq, 0, &payload(seq, 0)).unwrap());
-    files.when(1, Fault::Io, |op| op.kind == Kind::Sync);
+    files.when(1, Fault::Io, |op| op.kind == OperationKind::Sync);
     log.current_file().sync_data().unwrap_err();
     let mut end = read(&files, START).unwrap().1;
     assert_eq!(end.last_seq, 20);
     let mut again = end.clone();
     let images = files.crash(0, Crash::Killed);
     files.evict();
-    assert!(matches!(end.secure(&files), Err(StorageError::Damaged { .. })));
+    assert!(matches!(end.make_durable(&files), Err(StorageError::Damaged { .. })));
     assert!(read(&files, START).unwrap().1.last_seq < 20);
     // As long as the log can be read, it can be written again, whatever fails in between.
     let first = images.operations();
     images.at(first + 20, Fault::Io);
-    while again.secure(&images).is_err() {}
+    while again.make_durable(&images).is_err() {}
     let left = images.crash(3, Crash::PowerLoss);
     assert_eq!(read(&left, START).unwrap().1.last_seq, 20);
 }
@@ -301,10 +311,10 @@ fn a_frame_that_changed_since_it_was_read_is_not_secured() {
     for offset in 0..end.offset - 4 {
         let changed = files.crash(0, Crash::Killed);
         changed.damage(&segment_name(1), offset, |byte| byte ^ 1);
-        let error = end.clone().secure(&changed).unwrap_err();
+        let error = end.clone().make_durable(&changed).unwrap_err();
         assert!(matches!(error, StorageError::Damaged { .. }), "byte {offset}");
     }
-    end.clone().secure(&files).unwrap();
+    end.clone().make_durable(&files).unwrap();
 }
 
 #[test]
@@ -314,9 +324,9 @@ fn a_log_can_be_opened_when_there_is_room_again() {
     let mut end = read(&files, START).unwrap().1;
     files.set_capacity(Some(files.used()));
     // Not even the created file can be removed.
-    files.when(u32::MAX, Fault::Io, |op| op.kind == Kind::Remove);
+    files.when(u32::MAX, Fault::Io, |op| op.kind == OperationKind::Remove);
     for _ in 0..3 {
-        end.secure(&files).unwrap();
+        end.make_durable(&files).unwrap();
         let error = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, SEGMENT).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
         assert_eq!(seqs(&read(&files, START).unwrap()), [1]);

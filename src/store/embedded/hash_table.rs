@@ -1,10 +1,10 @@
 //! A hash table that never grows or shrinks as a whole.
 //!
 //! A directory of `2^depth` pointers, selected by the top bits of a hash, leads to *shards*. A shard is one array of up
-//! to about [`MOST`] entries, sorted by hash, with vacant places in between. The place of an entry is its home, which
-//! its hash determines, or a later one if the home is occupied. A full shard is moved to an array 1.14 to 1.25 times as
-//! large, and later split in two. A sparse shard is moved to a smaller array or merged with its sibling. So a single
-//! operation moves the entries of at most two shards, whatever the size of the table.
+//! to about [`MAX_SHARD_ENTRIES`] entries, sorted by hash, with vacant places in between. An entry is at its *ideal
+//! place*, which its hash determines, or at a later one if that is occupied. A full shard is moved to an array 1.14 to
+//! 1.25 times as large, and later split in two. A sparse shard is moved to a smaller array or merged with its sibling.
+//! So a single operation moves the entries of at most two shards, whatever the size of the table.
 //!
 //! An entry stores 32 bits of its own hash, so that moving entries reads nothing outside the table, and a search rarely
 //! reads anything but the entry it looks for. Arrays are 0.72 to 0.9 full while a table grows.
@@ -12,15 +12,15 @@
 use std::fmt;
 
 /// The number of entries of a shard at which it is split.
-const MOST: usize = 4_096;
+const MAX_SHARD_ENTRIES: usize = 4_096;
 /// The number of entries up to which two sibling shards are merged.
-const MERGE: usize = MOST * 3 / 8;
+const MAX_MERGED_ENTRIES: usize = MAX_SHARD_ENTRIES * 3 / 8;
 /// The smallest size in bytes of a shard's array that is not empty.
-const LEAST_BYTES: usize = 256;
-/// The number of places after the last home, for entries whose home is occupied.
+const MIN_SHARD_BYTES: usize = 256;
+/// The number of places after the last ideal place, for entries whose ideal place is occupied.
 const SLACK: usize = 32;
 /// The number of entries per pointer of the directory, at least. It limits the depth, however hashes collide.
-const ENTRIES_PER_POINTER: usize = 64;
+const MIN_ENTRIES_PER_POINTER: usize = 64;
 
 /// An entry of a table: small, and cheap to copy.
 pub(super) trait Entry: Copy {
@@ -34,7 +34,7 @@ pub(super) trait Entry: Copy {
 }
 
 /// A hash table of `E`. See the [module](self).
-pub(super) struct Extendible<E> {
+pub(super) struct ExtendibleTable<E> {
     /// Indexes of `shards`, by the top `depth` bits of a hash.
     directory: Vec<u32>,
     depth: u32,
@@ -51,20 +51,20 @@ pub(super) struct Extendible<E> {
 
 struct Shard<E> {
     places: Box<[E]>,
-    /// The number of homes. The places after them are slack.
+    /// The number of ideal places. The places after them are slack.
     range: u32,
     len: u32,
     /// The number of top bits of a hash that lead to this shard.
     depth: u32,
 }
 
-impl<E> fmt::Debug for Extendible<E> {
+impl<E> fmt::Debug for ExtendibleTable<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Extendible").field("len", &self.len).field("depth", &self.depth).finish_non_exhaustive()
     }
 }
 
-impl<E: Entry> Default for Extendible<E> {
+impl<E: Entry> Default for ExtendibleTable<E> {
     fn default() -> Self {
         let mut depths = [0; 33];
         depths[0] = 1;
@@ -81,7 +81,7 @@ impl<E: Entry> Default for Extendible<E> {
     }
 }
 
-impl<E: Entry> Extendible<E> {
+impl<E: Entry> ExtendibleTable<E> {
     /// Returns the number of entries.
     pub(super) fn len(&self) -> usize {
         self.len
@@ -124,7 +124,7 @@ impl<E: Entry> Extendible<E> {
         let place = shard.find(hash, is_it)?;
         let entry = shard.remove(place);
         self.len -= 1;
-        self.give_back(at, hash);
+        self.shrink_if_sparse(at, hash);
         Some(entry)
     }
 
@@ -151,11 +151,11 @@ impl<E: Entry> Extendible<E> {
         (entries, u32::try_from(next).ok())
     }
 
-    /// Reads the home of a hash, so that it is in the cache when it is needed. The result has no meaning, but must be
-    /// used so that the read is not optimized away: see [`std::hint::black_box`].
-    pub(super) fn touch(&self, hash: u32) -> u32 {
+    /// Reads the ideal place of a hash, so that it is in the cache when it is needed. The result has no meaning, but
+    /// must be used so that the read is not optimized away: see [`std::hint::black_box`].
+    pub(super) fn prefetch(&self, hash: u32) -> u32 {
         let shard = &self.shards[self.shard_of(hash)];
-        shard.places.get(shard.home(hash)).map_or(0, Entry::hash)
+        shard.places.get(shard.ideal_place(hash)).map_or(0, Entry::hash)
     }
 
     /// Returns the bytes that the table uses, without the allocator's overhead.
@@ -173,12 +173,12 @@ impl<E: Entry> Extendible<E> {
     /// Makes room for one more entry, with this hash, in a shard that is full or has no place for it.
     fn make_room(&mut self, at: usize, hash: u32) {
         let (len, depth) = (self.shards[at].len as usize, self.shards[at].depth);
-        let may_split = depth < 30 && (2 << depth) <= 1 + self.len / ENTRIES_PER_POINTER;
-        if len >= MOST && may_split {
+        let may_split = depth < 30 && (2 << depth) <= 1 + self.len / MIN_ENTRIES_PER_POINTER;
+        if len >= MAX_SHARD_ENTRIES && may_split {
             self.split(at, hash);
         } else {
             let capacity = next_capacity::<E>(self.shards[at].places.len());
-            let moved = self.shards[at].refit(capacity);
+            let moved = self.shards[at].resize(capacity);
             self.count_moved(moved);
         }
     }
@@ -215,17 +215,17 @@ impl<E: Entry> Extendible<E> {
     }
 
     /// Moves the entries to a smaller array, or merges the shard with its sibling, if that is due after a removal.
-    fn give_back(&mut self, at: usize, hash: u32) {
+    fn shrink_if_sparse(&mut self, at: usize, hash: u32) {
         let (len, depth) = (self.shards[at].len as usize, self.shards[at].depth);
-        if depth > 0 && len <= MERGE {
+        if depth > 0 && len <= MAX_MERGED_ENTRIES {
             let sibling = self.shard_of(hash ^ 1 << (32 - depth));
-            if self.shards[sibling].depth == depth && len + self.shards[sibling].len as usize <= MERGE {
+            if self.shards[sibling].depth == depth && len + self.shards[sibling].len as usize <= MAX_MERGED_ENTRIES {
                 return self.merge(at, sibling, hash);
             }
         }
         let (capacity, fitting) = (self.shards[at].places.len(), capacity_for::<E>(len));
         if len * 20 < capacity * 7 && fitting < capacity {
-            let moved = self.shards[at].refit(fitting);
+            let moved = self.shards[at].resize(fitting);
             self.count_moved(moved);
         }
     }
@@ -301,7 +301,7 @@ impl<E: Entry> Shard<E> {
             Self { places: vec![E::VACANT; capacity].into_boxed_slice(), range: range as u32, len: len as u32, depth };
         let mut next = 0;
         for entry in entries {
-            let place = shard.home(entry.hash()).max(next);
+            let place = shard.ideal_place(entry.hash()).max(next);
             shard.places[place] = entry;
             next = place + 1;
         }
@@ -312,14 +312,14 @@ impl<E: Entry> Shard<E> {
         self.places.iter().filter(|entry| !entry.is_vacant()).copied()
     }
 
-    /// Returns the home of a hash: its bits below `depth`, scaled to the range, so that homes are in the order of
-    /// hashes.
-    fn home(&self, hash: u32) -> usize {
-        home(hash, self.depth, self.range as usize)
+    /// Returns the ideal place of a hash: its bits below `depth`, scaled to the range, so that ideal places are in the
+    /// order of hashes.
+    fn ideal_place(&self, hash: u32) -> usize {
+        ideal_place(hash, self.depth, self.range as usize)
     }
 
     fn find(&self, hash: u32, is_it: impl Fn(&E) -> bool) -> Option<usize> {
-        let from = self.home(hash);
+        let from = self.ideal_place(hash);
         for (place, entry) in self.places.iter().enumerate().skip(from) {
             if entry.is_vacant() || entry.hash() > hash {
                 return None;
@@ -335,7 +335,7 @@ impl<E: Entry> Shard<E> {
     /// `false`, and changes nothing, if there is no vacant place.
     fn insert(&mut self, entry: E) -> bool {
         let hash = entry.hash();
-        let rest = &mut self.places[home(hash, self.depth, self.range as usize)..];
+        let rest = &mut self.places[ideal_place(hash, self.depth, self.range as usize)..];
         let place = rest.iter().position(|held| held.is_vacant() || held.hash() > hash);
         let Some(place) = place else { return false };
         let Some(run) = rest[place..].iter().position(Entry::is_vacant) else { return false };
@@ -345,11 +345,14 @@ impl<E: Entry> Shard<E> {
         true
     }
 
-    /// Removes an entry, and moves the entries after it back by one that are not at their home.
+    /// Removes an entry, and moves the entries after it back by one that are not at their ideal place.
     fn remove(&mut self, place: usize) -> E {
         let entry = self.places[place];
         let mut end = place + 1;
-        while end < self.places.len() && !self.places[end].is_vacant() && self.home(self.places[end].hash()) < end {
+        while end < self.places.len()
+            && !self.places[end].is_vacant()
+            && self.ideal_place(self.places[end].hash()) < end
+        {
             end += 1;
         }
         self.places.copy_within(place + 1..end, place);
@@ -359,7 +362,7 @@ impl<E: Entry> Shard<E> {
     }
 
     /// Moves the entries to an array of this many places. Returns the number of entries moved.
-    fn refit(&mut self, capacity: usize) -> usize {
+    fn resize(&mut self, capacity: usize) -> usize {
         let held = self.len as usize;
         *self = if capacity == 0 {
             Self::empty(self.depth)
@@ -370,16 +373,16 @@ impl<E: Entry> Shard<E> {
     }
 }
 
-/// Returns the home of a hash in a shard: its bits below `depth`, scaled to the range, so that homes are in the order
-/// of hashes.
-fn home(hash: u32, depth: u32, range: usize) -> usize {
+/// Returns the ideal place of a hash in a shard: its bits below `depth`, scaled to the range, so that ideal places are
+/// in the order of hashes.
+fn ideal_place(hash: u32, depth: u32, range: usize) -> usize {
     let rest = u64::from(hash) << (32 + depth) >> 32;
     ((rest * range as u64) >> 32) as usize
 }
 
 /// Returns whether every entry gets a place before `capacity`, in the order of their hashes.
 fn fits<E: Entry>(entries: impl Iterator<Item = E>, depth: u32, range: usize, capacity: usize) -> bool {
-    entries.fold(0, |next, entry| home(entry.hash(), depth, range).max(next) + 1) < capacity
+    entries.fold(0, |next, entry| ideal_place(entry.hash(), depth, range).max(next) + 1) < capacity
 }
 
 /// Returns the size of the smallest array that this many entries fill up to 0.85 at most.
@@ -400,8 +403,8 @@ fn room_for<E>(len: usize) -> usize {
 /// two, which allocators provide without waste.
 fn next_capacity<E>(capacity: usize) -> usize {
     let bytes = (capacity + 1) * size_of::<E>();
-    if bytes <= LEAST_BYTES {
-        return LEAST_BYTES / size_of::<E>();
+    if bytes <= MIN_SHARD_BYTES {
+        return MIN_SHARD_BYTES / size_of::<E>();
     }
     // The unit is an eighth to a quarter of the size.
     let unit = ((bytes - 1).ilog2() - 2).max(1);

@@ -1,6 +1,6 @@
 //! The texts of a subject that has many values, each with its time.
 
-use super::{Sighting, decode, encode};
+use super::{LastSeen, decode, encode};
 use crate::store::embedded::ranking;
 
 /// The bytes of a block. Texts are appended to the newest block.
@@ -9,7 +9,7 @@ const BLOCK: usize = 16 << 10;
 const UNIT: usize = 4;
 /// The number of bits by which a block's number is shifted in a reference.
 const SHIFT: u32 = (BLOCK / UNIT).ilog2();
-/// The bytes of a value before its text: the time with `gone`, the length, and whether it is dead.
+/// The bytes of a value before its text: the time with `retracted`, the length, and whether it is dead.
 const HEAD: usize = 12;
 /// The highest bit of a length, which is set if nothing refers to the text any more.
 const DEAD: u32 = 1 << 31;
@@ -17,7 +17,7 @@ const DEAD: u32 = 1 << 31;
 /// Texts in blocks. Blocks that are less than half in use are listed, and their texts are moved out one by one: see
 /// [`next_to_move`](Self::next_to_move).
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(super) struct ValueTexts {
     blocks: Vec<Block>,
     /// The empty blocks, which are used again.
     vacant: Vec<u32>,
@@ -26,7 +26,7 @@ pub(super) struct Texts {
     /// The blocks less than half in use. The last one is being emptied.
     sparse: Vec<u32>,
     /// The position up to which the last of `sparse` was scanned.
-    looked: usize,
+    scanned: usize,
 }
 
 #[derive(Debug, Default)]
@@ -38,15 +38,15 @@ struct Block {
     sparse: bool,
 }
 
-impl ranking::Texts for Texts {
+impl ranking::TextSource for ValueTexts {
     fn text(&self, id: u32) -> &str {
         self.text(id)
     }
 }
 
-impl Texts {
+impl ValueTexts {
     /// Appends a text and returns its reference. O(length), and moves the content of a block that is still small.
-    pub(super) fn push(&mut self, text: &str, sighting: Sighting) -> u32 {
+    pub(super) fn push(&mut self, text: &str, last_seen: LastSeen) -> u32 {
         let size = size(text.len());
         if self.blocks.get(self.newest as usize).is_none_or(|newest| newest.bytes.len() + size > BLOCK) {
             self.begin_block();
@@ -58,7 +58,7 @@ impl Texts {
             let capacity = (start + (start / 4).max(size)).min(BLOCK.max(size));
             block.bytes.reserve_exact(capacity - start);
         }
-        block.bytes.extend_from_slice(&encode(sighting));
+        block.bytes.extend_from_slice(&encode(last_seen));
         // Values have at most 512 bytes.
         block.bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
         block.bytes.extend_from_slice(text.as_bytes());
@@ -68,7 +68,7 @@ impl Texts {
     }
 
     pub(super) fn text(&self, reference: u32) -> &str {
-        let (block, start) = place(reference);
+        let (block, start) = position(reference);
         let block = &self.blocks[block];
         let (length, _) = block.length(start);
         // Only valid UTF-8 is written.
@@ -76,25 +76,25 @@ impl Texts {
     }
 
     /// Returns the time of the value.
-    pub(super) fn known(&self, reference: u32) -> Sighting {
-        let (block, start) = place(reference);
+    pub(super) fn last_seen(&self, reference: u32) -> LastSeen {
+        let (block, start) = position(reference);
         decode(self.blocks[block].array(start))
     }
 
-    pub(super) fn set_known(&mut self, reference: u32, sighting: Sighting) {
-        let (block, start) = place(reference);
-        self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(sighting));
+    pub(super) fn set_last_seen(&mut self, reference: u32, last_seen: LastSeen) {
+        let (block, start) = position(reference);
+        self.blocks[block].bytes[start..start + 8].copy_from_slice(&encode(last_seen));
     }
 
     /// Records that nothing refers to a text any more. Returns its size.
     pub(super) fn free(&mut self, reference: u32) -> usize {
-        let (at, start) = place(reference);
+        let (at, start) = position(reference);
         let block = &mut self.blocks[at];
         let (length, _) = block.length(start);
         block.bytes[start + 8..start + HEAD].copy_from_slice(&(length as u32 | DEAD).to_le_bytes());
         block.live -= size(length);
         if at != self.newest as usize {
-            self.look_at(at as u32);
+            self.list_if_sparse(at as u32);
         }
         size(length)
     }
@@ -109,12 +109,12 @@ impl Texts {
             *block = Block::default();
             self.vacant.push(at);
             self.sparse.pop();
-            self.looked = 0;
+            self.scanned = 0;
             return Some((None, HEAD));
         }
-        let start = self.looked;
+        let start = self.scanned;
         let (length, dead) = block.length(start);
-        self.looked += size(length);
+        self.scanned += size(length);
         let reference = at << SHIFT | (start / UNIT) as u32;
         Some(((!dead).then_some(reference), size(length)))
     }
@@ -126,12 +126,12 @@ impl Texts {
             self.blocks.len() as u32 - 1
         });
         if full != self.newest {
-            self.look_at(full);
+            self.list_if_sparse(full);
         }
     }
 
     /// Lists a block if it is sparse, and frees its memory if it is not used at all.
-    fn look_at(&mut self, at: u32) {
+    fn list_if_sparse(&mut self, at: u32) {
         let block = &mut self.blocks[at as usize];
         if block.sparse || block.live * 2 >= BLOCK {
             return;
@@ -173,6 +173,6 @@ fn size(length: usize) -> usize {
 }
 
 /// Returns the block of a reference, and the byte in it.
-fn place(reference: u32) -> (usize, usize) {
+fn position(reference: u32) -> (usize, usize) {
     ((reference >> SHIFT) as usize, (reference & ((1 << SHIFT) - 1)) as usize * UNIT)
 }

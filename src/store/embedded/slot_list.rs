@@ -1,4 +1,4 @@
-//! The subjects that have a slice in one slot. Retiring the slot visits them.
+//! The subjects that have a cell in one slot. Retiring the slot visits them.
 
 /// The number of places in a chunk of 16 KiB.
 const CHUNK: usize = 4_096;
@@ -9,7 +9,7 @@ const END: u32 = VACANT - 1;
 
 /// The ids of subjects, each at its own place. Adding and removing a subject moves no others.
 #[derive(Debug)]
-pub(super) struct List {
+pub(super) struct SlotList {
     /// The start of the slot, in milliseconds.
     pub start: i64,
     /// The chunks. All except the last are full.
@@ -19,7 +19,7 @@ pub(super) struct List {
     len: u32,
 }
 
-impl List {
+impl SlotList {
     pub(super) fn new(start: i64) -> Self {
         Self { start, chunks: Vec::new(), vacant: END, len: 0 }
     }
@@ -48,7 +48,7 @@ impl List {
     }
 
     /// Removes the subject at a place. O(1).
-    pub(super) fn leave(&mut self, place: u32) {
+    pub(super) fn remove_at(&mut self, place: u32) {
         let vacant = VACANT | self.vacant;
         let Some(held) = self.place_mut(place).filter(|held| **held & VACANT == 0) else { return };
         *held = vacant;
@@ -57,14 +57,14 @@ impl List {
     }
 
     /// Replaces the id at a place.
-    pub(super) fn rename(&mut self, place: u32, id: u32) {
+    pub(super) fn set_id(&mut self, place: u32, id: u32) {
         if let Some(held) = self.place_mut(place) {
             *held = id;
         }
     }
 
     /// Returns one of the subjects, and drops vacant places from the end. A list is emptied with this function and
-    /// [`leave`](Self::leave). Amortized O(1).
+    /// [`remove_at`](Self::remove_at). Amortized O(1).
     pub(super) fn last(&mut self) -> Option<u32> {
         // The dropped places may be in the list of vacant places, so no place of that list may be used again.
         self.vacant = END;
@@ -116,7 +116,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
         fn equals_a_map(steps in prop::collection::vec((0u8..4, 0usize..10_000), 1..3_000)) {
-            let (mut list, mut model) = (List::new(0), BTreeMap::new());
+            let (mut list, mut model) = (SlotList::new(0), BTreeMap::new());
             for (id, (what, which)) in steps.into_iter().enumerate() {
                 if what < 2 {
                     for id in [id as u32, id as u32 + 100_000] {
@@ -126,11 +126,11 @@ mod tests {
                     let place = *model.keys().nth(which % model.len().min(50)).unwrap();
                     if what == 2 {
                         model.remove(&place);
-                        list.leave(place);
-                        list.leave(place);
+                        list.remove_at(place);
+                        list.remove_at(place);
                     } else {
                         model.insert(place, 7);
-                        list.rename(place, 7);
+                        list.set_id(place, 7);
                     }
                 }
                 prop_assert_eq!(list.len(), model.len());
@@ -141,7 +141,7 @@ mod tests {
             while let Some(id) = list.last() {
                 let (place, last) = model.pop_last().unwrap();
                 prop_assert_eq!(id, last);
-                list.leave(place);
+                list.remove_at(place);
             }
             prop_assert!(model.is_empty() && list.len() == 0);
         }
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn places_that_were_left_are_used_again() {
-        let mut list = List::new(0);
+        let mut list = SlotList::new(0);
         let places: Vec<u32> = (0..10_000).map(|id| list.push(id)).collect();
         assert_eq!(places, (0..10_000).collect::<Vec<u32>>());
         for round in 0..10 {
-            list.leave(round * 7);
+            list.remove_at(round * 7);
             assert_eq!(list.push(1), round * 7);
         }
         assert_eq!(list.len(), 10_000);

@@ -1,20 +1,20 @@
 //! The sketches of a subject, one per slot, and their merge, which is kept up to date without merging all of them for
 //! every expired slot.
 //!
-//! If there are more than [`WHOLE`] sketches, the merges of *runs* of adjacent sketches are kept too. So a change of
-//! one sketch costs merging one run and then the runs: at 2,000 slots some 100 sketches instead of 2,000.
+//! If there are more than [`MAX_WITHOUT_RUNS`] sketches, the merges of *runs* of adjacent sketches are kept too. So a
+//! change of one sketch costs merging one run and then the runs: at 2,000 slots some 100 sketches instead of 2,000.
 
 use crate::board::{Mark, Sketch};
 
 /// The largest number of sketches that are merged without runs.
-const WHOLE: usize = 64;
+const MAX_WITHOUT_RUNS: usize = 64;
 /// The largest number of sketches in a run. A run that exceeds it is split in half.
-const RUN: usize = 64;
+const MAX_RUN: usize = 64;
 
-/// For APPROX_COUNT_DISTINCT: a sketch for each slice. The slice's own number is not used.
+/// For APPROX_COUNT_DISTINCT: a sketch for each cell. The cell's own number is not used.
 #[derive(Debug, Default)]
 pub(super) struct Sketches {
-    by_slice: Vec<Sketch>,
+    by_cell: Vec<Sketch>,
     /// The number of sketches in each run, and their merge. Empty on an unranked board.
     runs: Vec<(usize, Sketch)>,
     /// All sketches merged, on a ranked board. With it, a single register shows whether a mark changes the score.
@@ -22,20 +22,20 @@ pub(super) struct Sketches {
 }
 
 impl Sketches {
-    /// Returns the sketches of the slices, oldest first.
-    pub(super) fn by_slice(&self) -> &[Sketch] {
-        &self.by_slice
+    /// Returns the sketches of the cells, oldest first.
+    pub(super) fn by_cell(&self) -> &[Sketch] {
+        &self.by_cell
     }
 
     /// Inserts an empty sketch at this index.
     pub(super) fn insert(&mut self, at: usize, ranked: bool) {
-        if self.by_slice.capacity() == 0 {
-            // Most subjects have one slice, so the default capacity of four would be mostly unused.
-            self.by_slice.reserve_exact(1);
+        if self.by_cell.capacity() == 0 {
+            // Most subjects have one cell, so the default capacity of four would be mostly unused.
+            self.by_cell.reserve_exact(1);
         }
-        self.by_slice.insert(at, Sketch::default());
+        self.by_cell.insert(at, Sketch::default());
         if self.runs.is_empty() {
-            if ranked && self.by_slice.len() > WHOLE {
+            if ranked && self.by_cell.len() > MAX_WITHOUT_RUNS {
                 self.make_runs();
             }
             return;
@@ -43,21 +43,21 @@ impl Sketches {
         let (nth, from) = self.run_of(at);
         let len = self.runs[nth].0 + 1;
         self.runs[nth].0 = len;
-        if len > RUN {
+        if len > MAX_RUN {
             let half = len / 2;
-            let of = |range: std::ops::Range<usize>| (range.len(), merged(&self.by_slice[range]));
+            let of = |range: std::ops::Range<usize>| (range.len(), merged(&self.by_cell[range]));
             let halves = [of(from..from + half), of(from + half..from + len)];
             self.runs.splice(nth..=nth, halves);
         }
     }
 
-    /// Removes the sketch at this index. `merged` is not updated until [`merge_all`](Self::merge_all).
+    /// Removes the sketch at this index. `merged` is not updated until [`recompute_merged`](Self::recompute_merged).
     pub(super) fn remove(&mut self, at: usize) {
-        self.by_slice.remove(at);
+        self.by_cell.remove(at);
         if self.runs.is_empty() {
             return;
         }
-        if self.by_slice.len() <= WHOLE / 2 {
+        if self.by_cell.len() <= MAX_WITHOUT_RUNS / 2 {
             self.runs = Vec::new();
             return;
         }
@@ -66,13 +66,13 @@ impl Sketches {
         if len == 0 {
             self.runs.remove(nth);
         } else {
-            self.runs[nth] = (len, merged(&self.by_slice[from..from + len]));
+            self.runs[nth] = (len, merged(&self.by_cell[from..from + len]));
         }
     }
 
     /// Raises a register of the sketch at this index. Returns whether the register was lower.
     pub(super) fn mark(&mut self, at: usize, mark: Mark) -> bool {
-        let raised = self.by_slice.get_mut(at).is_some_and(|sketch| sketch.mark(mark));
+        let raised = self.by_cell.get_mut(at).is_some_and(|sketch| sketch.mark(mark));
         if raised && !self.runs.is_empty() {
             let nth = self.run_of(at).0;
             self.runs[nth].1.mark(mark);
@@ -80,34 +80,37 @@ impl Sketches {
         raised
     }
 
-    /// Sets the sketch at this index. The merges are not updated until [`settle`](Self::settle).
+    /// Sets the sketch at this index. The merges are not updated until [`recompute_merges`](Self::recompute_merges).
     pub(super) fn set(&mut self, at: usize, sketch: Sketch) {
-        if let Some(held) = self.by_slice.get_mut(at) {
+        if let Some(held) = self.by_cell.get_mut(at) {
             *held = sketch;
         }
     }
 
-    /// Computes `merged` again. O((slices / RUN + WHOLE) x registers).
-    pub(super) fn merge_all(&mut self) {
-        self.merged =
-            if self.runs.is_empty() { merged(&self.by_slice) } else { all(self.runs.iter().map(|(_, sketch)| sketch)) };
+    /// Computes `merged` again. O((cells / MAX_RUN + MAX_WITHOUT_RUNS) x registers).
+    pub(super) fn recompute_merged(&mut self) {
+        self.merged = if self.runs.is_empty() {
+            merged(&self.by_cell)
+        } else {
+            merge_all(self.runs.iter().map(|(_, sketch)| sketch))
+        };
     }
 
-    /// Computes all merges again. O(slices x registers).
-    pub(super) fn settle(&mut self) {
+    /// Computes all merges again. O(cells x registers).
+    pub(super) fn recompute_merges(&mut self) {
         if !self.runs.is_empty() {
             self.make_runs();
         }
-        self.merge_all();
+        self.recompute_merged();
     }
 
     /// Returns whether dropping the sketches takes long.
     pub(super) fn is_large(&self) -> bool {
-        self.by_slice.len() > WHOLE
+        self.by_cell.len() > MAX_WITHOUT_RUNS
     }
 
     fn make_runs(&mut self) {
-        self.runs = self.by_slice.chunks(RUN / 2).map(|run| (run.len(), merged(run))).collect();
+        self.runs = self.by_cell.chunks(MAX_RUN / 2).map(|run| (run.len(), merged(run))).collect();
     }
 
     /// Returns the run that contains the sketch at this index, and the index of the run's first sketch. Past the end,
@@ -126,10 +129,10 @@ impl Sketches {
 
 /// Returns the merge of all these sketches.
 pub(super) fn merged(sketches: &[Sketch]) -> Sketch {
-    all(sketches.iter())
+    merge_all(sketches.iter())
 }
 
-fn all<'a>(mut sketches: impl Iterator<Item = &'a Sketch>) -> Sketch {
+fn merge_all<'a>(mut sketches: impl Iterator<Item = &'a Sketch>) -> Sketch {
     let Some(mut merged) = sketches.next().cloned() else { return Sketch::default() };
     sketches.for_each(|sketch| merged.merge(sketch));
     merged
@@ -150,24 +153,24 @@ mod tests {
         ) {
             let mut sketches = Sketches::default();
             for (what, which, register, rank) in steps {
-                let len = sketches.by_slice.len();
+                let len = sketches.by_cell.len();
                 match what {
-                    0..=2 => (0..4).for_each(|_| sketches.insert(sketches.by_slice.len(), ranked)),
+                    0..=2 => (0..4).for_each(|_| sketches.insert(sketches.by_cell.len(), ranked)),
                     3 => sketches.insert(which % (len + 1), ranked),
                     4 if len > 0 => (0..(which % 8).min(len)).for_each(|_| sketches.remove(0)),
                     5 if len > 0 => sketches.remove(which % len),
                     _ if len > 0 => drop(sketches.mark(which % len, Mark { register, rank })),
                     _ => {}
                 }
-                sketches.merge_all();
-                prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_slice).estimate());
-                prop_assert!(sketches.runs.iter().all(|(len, _)| (1..=RUN).contains(len)));
+                sketches.recompute_merged();
+                prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_cell).estimate());
+                prop_assert!(sketches.runs.iter().all(|(len, _)| (1..=MAX_RUN).contains(len)));
                 if !sketches.runs.is_empty() {
-                    prop_assert_eq!(sketches.runs.iter().map(|(len, _)| len).sum::<usize>(), sketches.by_slice.len());
+                    prop_assert_eq!(sketches.runs.iter().map(|(len, _)| len).sum::<usize>(), sketches.by_cell.len());
                 }
             }
-            sketches.settle();
-            prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_slice).estimate());
+            sketches.recompute_merges();
+            prop_assert_eq!(sketches.merged.estimate(), merged(&sketches.by_cell).estimate());
         }
     }
 }

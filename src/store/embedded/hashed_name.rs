@@ -9,7 +9,7 @@ pub(super) struct SubjectHash(pub u32);
 
 /// A subject's name with its hash, which is computed once and without a lock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Name<'a> {
+pub(super) struct HashedName<'a> {
     pub text: &'a str,
     pub hash: SubjectHash,
 }
@@ -23,7 +23,7 @@ impl SubjectHash {
     }
 }
 
-impl<'a> From<&'a str> for Name<'a> {
+impl<'a> From<&'a str> for HashedName<'a> {
     fn from(text: &'a str) -> Self {
         Self { text, hash: SubjectHash::of(text) }
     }

@@ -6,10 +6,10 @@
 //! A subject owns its values' texts, so removing a subject with a million values only takes a pointer out. However many
 //! values there are, setting or removing one moves no more than 5,000 entries of 8 to 28 bytes.
 //!
-//! Up to [`FEW`] values take 10 bytes each in addition to their text, in one allocation. If there are more, each takes
-//! its text and 12 bytes, rounded up to a multiple of 4; 28 bytes in a ranking by time and 8 in an index, both in
-//! arrays that are 0.72 to completely full; and the subject takes some hundred bytes. With texts of 10 bytes the
-//! process grew by this much per value, including the box of the subject's values:
+//! Up to [`MAX_SCANNED`] values take 10 bytes each in addition to their text, in one allocation. If there are more,
+//! each takes its text and 12 bytes, rounded up to a multiple of 4; 28 bytes in a ranking by time and 8 in an index,
+//! both in arrays that are 0.72 to completely full; and the subject takes some hundred bytes. With texts of 10 bytes
+//! the process grew by this much per value, including the box of the subject's values:
 //!
 //! | values of a subject | 1 | 3 | 10 | 48 | 49 | 100 | 1,000 | 10,000 | 1,000,000 |
 //! |---|---|---|---|---|---|---|---|---|---|
@@ -24,24 +24,24 @@ mod many;
 mod tests;
 mod texts;
 
-use self::few::Few;
-use self::many::Many;
+use self::few::FewValues;
+use self::many::ManyValues;
 
 /// The largest number of values that are searched one by one.
-const FEW: usize = 48;
+const MAX_SCANNED: usize = 48;
 
 /// The time when a value was last seen or retracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sighting {
+pub(super) struct LastSeen {
     /// The time in milliseconds since the epoch.
     pub at: i64,
     /// Whether the value was retracted at that time. Otherwise it was seen.
-    pub gone: bool,
+    pub retracted: bool,
 }
 
 /// A value and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Moment<'a> {
+pub(super) struct SeenValue<'a> {
     /// The time in milliseconds since the epoch.
     pub at: i64,
     pub value: &'a str,
@@ -49,7 +49,7 @@ pub(super) struct Moment<'a> {
 
 /// The values of a subject, with the time when each was last seen or retracted.
 #[derive(Debug, Default)]
-pub(super) struct Sightings {
+pub(super) struct LastSeenValues {
     values: Values,
     /// The newest time of a value that was dropped because there were too many.
     pub capped: Option<i64>,
@@ -57,27 +57,27 @@ pub(super) struct Sightings {
 
 #[derive(Debug)]
 enum Values {
-    Few(Few),
-    Many(Box<Many>),
+    Few(FewValues),
+    Many(Box<ManyValues>),
 }
 
 impl Default for Values {
     fn default() -> Self {
-        Values::Few(Few::default())
+        Values::Few(FewValues::default())
     }
 }
 
-/// Encodes a sighting in eight bytes: twice its time, plus one if the value is gone.
-fn encode(sighting: Sighting) -> [u8; 8] {
-    (sighting.at * 2 + i64::from(sighting.gone)).to_le_bytes()
+/// Encodes a time in eight bytes: twice the milliseconds, plus one if the value was retracted.
+fn encode(last_seen: LastSeen) -> [u8; 8] {
+    (last_seen.at * 2 + i64::from(last_seen.retracted)).to_le_bytes()
 }
 
-fn decode(bytes: [u8; 8]) -> Sighting {
+fn decode(bytes: [u8; 8]) -> LastSeen {
     let number = i64::from_le_bytes(bytes);
-    Sighting { at: number >> 1, gone: number & 1 == 1 }
+    LastSeen { at: number >> 1, retracted: number & 1 == 1 }
 }
 
-impl Sightings {
+impl LastSeenValues {
     /// Returns whether nothing is stored.
     pub(super) fn is_empty(&self) -> bool {
         self.capped.is_none() && self.len() == 0
@@ -92,7 +92,7 @@ impl Sightings {
     }
 
     /// Returns what is stored about a value, live or not. O(1) if there are many.
-    pub(super) fn get(&self, value: &str) -> Option<Sighting> {
+    pub(super) fn get(&self, value: &str) -> Option<LastSeen> {
         match &self.values {
             Values::Few(few) => few.get(value),
             Values::Many(many) => many.get(value),
@@ -100,27 +100,27 @@ impl Sightings {
     }
 
     /// Sets the time of a value. O(log values).
-    pub(super) fn set(&mut self, value: &str, sighting: Sighting) {
+    pub(super) fn set(&mut self, value: &str, last_seen: LastSeen) {
         match &mut self.values {
             Values::Few(few) => {
-                few.set(value, sighting);
-                if few.len() > FEW {
-                    let mut many = Box::<Many>::default();
-                    few.all().for_each(|(value, sighting)| many.set(value, sighting));
+                few.set(value, last_seen);
+                if few.len() > MAX_SCANNED {
+                    let mut many = Box::<ManyValues>::default();
+                    few.all().for_each(|(value, last_seen)| many.set(value, last_seen));
                     self.values = Values::Many(many);
                 }
             }
-            Values::Many(many) => many.set(value, sighting),
+            Values::Many(many) => many.set(value, last_seen),
         }
     }
 
     /// Removes a value. Returns whether it was stored. O(log values).
-    pub(super) fn forget(&mut self, value: &str) -> bool {
+    pub(super) fn remove(&mut self, value: &str) -> bool {
         match &mut self.values {
-            Values::Few(few) => few.forget(value),
+            Values::Few(few) => few.remove(value),
             Values::Many(many) => {
-                let known = many.forget(value);
-                if many.len() < FEW / 2 {
+                let known = many.remove(value);
+                if many.len() < MAX_SCANNED / 2 {
                     self.values = Values::Few(many.to_few());
                 }
                 known
@@ -130,78 +130,79 @@ impl Sightings {
 
     /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
     /// O(log values) for each.
-    pub(super) fn forget_before(&mut self, floor: i64, most: usize) -> usize {
-        let mut forgotten = 0;
-        for gone in [false, true] {
+    pub(super) fn remove_before(&mut self, floor: i64, most: usize) -> usize {
+        let mut removed = 0;
+        for retracted in [false, true] {
             for _ in 0..most {
-                let Some(value) = self.oldest(gone).filter(|oldest| oldest.at < floor) else { break };
+                let Some(value) = self.oldest(retracted).filter(|oldest| oldest.at < floor) else { break };
                 let value = value.value.to_owned();
-                forgotten += usize::from(self.forget(&value));
+                removed += usize::from(self.remove(&value));
             }
         }
         if self.capped.is_some_and(|at| at < floor) {
             self.capped = None;
         }
-        forgotten
+        removed
     }
 
-    /// Returns whether [`forget_before`](Self::forget_before) would find anything.
-    pub(super) fn reaches_before(&self, floor: i64) -> bool {
-        let oldest = [false, true].into_iter().filter_map(|gone| self.oldest(gone)).map(|moment| moment.at);
+    /// Returns whether [`remove_before`](Self::remove_before) would find anything.
+    pub(super) fn has_any_before(&self, floor: i64) -> bool {
+        let oldest = [false, true].into_iter().filter_map(|retracted| self.oldest(retracted)).map(|seen| seen.at);
         oldest.chain(self.capped).any(|at| at < floor)
     }
 
-    /// Returns the value seen longest ago (of several, the one with the smallest bytes). With `gone`, the same for
+    /// Returns the value seen longest ago (of several, the one with the smallest bytes). With `retracted`, the same for
     /// tombstones.
-    pub(super) fn oldest(&self, gone: bool) -> Option<Moment<'_>> {
+    pub(super) fn oldest(&self, retracted: bool) -> Option<SeenValue<'_>> {
         match &self.values {
-            Values::Few(few) => few.moments(gone).next(),
-            Values::Many(many) => many.moments(gone).next(),
+            Values::Few(few) => few.values(retracted).next(),
+            Values::Many(many) => many.values(retracted).next(),
         }
     }
 
-    /// Returns the number of values seen, or with `gone` retracted, at `floor` or later. O(log values).
-    pub(super) fn count_from(&self, gone: bool, floor: i64) -> usize {
+    /// Returns the number of values seen, or with `retracted` retracted, at `floor` or later. O(log values).
+    pub(super) fn count_from(&self, retracted: bool, floor: i64) -> usize {
         match &self.values {
-            Values::Few(few) => few.moments(gone).filter(|moment| moment.at >= floor).count(),
-            Values::Many(many) => many.count_from(gone, floor),
+            Values::Few(few) => few.values(retracted).filter(|seen| seen.at >= floor).count(),
+            Values::Many(many) => many.count_from(retracted, floor),
         }
     }
 
     /// Returns the values seen, newest first, without the first `skipped`. Values of the same time are ordered by
     /// bytes, the greatest first. O(log values) to start, then O(1) each.
-    pub(super) fn newest(&self, skipped: usize) -> impl Iterator<Item = Moment<'_>> {
+    pub(super) fn newest(&self, skipped: usize) -> impl Iterator<Item = SeenValue<'_>> {
         let (few, many) = self.either();
-        let few = few.map(|few| few.moments(false).collect::<Vec<_>>()).unwrap_or_default();
+        let few = few.map(|few| few.values(false).collect::<Vec<_>>()).unwrap_or_default();
         let many = many.map(|many| many.newest(skipped));
         few.into_iter().rev().skip(skipped).chain(many.into_iter().flatten())
     }
 
-    /// Returns the values seen, or with `gone` the values retracted, from this time and value on, oldest first. O(log
-    /// values) to start, then O(1) each.
+    /// Returns the values seen, or with `retracted` the values retracted, from this time and value on, oldest first.
+    /// O(log values) to start, then O(1) each.
     ///
     /// A walk over all values in portions continues from the last value that it returned. It returns each value that
     /// does not change in the meantime once. A value that is set in the meantime may be returned again or not at all.
-    pub(super) fn from<'a>(&'a self, gone: bool, at: i64, value: &str) -> impl Iterator<Item = Moment<'a>> {
+    pub(super) fn from<'a>(&'a self, retracted: bool, at: i64, value: &str) -> impl Iterator<Item = SeenValue<'a>> {
         let (few, many) = self.either();
-        let before = few.map_or(0, |few| few.moments(gone).filter(|held| (held.at, held.value) < (at, value)).count());
-        let few = few.map(|few| few.moments(gone).skip(before));
-        let many = many.map(|many| many.from(gone, at, value));
+        let before =
+            few.map_or(0, |few| few.values(retracted).filter(|held| (held.at, held.value) < (at, value)).count());
+        let few = few.map(|few| few.values(retracted).skip(before));
+        let many = many.map(|many| many.from(retracted, at, value));
         few.into_iter().flatten().chain(many.into_iter().flatten())
     }
 
     /// Returns all values with their times: those seen, oldest first, then those retracted.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&str, Sighting)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (&str, LastSeen)> {
         let (few, many) = self.either();
-        let of = |gone| move |moment: Moment<'_>| Sighting { at: moment.at, gone };
-        let of_many = move |gone| {
-            let moments = many.into_iter().flat_map(move |many| many.moments(gone));
-            moments.map(move |moment| (moment.value, of(gone)(moment)))
+        let of = |retracted| move |seen: SeenValue<'_>| LastSeen { at: seen.at, retracted };
+        let of_many = move |retracted| {
+            let values = many.into_iter().flat_map(move |many| many.values(retracted));
+            values.map(move |seen| (seen.value, of(retracted)(seen)))
         };
-        few.into_iter().flat_map(Few::all).chain(of_many(false)).chain(of_many(true))
+        few.into_iter().flat_map(FewValues::all).chain(of_many(false)).chain(of_many(true))
     }
 
-    fn either(&self) -> (Option<&Few>, Option<&Many>) {
+    fn either(&self) -> (Option<&FewValues>, Option<&ManyValues>) {
         match &self.values {
             Values::Few(few) => (Some(few), None),
             Values::Many(many) => (None, Some(many)),

@@ -1,9 +1,9 @@
 //! Reads of a board's tables. Each function sees a single instant, because its caller holds the board's lock.
 
-use super::holdings::Counter;
-use super::list::List;
-use super::names::Name;
+use super::hashed_name::HashedName;
 use super::ranking;
+use super::record::Counter;
+use super::slot_list::SlotList;
 use super::tables::Tables;
 use crate::board::{Amount, Board, Order, Subject, Tally, Timestamp, Value};
 use crate::store::{Lookup, Page, Ranked, Standing, Status};
@@ -11,7 +11,7 @@ use crate::store::{Lookup, Page, Ranked, Standing, Status};
 /// Returns a page from position `offset`. O(log n + limit).
 pub(super) fn page(board: &Board, tables: &Tables, offset: u64, limit: u32) -> Page {
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    rows(board, tables, offset, limit as usize)
+    page_from(board, tables, offset, limit as usize)
 }
 
 /// Returns the lines around a subject. O(log n + radius).
@@ -28,27 +28,27 @@ pub(super) fn neighbors(board: &Board, tables: &Tables, subject: &Subject, radiu
     match place {
         Some(place) => {
             let from = place.saturating_sub(radius as usize);
-            rows(board, tables, from, place - from + 1 + radius as usize)
+            page_from(board, tables, from, place - from + 1 + radius as usize)
         }
-        None => rows(board, tables, 0, 0),
+        None => page_from(board, tables, 0, 0),
     }
 }
 
-fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
+fn page_from(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
     let (ranking, subjects) = (&tables.holdings.ranking, &tables.holdings.subjects);
-    let rule = tables.holdings.rule;
+    let traits = tables.holdings.traits;
     let room = limit.min(ranking.len().saturating_sub(offset));
     let mut items: Vec<Ranked> = Vec::with_capacity(room);
     let mut push = |(index, entry): (usize, ranking::Entry)| {
         // Every ranked subject has a score, so this never returns early.
-        let Some(score) = rule.value(entry.score) else { return };
+        let Some(score) = traits.score_of_key(entry.score) else { return };
         let rank = match items.last() {
             Some(last) if last.score == score => last.rank,
             Some(_) => (offset + index) as u64 + 1,
             // Only the first line can share its rank with lines before the page.
-            None => better(board, tables, entry.score) + 1,
+            None => count_better(board, tables, entry.score) + 1,
         };
-        let subject = Subject::from_stored(ranking::Texts::text(subjects, entry.id));
+        let subject = Subject::from_stored(ranking::TextSource::text(subjects, entry.id));
         items.push(Ranked { rank, subject, score });
     };
     match board.order() {
@@ -59,21 +59,21 @@ fn rows(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Page {
 }
 
 /// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).
-fn better(board: &Board, tables: &Tables, key: i64) -> u64 {
+fn count_better(board: &Board, tables: &Tables, key: i64) -> u64 {
     let ranking = &tables.holdings.ranking;
     let count = match board.order() {
-        Order::Desc => ranking.len() - ranking.through(key),
-        Order::Asc => ranking.below(key),
+        Order::Desc => ranking.len() - ranking.count_through(key),
+        Order::Asc => ranking.count_below(key),
     };
     count as u64
 }
 
 /// Returns the scores of the given subjects. O(subjects).
 pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
-    let rule = tables.holdings.rule;
+    let traits = tables.holdings.traits;
     let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str().into()) {
-        key if key == rule.absent() => None,
-        key => rule.value(key),
+        key if key == traits.absent_key() => None,
+        key => traits.score_of_key(key),
     };
     Lookup {
         frame: tables.frame(),
@@ -85,26 +85,26 @@ pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
 /// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is
 /// ranked, otherwise O(slots).
 pub(super) fn score(tables: &Tables, subject: &Subject) -> Option<Value> {
-    let (holdings, subject) = (&tables.holdings, Name::from(subject.as_str()));
-    if holdings.rule.ranked {
-        return holdings.rule.value(holdings.key_of(subject));
+    let (holdings, subject) = (&tables.holdings, HashedName::from(subject.as_str()));
+    if holdings.traits.ranked {
+        return holdings.traits.score_of_key(holdings.key_of(subject));
     }
-    if holdings.rule.life.is_some() {
+    if holdings.traits.counter_duration.is_some() {
         let counter = holdings.counter(subject, tables.now.millis());
         return Some(Value::Exact(Amount(counter.map_or(0, |counter| counter.amount))));
     }
-    holdings.value_from(subject, tables.window.floor.millis())
+    holdings.combined_value(subject, tables.window.floor.millis())
 }
 
 /// Returns the position of one subject. O(log n + slots).
 pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Standing {
     let holdings = &tables.holdings;
     let key = holdings.key_of(subject.as_str().into());
-    let ranked = key != holdings.rule.absent();
-    let better = match holdings.rule.kind.absent() {
+    let ranked = key != holdings.traits.absent_key();
+    let better = match holdings.traits.kind.absent() {
         // Any score is better than none.
         None if !ranked => holdings.ranking.len() as u64,
-        _ => better(board, tables, key),
+        _ => count_better(board, tables, key),
     };
     Standing {
         frame: tables.frame(),
@@ -119,8 +119,8 @@ pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Sta
 
 /// Returns what a subject has in the window's slots, or in its current counter. O(slots).
 pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
-    let (holdings, subject) = (&tables.holdings, Name::from(subject.as_str()));
-    if holdings.rule.life.is_none() {
+    let (holdings, subject) = (&tables.holdings, HashedName::from(subject.as_str()));
+    if holdings.traits.counter_duration.is_none() {
         return holdings.tallies(subject, tables.window.floor.millis(), i64::MAX);
     }
     let counter = holdings.counter(subject, tables.now.millis());
@@ -130,15 +130,15 @@ pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp
 
 /// Returns whether values were dropped that were seen at `from` or later.
 pub(super) fn capped_from(tables: &Tables, subject: &Subject, from: Timestamp) -> bool {
-    let sightings = tables.holdings.sightings(subject.as_str().into());
-    sightings.and_then(|sightings| sightings.capped).is_some_and(|at| at >= from.millis())
+    let values = tables.holdings.last_seen(subject.as_str().into());
+    values.and_then(|values| values.capped).is_some_and(|at| at >= from.millis())
 }
 
 /// Returns the state of the board. O(slots).
 pub(super) fn status(tables: &Tables) -> Status {
     let floor = tables.window.floor.millis();
     let lists = tables.holdings.lists.values();
-    let count = |list: &List| (Timestamp::from_millis(list.start), list.len() as u64);
+    let count = |list: &SlotList| (Timestamp::from_millis(list.start), list.len() as u64);
     Status {
         frame: tables.frame(),
         total: tables.holdings.ranking.len() as u64,

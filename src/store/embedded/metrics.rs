@@ -19,7 +19,7 @@ const CHECKPOINT_BYTES: &str = "rolltop_checkpoint_bytes_total";
 const CLOCK_DOUBTED: &str = "rolltop_clock_doubted";
 
 /// The handles of the metrics, looked up once by each thread that uses them.
-pub(super) struct Meters {
+pub(super) struct StoreMetrics {
     committed: Counter,
     failed: Counter,
     group: Histogram,
@@ -32,13 +32,13 @@ pub(super) struct Meters {
     checkpoint_bytes: Counter,
 }
 
-impl fmt::Debug for Meters {
+impl fmt::Debug for StoreMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Meters").finish_non_exhaustive()
     }
 }
 
-impl Meters {
+impl StoreMetrics {
     pub(super) fn new() -> Self {
         describe_counter!(CALLS, "Calls of the store's backend, by call and outcome");
         describe_histogram!(GROUP, "Writes that shared one frame of the log");

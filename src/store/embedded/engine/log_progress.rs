@@ -1,6 +1,6 @@
 //! The progress of the log: which frames are written, and which the disk has confirmed.
 //!
-//! A frame is *confirmed* (`vouched`) when it and every frame before it are synced, with the directory entries of their
+//! A frame is *confirmed* when it and every frame before it are synced, with the directory entries of their
 //! segments. Frames that are not confirmed are kept in memory, so that they can be written again after a failed sync.
 //! This is necessary because the system may have dropped the bytes of the first attempt, and a later sync would succeed
 //! without them.
@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::super::storage::damage::StorageError;
 use super::super::storage::files::File;
-use super::super::storage::log::Spare;
+use super::super::storage::log::SpareFile;
 
 /// A position in the log: a segment and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub(super) struct Position {
 
 /// A frame that is not confirmed.
 #[derive(Clone, Debug)]
-pub(super) struct Unvouched {
+pub(super) struct UnconfirmedFrame {
     pub sequence: u64,
     pub payload: Arc<Vec<u8>>,
     /// The time when its first operation was appended to the journal.
@@ -44,15 +44,15 @@ pub(super) struct Segment {
 }
 
 /// The reason why a new segment is needed, and the frames to write into it.
-pub(super) struct Broken {
-    pub why: String,
+pub(super) struct BrokenSegment {
+    pub reason: String,
     /// The sequence of the last confirmed frame. `frames` follow it.
-    pub vouched: u64,
-    pub frames: Vec<Unvouched>,
+    pub confirmed: u64,
+    pub frames: Vec<UnconfirmedFrame>,
 }
 
 /// The files and frames that a sync has to cover.
-pub(super) struct Due {
+pub(super) struct SyncTask {
     pub files: Vec<Arc<dyn File>>,
     /// Whether the log's directory has entries that are not synced.
     pub directory: bool,
@@ -64,9 +64,9 @@ pub(super) struct Due {
 #[derive(Debug)]
 struct State {
     written: u64,
-    vouched: u64,
-    unvouched: VecDeque<Unvouched>,
-    unvouched_bytes: usize,
+    confirmed: u64,
+    unconfirmed: VecDeque<UnconfirmedFrame>,
+    unconfirmed_bytes: usize,
     /// The segments with frames that are not synced, oldest first. The last one is the current one.
     files: Vec<Arc<dyn File>>,
     directory: bool,
@@ -92,36 +92,41 @@ struct State {
 enum SpareSegment {
     None,
     Wanted { number: u64, bytes: u64 },
-    InTheMaking,
-    Made(Result<Spare, StorageError>),
+    BeingCreated,
+    Created(Result<SpareFile, StorageError>),
 }
 
 /// The work of the thread that syncs.
 pub(super) enum Work {
-    Sync(Due),
-    MakeSpare { number: u64, bytes: u64 },
+    Sync(SyncTask),
+    CreateSpare { number: u64, bytes: u64 },
 }
 
 /// The progress of the log. See the [module](self).
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct LogProgress {
     state: Mutex<State>,
     /// Notified when there is something to sync.
     work: Condvar,
     /// Notified when frames were confirmed or segments were added.
-    moved: Condvar,
+    advanced: Condvar,
 }
 
-impl Progress {
-    /// Creates the progress of a log that ends with the frame `written` and is confirmed up to `vouched`. The frames
-    /// after that are `unvouched`.
-    pub(super) fn new(written: u64, vouched: u64, unvouched: VecDeque<Unvouched>, segments: VecDeque<Segment>) -> Self {
-        let unvouched_bytes = unvouched.iter().map(|frame| frame.payload.len()).sum();
+impl LogProgress {
+    /// Creates the progress of a log that ends with the frame `written` and is confirmed up to `confirmed`. The frames
+    /// after that are `unconfirmed`.
+    pub(super) fn new(
+        written: u64,
+        confirmed: u64,
+        unconfirmed: VecDeque<UnconfirmedFrame>,
+        segments: VecDeque<Segment>,
+    ) -> Self {
+        let unvouched_bytes = unconfirmed.iter().map(|frame| frame.payload.len()).sum();
         let state = State {
             written,
-            vouched,
-            unvouched,
-            unvouched_bytes,
+            confirmed,
+            unconfirmed,
+            unconfirmed_bytes: unvouched_bytes,
             files: Vec::new(),
             directory: false,
             requested: false,
@@ -134,15 +139,15 @@ impl Progress {
             spare: SpareSegment::None,
             stopped: false,
         };
-        Self { state: Mutex::new(state), work: Condvar::new(), moved: Condvar::new() }
+        Self { state: Mutex::new(state), work: Condvar::new(), advanced: Condvar::new() }
     }
 
     /// Returns the reason why a new segment is needed, if one is, with all unconfirmed frames, which have to be written
     /// into it.
-    pub(super) fn broken(&self) -> Option<Broken> {
+    pub(super) fn broken_segment(&self) -> Option<BrokenSegment> {
         let state = self.state.lock();
-        let why = state.broken.clone()?;
-        Some(Broken { why, vouched: state.vouched, frames: state.unvouched.iter().cloned().collect() })
+        let reason = state.broken.clone()?;
+        Some(BrokenSegment { reason, confirmed: state.confirmed, frames: state.unconfirmed.iter().cloned().collect() })
     }
 
     /// Records that everything up to `through` was written into a new segment and synced, including the segment's
@@ -156,24 +161,24 @@ impl Progress {
         state.sync_failed = false;
         state.segments.push_back(segment);
         state.written = state.written.max(through);
-        vouch(&mut state, through);
-        self.moved.notify_all();
+        confirm(&mut state, through);
+        self.advanced.notify_all();
     }
 
     /// Records that a frame could not be written. The frame is kept, to be written again.
-    pub(super) fn keep(&self, frame: Unvouched, why: String) {
+    pub(super) fn keep_unwritten(&self, frame: UnconfirmedFrame, reason: String) {
         let mut state = self.state.lock();
-        state.broken = Some(why);
-        state.unvouched_bytes += frame.payload.len();
-        state.unvouched.push_back(frame);
+        state.broken = Some(reason);
+        state.unconfirmed_bytes += frame.payload.len();
+        state.unconfirmed.push_back(frame);
     }
 
     /// Records that a frame was written.
-    pub(super) fn wrote(&self, frame: Unvouched) {
+    pub(super) fn frame_written(&self, frame: UnconfirmedFrame) {
         let mut state = self.state.lock();
         state.written = frame.sequence;
-        state.unvouched_bytes += frame.payload.len();
-        state.unvouched.push_back(frame);
+        state.unconfirmed_bytes += frame.payload.len();
+        state.unconfirmed.push_back(frame);
         self.work.notify_one();
     }
 
@@ -188,7 +193,7 @@ impl Progress {
         state.rotate = false;
         state.segments.push_back(segment);
         self.work.notify_one();
-        self.moved.notify_all();
+        self.advanced.notify_all();
     }
 
     /// Returns the sequence of the last frame written.
@@ -197,30 +202,30 @@ impl Progress {
     }
 
     /// Returns the sequence of the last confirmed frame.
-    pub(super) fn vouched(&self) -> u64 {
-        self.state.lock().vouched
+    pub(super) fn confirmed(&self) -> u64 {
+        self.state.lock().confirmed
     }
 
     /// Returns the bytes of unconfirmed frames, which are kept in memory.
-    pub(super) fn unvouched_bytes(&self) -> usize {
-        self.state.lock().unvouched_bytes
+    pub(super) fn unconfirmed_bytes(&self) -> usize {
+        self.state.lock().unconfirmed_bytes
     }
 
     /// Returns the time when the first operation of the oldest unconfirmed frame was appended.
-    pub(super) fn oldest_unvouched(&self) -> Option<Instant> {
-        self.state.lock().unvouched.front().map(|frame| frame.since)
+    pub(super) fn oldest_unconfirmed(&self) -> Option<Instant> {
+        self.state.lock().unconfirmed.front().map(|frame| frame.since)
     }
 
     /// Waits for work. With `every`, a sync is due at the earliest this long after the last one, unless it is
     /// requested. Returns `None` when the thread has to end. Called by the thread that syncs.
-    pub(super) fn work(&self, every: Option<Duration>) -> Option<Work> {
+    pub(super) fn next_work(&self, every: Option<Duration>) -> Option<Work> {
         let mut state = self.state.lock();
         loop {
             if let SpareSegment::Wanted { number, bytes } = state.spare {
-                state.spare = SpareSegment::InTheMaking;
-                return Some(Work::MakeSpare { number, bytes });
+                state.spare = SpareSegment::BeingCreated;
+                return Some(Work::CreateSpare { number, bytes });
             }
-            if state.written > state.vouched && !state.sync_failed {
+            if state.written > state.confirmed && !state.sync_failed {
                 let wait = every.map(|every| every.saturating_sub(state.synced_at.elapsed())).unwrap_or_default();
                 if state.requested || wait.is_zero() {
                     break;
@@ -235,11 +240,11 @@ impl Progress {
         state.requested = false;
         state.synced_at = Instant::now();
         let directory = std::mem::take(&mut state.directory);
-        Some(Work::Sync(Due { files: state.files.clone(), directory, through: state.written, epoch: state.epoch }))
+        Some(Work::Sync(SyncTask { files: state.files.clone(), directory, through: state.written, epoch: state.epoch }))
     }
 
     /// Returns whether the file of the next segment was requested or created, and not yet taken.
-    pub(super) fn has_spare_under_way(&self) -> bool {
+    pub(super) fn is_spare_requested(&self) -> bool {
         !matches!(self.state.lock().spare, SpareSegment::None)
     }
 
@@ -250,15 +255,15 @@ impl Progress {
     }
 
     /// Records that the file was created, or that its creation failed.
-    pub(super) fn made_spare(&self, made: Result<Spare, StorageError>) {
-        self.state.lock().spare = SpareSegment::Made(made);
+    pub(super) fn spare_created(&self, made: Result<SpareFile, StorageError>) {
+        self.state.lock().spare = SpareSegment::Created(made);
     }
 
     /// Takes the file, if it is ready.
-    pub(super) fn take_spare(&self) -> Option<Result<Spare, StorageError>> {
+    pub(super) fn take_spare(&self) -> Option<Result<SpareFile, StorageError>> {
         let mut state = self.state.lock();
         match std::mem::replace(&mut state.spare, SpareSegment::None) {
-            SpareSegment::Made(made) => Some(made),
+            SpareSegment::Created(made) => Some(made),
             other => {
                 state.spare = other;
                 None
@@ -268,42 +273,42 @@ impl Progress {
 
     /// Records that a sync succeeded. Returns `false` if the segments were replaced in the meantime, so that the sync
     /// confirms nothing.
-    pub(super) fn synced(&self, due: &Due) -> bool {
+    pub(super) fn synced(&self, due: &SyncTask) -> bool {
         let mut state = self.state.lock();
         let current = state.epoch == due.epoch;
         if current {
             // Segments added in the meantime stay, and so does the current one.
             let sealed = due.files.len().saturating_sub(1);
             state.files.drain(..sealed);
-            vouch(&mut state, due.through);
-            self.moved.notify_all();
+            confirm(&mut state, due.through);
+            self.advanced.notify_all();
         }
         current
     }
 
     /// Records that a sync failed.
-    pub(super) fn sync_failed(&self, due: &Due, why: String) {
+    pub(super) fn sync_failed(&self, due: &SyncTask, reason: String) {
         let mut state = self.state.lock();
         if state.epoch == due.epoch {
-            state.broken = Some(why);
+            state.broken = Some(reason);
             state.sync_failed = true;
-            self.moved.notify_all();
+            self.advanced.notify_all();
         }
     }
 
-    /// Requests a sync and waits until a frame is confirmed. Returns `false` if that does not happen within `patience`,
+    /// Requests a sync and waits until a frame is confirmed. Returns `false` if that does not happen within `timeout`,
     /// or cannot happen because the log is no longer written.
-    pub(super) fn wait_for(&self, sequence: u64, patience: Duration) -> bool {
-        let deadline = Instant::now() + patience;
+    pub(super) fn wait_for(&self, sequence: u64, timeout: Duration) -> bool {
+        let deadline = Instant::now() + timeout;
         let mut state = self.state.lock();
-        while state.vouched < sequence {
+        while state.confirmed < sequence {
             if state.stopped && (state.broken.is_some() || state.written < sequence) {
                 return false;
             }
             state.requested = true;
             self.work.notify_one();
-            if self.moved.wait_until(&mut state, deadline).timed_out() {
-                return state.vouched >= sequence;
+            if self.advanced.wait_until(&mut state, deadline).timed_out() {
+                return state.confirmed >= sequence;
             }
         }
         true
@@ -321,15 +326,15 @@ impl Progress {
         self.state.lock().rotate
     }
 
-    /// Waits for up to `patience` until there is a segment after `number`.
-    pub(super) fn wait_for_segment_after(&self, number: u64, patience: Duration) -> Option<Segment> {
-        let deadline = Instant::now() + patience;
+    /// Waits for up to `timeout` until there is a segment after `number`.
+    pub(super) fn wait_for_segment_after(&self, number: u64, timeout: Duration) -> Option<Segment> {
+        let deadline = Instant::now() + timeout;
         let mut state = self.state.lock();
         loop {
             if let Some(segment) = state.segments.iter().find(|segment| segment.number > number) {
                 return Some(*segment);
             }
-            if state.stopped || self.moved.wait_until(&mut state, deadline).timed_out() {
+            if state.stopped || self.advanced.wait_until(&mut state, deadline).timed_out() {
                 return None;
             }
         }
@@ -347,7 +352,7 @@ impl Progress {
     }
 
     /// Removes and returns the segments before `number`, which are no longer needed.
-    pub(super) fn forget_before(&self, number: u64) -> Vec<Segment> {
+    pub(super) fn remove_segments_before(&self, number: u64) -> Vec<Segment> {
         let mut state = self.state.lock();
         let keep = state.segments.iter().position(|segment| segment.number >= number).unwrap_or(0);
         state.segments.drain(..keep).collect()
@@ -359,15 +364,15 @@ impl Progress {
         state.stopped = true;
         state.requested = true;
         self.work.notify_one();
-        self.moved.notify_all();
+        self.advanced.notify_all();
     }
 }
 
-fn vouch(state: &mut State, through: u64) {
-    state.vouched = state.vouched.max(through);
-    while state.unvouched.front().is_some_and(|frame| frame.sequence <= state.vouched) {
-        if let Some(frame) = state.unvouched.pop_front() {
-            state.unvouched_bytes -= frame.payload.len();
+fn confirm(state: &mut State, through: u64) {
+    state.confirmed = state.confirmed.max(through);
+    while state.unconfirmed.front().is_some_and(|frame| frame.sequence <= state.confirmed) {
+        if let Some(frame) = state.unconfirmed.pop_front() {
+            state.unconfirmed_bytes -= frame.payload.len();
         }
     }
 }

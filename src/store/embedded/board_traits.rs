@@ -4,32 +4,32 @@ use crate::board::{Amount, Board, Kind, Mode, Value};
 
 /// The properties of a board, copied from its definition for fast access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
+pub(super) struct BoardTraits {
     pub kind: Kind,
     pub ranked: bool,
     /// For AVG: the number of measurements that a subject needs to be ranked.
     pub min_samples: i64,
     /// For COUNT_DISTINCT: the largest number of values (and of tombstones) remembered per subject.
-    pub most_values: Option<usize>,
+    pub max_values: Option<usize>,
     /// For `from_first`: the length of a subject's counter, in milliseconds.
-    pub life: Option<i64>,
+    pub counter_duration: Option<i64>,
 }
 
-impl Rule {
+impl BoardTraits {
     pub(super) fn of(board: &Board) -> Self {
         let definition = board.definition();
-        let life = || definition.metric.window.approximate_millis();
+        let duration = || definition.metric.window.approximate_millis();
         Self {
             kind: board.kind(),
             ranked: board.is_ranked(),
             min_samples: board.min_samples(),
-            most_values: definition.max_values.map(|most| most as usize),
-            life: (definition.mode == Mode::FromFirst).then(life),
+            max_values: definition.max_values.map(|most| most as usize),
+            counter_duration: (definition.mode == Mode::FromFirst).then(duration),
         }
     }
 
     /// Returns the key of a subject outside the ranking. Where 0 is a valid score, it is a key that no score has.
-    pub(super) fn absent(self) -> i64 {
+    pub(super) fn absent_key(self) -> i64 {
         match self.kind {
             Kind::Sum | Kind::Distinct | Kind::Sketch => 0,
             Kind::Mean | Kind::Min | Kind::Max => i64::MIN,
@@ -37,18 +37,18 @@ impl Rule {
     }
 
     /// Returns the score of a key.
-    pub(super) fn value(self, key: i64) -> Option<Value> {
+    pub(super) fn score_of_key(self, key: i64) -> Option<Value> {
         match self.kind {
-            _ if key == self.absent() => self.kind.absent(),
+            _ if key == self.absent_key() => self.kind.absent(),
             Kind::Mean => Some(Value::Real(real_of_key(key))),
             _ => Some(Value::Exact(Amount(key))),
         }
     }
 
     /// Returns the key of a score.
-    pub(super) fn key(self, value: Option<Value>) -> i64 {
+    pub(super) fn key_of_score(self, value: Option<Value>) -> i64 {
         match value {
-            None => self.absent(),
+            None => self.absent_key(),
             Some(Value::Exact(amount)) => amount.0,
             Some(Value::Real(real)) => key_of_real(real),
         }
@@ -57,15 +57,15 @@ impl Rule {
 
 /// Returns an integer for a float, in the same order. No finite float has the key `i64::MIN`.
 fn key_of_real(real: f64) -> i64 {
-    turn(real.to_bits() as i64)
+    flip_if_negative(real.to_bits() as i64)
 }
 
 fn real_of_key(key: i64) -> f64 {
-    f64::from_bits(turn(key) as u64)
+    f64::from_bits(flip_if_negative(key) as u64)
 }
 
 /// Inverts the order of negative floats, whose magnitudes grow with their bits. It is its own inverse.
-fn turn(bits: i64) -> i64 {
+fn flip_if_negative(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
@@ -85,16 +85,17 @@ mod tests {
 
     #[test]
     fn zero_is_absence_only_where_the_metric_says_so() {
-        let rule = |kind| Rule { kind, ranked: true, min_samples: 1, most_values: None, life: None };
+        let traits =
+            |kind| BoardTraits { kind, ranked: true, min_samples: 1, max_values: None, counter_duration: None };
         for kind in [Kind::Sum, Kind::Distinct, Kind::Sketch] {
-            assert_eq!((rule(kind).absent(), rule(kind).value(0)), (0, Some(Value::ZERO)));
+            assert_eq!((traits(kind).absent_key(), traits(kind).score_of_key(0)), (0, Some(Value::ZERO)));
         }
         for kind in [Kind::Min, Kind::Max] {
-            assert_eq!(rule(kind).value(rule(kind).absent()), None);
-            assert_eq!(rule(kind).value(0), Some(Value::ZERO));
+            assert_eq!(traits(kind).score_of_key(traits(kind).absent_key()), None);
+            assert_eq!(traits(kind).score_of_key(0), Some(Value::ZERO));
         }
-        let mean = rule(Kind::Mean);
-        assert_eq!((mean.key(None), mean.value(mean.absent())), (i64::MIN, None));
-        assert_eq!(mean.value(mean.key(Some(Value::Real(0.0)))), Some(Value::Real(0.0)));
+        let mean = traits(Kind::Mean);
+        assert_eq!((mean.key_of_score(None), mean.score_of_key(mean.absent_key())), (i64::MIN, None));
+        assert_eq!(mean.score_of_key(mean.key_of_score(Some(Value::Real(0.0)))), Some(Value::Real(0.0)));
     }
 }

@@ -40,7 +40,7 @@ fn scrambled(number: u32) -> u32 {
     mixed ^ mixed >> 16
 }
 
-impl<E: Entry> Extendible<E> {
+impl<E: Entry> ExtendibleTable<E> {
     fn check(&self) {
         let mut entries = 0;
         for (index, at) in self.directory.iter().enumerate() {
@@ -55,8 +55,8 @@ impl<E: Entry> Extendible<E> {
             assert_eq!(shard.entries().count(), shard.len as usize);
             entries += shard.len as usize;
             for (place, entry) in shard.places.iter().enumerate().filter(|(_, entry)| !entry.is_vacant()) {
-                let home = shard.home(entry.hash());
-                assert!(home <= place && shard.places[home..place].iter().all(|held| !held.is_vacant()));
+                let ideal = shard.ideal_place(entry.hash());
+                assert!(ideal <= place && shard.places[ideal..place].iter().all(|held| !held.is_vacant()));
             }
         }
         assert_eq!(entries, self.len);
@@ -72,7 +72,7 @@ proptest! {
         alike in prop::sample::select(vec![1u32, 1, 1, 64, 30_000]),
     ) {
         let hash = |number: u32| scrambled(number / alike);
-        let mut table = Extendible::<Small>::default();
+        let mut table = ExtendibleTable::<Small>::default();
         let mut model = HashMap::new();
         for (from, to, adds) in phases {
             let (from, to) = if alike > 64 { (from / 10, to / 10) } else { (from, to) };
@@ -100,7 +100,7 @@ proptest! {
     /// portions.
     #[test]
     fn a_walk_meets_what_stays(stay in 1u32..20_000, come in 0u32..40_000, go in 0u32..20_000, at in 0usize..6) {
-        let mut table = Extendible::<Small>::default();
+        let mut table = ExtendibleTable::<Small>::default();
         let all = stay + go;
         (0..all).for_each(|number| table.insert(Small([scrambled(number), number])));
         let mut met = vec![0; (all + come) as usize];
@@ -124,9 +124,9 @@ proptest! {
 
 #[test]
 fn entries_are_found_and_changed() {
-    let mut table = Extendible::<Small>::default();
+    let mut table = ExtendibleTable::<Small>::default();
     assert!(table.find(7, |_| true).is_none() && table.remove(7, |_| true).is_none());
-    assert_eq!((table.touch(7), table.iter().count()), (0, 0));
+    assert_eq!((table.prefetch(7), table.iter().count()), (0, 0));
     table.insert(Small([7, 1]));
     table.insert(Small([7, 2]));
     table.find_mut(7, |entry| entry.0[1] == 2).unwrap().0[1] = 3;
@@ -140,7 +140,7 @@ fn entries_are_found_and_changed() {
 #[test]
 fn an_operation_moves_two_shards_at_most_and_memory_follows() {
     const COUNT: u32 = 400_000;
-    let mut table = Extendible::<Large>::default();
+    let mut table = ExtendibleTable::<Large>::default();
     let entry = |number| Large([scrambled(number), number, 0, 0, 0]);
     let (mut before, mut most) = (0, 0);
     let mut fullest = 0.0f64;
@@ -159,7 +159,7 @@ fn an_operation_moves_two_shards_at_most_and_memory_follows() {
         most = most.max(table.moved - before);
         before = table.moved;
     }
-    assert!(most <= 2 * MOST + 2, "{most}");
+    assert!(most <= 2 * MAX_SHARD_ENTRIES + 2, "{most}");
     let left = table.memory_bytes() as f64 / table.len() as f64;
     assert!(left < 20.0 / 0.35 + 1.0, "{left} bytes an entry");
     for number in COUNT - COUNT / 10..COUNT {
@@ -173,7 +173,7 @@ fn an_operation_moves_two_shards_at_most_and_memory_follows() {
 /// Checks that a table of 8-byte entries takes 9 to 11 bytes per entry, on which the memory per subject relies.
 #[test]
 fn arrays_are_well_filled() {
-    let mut table = Extendible::<Small>::default();
+    let mut table = ExtendibleTable::<Small>::default();
     for number in 0..1_000_000 {
         table.insert(Small([scrambled(number), number]));
         if number > 100_000 && number % 10_000 == 0 {

@@ -6,8 +6,8 @@ fn clock() -> ClockRecord {
     ClockRecord { wall: 1, uptime: 2, boot: u128::MAX - 3 }
 }
 
-fn sample() -> Operations {
-    let mut operations = Operations::of(Generation(7));
+fn sample() -> LogOperations {
+    let mut operations = LogOperations::of(Generation(7));
     operations.amount(-1, i64::MAX, "päth/😀");
     operations.amount(-1, i64::MIN, "päth/😀");
     operations.id(5, Fingerprint(9));
@@ -16,9 +16,9 @@ fn sample() -> Operations {
     operations.samples(1, (-5, 2), "a");
     operations.marked(2, MARK, "b");
     operations.sketch(2, &[1, 2, 3], "b");
-    operations.sighted(Some(Sighting { at: 3, gone: false }), "c", "v");
-    operations.sighted(Some(Sighting { at: 4, gone: true }), "c", "w");
-    operations.sighted(None, "e", "x");
+    operations.value(Some(LastSeen { at: 3, retracted: false }), "c", "v");
+    operations.value(Some(LastSeen { at: 4, retracted: true }), "c", "w");
+    operations.value(None, "e", "x");
     operations.capped(6, "f");
     operations.defined(Generation(8), "hot", "{}");
     operations.undefined(Generation(8));
@@ -34,40 +34,40 @@ fn operations_read_back() {
     assert_eq!(
         read,
         [
-            Operation::Board(Generation(7)),
-            Operation::Amount { slot: -1, amount: i64::MAX, subject: "päth/😀" },
-            Operation::Amount { slot: -1, amount: i64::MIN, subject: "päth/😀" },
-            Operation::Id { arrival: 5, fingerprint: Fingerprint(9) },
-            Operation::Removed { subject: "x" },
-            Operation::Advanced { now: 9 },
-            Operation::Samples { slot: 1, sum: -5, count: 2, subject: "a" },
-            Operation::Marked { slot: 2, mark: MARK, subject: "b" },
-            Operation::Sketch { slot: 2, sketch: &[1, 2, 3], subject: "b" },
-            Operation::Sighted { sighting: Some(Sighting { at: 3, gone: false }), subject: "c", value: "v" },
-            Operation::Sighted { sighting: Some(Sighting { at: 4, gone: true }), subject: "c", value: "w" },
-            Operation::Sighted { sighting: None, subject: "e", value: "x" },
-            Operation::Capped { at: 6, subject: "f" },
-            Operation::Defined { generation: Generation(8), name: "hot", definition: "{}" },
-            Operation::Undefined { generation: Generation(8) },
-            Operation::Clock(clock()),
-            Operation::Simulated { now: 10 },
+            LogOperation::Board(Generation(7)),
+            LogOperation::Amount { slot: -1, amount: i64::MAX, subject: "päth/😀" },
+            LogOperation::Amount { slot: -1, amount: i64::MIN, subject: "päth/😀" },
+            LogOperation::Id { arrival: 5, fingerprint: Fingerprint(9) },
+            LogOperation::Removed { subject: "x" },
+            LogOperation::Advanced { now: 9 },
+            LogOperation::Samples { slot: 1, sum: -5, count: 2, subject: "a" },
+            LogOperation::Marked { slot: 2, mark: MARK, subject: "b" },
+            LogOperation::Sketch { slot: 2, sketch: &[1, 2, 3], subject: "b" },
+            LogOperation::Value { last_seen: Some(LastSeen { at: 3, retracted: false }), subject: "c", value: "v" },
+            LogOperation::Value { last_seen: Some(LastSeen { at: 4, retracted: true }), subject: "c", value: "w" },
+            LogOperation::Value { last_seen: None, subject: "e", value: "x" },
+            LogOperation::Capped { at: 6, subject: "f" },
+            LogOperation::Defined { generation: Generation(8), name: "hot", definition: "{}" },
+            LogOperation::Undefined { generation: Generation(8) },
+            LogOperation::Clock(clock()),
+            LogOperation::Simulated { now: 10 },
         ]
     );
-    assert_eq!(Operations::of(Generation(7)).len(), HEADER);
+    assert_eq!(LogOperations::of(Generation(7)).len(), HEADER);
 }
 
 #[test]
 fn buffers_join_in_any_order() {
-    let mut one = Operations::of(Generation(1));
+    let mut one = LogOperations::of(Generation(1));
     one.amount(5, 1, "a");
-    let mut two = Operations::of(Generation(2));
+    let mut two = LogOperations::of(Generation(2));
     two.amount(5, 1, "a");
     two.clear();
     assert_eq!(two.len(), HEADER);
     two.amount(5, 2, "a");
     for (first, second) in [(&one, &two), (&two, &one)] {
         let joined = [first.bytes(), second.bytes()].concat();
-        let alone = |part: &Operations| operations(part.bytes()).map(|o| format!("{o:?}")).collect::<Vec<_>>();
+        let alone = |part: &LogOperations| operations(part.bytes()).map(|o| format!("{o:?}")).collect::<Vec<_>>();
         let read: Vec<_> = operations(&joined).map(|o| format!("{o:?}")).collect();
         assert_eq!(read, [alone(first), alone(second)].concat());
     }
@@ -75,7 +75,7 @@ fn buffers_join_in_any_order() {
 
 #[test]
 fn a_subject_and_slot_are_written_once_in_a_row() {
-    let mut operations = Operations::of(Generation(1));
+    let mut operations = LogOperations::of(Generation(1));
     operations.amount(1, 1, "a-subject-of-some-length");
     let first = operations.len();
     operations.amount(1, 2, "a-subject-of-some-length");

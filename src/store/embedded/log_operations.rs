@@ -3,10 +3,10 @@
 //! Each operation is absolute: it contains what a subject has afterwards, not what was added. So applying a sequence of
 //! operations again, from any earlier point, ends in the same state.
 //!
-//! Operations are small because they refer to earlier ones: [`Operation::Board`] names the board of all that follow, a
-//! slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
-//! written as an empty text. Every [`Operations`] buffer begins with a board, which resets all of these, so buffers can
-//! be joined in any order.
+//! Operations are small because they refer to earlier ones: [`LogOperation::Board`] names the board of all that follow,
+//! a slot is written only when it differs from the previous one, and a subject that is the same as the previous one is
+//! written as an empty text. Every [`LogOperations`] buffer begins with a board, which resets all of these, so buffers
+//! can be joined in any order.
 //!
 //! ```text
 //! code      then
@@ -16,7 +16,7 @@
 //! Samples   sum, count (signed varints), subject
 //! Marked    register (2 bytes), rank (1 byte), subject
 //! Sketch    length (varint) and bytes of the sketch, subject
-//! Seen      time (8 bytes), subject, value       Gone: the same
+//! Seen      time (8 bytes), subject, value       Retracted: the same
 //! Dropped   subject, value
 //! Capped    time (8 bytes), subject
 //! Id        arrival (8 bytes), fingerprint (16 bytes)
@@ -33,7 +33,7 @@
 use super::clock::ClockRecord;
 use super::codec::{Damaged, Reader};
 use super::fingerprint::Fingerprint;
-use super::sightings::Sighting;
+use super::last_seen::LastSeen;
 use crate::board::{Generation, Mark};
 
 const BOARD: u8 = 1;
@@ -43,7 +43,7 @@ const SAMPLES: u8 = 4;
 const MARKED: u8 = 5;
 const SKETCH: u8 = 6;
 const SEEN: u8 = 7;
-const GONE: u8 = 8;
+const RETRACTED: u8 = 8;
 const DROPPED: u8 = 9;
 const CAPPED: u8 = 10;
 const ID: u8 = 11;
@@ -54,12 +54,12 @@ const UNDEFINED: u8 = 15;
 const CLOCK: u8 = 16;
 const SIMULATED: u8 = 17;
 
-/// The length of the [`Operation::Board`] at the start of a buffer.
+/// The length of the [`LogOperation::Board`] at the start of a buffer.
 const HEADER: usize = 9;
 
 /// A buffer of encoded operations of one board.
 #[derive(Debug)]
-pub(super) struct Operations {
+pub(super) struct LogOperations {
     bytes: Vec<u8>,
     /// The slot that was written last.
     slot: Option<i64>,
@@ -69,7 +69,7 @@ pub(super) struct Operations {
 
 /// A decoded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation<'a> {
+pub(super) enum LogOperation<'a> {
     /// The operations that follow are about this board.
     Board(Generation),
     /// The subject has this amount, or extreme, in this slot. On a `from_first` board, it has a counter that began at
@@ -82,7 +82,7 @@ pub(super) enum Operation<'a> {
     /// The subject's sketch in this slot.
     Sketch { slot: i64, sketch: &'a [u8], subject: &'a str },
     /// A value of the subject was last seen or retracted at this time. `None` means that nothing is stored about it.
-    Sighted { sighting: Option<Sighting>, subject: &'a str, value: &'a str },
+    Value { last_seen: Option<LastSeen>, subject: &'a str, value: &'a str },
     /// The newest value of the subject that was dropped had this time.
     Capped { at: i64, subject: &'a str },
     /// An id was counted.
@@ -101,7 +101,7 @@ pub(super) enum Operation<'a> {
     Simulated { now: i64 },
 }
 
-impl Operations {
+impl LogOperations {
     /// Creates an empty buffer for operations of a board.
     pub(super) fn of(generation: Generation) -> Self {
         let mut bytes = Vec::with_capacity(64);
@@ -125,7 +125,7 @@ impl Operations {
     }
 
     /// Appends another buffer, including its board.
-    pub(super) fn join(&mut self, other: &Operations) {
+    pub(super) fn append(&mut self, other: &LogOperations) {
         self.bytes.extend_from_slice(&other.bytes);
         (self.slot, self.subject) = (None, 0..0);
     }
@@ -167,9 +167,9 @@ impl Operations {
         self.subject(subject);
     }
 
-    pub(super) fn sighted(&mut self, sighting: Option<Sighting>, subject: &str, value: &str) {
-        match sighting {
-            Some(Sighting { at, gone }) => self.timed(if gone { GONE } else { SEEN }, at),
+    pub(super) fn value(&mut self, last_seen: Option<LastSeen>, subject: &str, value: &str) {
+        match last_seen {
+            Some(LastSeen { at, retracted }) => self.timed(if retracted { RETRACTED } else { SEEN }, at),
             None => self.bytes.push(DROPPED),
         }
         self.subject(subject);
@@ -260,7 +260,7 @@ impl Operations {
 }
 
 /// Decodes operations. Ends after the first error.
-pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<Operation<'_>, Damaged>> {
+pub(super) fn operations(bytes: &[u8]) -> impl Iterator<Item = Result<LogOperation<'_>, Damaged>> {
     let mut decoder = Decoder { reader: Reader(bytes), slot: None, subject: None };
     std::iter::from_fn(move || {
         let operation = decoder.next().transpose()?;
@@ -278,13 +278,13 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn next(&mut self) -> Result<Option<Operation<'a>>, Damaged> {
+    fn next(&mut self) -> Result<Option<LogOperation<'a>>, Damaged> {
         while !self.reader.0.is_empty() {
             let [code] = self.reader.array()?;
             match code {
                 BOARD => {
                     (self.slot, self.subject) = (None, None);
-                    return Ok(Some(Operation::Board(Generation(self.reader.u64()?))));
+                    return Ok(Some(LogOperation::Board(Generation(self.reader.u64()?))));
                 }
                 SLOT => self.slot = Some(self.reader.i64()?),
                 code => return self.operation(code).map(Some),
@@ -293,42 +293,42 @@ impl<'a> Decoder<'a> {
         Ok(None)
     }
 
-    fn operation(&mut self, code: u8) -> Result<Operation<'a>, Damaged> {
+    fn operation(&mut self, code: u8) -> Result<LogOperation<'a>, Damaged> {
         let slot = self.slot.ok_or(Damaged);
         Ok(match code {
-            AMOUNT => Operation::Amount { slot: slot?, amount: self.reader.signed()?, subject: self.subject()? },
-            SAMPLES => Operation::Samples {
+            AMOUNT => LogOperation::Amount { slot: slot?, amount: self.reader.signed()?, subject: self.subject()? },
+            SAMPLES => LogOperation::Samples {
                 slot: slot?,
                 sum: self.reader.signed()?,
                 count: self.reader.signed()?,
                 subject: self.subject()?,
             },
-            MARKED => Operation::Marked { slot: slot?, mark: self.reader.mark()?, subject: self.subject()? },
-            SKETCH => Operation::Sketch { slot: slot?, sketch: self.reader.bytes()?, subject: self.subject()? },
-            SEEN | GONE => {
-                let sighting = Some(Sighting { at: self.reader.i64()?, gone: code == GONE });
-                Operation::Sighted { sighting, subject: self.subject()?, value: self.reader.text()? }
+            MARKED => LogOperation::Marked { slot: slot?, mark: self.reader.mark()?, subject: self.subject()? },
+            SKETCH => LogOperation::Sketch { slot: slot?, sketch: self.reader.bytes()?, subject: self.subject()? },
+            SEEN | RETRACTED => {
+                let last_seen = Some(LastSeen { at: self.reader.i64()?, retracted: code == RETRACTED });
+                LogOperation::Value { last_seen, subject: self.subject()?, value: self.reader.text()? }
             }
-            DROPPED => Operation::Sighted { sighting: None, subject: self.subject()?, value: self.reader.text()? },
-            CAPPED => Operation::Capped { at: self.reader.i64()?, subject: self.subject()? },
-            ID => Operation::Id {
+            DROPPED => LogOperation::Value { last_seen: None, subject: self.subject()?, value: self.reader.text()? },
+            CAPPED => LogOperation::Capped { at: self.reader.i64()?, subject: self.subject()? },
+            ID => LogOperation::Id {
                 arrival: self.reader.i64()?,
                 fingerprint: Fingerprint(u128::from_le_bytes(self.reader.array()?)),
             },
-            REMOVED => Operation::Removed { subject: self.subject()? },
-            ADVANCED => Operation::Advanced { now: self.reader.i64()? },
-            DEFINED => Operation::Defined {
+            REMOVED => LogOperation::Removed { subject: self.subject()? },
+            ADVANCED => LogOperation::Advanced { now: self.reader.i64()? },
+            DEFINED => LogOperation::Defined {
                 generation: Generation(self.reader.u64()?),
                 name: self.reader.text()?,
                 definition: self.reader.text()?,
             },
-            UNDEFINED => Operation::Undefined { generation: Generation(self.reader.u64()?) },
-            CLOCK => Operation::Clock(ClockRecord {
+            UNDEFINED => LogOperation::Undefined { generation: Generation(self.reader.u64()?) },
+            CLOCK => LogOperation::Clock(ClockRecord {
                 wall: self.reader.i64()?,
                 uptime: self.reader.i64()?,
                 boot: u128::from_le_bytes(self.reader.array()?),
             }),
-            SIMULATED => Operation::Simulated { now: self.reader.i64()? },
+            SIMULATED => LogOperation::Simulated { now: self.reader.i64()? },
             _ => return Err(Damaged),
         })
     }

@@ -1,29 +1,29 @@
 //! Reads of one subject's slots and of the values it was seen with. Each function sees a single instant, because its
 //! caller holds the board's lock.
 
-use super::reading;
+use super::ranking_reads;
 use super::tables::Tables;
 use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::{Ask, Reach, Reading, Result, StoreError, Values};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
 pub(super) fn read(board: &Board, tables: &Tables, ask: &Ask) -> Result<Reading> {
-    if tables.holdings.rule.life.is_some() {
+    if tables.holdings.traits.counter_duration.is_some() {
         return Ok(counter(tables, &ask.subject));
     }
     let (window, slots) = match ask.as_of {
-        Some(time) => looking_back(board, tables, ask.reach, time)?,
-        None => newest(board, tables, ask.reach)?,
+        Some(time) => past_window(board, tables, ask.reach, time)?,
+        None => current_window(board, tables, ask.reach)?,
     };
     let tallies = tables.holdings.tallies(ask.subject.as_str().into(), window.floor.millis(), window.head.millis());
-    let capped = reading::capped_from(tables, &ask.subject, window.floor);
+    let capped = ranking_reads::capped_from(tables, &ask.subject, window.floor);
     let mut frame = tables.frame();
     frame.window = window;
     Ok(Reading { frame, slots, tallies, capped })
 }
 
 /// Returns the requested part of the current window and its number of slots.
-fn newest(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)> {
+fn current_window(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)> {
     let window = tables.window;
     let (_, starts) = board.window_and_starts(tables.now);
     let beyond = || StoreError::BeyondWindow { floor: window.floor };
@@ -41,7 +41,7 @@ fn newest(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)>
 
 /// Returns the window that ends with the slot of `time`, and its number of slots. All its slots must still be kept, and
 /// there may be no more of them than a window has.
-fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -> Result<(Window, u32)> {
+fn past_window(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -> Result<(Window, u32)> {
     let calendar = board.calendar();
     let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
     let beyond = || StoreError::BeyondWindow { floor: oldest };
@@ -72,11 +72,11 @@ fn looking_back(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -
 
 /// Returns the current counter of a subject of a `from_first` board, or an empty reading if there is none.
 fn counter(tables: &Tables, subject: &Subject) -> Reading {
-    let life = tables.holdings.rule.life.unwrap_or_default();
-    let tallies = reading::live_tallies(tables, subject);
+    let duration = tables.holdings.traits.counter_duration.unwrap_or_default();
+    let tallies = ranking_reads::live_tallies(tables, subject);
     let start = tallies.first().map_or(tables.now, |(start, _)| *start);
     let mut frame = tables.frame();
-    frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };
+    frame.window = Window { floor: start, head: start, end: start.plus_millis(duration) };
     Reading { frame, slots: 1, tallies, capped: false }
 }
 
@@ -84,17 +84,17 @@ fn counter(tables: &Tables, subject: &Subject) -> Reading {
 pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32) -> Values {
     let floor = tables.window.floor.millis();
     let frame = tables.frame();
-    let capped = reading::capped_from(tables, subject, tables.window.floor);
-    let sightings =
-        tables.holdings.sightings(subject.as_str().into()).filter(|_| tables.holdings.rule.kind == Kind::Distinct);
-    let Some(sightings) = sightings else { return Values { frame, total: 0, items: Vec::new(), capped } };
+    let capped = ranking_reads::capped_from(tables, subject, tables.window.floor);
+    let values =
+        tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind == Kind::Distinct);
+    let Some(values) = values else { return Values { frame, total: 0, items: Vec::new(), capped } };
     let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    let live = sightings.newest(offset).take_while(|moment| moment.at >= floor);
+    let live = values.newest(offset).take_while(|seen| seen.at >= floor);
     let item =
-        |moment: super::sightings::Moment<'_>| (Counted::from_stored(moment.value), Timestamp::from_millis(moment.at));
+        |seen: super::last_seen::SeenValue<'_>| (Counted::from_stored(seen.value), Timestamp::from_millis(seen.at));
     Values {
         frame,
-        total: sightings.count_from(false, floor) as u64,
+        total: values.count_from(false, floor) as u64,
         items: live.take(limit as usize).map(item).collect(),
         capped,
     }
