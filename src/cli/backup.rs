@@ -28,9 +28,9 @@ async fn request_backup(url: &str) -> anyhow::Result<String> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = format!("{}/v1/backup", url.trim_end_matches('/'));
     let client = reqwest::Client::builder().connect_timeout(CONNECT).build()?;
-    let answer = client.post(&url).send().await.map_err(|error| anyhow!("{url} does not respond: {error}"))?;
-    let status = answer.status();
-    let body: Value = answer.json().await.unwrap_or_default();
+    let response = client.post(&url).send().await.map_err(|error| anyhow!("{url} does not respond: {error}"))?;
+    let status = response.status();
+    let body: Value = response.json().await.unwrap_or_default();
     match (status.is_success(), body["path"].as_str(), body["detail"].as_str()) {
         (true, Some(path), _) => Ok(path.to_owned()),
         (false, _, Some(detail)) => bail!("{detail}"),

@@ -187,8 +187,8 @@ impl Client {
             clock_ahead_of = (!did_move).then_some(now);
             slots_retired = Some(self.roll_over().await.with_context(|| format!("rolling over at {now}"))?);
         }
-        let answer = self.post(body).await.with_context(|| format!("posting {}", span()))?;
-        Ok(Posted { lines, answer, slots_retired, clock_ahead_of })
+        let response = self.post(body).await.with_context(|| format!("posting {}", span()))?;
+        Ok(Posted { lines, response, slots_retired, clock_ahead_of })
     }
 
     /// Moves the simulated clock forward. Returns `false` if it is later already.
@@ -330,9 +330,9 @@ impl Response {
     fn failure(&self, url: &str) -> anyhow::Error {
         match self.problem() {
             Some(Problem { code, title, detail, accepted, .. }) => {
-                let said = if detail.is_empty() { title } else { detail };
+                let message = if detail.is_empty() { title } else { detail };
                 let part = if accepted > 0 { format!(", after counting {accepted} lines") } else { String::new() };
-                anyhow!("{url} returned {}: {said} [{code}]{part}", self.status)
+                anyhow!("{url} returned {}: {message} [{code}]{part}", self.status)
             }
             None => anyhow!("{url} returned {}", self.status),
         }
@@ -356,7 +356,7 @@ impl BatchResponse {
 /// The result of a batch, with the lines that it contained.
 pub struct Posted {
     pub lines: Vec<u64>,
-    pub answer: BatchResponse,
+    pub response: BatchResponse,
     /// The number of slots retired by the rollover before it, if the log drives the clock.
     pub slots_retired: Option<u64>,
     /// The time to which the clock should have been set, if the server's clock was later already.

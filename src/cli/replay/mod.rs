@@ -160,16 +160,16 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     let (batches, received) = mpsc::channel(in_flight);
     let resume_safe = args.resume_safe;
     let reading = tokio::task::spawn_blocking(move || gather(input, &parser, calendar, resume_safe, &batches));
-    let mut sent = PostStats::default();
-    let posting = post_all(&client, received, in_flight, &mut sent, &progress).await;
+    let mut posts = PostStats::default();
+    let posting = post_all(&client, received, in_flight, &mut posts, &progress).await;
     let (read, reading) = reading.await.context("the reading thread failed")?;
     progress.finish();
 
-    let summary = Summary { read: &read, sent: &sent, took: begun.elapsed() }.to_string();
+    let summary = Summary { read: &read, posts: &posts, took: begun.elapsed() }.to_string();
     std::io::stdout().write_all(summary.as_bytes()).context("cannot print the summary")?;
     posting?;
     reading.with_context(unreadable)?;
-    if sent.posted == 0 {
+    if posts.posted == 0 {
         bail!("nothing was posted: none of the {} lines could be read as {format:?}", read.lines);
     }
     Ok(())
@@ -249,7 +249,7 @@ async fn post_all(
     client: &Client,
     received: mpsc::Receiver<Batch>,
     in_flight: usize,
-    sent: &mut PostStats,
+    posts: &mut PostStats,
     progress: &Progress,
 ) -> anyhow::Result<()> {
     let failed = AtomicBool::new(false);
@@ -261,13 +261,13 @@ async fn post_all(
     let mut failure = None;
     while let Some(outcome) = posted.next().await {
         match outcome {
-            Ok(outcome) => sent.add(&outcome),
+            Ok(outcome) => posts.add(&outcome),
             Err(error) => {
                 failed.store(true, Ordering::Relaxed);
                 failure.get_or_insert(error);
             }
         }
-        progress.show(sent);
+        progress.show(posts);
     }
     failure.map_or(Ok(()), Err)
 }

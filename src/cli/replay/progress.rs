@@ -27,14 +27,14 @@ impl Progress {
     }
 
     /// Updates the bar.
-    pub fn show(&self, sent: &PostStats) {
+    pub fn show(&self, posts: &PostStats) {
         self.bar.set_position(self.position.load(Ordering::Relaxed));
         let seconds = self.bar.elapsed().as_secs_f64().max(0.001);
         self.bar.set_message(format!(
             "{} posted, {:.0}/s, {} rejected",
-            sent.posted,
-            sent.posted as f64 / seconds,
-            sent.rejections()
+            posts.posted,
+            posts.posted as f64 / seconds,
+            posts.rejections()
         ));
     }
 

@@ -49,19 +49,19 @@ pub struct PostStats {
 impl PostStats {
     /// Adds the server's response to a batch.
     pub fn add(&mut self, posted: &Posted) {
-        let Posted { lines, answer, slots_retired, clock_ahead_of } = posted;
+        let Posted { lines, response, slots_retired, clock_ahead_of } = posted;
         self.posted += lines.len() as u64;
-        self.counted += answer.accepted;
-        self.duplicates += answer.duplicates;
+        self.counted += response.accepted;
+        self.duplicates += response.duplicates;
         self.clock_ahead_of = self.clock_ahead_of.or(*clock_ahead_of);
         if let Some(slots) = slots_retired {
             *self.slots_retired.get_or_insert(0) += slots;
         }
-        for (code, count) in answer.counts() {
+        for (code, count) in response.counts() {
             let tally = self.rejected.entry(code.clone()).or_insert(OutcomeCount { count: 0, example: None });
             tally.count += count;
             if tally.example.is_none() {
-                let first = answer.rejected.iter().find(|rejected| rejected.code == code);
+                let first = response.rejected.iter().find(|rejected| rejected.code == code);
                 tally.example = first.and_then(|rejected| {
                     let place = usize::try_from(rejected.line).ok()?.checked_sub(1)?;
                     Some((*lines.get(place)?, rejected.detail.clone()))
@@ -79,32 +79,32 @@ impl PostStats {
 /// The whole summary, in printed form.
 pub struct Summary<'s> {
     pub read: &'s ReadStats,
-    pub sent: &'s PostStats,
+    pub posts: &'s PostStats,
     pub took: Duration,
 }
 
 impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary { read, sent, took } = self;
+        let Summary { read, posts, took } = self;
         let row = |f: &mut fmt::Formatter<'_>, name: &str, count: u64| writeln!(f, "{name:<14}{count:>12}");
         row(f, "lines read", read.lines)?;
-        row(f, "posted", sent.posted)?;
-        row(f, "counted", sent.counted)?;
-        row(f, "duplicates", sent.duplicates)?;
-        row(f, "rejected", sent.rejections())?;
-        for (code, tally) in &sent.rejected {
+        row(f, "posted", posts.posted)?;
+        row(f, "counted", posts.counted)?;
+        row(f, "duplicates", posts.duplicates)?;
+        row(f, "rejected", posts.rejections())?;
+        for (code, tally) in &posts.rejected {
             detail(f, code, tally)?;
         }
         row(f, "skipped", read.skipped.values().map(|tally| tally.count).sum())?;
         for (reason, tally) in &read.skipped {
             detail(f, &reason.to_string(), tally)?;
         }
-        if let Some(slots) = sent.slots_retired {
+        if let Some(slots) = posts.slots_retired {
             row(f, "slots retired", slots)?;
         }
         let rate = read.lines as f64 / took.as_secs_f64().max(0.001);
         writeln!(f, "{:<14}{rate:>12.0} lines/s, {:.1} s", "rate", took.as_secs_f64())?;
-        if let Some(asked) = sent.clock_ahead_of {
+        if let Some(asked) = posts.clock_ahead_of {
             writeln!(f, "note: the server's clock was already past {asked} and was not changed")?;
         }
         Ok(())
@@ -114,8 +114,8 @@ impl fmt::Display for Summary<'_> {
 fn detail(f: &mut fmt::Formatter<'_>, what: &str, tally: &OutcomeCount) -> fmt::Result {
     write!(f, "{:>26}  {what}", tally.count)?;
     match &tally.example {
-        Some((line, said)) if said.is_empty() => writeln!(f, " (first: line {line})"),
-        Some((line, said)) => writeln!(f, " (first: line {line}: {})", said.escape_debug()),
+        Some((line, message)) if message.is_empty() => writeln!(f, " (first: line {line})"),
+        Some((line, message)) => writeln!(f, " (first: line {line}: {})", message.escape_debug()),
         None => writeln!(f),
     }
 }
@@ -131,14 +131,14 @@ mod tests {
         read.skip(2, Skip::Blank);
         read.skip(4, Skip::Blank);
         let rejected = Rejected { line: 3, code: "too_late".into(), detail: "its slot\nhas left".into() };
-        let answer =
+        let response =
             BatchResponse { accepted: 2, duplicates: 0, rejected: vec![rejected], rejected_counts: BTreeMap::new() };
-        let mut sent = PostStats::default();
-        sent.add(&Posted { lines: vec![1, 3, 5], answer, slots_retired: Some(4), clock_ahead_of: None });
-        let text = Summary { read: &read, sent: &sent, took: Duration::from_secs(1) }.to_string();
+        let mut posts = PostStats::default();
+        posts.add(&Posted { lines: vec![1, 3, 5], response, slots_retired: Some(4), clock_ahead_of: None });
+        let text = Summary { read: &read, posts: &posts, took: Duration::from_secs(1) }.to_string();
         assert!(text.contains("1  too_late (first: line 5: its slot\\nhas left)"), "{text}");
         assert!(text.contains("2  blank line (first: line 2)"), "{text}");
         assert!(text.contains("slots retired            4"), "{text}");
-        assert_eq!((sent.posted, sent.counted, sent.rejections()), (3, 2, 1));
+        assert_eq!((posts.posted, posts.counted, posts.rejections()), (3, 2, 1));
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct StoreMetrics {
 
 impl fmt::Debug for StoreMetrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Meters").finish_non_exhaustive()
+        f.debug_struct("StoreMetrics").finish_non_exhaustive()
     }
 }
 

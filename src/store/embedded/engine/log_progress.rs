@@ -121,12 +121,12 @@ impl LogProgress {
         unconfirmed: VecDeque<UnconfirmedFrame>,
         segments: VecDeque<Segment>,
     ) -> Self {
-        let unvouched_bytes = unconfirmed.iter().map(|frame| frame.payload.len()).sum();
+        let unconfirmed_bytes = unconfirmed.iter().map(|frame| frame.payload.len()).sum();
         let state = State {
             written,
             confirmed,
             unconfirmed,
-            unconfirmed_bytes: unvouched_bytes,
+            unconfirmed_bytes,
             files: Vec::new(),
             directory: false,
             requested: false,

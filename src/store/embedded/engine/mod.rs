@@ -150,9 +150,9 @@ impl Engine {
     /// Copies the data as it is at one instant.
     pub(super) async fn back_up(&self) -> Result<BackedUp> {
         let (sender, receiver) = oneshot::channel();
-        let gone = || StoreError::ReadOnly { reason: log_writer::CLOSED.to_owned() };
-        self.commands.send(Command::BackUp(sender)).map_err(|_| gone())?;
-        receiver.await.map_err(|_| gone())?
+        let closed = || StoreError::ReadOnly { reason: log_writer::CLOSED.to_owned() };
+        self.commands.send(Command::BackUp(sender)).map_err(|_| closed())?;
+        receiver.await.map_err(|_| closed())?
     }
 
     /// Writes and syncs everything appended, and ends the threads.

@@ -74,7 +74,7 @@ fn every_cut_and_every_missing_file_is_noticed_or_harmless() {
         damaged.remove(&name).unwrap();
         let result = read(&damaged, START);
         if segment.number == end.segment {
-            assert_eq!(result.unwrap().1.last_seq, segment.first_seq - 1, "nothing vouches for the last segment");
+            assert_eq!(result.unwrap().1.last_seq, segment.first_seq - 1, "nothing confirms the last segment");
         } else {
             assert_eq!(place_of(result).1, if segment.number == 1 { 0 } else { end_before(&end, segment.number) });
         }
