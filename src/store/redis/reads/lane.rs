@@ -24,7 +24,7 @@ use crate::store::redis::servers::Failure;
 const HOLD: Duration = Duration::from_millis(2);
 /// The largest weight of a flight, in cells, unless a single question weighs more. This is about 2 ms of a server's
 /// time, in which it serves no other requests.
-const FLIGHT: u64 = 2_048;
+const FLIGHT: u64 = 4_096;
 
 /// The callers that wait for an answer.
 pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, Failure>>>;
@@ -184,10 +184,10 @@ mod tests {
 
     #[test]
     fn what_leaves_together_is_bounded() {
-        let part = part("COUNT(1000m, e, s)", "1m", true);
+        let part = part("COUNT(2000m, e, s)", "1m", true);
         let lane = Lane::default();
         let names: Vec<String> = (0..10).map(|i| i.to_string()).collect();
-        let _answered = lane.ask_all(names.iter().map(|name| window(&part, name, 1_000)).collect());
+        let _answered = lane.ask_all(names.iter().map(|name| window(&part, name, 2_000)).collect());
         let sizes: Vec<usize> = std::iter::repeat_with(|| lane.state.lock().take().len()).take(6).collect();
         assert_eq!(sizes, [2, 2, 2, 2, 2, 0]);
     }

@@ -54,7 +54,7 @@ use crate::store::{Ask, Lookup, Page, Reading, Standing, Status, StoreError, Val
 const LIGHT: u64 = 2_048;
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
 /// same time.
-const PORTION: u64 = 2_048;
+const PORTION: u64 = 4_096;
 const PORTIONS: usize = 2;
 /// The largest number of flights of a lane that are under way at the same time.
 const LIGHT_FLIGHTS: usize = 8;
@@ -300,9 +300,9 @@ mod tests {
 
     #[test]
     fn a_large_call_goes_in_portions_in_which_equal_questions_are_one() {
-        let (one, other) = (part("COUNT(1000m, e, s)", "1m", true), part("COUNT(1000m, e, s)", "1m", true));
+        let (one, other) = (part("COUNT(2000m, e, s)", "1m", true), part("COUNT(2000m, e, s)", "1m", true));
         let questions: Vec<Question> =
-            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 1_000)).collect();
+            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 2_000)).collect();
         let portions = portions(questions.clone());
         // There are ten different questions, two per portion.
         assert_eq!(portions.len(), 5);
