@@ -26,8 +26,9 @@ fn bounded<T>(tables: &mut Tables, times: usize, what: &str, change: impl FnOnce
     // If the holdings were replaced, their count starts again at 0.
     let by = |at: usize| after[at].saturating_sub(before[at]);
     let (table, ranking) = (by(0).max(by(1)), by(2));
-    // At most one shard is rebuilt for each 64 subjects, and usually none.
-    assert!(table <= TABLE * times.div_ceil(64), "{what}: {table} entries of tables moved");
+    // Usually no shard is rebuilt. Names are distributed by a random hash, and shards become full at about the same time,
+    // so that three were seen to be rebuilt for 100 subjects in one of eight runs.
+    assert!(table <= TABLE * (1 + times / 32), "{what}: {table} entries of tables moved");
     assert!(ranking <= RANKING + RANKING_EACH * times, "{what}: {ranking} entries of the ranking moved");
     answer
 }
