@@ -163,33 +163,34 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
                     };
                 }
             };
-            match verdict {
+            let ended = match &verdict {
                 Verdict::Lost => return Ok(false),
-                Verdict::Whole { healed } => {
-                    act(session, part, "finish", run_id, "").await?;
-                    if healed > 0 {
-                        describe_counter!(
-                            HEALED,
-                            "Subjects set right by this instance after a restart of Redis, by board"
-                        );
-                        counter!(HEALED, "board" => name.as_str().to_owned()).increment(healed);
-                        tracing::warn!(
-                            board = name.as_str(),
-                            subjects = healed,
-                            "a board was healed after a restart of Redis"
-                        );
+                Verdict::Whole { .. } => act(session, part, "finish", run_id, "").await?,
+                Verdict::Held(reason) => act(session, part, "hold", run_id, reason).await?,
+            };
+            match ended {
+                Claim::Gone => return Ok(true),
+                // The claim expired, and the result of a different instance counts.
+                Claim::Busy | Claim::Yours => return Ok(false),
+                Claim::Held(reason) => Some(reason),
+                Claim::Whole => {
+                    if let Verdict::Whole { healed: healed @ 1.. } = verdict {
+                        count_healed(name, healed);
                     }
                     None
-                }
-                Verdict::Held(reason) => {
-                    act(session, part, "hold", run_id, &reason).await?;
-                    Some(reason)
                 }
             }
         }
     };
     note(session, part, &run, held);
     Ok(true)
+}
+
+/// Counts and logs the subjects that were set right.
+fn count_healed(name: &BoardName, healed: u64) {
+    describe_counter!(HEALED, "Subjects set right by this instance after a restart of Redis, by board");
+    counter!(HEALED, "board" => name.as_str().to_owned()).increment(healed);
+    tracing::warn!(board = name.as_str(), subjects = healed, "a board was healed after a restart of Redis");
 }
 
 /// Records the result for a part, and logs it if it is new.

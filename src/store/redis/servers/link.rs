@@ -25,9 +25,9 @@ const IDLE: Duration = Duration::from_millis(50);
 /// The connections of a node, by use. Large commands on one of them do not delay small ones on a different one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::store::redis) enum Line {
-    /// Small writes. Used only by the combiner, so that the connection's task runs on the combiner's thread.
+    /// Writes. Used only by the combiner, so that the connection's task runs on the combiner's thread.
     Writes,
-    /// Large writes. Used only by the combiner.
+    /// Reads of scores that many slots are combined for, after a write. Used only by the combiner.
     BulkWrites,
     /// Small commands for whose reply a caller waits.
     Calls,
