@@ -353,7 +353,7 @@ fn what_cannot_work_fails_with_a_reason() {
     };
     check(replay(&file, &gone, &[]), "rolltop serve");
     check(replay(&file, "ftp://x", &[]), "http://");
-    check(replay(&file, "http://ann:secret@x", &[]), "must not hold");
+    check(replay(&file, "http://ann:secret@x", &[]), "must not contain");
     check(replay(&file, &url, &["--clock", "log"]), "simulated clock");
     check(replay(&nothing, &url, &[]), "cannot read");
     check(replay(&file, &url, &["--format", "ndjson", "--subject", "x"]), "nothing was posted");
