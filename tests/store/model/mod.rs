@@ -1,7 +1,7 @@
 //! The model test: the stores and the oracle do the same operations, step by step, and must return the same results.
 //!
 //! A sequence of operations is drawn from a seed. `ROLLTOP_MODEL_SEED=<n>` runs only that sequence.
-//! `ROLLTOP_MODEL_SEQUENCES=<n>` sets the number of sequences, 2,000 by default, which differ on every run.
+//! `ROLLTOP_MODEL_SEQUENCES=<n>` sets the number of sequences, 800 by default, which differ on every run.
 //! `ROLLTOP_MODEL_STORES=<name>` compares only that store, and `ROLLTOP_MODEL_METRICS=AVG,MAX` draws only boards of
 //! those metrics. The following stores are compared only if they are named: `redis-cluster`, `redis-16-parts` and
 //! `redis-cluster-16-parts`, and the same of `valkey`. A failing sequence is reduced before it is shown.
@@ -21,7 +21,7 @@ use self::sequence::{Sequence, Step};
 use self::side::Side;
 use crate::site::{Home, Kind};
 
-const SEQUENCES: u64 = 2_000;
+const SEQUENCES: u64 = 800;
 /// The number of sequences that run at the same time.
 const AT_ONCE: usize = 8;
 /// The number of smaller sequences that are tried before the smallest failing one is shown.
