@@ -102,6 +102,26 @@ fn behind<T: FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
     command.query(&mut connection).unwrap()
 }
 
+/// Resets the server's statistics.
+fn reset(server: &RedisServer) {
+    behind::<()>(server, &["CONFIG", "RESETSTAT"]);
+}
+
+/// Returns how often the server ran each of these commands since the statistics were reset.
+fn calls<const N: usize>(server: &RedisServer, names: [&str; N]) -> [u64; N] {
+    let stats: String = behind(server, &["INFO", "commandstats"]);
+    names.map(|name| {
+        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
+        line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
+    })
+}
+
+/// Returns the same for one command.
+fn calls_of(server: &RedisServer, name: &str) -> u64 {
+    let [calls] = calls(server, [name]);
+    calls
+}
+
 fn keys(server: &RedisServer, pattern: &str) -> Vec<String> {
     let mut keys: Vec<String> = behind(server, &["KEYS", pattern]);
     keys.sort();

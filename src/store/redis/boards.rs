@@ -189,7 +189,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
             "created" => return Ok(None),
             "exists" => {
                 let generation = reply.text()?;
-                let found = stored(part.board.name(), &generation, &reply.text()?, reply.text_or_none()?.as_deref());
+                let found = stored(part.board.name(), &generation, &reply.text()?, reply.maybe_text()?.as_deref());
                 if generation == part.board.generation().to_string() {
                     // An earlier attempt of this call created it.
                     return Ok(None);

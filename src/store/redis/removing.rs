@@ -153,7 +153,7 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, Failure> {
     let mut generation = cmd("HMGET");
     generation.arg(meta).arg("generation");
     let mut reply = Reply::new(session.servers.read(slot, Line::Calls, &generation).await?)?;
-    if reply.text_or_none()?.is_some_and(|found| found == noted.generation.to_string()) {
+    if reply.maybe_text()?.is_some_and(|found| found == noted.generation.to_string()) {
         // The board exists. Either its removal has not deleted the meta key, and perhaps never will. Or the board was
         // about to be created, and now is.
         if noted.unborn.is_some() {

@@ -86,14 +86,6 @@ impl Reply {
         text(self.next()?)
     }
 
-    /// Reads a text, or `None` for nil.
-    pub fn text_or_none(&mut self) -> Result<Option<String>, Failure> {
-        match self.next()? {
-            Value::Nil => Ok(None),
-            value => text(value).map(Some),
-        }
-    }
-
     /// Reads an integer, or `None` for nil.
     pub fn maybe_integer(&mut self) -> Result<Option<i64>, Failure> {
         match self.next()? {

@@ -36,6 +36,7 @@ pub(super) struct Script {
     code: &'static str,
     /// The number of keys that every call has. They come before the keys whose number varies.
     fixed_keys: usize,
+    is_repeatable: bool,
     hash: String,
 }
 
@@ -47,9 +48,9 @@ pub(super) struct Call {
 }
 
 impl Script {
-    fn new(name: &'static str, code: &'static str, fixed_keys: usize) -> Self {
+    fn new(name: &'static str, code: &'static str, fixed_keys: usize, is_repeatable: bool) -> Self {
         let hash = redis::Script::new(code).get_hash().to_owned();
-        Self { name, code, fixed_keys, hash }
+        Self { name, code, fixed_keys, is_repeatable, hash }
     }
 
     /// Returns the name for log messages.
@@ -72,22 +73,7 @@ impl Script {
     /// harm. The others have the same effect once and twice, and both calls return the same reply, or replies that let
     /// the caller recognize the repetition.
     pub fn is_repeatable(&self) -> bool {
-        let reads: [&Script; 12] = [
-            &PAGE,
-            &NEIGHBORS,
-            &LINES,
-            &BETWEEN,
-            &LOOKUP,
-            &SUBJECTS,
-            &STATUS,
-            &READ,
-            &VALUES,
-            &AUDIT,
-            &AUDIT_FIND,
-            &AUDIT_EARLIER,
-        ];
-        let sets: [&Script; 5] = [&AUDIT_REPAIR, &HEAL, &DEFINE, &ANNOUNCED, &SET_CLOCK];
-        reads.iter().chain(&sets).any(|script| script.name == self.name)
+        self.is_repeatable
     }
 
     /// Returns the command that loads the script into a server.
@@ -144,28 +130,38 @@ impl Call {
 }
 
 macro_rules! script {
-    ($name:literal, [$($before:literal),*], $keys:literal) => {
+    ($name:literal, [$($before:literal),*], $keys:literal, $is_repeatable:expr) => {
         LazyLock::new(|| {
             let code = concat!(
                 $(include_str!(concat!("lua/", $before, ".lua")), "\n",)*
                 include_str!(concat!("lua/", $name, ".lua"))
             );
-            Script::new($name, code, $keys)
+            Script::new($name, code, $keys, $is_repeatable)
         })
+    };
+}
+
+macro_rules! is_repeatable {
+    () => {
+        false
+    };
+    (repeatable) => {
+        true
     };
 }
 
 macro_rules! scripts {
     (
-        { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys;)* }
+        { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys $($repeatable:ident)?;)* }
         change { $($change:ident: [$($change_part:literal),*];)* }
         retire { $($retire:ident: [$($retire_part:literal),*];)* }
     ) => {
-        $(pub(super) static $constant: LazyLock<Script> = script!($name, [$($before),*], $keys);)*
+        $(pub(super) static $constant: LazyLock<Script> =
+            script!($name, [$($before),*], $keys, is_repeatable!($($repeatable)?));)*
         $(pub(super) static $change: LazyLock<Script> =
-            script!("change", ["clock", "board", "bulk", "operation", "entries", $($change_part),*], 5);)*
+            script!("change", ["clock", "board", "bulk", "operation", "entries", $($change_part),*], 5, false);)*
         $(pub(super) static $retire: LazyLock<Script> =
-            script!("retire", ["stopwatch", "clock", "board", "bulk", "retire/arguments", $($retire_part),*], 8);)*
+            script!("retire", ["stopwatch", "clock", "board", "bulk", "retire/arguments", $($retire_part),*], 8, false);)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
@@ -178,28 +174,28 @@ scripts! {
     {
         ADD = "add" after [] with 3 keys;
         WRITE = "write" after ["clock", "board", "operation"] with 5 keys;
-        PAGE = "page" after ["clock", "board"] with 5 keys;
-        NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys;
-        LINES = "lines" after ["clock", "board", "places"] with 5 keys;
-        BETWEEN = "between" after ["clock", "board", "places"] with 5 keys;
-        LOOKUP = "lookup" after ["clock", "board"] with 5 keys;
-        SUBJECTS = "subjects" after ["clock", "board"] with 5 keys;
-        STATUS = "status" after ["clock", "board"] with 5 keys;
-        VALUES = "values" after ["clock", "board"] with 7 keys;
-        READ = "read" after ["clock", "board", "slices"] with 7 keys;
+        PAGE = "page" after ["clock", "board"] with 5 keys repeatable;
+        NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys repeatable;
+        LINES = "lines" after ["clock", "board", "places"] with 5 keys repeatable;
+        BETWEEN = "between" after ["clock", "board", "places"] with 5 keys repeatable;
+        LOOKUP = "lookup" after ["clock", "board"] with 5 keys repeatable;
+        SUBJECTS = "subjects" after ["clock", "board"] with 5 keys repeatable;
+        STATUS = "status" after ["clock", "board"] with 5 keys repeatable;
+        VALUES = "values" after ["clock", "board"] with 7 keys repeatable;
+        READ = "read" after ["clock", "board", "slices"] with 7 keys repeatable;
         FORGET = "forget" after ["clock", "board", "slices"] with 7 keys;
         REMOVE = "remove" after ["clock", "board"] with 5 keys;
-        AUDIT = "audit" after ["clock", "board"] with 5 keys;
-        AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys;
-        AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys;
-        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "bulk"] with 5 keys;
-        HEAL = "heal" after [] with 1 keys;
+        AUDIT = "audit" after ["clock", "board"] with 5 keys repeatable;
+        AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys repeatable;
+        AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys repeatable;
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "bulk"] with 5 keys repeatable;
+        HEAL = "heal" after [] with 1 keys repeatable;
         SWEEP = "sweep" after ["stopwatch", "clock", "board", "bulk"] with 8 keys;
         UNDEFINE = "undefine" after [] with 1 keys;
-        DEFINE = "define" after ["clock"] with 1 keys;
+        DEFINE = "define" after ["clock"] with 1 keys repeatable;
         ANNOUNCE = "announce" after [] with 2 keys;
-        ANNOUNCED = "announced" after [] with 1 keys;
-        SET_CLOCK = "set_clock" after [] with 1 keys;
+        ANNOUNCED = "announced" after [] with 1 keys repeatable;
+        SET_CLOCK = "set_clock" after [] with 1 keys repeatable;
     }
     change {
         CHANGE_RANKED_SUM: ["kind/sum", "cells/slots", "scores/sums", "change/sum"];

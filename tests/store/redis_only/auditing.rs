@@ -8,14 +8,6 @@ use rolltop::board::{Mark, Sketch};
 use super::*;
 use crate::given::With;
 
-/// Returns the number of calls of a command since the statistics were reset.
-fn calls(server: &RedisServer, command: &str) -> u64 {
-    let stats: String = behind(server, &["INFO", "commandstats"]);
-    let start = format!("cmdstat_{command}:calls=");
-    let line = stats.lines().find_map(|line| line.strip_prefix(&start));
-    line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-}
-
 /// Returns a sketch with every register marked.
 fn full(seed: u64) -> Sketch {
     let mut sketch = Sketch::default();
@@ -58,9 +50,9 @@ async fn no_script_reads_more_than_a_few_hundred_sketches() {
             let mut cursor = AuditCursor::default();
             let (mut differences, mut repaired) = (Vec::new(), 0);
             loop {
-                behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+                reset(&server);
                 let step = store.audit_step(&board, cursor, repair).await.unwrap();
-                let (scripts, read) = (calls(&server, "evalsha"), calls(&server, "hmget"));
+                let (scripts, read) = (calls_of(&server, "evalsha"), calls_of(&server, "hmget"));
                 // Besides the cells, each script reads the meta hash once.
                 assert!(read <= scripts * 401, "{read} cells by {scripts} scripts");
                 differences.extend(step.differences);
@@ -98,7 +90,7 @@ async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_
             let key = format!("rolltop:1:{{wide{nth}}}:{generation}:s:{slot}");
             behind::<()>(&server, &["HSET", &key, "ghost", if nth == 0 { "7" } else { "7,1" }]);
             let fresh = simulated(&server).await;
-            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            reset(&server);
             let begun = std::time::Instant::now();
             let mut cursor = AuditCursor::default();
             let (mut checked, mut differences) = (0, Vec::new());
@@ -109,10 +101,10 @@ async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_
                 let Some(next) = step.next else { break };
                 cursor = next;
             }
-            println!("{metric}: {} scripts, {:?}", calls(&server, "evalsha"), begun.elapsed());
+            println!("{metric}: {} scripts, {:?}", calls_of(&server, "evalsha"), begun.elapsed());
             assert_eq!((checked, differences.len()), (7, 1), "{differences:?}");
             assert_eq!(differences[0].subject.as_str(), "ghost");
-            let scripts = calls(&server, "evalsha");
+            let scripts = calls_of(&server, "evalsha");
             assert!(scripts < 60, "{scripts} scripts for 14,001 cells");
         }
     }
@@ -152,11 +144,11 @@ async fn whole_audit(server: &RedisServer, store: &RedisStore, board: &Arc<Board
     let mut cursor = AuditCursor::default();
     let mut took = Took { checked: 0, differences: 0, repaired: 0, scripts: 0, looks: 0, most_looks: 0, bytes: 0 };
     loop {
-        behind::<()>(server, &["CONFIG", "RESETSTAT"]);
+        reset(server);
         let step = store.audit_step(board, cursor, repair).await.unwrap();
         took.bytes += fact(server, "total_net_output_bytes");
-        let looks = calls(server, "hexists");
-        took.scripts += calls(server, "evalsha");
+        let looks = calls_of(server, "hexists");
+        took.scripts += calls_of(server, "evalsha");
         took.looks += looks;
         took.most_looks = took.most_looks.max(looks);
         took.checked += step.checked;
@@ -266,7 +258,7 @@ async fn many_subjects_are_set_right_by_one_script() {
                     written
                 })
             };
-            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            reset(&server);
             let mut cursor = AuditCursor::default();
             let mut repaired = 0;
             loop {
@@ -277,7 +269,7 @@ async fn many_subjects_are_set_right_by_one_script() {
             }
             // The number of writes by the scripts of an audit, at most 500 subjects each. `busy` is written one subject
             // at a time.
-            let written = calls(&server, "zadd");
+            let written = calls_of(&server, "zadd");
             stop.store(true, Ordering::SeqCst);
             let busy = writer.await.unwrap();
             println!("{}: {repaired} set right, {written} writes of scores beside {busy}", engine.name);

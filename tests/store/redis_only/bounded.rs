@@ -194,7 +194,7 @@ async fn cleaning_subjects_up_is_spread_over_calls() {
         store.set_clock(now.plus_millis(40 * 60_000)).await.unwrap();
         let mut looked = 0;
         for call in 1..=5 {
-            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            reset(&server);
             let all = Batch { increments: (0..30).map(|i| item(&name(i), 1)).collect(), return_scores: false };
             store.add(&board, all).await.unwrap();
             let looks = commands(&server).iter().find(|(name, _)| name == "hkeys").map_or(0, |(_, calls)| *calls);
@@ -238,7 +238,7 @@ async fn an_entry_costs_few_commands() {
             };
             send("x").await;
             for of in ["x", "y"] {
-                behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+                reset(&server);
                 send(of).await;
                 let called = commands(&server);
                 let sum: u64 = called.iter().map(|(_, calls)| calls).sum();

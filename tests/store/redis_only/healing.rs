@@ -116,11 +116,9 @@ async fn of_two_instances_one_heals() {
         behind::<()>(&server, &["ZADD", &ranking, "1000", "s1", "1000", "s2"]);
         server.kill();
         server.restart();
-        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        reset(&server);
         tend(&server, &[&one, &two], &board).await;
-        let stats: String = behind(&server, &["INFO", "commandstats"]);
-        let scans = stats.lines().find_map(|line| line.strip_prefix("cmdstat_zscan:calls=")?.split(',').next());
-        assert_eq!(scans, Some("2"), "a pass that reads and one that repairs, by one of them");
+        assert_eq!(calls_of(&server, "zscan"), 2, "a pass that reads and one that repairs, by one of them");
         assert_eq!(audit(&two, &board, false).await.1, []);
         assert_eq!(field(&server, &board, "healer"), None);
     }
@@ -225,7 +223,7 @@ async fn a_new_board_is_whole_and_is_not_audited() {
         let board = hourly(&store, "hot").await;
         add(&store, &board, (0..40).map(|i| item(&format!("s{i}"), 1))).await;
         assert!(field(&server, &board, "run").is_some());
-        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        reset(&server);
         tend(&server, &[&store], &board).await;
         let stats: String = behind(&server, &["INFO", "commandstats"]);
         assert!(!stats.contains("zscan") && !stats.contains("zscore"), "{stats}");

@@ -132,7 +132,7 @@ async fn expiry_goes_in_bounded_steps() {
         let (mut steps, mut left) = (0, keys(&server, "*:u:*").len());
         assert_eq!(left, 1_560);
         loop {
-            behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+            reset(&server);
             let step = store.retire_step(&slices).await.unwrap();
             let now_left = keys(&server, "*:u:*").len();
             assert!(left - now_left <= 200, "{} subjects in one step", left - now_left);
@@ -207,22 +207,14 @@ async fn an_idle_board_costs_few_commands() {
         }
         let service = Service::new(store.clone());
         service.roll_over_due().await.unwrap();
-        let calls = || {
-            let stats: String = behind(&server, &["INFO", "commandstats"]);
-            let of = |name: &str| {
-                let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")))?;
-                line.split(',').next()?.parse::<u64>().ok()
-            };
-            of("evalsha").unwrap_or(0)
-        };
         // A minute in which no slot ends.
-        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        reset(&server);
         for _ in 0..60 {
             pass(&store, 1_000).await;
             service.roll_over_due().await.unwrap();
         }
         // In addition, a script moved the clock each second.
-        let looks = calls() - 60;
+        let looks = calls_of(&server, "evalsha") - 60;
         assert!((20..=40).contains(&looks), "{looks} looks at 20 boards in a minute");
     }
 }

@@ -167,7 +167,7 @@ async fn reading_an_unranked_board_is_one_look_at_one_key() {
         store.count(&distinct, &subject("a"), Reach::Slots(600)).await.unwrap();
         for (board, looks) in [(&sum, ["hgetall", "hmget"]), (&distinct, ["zcount", "zrangebyscore"])] {
             for slots in [1, 30, 600, 2_000] {
-                behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+                reset(&server);
                 let reading = store.count(board, &subject("a"), Reach::Slots(slots)).await.unwrap();
                 assert_eq!((reading.slots, reading.units()), (slots, i64::from(slots)));
                 let stats: String = behind(&server, &["INFO", "commandstats"]);

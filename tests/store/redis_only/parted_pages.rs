@@ -22,19 +22,6 @@ async fn parted(store: &RedisStore, name: &str, shards: u32) -> Arc<Board> {
     }
 }
 
-/// Returns how often the server ran each of these commands since the statistics were reset.
-fn calls<const N: usize>(server: &RedisServer, names: [&str; N]) -> [u64; N] {
-    let stats: String = behind(server, &["INFO", "commandstats"]);
-    names.map(|name| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
-        line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-    })
-}
-
-fn reset(server: &RedisServer) {
-    behind::<()>(server, &["CONFIG", "RESETSTAT"]);
-}
-
 fn plain(page: &Page) -> Vec<(u64, String, i64)> {
     page.items.iter().map(|line| (line.rank, line.subject.as_str().to_owned(), line.score.units())).collect()
 }

@@ -10,20 +10,7 @@ use rolltop::store::Ask;
 use super::*;
 use crate::given::unranked;
 
-/// Returns how often the server ran each of these commands since the statistics were reset.
-fn calls<const N: usize>(server: &RedisServer, names: [&str; N]) -> [u64; N] {
-    let stats: String = behind(server, &["INFO", "commandstats"]);
-    names.map(|name| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{name}:calls=")));
-        line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-    })
-}
-
-fn reset(server: &RedisServer) {
-    behind::<()>(server, &["CONFIG", "RESETSTAT"]);
-}
-
-/// Returns the number of bytes that it received since then.
+/// Returns the number of bytes that the server received since its statistics were reset.
 fn received(server: &RedisServer) -> u64 {
     let stats: String = behind(server, &["INFO", "stats"]);
     let line = stats.lines().find_map(|line| line.strip_prefix("total_net_input_bytes:"));

@@ -181,14 +181,6 @@ async fn scripts_that_are_forgotten_again_and_again_are_sent_whole() {
     }
 }
 
-/// Returns how often scripts called a command since the statistics were reset.
-fn calls(server: &RedisServer, command: &str) -> u64 {
-    let stats: String = behind(server, &["INFO", "commandstats"]);
-    let line =
-        stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")).map(str::to_owned));
-    line.map_or(0, |rest| rest.split(',').next().unwrap().parse().unwrap())
-}
-
 #[tokio::test]
 async fn scores_of_very_many_sketches_are_read_in_pieces() {
     for engine in Engine::available() {
@@ -203,11 +195,11 @@ async fn scores_of_very_many_sketches_are_read_in_pieces() {
         let old = |who: &str, back: i64| seen(who, &format!("v{back}")).at_time(now.plus_millis(-60_000 * back));
         let all = (0..8).flat_map(|who| (1..2_000).map(move |back| (format!("s{who}"), back)));
         store.add(&board, quiet(all.map(|(who, back)| old(&who, back)))).await.unwrap();
-        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        reset(&server);
         let again = (0..8).map(|who| seen(&format!("s{who}"), "new"));
         let outcomes = add(&store, &board, again).await.outcomes;
         assert_eq!(
-            (calls(&server, "hgetall"), calls(&server, "evalsha")),
+            (calls_of(&server, "hgetall"), calls_of(&server, "evalsha")),
             (0, 1),
             "one script, which looks at no other cell"
         );
@@ -233,9 +225,9 @@ async fn worse_samples_over_many_slots_share_scripts_by_what_they_look_at() {
         store.add(&board, quiet(old.map(|(who, back)| at(who, back, back)))).await.unwrap();
         // The oldest slot has the extreme.
         let worse = |who: i64| Increment { change: Change::Set { sum: Amount(0), count: 1 }, ..at(who, 999, 0) };
-        behind::<()>(&server, &["CONFIG", "RESETSTAT"]);
+        reset(&server);
         store.add(&board, quiet((0..20).map(worse))).await.unwrap();
-        let (looks, scripts) = (calls(&server, "hget"), calls(&server, "evalsha"));
+        let (looks, scripts) = (calls_of(&server, "hget"), calls_of(&server, "evalsha"));
         assert!(looks >= 20_000 && looks / scripts <= 6_000, "{looks} looks in {scripts} scripts");
         let scores = scores(&store, &board).await;
         assert!(scores.len() == 20 && scores.iter().all(|(_, score)| *score == 998), "{scores:?}");

@@ -1,7 +1,6 @@
 //! Pages that were read before, and the check whether they are still current.
 
-use super::top::first_lines;
-use super::{Answer, LinesOf, MergeError, Merged, Parts, Read, of_one_head, take_apart};
+use super::{Answer, LinesOf, MergeError, Merged, Near, Parts, Read, of_one_head, take_apart};
 use crate::board::Timestamp;
 
 /// A page that was read before: the head and the versions of the parts from which it was made, in the order of the
@@ -29,7 +28,7 @@ pub(super) async fn unchanged<P: Parts, T>(
     known: &Known<'_, P::Version>,
 ) -> Result<Option<Merged<Option<T>, P::Version>>, MergeError<P::Error>> {
     let all: Vec<usize> = (0..parts.count()).collect();
-    let question = first_lines(1);
+    let question = Near::first(1);
     let answers = of_one_head(&all, None, |part, at_least| parts.lines(part, at_least, &question)).await?;
     if !known.is_of(&answers.iter().collect::<Vec<_>>()) {
         return Ok(None);

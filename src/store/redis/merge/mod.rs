@@ -111,6 +111,13 @@ pub(super) struct Near {
     pub after: u64,
 }
 
+impl Near {
+    /// Asks for the first lines.
+    pub fn first(count: u64) -> Self {
+        Self { center: Center::Start, before: 0, after: count }
+    }
+}
+
 /// The position around which lines are requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Center {

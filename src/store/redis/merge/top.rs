@@ -3,7 +3,7 @@
 use super::further::{Side, further};
 use super::known::{Known, as_known};
 use super::region::{Region, Segment};
-use super::{Answer, Center, LinesOf, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
+use super::{Answer, LinesOf, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
 use crate::board::Order;
 use crate::store::Ranked;
 
@@ -20,7 +20,7 @@ pub(super) async fn page<P: Parts>(
 ) -> Read<P, Option<Vec<Ranked>>> {
     let count = parts.count();
     let wanted = offset.saturating_add(limit);
-    let mut questions = vec![first_lines(wanted.div_ceil(count as u64).saturating_add(MARGIN)); count];
+    let mut questions = vec![Near::first(wanted.div_ceil(count as u64).saturating_add(MARGIN)); count];
     let mut answers: Answers<P> = (0..count).map(|_| None).collect();
     let mut due: Vec<usize> = (0..count).collect();
     for _ in 0..ROUNDS {
@@ -37,7 +37,7 @@ pub(super) async fn page<P: Parts>(
             return as_known::<P, _>(answers.into_iter().flatten().collect());
         }
         for (part, more) in more_lines::<P>(order, &answers, wanted) {
-            questions[part] = first_lines(more.saturating_add(MARGIN));
+            questions[part] = Near::first(more.saturating_add(MARGIN));
             due.push(part);
         }
         if due.is_empty() {
@@ -45,10 +45,6 @@ pub(super) async fn page<P: Parts>(
         }
     }
     Err(MergeError::Unsettled)
-}
-
-pub(super) fn first_lines(count: u64) -> Near {
-    Near { center: Center::Start, before: 0, after: count }
 }
 
 /// Returns the parts that have answered with an older head than others.

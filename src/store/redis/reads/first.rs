@@ -84,7 +84,6 @@ mod tests {
     use super::super::question::tests::part;
     use super::*;
     use crate::board::Timestamp;
-    use crate::store::redis::merge::Center;
     use crate::store::redis::reads::look::Belief;
 
     fn bulk(text: impl ToString) -> Value {
@@ -103,7 +102,7 @@ mod tests {
         };
         let read = |before: &str, after: &str, epoch, retiring: Value| {
             let mut pipeline = Pipeline::default();
-            let near = Near { center: Center::Start, before: 0, after: 2 };
+            let near = Near::first(2);
             let asked = Asked::send(&part, &near, &mut pipeline);
             let lines = ["b", "2", "a", "1"].map(bulk).to_vec();
             let answers = [meta(before, retiring.clone()), Value::Array(lines), Value::Int(7)];

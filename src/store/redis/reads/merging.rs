@@ -9,6 +9,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 
 use super::lane::{Lane, Waiting};
+use super::pending::Pending;
 use super::question::{Answer, Question, What};
 use super::spread::Spread;
 use super::{Asks, mistaken};
@@ -33,10 +34,7 @@ pub(super) async fn run(session: Arc<Session>, asks: Arc<Asks>, lane: Arc<Lane>)
 async fn fly(session: &Session, asks: &Asks, taken: Vec<(Question, Waiting)>) {
     let read = taken.into_iter().map(async |(question, waiting)| {
         let answer = page(session, asks, &question).await;
-        for waiting in waiting {
-            // The receiver may be dropped already. It then needs no answer.
-            drop(waiting.send(answer.clone()));
-        }
+        Pending::new((question, waiting)).answer(answer);
     });
     join_all(read).await;
 }

@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_had_changed_is_not_looked_at_before_it_is_read() {
         let part = part("COUNT(2h, e, s)", "1h", true);
-        let near = Near { center: Center::Start, before: 0, after: 9 };
+        let near = Near::first(9);
         let what = Arc::new(What::Lines { near, with_slots: false });
         let pages = Pages::default();
         let read = |version: &str| {
