@@ -77,29 +77,32 @@ async fn ids_whose_horizon_has_passed_leave_memory_and_disk() {
     let line = |n: u64| format!("{{\"subject\":\"page-{}\",\"id\":\"id-{n:012x}\"}}", n % 50);
     // The same number without ids is sent first, so that the memory needed for requests is already allocated.
     simulated.post("ids", 0..ids, |n| format!("{{\"subject\":\"page-{}\"}}", n % 50)).await;
-    let (idle, mut on_disk) = (simulated.resident(), Vec::new());
+    let (idle, mut remaining, mut on_disk) = (simulated.resident(), Vec::new(), Vec::new());
+    // An id takes at least 26 bytes. The allocator keeps some freed memory for a while, more on a busy machine, so what
+    // is bounded is the growth over three times: less than two thirds of what the ids would take if they remained.
+    let kept = (3 * ids * 26) as f64 / 1e6;
     let mut full = idle;
     let mut sent = 0;
     for _ in 0..4 {
         simulated.post("ids", sent..sent + ids, line).await;
         sent += ids;
         full = full.max(simulated.resident());
-        // The horizon passes. Then there is some traffic, for at most a minute.
+        // The horizon passes. Then there is some traffic, for at most 20 seconds.
         simulated.pass(121).await;
+        let mut least = simulated.resident();
         let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(60) {
+        while begun.elapsed() < Duration::from_secs(20) && least - idle > 0.5 * (full - idle) {
             simulated.post("ids", sent..sent + 100, line).await;
             sent += 100;
-            if simulated.resident() - idle <= 0.5 * (full - idle) {
-                break;
-            }
             tokio::time::sleep(Duration::from_millis(100)).await;
+            least = least.min(simulated.resident());
         }
-        let resident = simulated.resident();
         on_disk.push(process::on_disk(&data));
-        println!("{ids} ids: {idle:.0} MB before, {full:.0} with them, {resident:.0} when they had expired");
-        assert!(resident - idle <= 0.5 * (full - idle), "{resident:.0} MB of {full:.0} remain, {idle:.0} before");
+        println!("{ids} ids: {idle:.0} MB before, {full:.0} with them, {least:.0} when they had expired");
+        remaining.push(least);
     }
+    let growth = remaining[3] - remaining[0];
+    assert!(growth <= kept * 2.0 / 3.0, "resident megabytes after each time: {remaining:.0?}; ids take {kept:.0}");
     println!("megabytes on disk after each time: {on_disk:.0?}");
     assert!(on_disk[3] <= 1.5 * on_disk[0].max(160.0), "{on_disk:.0?}");
 
