@@ -31,6 +31,10 @@ const FILLERS: u16 = 4;
 const TICK: Duration = Duration::from_secs(1);
 
 const RATE: NonZeroU32 = NonZeroU32::new(500).expect("it is not 0");
+/// The number of `PING`s a second, sent at a fixed rate too: in a closed loop they would be sent mostly while Redis has
+/// little to do.
+const PINGS: NonZeroU32 = NonZeroU32::new(100).expect("it is not 0");
+const PINGERS: u16 = 16;
 const QUERIES: u16 = 4;
 const QUESTIONS: u32 = 1_000;
 const SLOTS: u32 = 2_000;
@@ -86,7 +90,7 @@ pub async fn run(BusySetting { setting, large, rate }: &BusySetting) -> anyhow::
     large.fill(&api).await?;
     let boards = Boards::fill(api.clone(), setting.subjects).await?;
     let others = boards.others(setting.connections, Pace::Open(Schedule::new(*rate)));
-    let pings = redis.as_ref().map(retire::pings);
+    let pings = redis.as_ref().map(|redis| retire::pings(redis, PINGERS, Pace::Open(Schedule::new(PINGS))));
     let queries = large.queries(&api);
     if let Some(queries) = &queries {
         queries.check(&format!("\"count\":{}", large.slots)).await?;

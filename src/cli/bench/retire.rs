@@ -111,7 +111,7 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     let rolltop = Server::rolltop(redis.as_ref().map(|redis| redis.url.as_str()), Some(BEGIN)).await?;
     let boards = Boards::fill(rolltop.api(), setting.subjects).await?;
     let others = boards.others(CONNECTIONS, PACE);
-    let pings = redis.as_ref().map(pings);
+    let pings = redis.as_ref().map(|redis| pings(redis, 1, PACE));
 
     let (running, pinging) = (others.start(), pings.as_ref().map(Load::start));
     tokio::time::sleep(setting.turn()).await;
@@ -131,14 +131,14 @@ pub async fn run(setting: &Setting) -> anyhow::Result<()> {
     report::show(title + &report::latencies(&rows))
 }
 
-/// Returns a load that sends one `PING` to Redis after another, with pauses.
-pub fn pings(redis: &Redis) -> Load {
+/// Returns a load of `PING`s to Redis: the wait for Redis alone, at the pace of the requests that are compared with it.
+pub fn pings(redis: &Redis, connections: u16, pace: Pace) -> Load {
     Load {
         address: redis.address.clone(),
         protocol: Protocol::Redis { lines: 1 },
         requests: Arc::from([wire::command(&["PING"]).into()]),
-        connections: 1,
-        pace: PACE,
+        connections,
+        pace,
         refusals: Refusals::Fail,
     }
 }

@@ -62,7 +62,7 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
     let by_values = board.kind() == Kind::Distinct;
     let is_counter = board.definition().mode == Mode::FromFirst;
-    let answer = session.ask(part, &SWEEP, |moment, call| {
+    let answer = session.step(part, &SWEEP, |moment, call| {
         let keys = &part.keys;
         let now = period(board, moment.now).max(due + 1);
         call.key(keys.written(due)).key(&keys.periods).key(keys.written(now));

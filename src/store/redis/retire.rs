@@ -111,7 +111,7 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Failu
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), Failure> {
     let board = &*part.board;
     let width = bucket_width(board);
-    let answer = session.ask(part, scripts::retire(board.kind()), |moment, call| {
+    let answer = session.step(part, scripts::retire(board.kind()), |moment, call| {
         // The current bucket and the two before it may still be needed. One more is kept because the clocks may differ
         // a little.
         let needed = moment.now.millis().div_euclid(width) - 3;

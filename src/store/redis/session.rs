@@ -232,7 +232,17 @@ impl Session {
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
     ) -> Result<Answer<T>, Failure> {
-        self.ask_at_least(part, None, script, arguments).await
+        self.ask_at_least(part, Line::Calls, None, script, arguments).await
+    }
+
+    /// Calls a script like [`ask`](Self::ask), one step of a work that takes long.
+    pub async fn step<T>(
+        &self,
+        part: &Part,
+        script: &Script,
+        arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
+    ) -> Result<Answer<T>, Failure> {
+        self.ask_at_least(part, Line::Bulk, None, script, arguments).await
     }
 
     /// Calls a script like [`ask`](Self::ask), for a part that first advances to the head of a different part (see
@@ -240,6 +250,7 @@ impl Session {
     pub async fn ask_at_least<T>(
         &self,
         part: &Part,
+        line: Line,
         at_least: Option<Timestamp>,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
@@ -254,8 +265,7 @@ impl Session {
             let window = moment.window;
             let mut call = self.begin(&moment);
             let asked = arguments(&moment, &mut call);
-            let mut reply =
-                Reply::new(self.servers.call(part.slot(), Line::Calls, script, &script.command(&call)).await?)?;
+            let mut reply = Reply::new(self.servers.call(part.slot(), line, script, &script.command(&call)).await?)?;
             match self.learn(part, &mut reply)? {
                 Status::Done(header) => {
                     let frame = header.frame(window);

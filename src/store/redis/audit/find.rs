@@ -40,7 +40,7 @@ pub(super) async fn find(
     };
     let looks_at_slots = place == "slots";
     let most = if looks_at_slots { SLOTS } else { 0 };
-    let answer = session.ask(part, &AUDIT_FIND, |moment, call| {
+    let answer = session.step(part, &AUDIT_FIND, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
         // If the slot in which to continue no longer exists, the next one is begun.
         let is_there = from.is_none() || slots.first().copied() == from;
@@ -94,7 +94,7 @@ pub(super) async fn leave_out(
 ) -> Result<Frame, Failure> {
     let names = std::mem::take(&mut progress.pending);
     let most = (LOOKS / names.len().max(1)).max(1);
-    let answer = session.ask(part, &AUDIT_EARLIER, |moment, call| {
+    let answer = session.step(part, &AUDIT_EARLIER, |moment, call| {
         let slots = slots_below(&moment.existing.slots, below, most);
         call.arg(below.millis()).arg(most).arg(names.len()).args(&names);
         for start in &slots {

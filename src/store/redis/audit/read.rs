@@ -90,7 +90,7 @@ pub(super) async fn read(
     from: Option<Timestamp>,
     most: usize,
 ) -> Result<Piece, Failure> {
-    let answer = session.ask(part, &AUDIT, |moment, call| {
+    let answer = session.step(part, &AUDIT, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
         call.arg(start_text(from)).arg(most).arg(names.len()).args(names);
         for start in slots {

@@ -121,7 +121,7 @@ async fn send(
     proof: Proof<'_>,
     token: &str,
 ) -> Result<Vec<bool>, Failure> {
-    let answer = session.ask(part, &AUDIT_REPAIR, |_, call| {
+    let answer = session.step(part, &AUDIT_REPAIR, |_, call| {
         call.arg(token);
         match (proof, batch.first()) {
             (Proof::Cells, Some((_, first))) => {

@@ -24,7 +24,7 @@ use crate::store::redis::servers::Failure;
 const HOLD: Duration = Duration::from_millis(2);
 /// The largest weight of a flight, in cells, unless a single question weighs more. This is about 2 ms of a server's
 /// time, in which it serves no other requests.
-const FLIGHT: u64 = 4_096;
+const FLIGHT: u64 = 2_048;
 
 /// The callers that wait for an answer.
 pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, Failure>>>;

@@ -54,7 +54,7 @@ use crate::store::{Ask, Lookup, Page, Reading, Standing, Status, StoreError, Val
 const LIGHT: u64 = 2_048;
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
 /// same time.
-const PORTION: u64 = 4_096;
+const PORTION: u64 = 2_048;
 const PORTIONS: usize = 2;
 /// The largest number of flights of a lane that are under way at the same time.
 const LIGHT_FLIGHTS: usize = 8;
@@ -273,7 +273,7 @@ pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, F
 
 /// Returns the state of a part as a whole.
 async fn status_of(session: &Session, part: &Part, at_least: Option<Timestamp>) -> Result<Status, Failure> {
-    let answer = session.ask_at_least(part, at_least, &STATUS, |moment, call| {
+    let answer = session.ask_at_least(part, Line::Calls, at_least, &STATUS, |moment, call| {
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).arg(start.millis());
         }

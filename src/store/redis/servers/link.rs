@@ -27,7 +27,7 @@ const IDLE: Duration = Duration::from_millis(50);
 pub(in crate::store::redis) enum Line {
     /// Writes. Used only by the combiner, so that the connection's task runs on the combiner's thread.
     Writes,
-    /// Reads of scores that many slots are combined for, after a write. Used only by the combiner.
+    /// Writes of large flushes, and reads of scores for which many slots are combined. Used only by the combiner.
     BulkWrites,
     /// Small commands for whose reply a caller waits.
     Calls,
@@ -43,6 +43,16 @@ impl Line {
     /// Returns whether the commands on it are write operations.
     pub(super) fn is_of_writes(self) -> bool {
         matches!(self, Line::Writes | Line::BulkWrites)
+    }
+
+    /// Returns whether its commands are large, so that each waits for its turn.
+    pub(super) fn is_large(self) -> bool {
+        matches!(self, Line::Bulk | Line::BulkWrites)
+    }
+
+    /// Returns whether large commands wait for its commands.
+    pub(super) fn is_small(self) -> bool {
+        matches!(self, Line::Writes | Line::Reads)
     }
 }
 

@@ -19,6 +19,7 @@ mod open;
 mod sentinel;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
@@ -13,6 +13,7 @@ use super::address::Host;
 use super::failure::{Failure, Refusal};
 use super::info::Info;
 use super::link::{Care, Line, Link};
+use super::turns::Turns;
 
 /// The longest time for connecting, and again for the first commands.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -26,6 +27,7 @@ pub(in crate::store::redis) struct Node {
     client: Client,
     /// The connections, by [`Line`].
     links: [Link; Line::COUNT],
+    turns: Turns,
     run: Mutex<Option<Arc<str>>>,
     epoch: AtomicU64,
     /// Whether connections to a server that is not a master are refused.
@@ -52,8 +54,8 @@ impl Node {
     pub(super) fn new(host: Host, client: Client, must_be_master: bool, signs: Arc<Signs>) -> Self {
         let at = host.to_string().into();
         let epoch = AtomicU64::new(signs.epoch());
-        let (links, run, refuses) = Default::default();
-        Self { host, at, client, links, run, epoch, must_be_master, refuses, signs }
+        let (links, turns, run, refuses) = Default::default();
+        Self { host, at, client, links, turns, run, epoch, must_be_master, refuses, signs }
     }
 
     /// Returns host and port, for messages.
@@ -90,6 +92,21 @@ impl Node {
     pub(super) async fn request(&self, line: Line, care: Care, command: &Cmd) -> Result<Value, Refusal> {
         let exchange =
             |mut connection: MultiplexedConnection| async move { command.query_async(&mut connection).await };
+        self.exchange(line, care, exchange).await
+    }
+
+    /// Runs `exchange` on the connection of a line, when it is its turn.
+    async fn exchange<T, F>(
+        &self,
+        line: Line,
+        care: Care,
+        exchange: impl FnOnce(MultiplexedConnection) -> F,
+    ) -> Result<T, Refusal>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let _small = line.is_small().then(|| self.turns.small());
+        let _turn = if line.is_large() { self.turns.large().await } else { None };
         self.links[line as usize].exchange(self, care, exchange).await
     }
 
@@ -104,7 +121,7 @@ impl Node {
         let exchange = |mut connection: MultiplexedConnection| async move {
             connection.send_packed_commands(commands, 0, count).await
         };
-        let answers = self.links[line as usize].exchange(self, care, exchange).await?;
+        let answers = self.exchange(line, care, exchange).await?;
         Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
     }
 
@@ -117,8 +134,10 @@ impl Node {
             .set_response_timeout(None)
             .set_pipeline_buffer_size(QUEUE);
         let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let sent = Instant::now();
         let greeted = tokio::time::timeout(CONNECT, self.greet(&mut connection)).await;
         greeted.map_err(|_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)))??;
+        self.turns.learn_round_trip(sent.elapsed());
         Ok(connection)
     }
 

@@ -61,6 +61,7 @@ impl Pauses {
 pub(super) async fn deliver(
     session: &Session,
     part: &Part,
+    line: Line,
     script: &Script,
     deadline: Instant,
     encode: impl Fn() -> Cmd,
@@ -72,7 +73,7 @@ pub(super) async fn deliver(
     let mut doubt: Option<Failure> = None;
     loop {
         let command = encode();
-        let sending = session.servers.call(part.slot(), Line::Writes, script, &command);
+        let sending = session.servers.call(part.slot(), line, script, &command);
         let sent = if Instant::now() + SENDING < deadline {
             sending.await
         } else {

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures_util::future::join_all;
 use redis::Value as Sent;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::amounts::Amounts;
@@ -28,14 +27,11 @@ use crate::store::Plan;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::scripts::{ADD, WRITE};
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::{Failure, Line};
 use crate::store::redis::session::{ATTEMPTS, Session};
 
 /// The largest number of lanes of a flush.
 const LANES: usize = 4;
-/// The largest number of scripts, of flushes that need more than one script, that are under way at the same time. A
-/// small flush of a different part may have to wait for these.
-const BULK: usize = 2;
 
 /// Some items of a call.
 #[derive(Debug)]
@@ -44,13 +40,11 @@ pub(super) struct Portion {
     pub items: Range<usize>,
 }
 
-/// Gives the scripts of one instance numbers, so that each is done once, and limits the number of scripts of large
-/// flushes.
+/// Gives the scripts of one instance numbers, so that each is done once.
 #[derive(Debug)]
 pub(super) struct Writer {
     name: Arc<str>,
     sequence: AtomicU64,
-    bulk: Semaphore,
 }
 
 /// The number that distinguishes a repeated script from the next one of its lane.
@@ -130,7 +124,7 @@ impl Operation<'_> {
 
 impl Writer {
     pub fn new(instance: &str) -> Self {
-        Self { name: instance.into(), sequence: AtomicU64::new(0), bulk: Semaphore::new(BULK) }
+        Self { name: instance.into(), sequence: AtomicU64::new(0) }
     }
 
     /// Writes portions of calls to a part. Answers the calls that are done or have failed, and returns all calls. Must
@@ -386,9 +380,7 @@ impl<'f> Lane<'_, 'f> {
         chunk: &Chunk<'_, 'f>,
         needed: &BTreeSet<Timestamp>,
     ) -> Result<Landed, Trouble> {
-        let Context { session, part, board, writer, .. } = *self.context;
-        // Held until the reply has arrived. The semaphore is never closed.
-        let _permit = if self.is_bulk { writer.bulk.acquire().await.ok() } else { None };
+        let Context { session, part, board, .. } = *self.context;
         let sent = self.send_numbered(planned, chunk, needed).await?;
         let mut reply = Reply::new(sent).map_err(Trouble::Unknown)?;
         let status = session.learn(part, &mut reply).map_err(|failure| match failure {
@@ -416,21 +408,22 @@ impl<'f> Lane<'_, 'f> {
         let Context { session, part, board, writer, flush, budget, deadline } = *self.context;
         let operation = Operation { writer: &writer.name, lane: self.number, sequence: writer.next() };
         let hold = &planned.hold;
+        let line = if self.is_bulk { Line::BulkWrites } else { Line::Writes };
         if planned.in_order {
             let gives_scores = !budget.reads_scores;
             let encoder = Encoder { session, board, part, hold, flush, operation, gives_scores, needed };
-            return deliver(session, part, encoder.script(), deadline, || encoder.encode(chunk)).await;
+            return deliver(session, part, line, encoder.script(), deadline, || encoder.encode(chunk)).await;
         }
         let amounts = Amounts { session, board, part, hold, flush, chunk, operation, alone: planned.alone };
         if let Some(slot) = amounts.only_slot() {
-            let sent = deliver(session, part, &ADD, deadline, || amounts.add(slot)).await?;
+            let sent = deliver(session, part, line, &ADD, deadline, || amounts.add(slot)).await?;
             if !is_unusual(&sent) {
                 return Ok(sent);
             }
         }
         // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this call
         // stops it.
-        deliver(session, part, &WRITE, deadline, || amounts.write()).await
+        deliver(session, part, line, &WRITE, deadline, || amounts.write()).await
     }
 }
 
