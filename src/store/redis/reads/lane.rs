@@ -22,7 +22,7 @@ use crate::store::redis::servers::Failure;
 
 /// The longest time for which questions wait for the flight before them to be answered.
 const HOLD: Duration = Duration::from_millis(2);
-/// The largest weight of a flight, in cells, unless a single question weighs more. This is about 2 ms of a server's
+/// The largest weight of a flight, in cells, unless a single question weighs more. This is 2 to 5 ms of a server's
 /// time, in which it serves no other requests.
 const FLIGHT: u64 = 2_048;
 
