@@ -236,16 +236,16 @@ async fn a_huge_query_goes_in_bounded_portions() {
         let readings = store.read(asks).await;
         assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64 % 10));
         let [scripts] = calls(&server, ["evalsha"]);
-        assert!((5..=8).contains(&scripts), "{scripts} scripts");
-        assert!(received(&server) < 1_000_000);
+        assert!((5..=12).contains(&scripts), "{scripts} scripts");
+        assert!(received(&server) < 1_500_000);
 
-        // Different subjects: at most two for each script, which names the slots once.
+        // Different subjects: one for each script.
         reset(&server);
         let asks: Vec<Ask> = (0..64).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
         let readings = store.read(asks).await;
         assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64));
         let [scripts, looks] = calls(&server, ["evalsha", "hmget"]);
-        assert!((32..=48).contains(&scripts) && looks >= scripts * 2_000, "{scripts} scripts, {looks} looks");
+        assert!((64..=72).contains(&scripts) && looks >= scripts * 2_000, "{scripts} scripts, {looks} looks");
         assert!(received(&server) / scripts < 200_000);
     }
 }
