@@ -3,7 +3,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The largest number of connections of all workers together. Further ones wait in the backlog.
-const MOST_CONNECTIONS: u64 = 20_000;
+const MAX_CONNECTIONS: u64 = 20_000;
 /// The smallest such number, however low the limit is.
 const LEAST_CONNECTIONS: u64 = 4;
 /// The descriptors reserved for everything except connections: the store's files, its sockets to Redis, the workers'
@@ -35,7 +35,7 @@ pub fn raise_limit() {
 /// it.
 pub fn most_connections() -> usize {
     let limit = getrlimit(Resource::Nofile).current;
-    let most = limit.map_or(MOST_CONNECTIONS, connections_under);
+    let most = limit.map_or(MAX_CONNECTIONS, connections_under);
     if most < FEW_CONNECTIONS {
         let limit = limit.unwrap_or_default();
         tracing::warn!("at most {most} connections at once: only {limit} files may be open (see `ulimit -n`)");
@@ -48,7 +48,7 @@ pub fn most_connections() -> usize {
 /// Returns the number of connections under this limit of open files. It leaves the reserve free, or half of the limit
 /// if that is less.
 fn connections_under(limit: u64) -> u64 {
-    limit.saturating_sub(RESERVE.min(limit / 2)).clamp(LEAST_CONNECTIONS, MOST_CONNECTIONS)
+    limit.saturating_sub(RESERVE.min(limit / 2)).clamp(LEAST_CONNECTIONS, MAX_CONNECTIONS)
 }
 
 #[cfg(test)]

@@ -41,11 +41,11 @@ pub enum AmountError {
 
 impl Decimals {
     /// The largest number of decimals that a board can keep.
-    pub const MOST: u8 = 9;
+    pub const MAX: u8 = 9;
 
-    /// Returns `None` above [`MOST`](Self::MOST).
+    /// Returns `None` above [`MAX`](Self::MAX).
     pub const fn new(digits: u8) -> Option<Self> {
-        if digits <= Self::MOST { Some(Self(digits)) } else { None }
+        if digits <= Self::MAX { Some(Self(digits)) } else { None }
     }
 
     /// Returns the number of digits after the decimal point.

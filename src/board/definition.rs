@@ -152,7 +152,7 @@ impl Definition {
 
     /// Returns how the board's slots combine.
     pub fn kind(&self) -> Kind {
-        self.metric.aggregate.kind()
+        self.metric.function.kind()
     }
 
     /// Checks that the keys are allowed together.

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Tally, Timestamp, Value, Window};
+use super::{Aggregate, Kind, Timestamp, Value, Window};
 
 /// The weight of the oldest slot of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -37,12 +37,12 @@ pub fn share_after(start: Timestamp, end: Timestamp, now: Timestamp, from: Times
     if passed == 0 { 1.0 } else { reached as f64 / passed as f64 }
 }
 
-/// Returns the combined value of the tallies when the slot that starts at `oldest` counts by `share` only (0 to 1).
+/// Returns the combined value of the aggregates when the slot that starts at `oldest` counts by `share` only (0 to 1).
 /// Returns `None` where there is no value, for a mean of fewer than `min_samples` measurements, and for the kinds that
 /// cannot be weighted: extremes and sketches.
 pub fn weighted_value(
     kind: Kind,
-    tallies: &[(Timestamp, Tally)],
+    aggregates: &[(Timestamp, Aggregate)],
     oldest: Timestamp,
     share: f64,
     min_samples: i64,
@@ -50,11 +50,11 @@ pub fn weighted_value(
     // Amounts stay within ±(2^53 − 1), so sums of integers are exact here. Only the oldest slot's share is rounded.
     let (mut sum, mut count, mut samples) = (0.0, 0.0, 0i64);
     let (mut edge_sum, mut edge_count) = (0.0, 0.0);
-    for (start, tally) in tallies {
-        let (slot_sum, slot_count) = match tally {
-            Tally::Sum(amount) => (amount.0 as f64, 0),
-            Tally::Mean { sum, count } => (sum.0 as f64, *count),
-            Tally::Extreme(_) | Tally::Sketch(_) => return None,
+    for (start, aggregate) in aggregates {
+        let (slot_sum, slot_count) = match aggregate {
+            Aggregate::Sum(amount) => (amount.0 as f64, 0),
+            Aggregate::Mean { sum, count } => (sum.0 as f64, *count),
+            Aggregate::Extreme(_) | Aggregate::Sketch(_) => return None,
         };
         samples += slot_count;
         if *start == oldest {
@@ -86,8 +86,8 @@ mod tests {
         Timestamp::from_millis(index * HOUR)
     }
 
-    fn sum(index: i64, amount: i64) -> (Timestamp, Tally) {
-        (hour(index), Tally::Sum(Amount(amount)))
+    fn sum(index: i64, amount: i64) -> (Timestamp, Aggregate) {
+        (hour(index), Aggregate::Sum(Amount(amount)))
     }
 
     #[test]
@@ -96,13 +96,13 @@ mod tests {
         for (minutes, share) in [(0, 1.0), (15, 0.75), (30, 0.5), (60, 0.0), (90, 0.0), (-5, 1.0)] {
             assert_eq!(remaining_share(&window, hour(12).plus_millis(minutes * 60_000)), share, "{minutes}");
         }
-        let tallies = [sum(10, 8), sum(11, 3), sum(12, 1)];
-        let value = |share| weighted_value(Kind::Sum, &tallies, hour(10), share, 1);
+        let aggregates = [sum(10, 8), sum(11, 3), sum(12, 1)];
+        let value = |share| weighted_value(Kind::Sum, &aggregates, hour(10), share, 1);
         assert_eq!(value(1.0), Some(Value::Real(12.0)));
         assert_eq!(value(0.25), Some(Value::Real(6.0)));
         assert_eq!(value(0.0), Some(Value::Real(4.0)));
         // There is nothing in the oldest slot, so there is nothing to weight.
-        assert_eq!(weighted_value(Kind::Distinct, &tallies[1..], hour(10), 0.25, 1), Some(Value::Real(4.0)));
+        assert_eq!(weighted_value(Kind::Distinct, &aggregates[1..], hour(10), 0.25, 1), Some(Value::Real(4.0)));
         assert_eq!(weighted_value(Kind::Sum, &[], hour(10), 0.5, 1), Some(Value::Real(0.0)));
     }
 
@@ -116,20 +116,20 @@ mod tests {
 
     #[test]
     fn a_mean_weights_sums_and_counts_alike() {
-        let mean = |index, sum, count| (hour(index), Tally::Mean { sum: Amount(sum), count });
-        let tallies = [mean(10, 100, 4), mean(12, 30, 1)];
+        let mean = |index, sum, count| (hour(index), Aggregate::Mean { sum: Amount(sum), count });
+        let aggregates = [mean(10, 100, 4), mean(12, 30, 1)];
         assert_eq!(
-            weighted_value(Kind::Mean, &tallies, hour(10), 0.5, 1),
+            weighted_value(Kind::Mean, &aggregates, hour(10), 0.5, 1),
             Some(Value::Real((50.0 + 30.0) / (2.0 + 1.0)))
         );
-        assert_eq!(weighted_value(Kind::Mean, &tallies, hour(10), 0.5, 6), None);
-        assert_eq!(weighted_value(Kind::Mean, &tallies[..1], hour(10), 0.0, 1), None);
+        assert_eq!(weighted_value(Kind::Mean, &aggregates, hour(10), 0.5, 6), None);
+        assert_eq!(weighted_value(Kind::Mean, &aggregates[..1], hour(10), 0.0, 1), None);
         assert_eq!(weighted_value(Kind::Mean, &[], hour(10), 0.5, 1), None);
     }
 
     #[test]
     fn extremes_and_sketches_have_no_parts() {
-        assert_eq!(weighted_value(Kind::Max, &[(hour(10), Tally::Extreme(Amount(1)))], hour(10), 0.5, 1), None);
+        assert_eq!(weighted_value(Kind::Max, &[(hour(10), Aggregate::Extreme(Amount(1)))], hour(10), 0.5, 1), None);
         assert_eq!(weighted_value(Kind::Max, &[], hour(10), 0.5, 1), None);
     }
 }

@@ -91,7 +91,7 @@ fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::E
 fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
     let digits = i64::deserialize(deserializer)?;
     let allowed = u8::try_from(digits).ok().and_then(Decimals::new);
-    allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MOST)))
+    allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MAX)))
 }
 
 fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {

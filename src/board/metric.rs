@@ -1,12 +1,12 @@
-//! A metric: an aggregate of events over a window, per subject.
+//! A metric: a function of events over a window, per subject.
 
 use std::fmt;
 
 use super::{Amount, Change, Counted, Decimals, Event, Field, FieldFault, Fields, Filter, Key, Kind, Span, Subject};
 
-/// The aggregate function over the events of one subject.
+/// The function over the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Aggregate {
+pub enum Function {
     /// The number of events.
     Count,
     /// The sum of a numeric field.
@@ -23,38 +23,38 @@ pub enum Aggregate {
     ApproxCountDistinct { counted: Key },
 }
 
-impl Aggregate {
+impl Function {
     /// Returns how the slots of the metric combine.
     pub fn kind(&self) -> Kind {
         match self {
-            Aggregate::Count | Aggregate::Sum { .. } => Kind::Sum,
-            Aggregate::Avg { .. } => Kind::Mean,
-            Aggregate::Min { .. } => Kind::Min,
-            Aggregate::Max { .. } => Kind::Max,
-            Aggregate::CountDistinct { .. } => Kind::Distinct,
-            Aggregate::ApproxCountDistinct { .. } => Kind::Sketch,
+            Function::Count | Function::Sum { .. } => Kind::Sum,
+            Function::Avg { .. } => Kind::Mean,
+            Function::Min { .. } => Kind::Min,
+            Function::Max { .. } => Kind::Max,
+            Function::CountDistinct { .. } => Kind::Distinct,
+            Function::ApproxCountDistinct { .. } => Kind::Sketch,
         }
     }
 
     /// Returns the function's name in canonical form.
     pub fn name(&self) -> &'static str {
         match self {
-            Aggregate::Count => "COUNT",
-            Aggregate::Sum { .. } => "SUM",
-            Aggregate::Avg { .. } => "AVG",
-            Aggregate::Min { .. } => "MIN",
-            Aggregate::Max { .. } => "MAX",
-            Aggregate::CountDistinct { .. } => "COUNT_DISTINCT",
-            Aggregate::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
+            Function::Count => "COUNT",
+            Function::Sum { .. } => "SUM",
+            Function::Avg { .. } => "AVG",
+            Function::Min { .. } => "MIN",
+            Function::Max { .. } => "MAX",
+            Function::CountDistinct { .. } => "COUNT_DISTINCT",
+            Function::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
         }
     }
 }
 
-/// A metric: an aggregate over a window, of the events of one type, per subject. Parses and prints as text of [the
+/// A metric: a function over a window, of the events of one type, per subject. Parses and prints as text of [the
 /// language](super::language), such as `COUNT(24h, like, post_id)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Metric {
-    pub aggregate: Aggregate,
+    pub function: Function,
     /// The length of the window.
     pub window: Span,
     /// The type of the events that count.
@@ -80,13 +80,12 @@ impl Metric {
             return Ok(None);
         }
         let subject = self.subject.name(fields, Subject::parse)?;
-        let change = match &self.aggregate {
-            Aggregate::Count => Change::Amount(Amount::one(decimals)),
-            Aggregate::Sum { value }
-            | Aggregate::Avg { value }
-            | Aggregate::Min { value }
-            | Aggregate::Max { value } => Change::Amount(amount(fields, value, decimals)?),
-            Aggregate::CountDistinct { counted } | Aggregate::ApproxCountDistinct { counted } => {
+        let change = match &self.function {
+            Function::Count => Change::Amount(Amount::one(decimals)),
+            Function::Sum { value } | Function::Avg { value } | Function::Min { value } | Function::Max { value } => {
+                Change::Amount(amount(fields, value, decimals)?)
+            }
+            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
                 Change::Seen(counted.name(fields, Counted::parse)?)
             }
         };
@@ -101,8 +100,8 @@ impl Metric {
 
     /// Returns whether the two metrics differ at most in their windows, so that one board can serve both.
     pub fn same_but_window(&self, other: &Metric) -> bool {
-        let Metric { aggregate, window: _, event, subject, filter } = self;
-        *aggregate == other.aggregate && *event == other.event && *subject == other.subject && *filter == other.filter
+        let Metric { function, window: _, event, subject, filter } = self;
+        *function == other.function && *event == other.event && *subject == other.subject && *filter == other.filter
     }
 }
 
@@ -120,17 +119,14 @@ fn amount(fields: &Fields, field: &str, decimals: Decimals) -> Result<Amount, Fi
 
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Metric { aggregate, window, event, subject, filter } = self;
-        write!(f, "{}({window}, {event}", aggregate.name())?;
-        match aggregate {
-            Aggregate::Count => write!(f, ", {subject}")?,
-            Aggregate::Sum { value }
-            | Aggregate::Avg { value }
-            | Aggregate::Min { value }
-            | Aggregate::Max { value } => {
+        let Metric { function, window, event, subject, filter } = self;
+        write!(f, "{}({window}, {event}", function.name())?;
+        match function {
+            Function::Count => write!(f, ", {subject}")?,
+            Function::Sum { value } | Function::Avg { value } | Function::Min { value } | Function::Max { value } => {
                 write!(f, ", {value}, {subject}")?;
             }
-            Aggregate::CountDistinct { counted } | Aggregate::ApproxCountDistinct { counted } => {
+            Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
                 write!(f, ", {subject}, {counted}")?;
             }
         }
@@ -151,19 +147,18 @@ pub(super) mod strategy {
     /// Generates metrics of every form, with short names and small filters.
     pub fn metric() -> impl Strategy<Value = Metric> {
         let name = || "[A-Za-z_][A-Za-z0-9_.-]{0,8}".prop_map(String::into_boxed_str);
-        let aggregate = prop_oneof![
-            Just(Aggregate::Count),
-            name().prop_map(|value| Aggregate::Sum { value }),
-            name().prop_map(|value| Aggregate::Avg { value }),
-            name().prop_map(|value| Aggregate::Min { value }),
-            name().prop_map(|value| Aggregate::Max { value }),
-            key::strategy::key().prop_map(|counted| Aggregate::CountDistinct { counted }),
-            key::strategy::key().prop_map(|counted| Aggregate::ApproxCountDistinct { counted }),
+        let function = prop_oneof![
+            Just(Function::Count),
+            name().prop_map(|value| Function::Sum { value }),
+            name().prop_map(|value| Function::Avg { value }),
+            name().prop_map(|value| Function::Min { value }),
+            name().prop_map(|value| Function::Max { value }),
+            key::strategy::key().prop_map(|counted| Function::CountDistinct { counted }),
+            key::strategy::key().prop_map(|counted| Function::ApproxCountDistinct { counted }),
         ];
         let window = "[1-9][0-9]{0,3}(s|m|h|d|w|mo)".prop_map(|text| text.parse().unwrap());
-        (aggregate, window, name(), key::strategy::key(), prop::option::of(filter::strategy::filter())).prop_map(
-            |(aggregate, window, event, subject, filter)| Metric { aggregate, window, event, subject, filter },
-        )
+        (function, window, name(), key::strategy::key(), prop::option::of(filter::strategy::filter()))
+            .prop_map(|(function, window, event, subject, filter)| Metric { function, window, event, subject, filter })
     }
 }
 

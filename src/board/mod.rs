@@ -10,15 +10,17 @@
 //!   the effect on a subject.
 //! - [`language`]: the syntax of metrics, filters and rules; [`Rule`]: a condition on the values of metrics.
 //! - [`Edge`]: the weight of the oldest slot of a window.
-//! - [`Tally`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: an
+//! - [`Aggregate`]: the content of one slot for one subject; [`Kind`]: how slots combine into a [`Value`]; [`Sketch`]: an
 //!   approximate distinct count.
 
+mod aggregate;
 mod amount;
+#[expect(clippy::module_inception, reason = "the file has the type `Board`")]
+mod board;
 mod calendar;
 mod change;
 mod comparison;
 mod condition;
-mod defined;
 mod definition;
 mod edge;
 mod event;
@@ -32,28 +34,27 @@ mod number;
 mod rule;
 mod sketch;
 mod span;
-mod tally;
 mod timestamp;
 mod value;
 mod window;
 
+pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
+pub use board::{Board, Generation};
 pub use calendar::{Calendar, SlotError};
 pub use change::Change;
 pub use comparison::Comparison;
-pub use defined::{Board, Generation};
 pub use definition::{Cover, Definition, DefinitionError, Layout, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp};
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;
 pub use key::Key;
 pub use language::{MetricError, SyntaxError};
-pub use metric::{Aggregate, Metric};
+pub use metric::{Function, Metric};
 pub use name::{BoardName, Counted, EventId, NameError, Subject};
 pub use rule::{Compared, Operand, Rule, Verdict};
 pub use sketch::{Mark, REGISTERS, Sketch};
 pub use span::{Span, SpanError, Unit};
-pub use tally::{Kind, Tally};
 pub use timestamp::{Timestamp, TimestampError};
 pub use value::{Shown, Value};
 pub use window::{Frame, Placement, Window};

@@ -64,11 +64,11 @@ pub struct Subject(Box<str>);
 
 impl Subject {
     /// The longest subject, in bytes.
-    pub const MOST_BYTES: usize = 512;
+    pub const MAX_BYTES: usize = 512;
 
     /// Parses a subject.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        check("subject", text, Self::MOST_BYTES)?;
+        check("subject", text, Self::MAX_BYTES)?;
         Ok(Self(text.into()))
     }
 
@@ -90,11 +90,11 @@ pub struct EventId(Box<str>);
 
 impl EventId {
     /// The longest id, in bytes.
-    pub const MOST_BYTES: usize = 128;
+    pub const MAX_BYTES: usize = 128;
 
     /// Parses an id.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        check("id", text, Self::MOST_BYTES)?;
+        check("id", text, Self::MAX_BYTES)?;
         Ok(Self(text.into()))
     }
 
@@ -112,11 +112,11 @@ pub struct Counted(Box<str>);
 
 impl Counted {
     /// The longest value, in bytes.
-    pub const MOST_BYTES: usize = Subject::MOST_BYTES;
+    pub const MAX_BYTES: usize = Subject::MAX_BYTES;
 
     /// Parses a value.
     pub fn parse(text: &str) -> Result<Self, NameError> {
-        check("value", text, Self::MOST_BYTES)?;
+        check("value", text, Self::MAX_BYTES)?;
         Ok(Self(text.into()))
     }
 

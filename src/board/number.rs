@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// The longest number that is printed without an exponent, in characters.
-const MOST_PLAIN: i64 = 40;
+const MAX_PLAIN: i64 = 40;
 
 /// The exact value of a decimal text: 0.d₁d₂d₃… x 10^`point`, where the first and the last digit are not 0. Without
 /// digits it is zero.
@@ -68,12 +68,12 @@ impl<'a> Decimal<'a> {
 
 /// Parses an exponent. Saturates at ±10^18: no number of practical length needs a larger exponent.
 fn exponent(text: &str) -> Option<i64> {
-    const MOST: i64 = 1_000_000_000_000_000_000;
+    const MAX: i64 = 1_000_000_000_000_000_000;
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let magnitude = digits.parse().unwrap_or(MOST).min(MOST);
+    let magnitude = digits.parse().unwrap_or(MAX).min(MAX);
     Some(if text.starts_with('-') { -magnitude } else { magnitude })
 }
 
@@ -104,18 +104,18 @@ pub(super) fn canonical(text: &str) -> Option<Box<str>> {
     let (count, point) = (digits.len() as i64, number.point);
     let sign = if number.negative { "-" } else { "" };
     let text = match point {
-        _ if point <= 0 && count - point <= MOST_PLAIN => format!("{sign}0.{}{digits}", zeros(-point)),
-        1.. if point < count && count <= MOST_PLAIN => {
+        _ if point <= 0 && count - point <= MAX_PLAIN => format!("{sign}0.{}{digits}", zeros(-point)),
+        1.. if point < count && count <= MAX_PLAIN => {
             let (whole, fraction) = digits.split_at(point as usize);
             format!("{sign}{whole}.{fraction}")
         }
-        1.. if point >= count && point <= MOST_PLAIN => format!("{sign}{digits}{}", zeros(point - count)),
+        1.. if point >= count && point <= MAX_PLAIN => format!("{sign}{digits}{}", zeros(point - count)),
         _ => format!("{sign}{digits}e{}", point - count),
     };
     Some(text.into())
 }
 
-/// Returns `count` zeros. The callers limit `count` to [`MOST_PLAIN`].
+/// Returns `count` zeros. The callers limit `count` to [`MAX_PLAIN`].
 fn zeros(count: i64) -> String {
     "0".repeat(usize::try_from(count).unwrap_or_default())
 }

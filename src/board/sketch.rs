@@ -48,7 +48,7 @@ impl Sketch {
     pub const STANDARD_ERROR: f64 = 0.023;
 
     /// The largest size of a sketch, in bytes.
-    pub const MOST_BYTES: usize = REGISTERS;
+    pub const MAX_BYTES: usize = REGISTERS;
 
     /// Reads the stored form. Returns `None` if it is not valid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -238,7 +238,7 @@ mod tests {
             let mut merged = of(a);
             merged.merge(&of(b));
             assert_eq!(merged.estimate(), all.estimate());
-            assert!(merged.as_bytes().len() <= Sketch::MOST_BYTES);
+            assert!(merged.as_bytes().len() <= Sketch::MAX_BYTES);
             assert_eq!(Sketch::from_bytes(merged.as_bytes()), Some(merged));
         }
     }

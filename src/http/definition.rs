@@ -38,7 +38,7 @@ pub(super) fn parse(body: &[u8]) -> Result<Definition, Problem> {
     };
     let mut definition = Definition::new(metric, slot);
     definition.mode = mode;
-    if let Some(digits) = whole_number(&object, "decimals", 0, u32::from(Decimals::MOST))? {
+    if let Some(digits) = whole_number(&object, "decimals", 0, u32::from(Decimals::MAX))? {
         definition.decimals = u8::try_from(digits).ok().and_then(Decimals::new).unwrap_or_default();
     }
     if let Some(zone) = object.optional::<String>("timezone")? {

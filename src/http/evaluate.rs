@@ -20,7 +20,7 @@ use super::{body, events, response, schemas};
 use crate::board::{
     BoardName, Compared, Event, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
 };
-use crate::service::{Evaluated, Evaluation, Feature, RuleName, Service, ServiceError};
+use crate::service::{Evaluated, Evaluation, QueryAnswer, RuleName, Service, ServiceError};
 
 /// Maximum number of rules of one request.
 const MAX_RULES: usize = 100;
@@ -107,27 +107,27 @@ struct MetricValue {
 }
 
 impl MetricValue {
-    fn of(metric: &Metric, feature: &Feature) -> Self {
-        let Feature { board, subject, reading, value, .. } = feature;
-        let bounds = reading.frame.window;
+    fn of(metric: &Metric, answer: &QueryAnswer) -> Self {
+        let QueryAnswer { board, subject, contents, value, .. } = answer;
+        let bounds = contents.frame.window;
         Self {
             metric: metric.to_string(),
             board: board.name().clone(),
             subject: subject.clone(),
             value: response::score(board, *value),
-            window: WindowBounds { from: bounds.floor, to: bounds.end, slots: reading.slots },
-            capped: (board.kind() == Kind::Distinct).then_some(reading.capped),
+            window: WindowBounds { from: bounds.floor, to: bounds.end, slots: contents.slots },
+            capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
         }
     }
 }
 
 impl RuleVerdict {
-    fn of(requested: &RequestedRule<'_>, evaluation: Evaluation, features: &[Feature]) -> Self {
+    fn of(requested: &RequestedRule<'_>, evaluation: Evaluation, answers: &[QueryAnswer]) -> Self {
         let Evaluation { verdict, metrics } = evaluation;
         let value_of = |metric: &Metric| {
             let (_, place) = metrics.iter().find(|(known, _)| known == metric)?;
-            Some(MetricValue::of(metric, features.get(*place)?))
+            Some(MetricValue::of(metric, answers.get(*place)?))
         };
         let sides = |compared: Compared| Sides {
             left: compared.left,
@@ -227,10 +227,9 @@ pub(super) async fn evaluate(
     let event = parse_event(&object, &fields)?;
     let refs: Vec<&Rule> = rules.iter().map(|named| &*named.rule).collect();
     let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
-    let Evaluated { rules: evaluations, features, recorded, as_of } = evaluated;
-    let verdicts: Vec<RuleVerdict> = (rules.iter().zip(evaluations))
-        .map(|(rule, evaluation)| RuleVerdict::of(rule, evaluation, &features))
-        .collect();
+    let Evaluated { rules: evaluations, answers, recorded, as_of } = evaluated;
+    let verdicts: Vec<RuleVerdict> =
+        (rules.iter().zip(evaluations)).map(|(rule, evaluation)| RuleVerdict::of(rule, evaluation, &answers)).collect();
     let hit = verdicts.iter().any(|verdict| verdict.hit);
     let recorded = event.zip(recorded).map(|(event, outcome)| events::receipt_of_one(event, outcome, &metrics));
     Ok(response::json(&Evaluations { hit, rules: verdicts, as_of, recorded }))

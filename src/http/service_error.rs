@@ -34,7 +34,7 @@ impl From<ServiceError> for Problem {
             ServiceError::NotKept { floor, .. } => {
                 Problem::new(Code::BeyondWindow, detail).with("field", "as_of").with("floor", floor.to_string())
             }
-            ServiceError::Misasked { field, .. } => Problem::field(field, detail),
+            ServiceError::InvalidQuery { field, .. } => Problem::field(field, detail),
             ServiceError::NoBoard { metric, suggestion } => {
                 let detail = format!("{detail}; {}", suggested(suggestion.as_ref()));
                 let problem = Problem::new(Code::NoBoard, detail).with("metric", metric.to_string());

@@ -11,7 +11,9 @@ use super::rankings::{RankingLine, RankingLines};
 use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{path, response, schemas};
-use crate::board::{Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Subject, Tally, Timestamp, Value, Window};
+use crate::board::{
+    Aggregate, Amount, Board, BoardName, Decimals, Kind, Mode, Shown, Subject, Timestamp, Value, Window,
+};
 use crate::service::About;
 
 /// Score, rank and slots of a subject.
@@ -77,7 +79,7 @@ pub(super) struct SubjectSlot {
 
 impl SubjectSlot {
     /// Formats one slot. On a `from_first` board the single slot is the window of the subject.
-    fn of(board: &Board, window: &Window, (from, tally): (Timestamp, Tally)) -> Self {
+    fn of(board: &Board, window: &Window, (from, aggregate): (Timestamp, Aggregate)) -> Self {
         let to = match board.definition().mode {
             Mode::Sliding => board.calendar().next(from),
             Mode::FromFirst => window.end,
@@ -85,14 +87,14 @@ impl SubjectSlot {
         let shown = |value: Value| value.shown(board.decimals());
         let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
-        let mut value = board.kind().value([&tally], 1);
-        match &tally {
-            Tally::Sum(_) => count = value.take().map(shown),
-            Tally::Mean { sum: units, count: times } => {
+        let mut value = board.kind().value([&aggregate], 1);
+        match &aggregate {
+            Aggregate::Sum(_) => count = value.take().map(shown),
+            Aggregate::Mean { sum: units, count: times } => {
                 sum = Some(shown(Value::Exact(*units)));
                 count = Some(Value::Exact(Amount(*times)).shown(Decimals::default()));
             }
-            Tally::Extreme(_) | Tally::Sketch(_) => {}
+            Aggregate::Extreme(_) | Aggregate::Sketch(_) => {}
         }
         Self { from, to, count, sum, value: value.map(shown) }
     }

@@ -11,7 +11,7 @@ use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
-use crate::service::{Feature, Over, Question, WindowQuestion};
+use crate::service::{Over, Query, QueryAnswer, WindowQuery};
 
 /// The value of a subject over a window.
 #[derive(Debug, Serialize, ToSchema)]
@@ -69,17 +69,17 @@ pub(super) struct WindowValue {
 
 impl WindowValue {
     /// Returns the response for a window that was requested with `over` and `as_of`.
-    pub(super) fn of(feature: &Feature, over: Over, as_of: Option<Timestamp>) -> Self {
-        let Feature { board, subject, reading, edge, value, .. } = feature;
+    pub(super) fn of(answer: &QueryAnswer, over: Over, as_of: Option<Timestamp>) -> Self {
+        let QueryAnswer { board, subject, contents, edge, value, .. } = answer;
         let shown = |value: Value| value.shown(board.decimals());
         let value = value.map(shown);
-        let measured = feature.measured();
+        let measured = answer.measured();
         let count = match board.kind() {
             Kind::Mean => measured.map(|(_, count)| Value::Exact(Amount(count)).shown(Decimals::default())),
             Kind::Min | Kind::Max => None,
             Kind::Sum | Kind::Distinct | Kind::Sketch => value,
         };
-        let frame = reading.frame;
+        let frame = contents.frame;
         Self {
             board: board.name().clone(),
             subject: subject.clone(),
@@ -87,12 +87,12 @@ impl WindowValue {
             last: if let Over::Last(last) = over { Some(last) } else { None },
             from: if let Over::From(from) = over { Some(from) } else { None },
             looking_back_to: as_of,
-            window: WindowBounds { from: frame.window.floor, to: frame.window.end, slots: reading.slots },
+            window: WindowBounds { from: frame.window.floor, to: frame.window.end, slots: contents.slots },
             count,
             sum: measured.map(|(sum, _)| shown(Value::Exact(sum))),
             value,
             edge: *edge,
-            capped: (board.kind() == Kind::Distinct).then_some(reading.capped),
+            capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
             as_of: frame.as_of,
             retiring: frame.retiring,
@@ -178,7 +178,7 @@ pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Resu
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let question = Question::Window(WindowQuestion { board, subject, over, as_of, edge });
-    let feature = state.service.feature(question).await?;
-    Ok(response::json(&WindowValue::of(&feature, over, as_of)))
+    let question = Query::Window(WindowQuery { board, subject, over, as_of, edge });
+    let answer = state.service.query(question).await?;
+    Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }

@@ -62,7 +62,7 @@ pub enum ServiceError {
     },
     /// A parameter of a query does not fit the board.
     #[error("'{field}': {detail}")]
-    Misasked {
+    InvalidQuery {
         /// The parameter: `last` or `from`.
         field: &'static str,
         detail: String,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{EventOutcome, Feature, Question, Result, Service};
+use super::{EventOutcome, Query, QueryAnswer, Result, Service};
 use crate::board::{Event, Fields, Metric, Rule, Timestamp, Verdict};
 
 /// The result of evaluating several rules.
@@ -11,7 +11,7 @@ pub struct Evaluated {
     /// One result for each rule, in the given order.
     pub rules: Vec<Evaluation>,
     /// The values of the rules' metrics. A metric that occurs several times is listed once.
-    pub features: Vec<Feature>,
+    pub answers: Vec<QueryAnswer>,
     /// The outcome of the event, if it was recorded first.
     pub recorded: Option<EventOutcome>,
     /// The store's time when the values were read. If boards answered at different times, the latest. `None` if no rule
@@ -23,7 +23,7 @@ pub struct Evaluated {
 #[derive(Debug)]
 pub struct Evaluation {
     pub verdict: Verdict,
-    /// The metrics of the rule, in order of appearance, each with its index in [`Evaluated::features`].
+    /// The metrics of the rule, in order of appearance, each with its index in [`Evaluated::answers`].
     pub metrics: Vec<(Metric, usize)>,
 }
 
@@ -36,13 +36,13 @@ impl Service {
     /// Returns an error if a field that a rule needs is missing or invalid, if no board serves a metric, or if the
     /// store fails.
     pub async fn evaluate(&self, rules: &[&Rule], fields: &Fields, record: Option<Event>) -> Result<Evaluated> {
-        let (questions, metrics) = questions(rules, fields)?;
+        let (queries, metrics) = queries(rules, fields)?;
         let mut recorded = None;
         if let Some(event) = record {
             let mut is_newest = false;
-            for question in &questions {
-                if let Question::Metric { metric, .. } = question {
-                    self.serving(metric, &mut is_newest).await?;
+            for query in &queries {
+                if let Query::Metric { metric, .. } = query {
+                    self.select_board(metric, &mut is_newest).await?;
                 }
             }
             for rule in rules {
@@ -51,26 +51,26 @@ impl Service {
             }
             recorded = self.record(vec![event], false).await?.events.into_iter().next();
         }
-        let features = self.features(questions).await.into_iter().collect::<Result<Vec<Feature>>>()?;
+        let answers = self.queries(queries).await.into_iter().collect::<Result<Vec<QueryAnswer>>>()?;
         let mut evaluations = Vec::with_capacity(rules.len());
         for (rule, metrics) in rules.iter().zip(metrics) {
             let value_of = |metric: &Metric| {
                 let place = metrics.iter().find(|(known, _)| known == metric);
-                place.and_then(|(_, index)| features.get(*index)).and_then(Feature::number)
+                place.and_then(|(_, index)| answers.get(*index)).and_then(QueryAnswer::number)
             };
             let verdict = rule.evaluate(fields, &value_of)?;
             evaluations.push(Evaluation { verdict, metrics });
         }
-        let as_of = features.iter().map(|feature| feature.reading.frame.as_of).max();
-        Ok(Evaluated { rules: evaluations, features, recorded, as_of })
+        let as_of = answers.iter().map(|answer| answer.contents.frame.as_of).max();
+        Ok(Evaluated { rules: evaluations, answers, recorded, as_of })
     }
 }
 
-/// The distinct questions of the rules, and for each rule its metrics with the index of their question.
-type Asked = (Vec<Question>, Vec<Vec<(Metric, usize)>>);
+/// The distinct queries of the rules, and for each rule its metrics with the index of their query.
+type Asked = (Vec<Query>, Vec<Vec<(Metric, usize)>>);
 
-fn questions(rules: &[&Rule], fields: &Fields) -> Result<Asked> {
-    let mut questions = Vec::new();
+fn queries(rules: &[&Rule], fields: &Fields) -> Result<Asked> {
+    let mut queries = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut of_rules = Vec::with_capacity(rules.len());
     for rule in rules {
@@ -82,14 +82,14 @@ fn questions(rules: &[&Rule], fields: &Fields) -> Result<Asked> {
                 Some(place) => *place,
                 None => {
                     let subject = metric.subject_of(fields)?;
-                    questions.push(Question::Metric { metric: metric.clone(), subject });
-                    places.insert(text, questions.len() - 1);
-                    questions.len() - 1
+                    queries.push(Query::Metric { metric: metric.clone(), subject });
+                    places.insert(text, queries.len() - 1);
+                    queries.len() - 1
                 }
             };
             metrics.push((metric.clone(), place));
         }
         of_rules.push(metrics);
     }
-    Ok((questions, of_rules))
+    Ok((queries, of_rules))
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use futures_util::future::join;
 
-use super::catalog::Catalog;
+use super::event_index::EventIndex;
 use super::registry::Listed;
 use super::{Result, Service, ServiceError};
 use crate::board::{Board, Event, FieldFault, Generation, Subject, Value};
@@ -115,7 +115,7 @@ impl Service {
             let rest = &events[settled..];
             let listed = self.registry.listed().await.map_err(|error| unless_counted(error.into(), is_counted))?;
             let mut fan = Fan::new(return_scores);
-            let end = rest.iter().position(|event| !fan.gather(&listed.catalog, event)).unwrap_or(rest.len());
+            let end = rest.iter().position(|event| !fan.gather(&listed.event_index, event)).unwrap_or(rest.len());
             let sent = self.send(&mut fan, &rest[..end], listed).await;
             is_counted |= fan.is_counted;
             sent.map_err(|error| unless_counted(error, is_counted))?;
@@ -138,7 +138,7 @@ impl Service {
         if changed.is_empty() && version == listed.version {
             return Ok(());
         }
-        let mut known = listed.catalog.generations();
+        let mut known = listed.event_index.generations();
         let mut fresh = match changed.is_empty() {
             true => self.registry.listed_at(version, begun).await?,
             false => self.registry.listed_after(Instant::now()).await?,
@@ -148,8 +148,8 @@ impl Service {
                 fan.forget(board);
                 known.remove(&board.generation());
             }
-            fan.gather_again(&fresh.catalog, &known, events);
-            known.extend(fresh.catalog.generations());
+            fan.gather_again(&fresh.event_index, &known, events);
+            known.extend(fresh.event_index.generations());
             let answers = self.add_all(fan.take_batches()).await;
             changed = fan.settle(answers)?;
             if changed.is_empty() {
@@ -213,13 +213,13 @@ impl Fan {
     }
 
     /// Spreads the next event. Returns `false` and does nothing if the portion is full. A single event always fits.
-    fn gather(&mut self, catalog: &Catalog, event: &Event) -> bool {
+    fn gather(&mut self, event_index: &EventIndex, event: &Event) -> bool {
         if self.increments >= PORTION {
             return false;
         }
         let at = self.events.len();
         self.events.push(Spread::default());
-        self.spread(catalog, at, event);
+        self.spread(event_index, at, event);
         true
     }
 
@@ -233,7 +233,7 @@ impl Fan {
     }
 
     /// Spreads the same events over those boards of a newer list that are not in `known`.
-    fn gather_again(&mut self, fresh: &Catalog, known: &HashSet<Generation>, events: &[Event]) {
+    fn gather_again(&mut self, fresh: &EventIndex, known: &HashSet<Generation>, events: &[Event]) {
         let (new, there) = (fresh.beyond(known), fresh.generations());
         for (at, event) in events.iter().enumerate() {
             let spread = &mut self.events[at];
@@ -246,8 +246,8 @@ impl Fan {
         }
     }
 
-    fn spread(&mut self, catalog: &Catalog, at: usize, event: &Event) {
-        let boards = catalog.of(&event.kind);
+    fn spread(&mut self, event_index: &EventIndex, at: usize, event: &Event) {
+        let boards = event_index.of(&event.kind);
         self.events[at].is_known |= !boards.is_empty();
         for board in boards {
             let refused = |refusal| Some(Taken::Refused(refusal));

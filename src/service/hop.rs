@@ -17,7 +17,7 @@ use crate::store::Values;
 const AT_ONCE: usize = 32;
 
 /// The largest number of distinct values held in memory. They are held so that each one is counted once.
-const MOST_HELD: usize = 100_000;
+const MAX_HELD: usize = 100_000;
 
 /// A two-hop question.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ impl Service {
             let Values { total, items, capped: dropped, .. } = page?.answer;
             capped |= dropped || total > items.len() as u64;
             for (value, _) in items {
-                if seen.len() < MOST_HELD {
+                if seen.len() < MAX_HELD {
                     seen.insert(value);
                 } else {
                     capped |= !seen.contains(&value);

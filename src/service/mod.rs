@@ -34,18 +34,18 @@
 
 mod add;
 mod audit;
-mod catalog;
+mod board_selection;
 mod configured;
 mod error;
 mod evaluate;
+mod event_index;
 mod events;
-mod features;
 mod hop;
+mod queries;
 mod registry;
 mod rollover;
 mod rules;
 mod scheduler;
-mod serving;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub use audit::AuditReport;
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
-pub use features::{Feature, Over, Question, WindowQuestion};
 pub use hop::{Hop, Hopped};
+pub use queries::{Over, Query, QueryAnswer, WindowQuery};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
 pub use scheduler::Scheduler;
@@ -66,11 +66,11 @@ use futures_util::future::join_all;
 use metrics::{describe_gauge, gauge};
 
 use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp};
-use crate::store::{self, Defined, Reach, Store, Unreadable};
+use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, BackedUp, Batch, Difference, Increment, Lines, Lookup, Outcome, Page, Ranked, Reading, Rejection, Removal,
-    Standing, Status, StoreError, Values,
+    Added, BackedUp, Batch, Difference, Increment, Lines, Lookup, Outcome, Page, Ranked, Rejection, Removal,
+    SlotContents, Standing, Status, StoreError, Values,
 };
 use registry::Registry;
 use rollover::Rollover;
@@ -249,10 +249,10 @@ impl Service {
         if board.definition().mode != Mode::FromFirst {
             return self.store.standing(board, subject).await;
         }
-        let reading = self.store.count(board, subject, Reach::Slots(1)).await?;
-        let score = reading.value(board);
-        let Reading { frame, tallies, capped, .. } = reading;
-        Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: tallies, capped })
+        let contents = self.store.count(board, subject, SlotRange::Slots(1)).await?;
+        let score = contents.value(board);
+        let SlotContents { frame, aggregates, capped, .. } = contents;
+        Ok(Standing { frame, total: 0, score, rank: None, better: 0, slots: aggregates, capped })
     }
 
     /// Returns the values that a subject was seen with, newest first. Returns [`ServiceError::NoValues`] unless the

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use metrics::{describe_gauge, gauge};
 use parking_lot::RwLock;
 
-use super::catalog::Catalog;
 use super::configured::Configured;
+use super::event_index::EventIndex;
 use crate::board::{Board, BoardName};
 use crate::store::{self, Listing, Store, Unreadable};
 
@@ -36,7 +36,7 @@ pub(super) struct Registry {
 struct Known {
     boards: HashMap<BoardName, Entry>,
     /// The index of the known boards by event type. Built when it is first needed.
-    catalog: Option<Arc<Catalog>>,
+    event_index: Option<Arc<EventIndex>>,
     /// A list whose boards are all known. `None` before the first list, and whenever it is uncertain that all its
     /// boards are still known.
     list: Option<List>,
@@ -60,7 +60,7 @@ struct List {
 /// All boards, indexed by event type.
 #[derive(Clone, Debug)]
 pub(super) struct Listed {
-    pub catalog: Arc<Catalog>,
+    pub event_index: Arc<EventIndex>,
     /// The version of a list whose boards are all included.
     pub version: u64,
 }
@@ -120,7 +120,7 @@ impl Registry {
         let mut known = self.known.write();
         known.lessons += 1;
         if known.boards.remove(name).is_some() {
-            known.catalog = None;
+            known.event_index = None;
             // The board may have been replaced by another one with the same name.
             known.list = None;
         }
@@ -179,13 +179,13 @@ impl Registry {
         {
             let known = self.known.read();
             let list = known.list.filter(&will_do)?;
-            if let Some(catalog) = &known.catalog {
-                return Some(Listed { catalog: catalog.clone(), version: list.version });
+            if let Some(event_index) = &known.event_index {
+                return Some(Listed { event_index: event_index.clone(), version: list.version });
             }
         }
         let mut known = self.known.write();
         let list = known.list.filter(will_do)?;
-        Some(Listed { catalog: known.catalog(), version: list.version })
+        Some(Listed { event_index: known.event_index(), version: list.version })
     }
 
     /// Reads the list. Reads its version first, so that a change made in between makes the list outdated.
@@ -200,13 +200,13 @@ impl Registry {
         }
         let Listing { boards, unreadable } = listing;
         let mut known = self.known.write();
-        let catalog = match known.learn(&boards, lessons, List { version, begun, confirmed: begun }) {
-            true => known.catalog(),
-            false => Arc::new(Catalog::new(boards.iter().cloned())),
+        let event_index = match known.learn(&boards, lessons, List { version, begun, confirmed: begun }) {
+            true => known.event_index(),
+            false => Arc::new(EventIndex::new(boards.iter().cloned())),
         };
         known.note_unreadable(unreadable);
         drop(known);
-        Ok((boards, Listed { catalog, version }))
+        Ok((boards, Listed { event_index, version }))
     }
 }
 
@@ -228,7 +228,7 @@ impl Known {
         let before = self.boards.len();
         self.boards.retain(|_, entry| is_newer(entry));
         if self.boards.len() < before {
-            self.catalog = None;
+            self.event_index = None;
         }
         if !agrees {
             // Either of two boards with the same name may be the current one.
@@ -274,14 +274,14 @@ impl Known {
             Some(entry) if entry.board.generation() == board.generation() => entry.lesson = lesson,
             _ => {
                 self.boards.insert(board.name().clone(), Entry { board: board.clone(), lesson });
-                self.catalog = None;
+                self.event_index = None;
             }
         }
     }
 
-    fn catalog(&mut self) -> Arc<Catalog> {
-        let Known { boards, catalog, .. } = self;
-        catalog.get_or_insert_with(|| Arc::new(Catalog::new(boards.values().map(|e| e.board.clone())))).clone()
+    fn event_index(&mut self) -> Arc<EventIndex> {
+        let Known { boards, event_index, .. } = self;
+        event_index.get_or_insert_with(|| Arc::new(EventIndex::new(boards.values().map(|e| e.board.clone())))).clone()
     }
 }
 
@@ -353,10 +353,10 @@ mod tests {
         let mut known = Known::default();
         known.learn(&[board("a", 1)], 0, list(1));
         let first = known.boards.values().next().unwrap().board.clone();
-        known.catalog = Some(Arc::default());
+        known.event_index = Some(Arc::default());
         known.learn(&[board("a", 1)], known.lessons, list(1));
-        assert!(known.catalog.is_some() && Arc::ptr_eq(&known.boards.values().next().unwrap().board, &first));
+        assert!(known.event_index.is_some() && Arc::ptr_eq(&known.boards.values().next().unwrap().board, &first));
         known.learn(&[], known.lessons, list(2));
-        assert!(known.catalog.is_none() && known.boards.is_empty());
+        assert!(known.event_index.is_none() && known.boards.is_empty());
     }
 }

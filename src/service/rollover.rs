@@ -21,12 +21,12 @@ use crate::store::{self, RetireStep, Store, StoreError};
 const STAND_ASIDE: Duration = Duration::from_millis(5);
 
 /// The largest number of steps of one board in progress at once. More than one is used if the store is far away.
-const MOST_UNDER_WAY: usize = 8;
+const MAX_UNDER_WAY: usize = 8;
 
 /// The shortest step that is used to choose the number of steps in progress. A shorter one does not predict the next.
 const WORTH_A_PAUSE: Duration = Duration::from_micros(200);
 
-/// The shortest time that a timer waits. Shorter pauses add up until they reach it.
+/// The shortest time that a timer waits. Shorter pauses add up until they range it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Each board is visited after this many to twice as many milliseconds of the store's clock, even if no slot has ended,
@@ -85,7 +85,7 @@ fn most_under_way(worked: Duration, took: Duration) -> usize {
         return 1;
     }
     let turns = took.as_micros().div_ceil(2 * worked.as_micros());
-    usize::try_from(turns).unwrap_or(MOST_UNDER_WAY).clamp(1, MOST_UNDER_WAY)
+    usize::try_from(turns).unwrap_or(MAX_UNDER_WAY).clamp(1, MAX_UNDER_WAY)
 }
 
 /// Returns the longest time between two visits of a board, in milliseconds of the store's clock. It is always the same
@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(most_under_way(us(2_000), us(4_000)), 1);
         assert_eq!(most_under_way(us(2_000), us(6_000)), 2);
         assert_eq!(most_under_way(us(2_000), us(22_000)), 6);
-        assert_eq!(most_under_way(us(2_000), us(900_000)), MOST_UNDER_WAY);
+        assert_eq!(most_under_way(us(2_000), us(900_000)), MAX_UNDER_WAY);
         assert_eq!(most_under_way(us(50), us(20_000)), 1, "little work is not worth it");
         assert_eq!(most_under_way(us(0), us(20_000)), 1);
     }

@@ -108,7 +108,7 @@ pub struct Plan<'a> {
     pub rejected: Vec<(usize, Rejection)>,
     /// The indexes of retractions of events that have left the window. They count as accepted, and there is nothing to
     /// do.
-    pub moot: Vec<usize>,
+    pub expired_retractions: Vec<usize>,
 }
 
 impl<'a> Plan<'a> {
@@ -135,7 +135,7 @@ impl<'a> Plan<'a> {
             let slot = match placement {
                 Placement::Slot(slot) => slot,
                 Placement::TooLate if increment.retract => {
-                    plan.moot.push(index);
+                    plan.expired_retractions.push(index);
                     continue;
                 }
                 Placement::TooLate => {

@@ -61,7 +61,7 @@ pub use error::StoreError;
 pub use lines::Lines;
 pub use trust::ClockTrust;
 
-use crate::board::{Board, BoardName, Counted, Definition, Frame, Subject, Tally, Timestamp, Value};
+use crate::board::{Aggregate, Board, BoardName, Counted, Definition, Frame, Subject, Timestamp, Value};
 
 /// The result of a call to a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -152,7 +152,7 @@ pub struct Standing {
     /// The number of ranked subjects with a strictly better score: percentile = 100 x (total − better) / total.
     pub better: u64,
     /// The live slots in which the subject has data, oldest first, each with its start.
-    pub slots: Vec<(Timestamp, Tally)>,
+    pub slots: Vec<(Timestamp, Aggregate)>,
     /// For COUNT_DISTINCT: whether values of this window were dropped because the board remembers a limited number.
     pub capped: bool,
 }
@@ -168,7 +168,7 @@ pub struct Lookup {
 
 /// The part of the window to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reach {
+pub enum SlotRange {
     /// This many of the newest slots, including the head; at most the window's.
     Slots(u32),
     /// All slots from the one that contains this time.
@@ -177,32 +177,32 @@ pub enum Reach {
 
 /// A request to read one subject's slots.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct SlotQuery {
     pub board: Arc<Board>,
     pub subject: Subject,
-    pub reach: Reach,
+    pub range: SlotRange,
     /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
     pub as_of: Option<Timestamp>,
 }
 
 /// The content of the requested slots for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct SlotContents {
     /// The frame, whose window is the part that was read: from the oldest slot read to the end of the newest.
     pub frame: Frame,
     /// The number of slots read.
     pub slots: u32,
     /// The slots with data, oldest first, each with its start. For COUNT_DISTINCT, the number of values last seen in
     /// each slot. On a `from_first` board, at most one counter, with the time at which it began.
-    pub tallies: Vec<(Timestamp, Tally)>,
+    pub aggregates: Vec<(Timestamp, Aggregate)>,
     /// For COUNT_DISTINCT: whether values of these slots were dropped because the board remembers a limited number.
     pub capped: bool,
 }
 
-impl Reading {
+impl SlotContents {
     /// Returns the combined value of the slots.
     pub fn value(&self, board: &Board) -> Option<Value> {
-        board.value(self.tallies.iter().map(|(_, tally)| tally))
+        board.value(self.aggregates.iter().map(|(_, aggregate)| aggregate))
     }
 }
 
@@ -364,14 +364,14 @@ pub trait Store: Send + Sync + 'static {
     /// Returns what subjects have in some of their slots. Each result is of one instant; all are read in one round trip
     /// where the store allows. O(requested slots) each. Returns [`StoreError::BeyondWindow`] if the requested slots
     /// start below what the board keeps or are more than the window has, or if `as_of` is in the future.
-    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>>;
+    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>>;
 
     /// Returns the values that a subject was seen with in the window, on a COUNT_DISTINCT board. O(log values + limit).
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values>;
 
     /// Returns what one subject has in its newest slots: [`read`](Self::read) with one request.
-    async fn count(&self, board: &Arc<Board>, subject: &Subject, reach: Reach) -> Result<Reading> {
-        let ask = Ask { board: board.clone(), subject: subject.clone(), reach, as_of: None };
+    async fn count(&self, board: &Arc<Board>, subject: &Subject, range: SlotRange) -> Result<SlotContents> {
+        let ask = SlotQuery { board: board.clone(), subject: subject.clone(), range, as_of: None };
         let mut readings = self.read(vec![ask]).await;
         readings.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a question was not answered".to_owned() }))
     }

@@ -97,7 +97,7 @@ macro_rules! reads {
                 answers
             }
 
-            async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+            async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
                 let mut answers = Vec::with_capacity(asks.len());
                 for ask in asks {
                     match self.switch.check(false) {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
-use rolltop::store::{Batch, ClockMode, Defined, Increment, Outcome, Reach, Rejection, Result, Store, StoreError};
+use rolltop::store::{Batch, ClockMode, Defined, Increment, Outcome, Rejection, Result, SlotRange, Store, StoreError};
 
 use crate::given::Units;
 
@@ -276,7 +276,7 @@ async fn a_removed_board_stays_removed_and_a_new_one_of_its_name_is_empty() {
     let store = open(folder.path()).await.unwrap();
     let board = store.board(&name("b")).await.unwrap().unwrap();
     assert_eq!(board.generation(), new.generation());
-    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(24)).await.unwrap().units(), 1);
+    assert_eq!(store.count(&board, &subject("a"), SlotRange::Slots(24)).await.unwrap().units(), 1);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Short functions that create the inputs of tests.
 
-use rolltop::board::{Amount, BoardName, Change, Counted, Definition, EventId, Subject, Tally, Timestamp, Value};
-use rolltop::store::{Increment, Reading};
+use rolltop::board::{Aggregate, Amount, BoardName, Change, Counted, Definition, EventId, Subject, Timestamp, Value};
+use rolltop::store::{Increment, SlotContents};
 
 pub fn t(text: &str) -> Timestamp {
     Timestamp::parse(text).unwrap_or_else(|error| panic!("{error}"))
@@ -59,8 +59,8 @@ pub fn exact(units: i64) -> Option<Value> {
 }
 
 /// Returns the amounts of slots that contain sums.
-pub fn sums(slots: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> {
-    slots.iter().map(|(slot, tally)| (*slot, tally.units())).collect()
+pub fn sums(slots: &[(Timestamp, Aggregate)]) -> Vec<(Timestamp, i64)> {
+    slots.iter().map(|(slot, aggregate)| (*slot, aggregate.units())).collect()
 }
 
 /// Access to the whole number in a result. Panics if there is none.
@@ -83,18 +83,18 @@ impl Units for Option<Value> {
     }
 }
 
-impl Units for Tally {
+impl Units for Aggregate {
     fn units(&self) -> i64 {
         match self {
-            Tally::Sum(amount) | Tally::Extreme(amount) => amount.0,
+            Aggregate::Sum(amount) | Aggregate::Extreme(amount) => amount.0,
             other => panic!("{other:?} is not one number"),
         }
     }
 }
 
-impl Units for Reading {
+impl Units for SlotContents {
     fn units(&self) -> i64 {
-        self.tallies.iter().map(|(_, tally)| tally.units()).sum()
+        self.aggregates.iter().map(|(_, aggregate)| aggregate.units()).sum()
     }
 }
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
 use rolltop::store::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Reading, Removal, Result,
-    RetireStep, Standing, Status, Store, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Removal, Result, RetireStep,
+    SlotContents, SlotQuery, Standing, Status, Store, Values,
 };
 
 pub struct Sharded {
@@ -86,7 +86,7 @@ impl Store for Sharded {
         self.store.standing(board, subject).await
     }
 
-    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         self.store.read(asks).await
     }
 

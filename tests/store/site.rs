@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rolltop::board::{Board, Definition, Tally, Timestamp, Value};
+use rolltop::board::{Aggregate, Board, Definition, Timestamp, Value};
 use rolltop::store::embedded::{Embedded, EmbeddedOptions, Pace};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
-    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, Reach, RetireStep, Store,
+    AuditCursor, Batch, ClockMode, Defined, Difference, Increment, Limits, Outcome, Ranked, RetireStep, SlotRange,
+    Store,
 };
 use tempfile::TempDir;
 
@@ -286,9 +287,9 @@ impl Site {
         self.retire(board).await;
         let who = subject(who);
         let standing = self.other.standing(board, &who).await.unwrap();
-        let reading = self.store.count(board, &who, Reach::Slots(board.slots())).await.unwrap();
+        let reading = self.store.count(board, &who, SlotRange::Slots(board.slots())).await.unwrap();
         assert_eq!(reading.value(board), standing.score, "{who}: {reading:?}");
-        assert_eq!((reading.tallies, reading.capped), (standing.slots, standing.capped), "{who}");
+        assert_eq!((reading.aggregates, reading.capped), (standing.slots, standing.capped), "{who}");
         if board.is_ranked() {
             let lookup = self.other.lookup(board, std::slice::from_ref(&who)).await.unwrap();
             assert_eq!(standing.rank.is_some(), board.kind().ranks(standing.score), "{who}");
@@ -301,13 +302,13 @@ impl Site {
 
     /// Returns the value of a subject's newest slots.
     pub async fn newest(&self, board: &Arc<Board>, who: &str, slots: u32) -> Option<Value> {
-        self.store.count(board, &subject(who), Reach::Slots(slots)).await.unwrap().value(board)
+        self.store.count(board, &subject(who), SlotRange::Slots(slots)).await.unwrap().value(board)
     }
 
     /// Returns what a subject has in each slot.
-    pub async fn slots(&self, board: &Arc<Board>, who: &str) -> Vec<(String, Tally)> {
+    pub async fn slots(&self, board: &Arc<Board>, who: &str) -> Vec<(String, Aggregate)> {
         let standing = self.store.standing(board, &subject(who)).await.unwrap();
-        standing.slots.into_iter().map(|(slot, tally)| (slot.to_string(), tally)).collect()
+        standing.slots.into_iter().map(|(slot, aggregate)| (slot.to_string(), aggregate)).collect()
     }
 
     /// Returns the ranking with its scores as floats, after everything has retired.

@@ -5,7 +5,7 @@ use super::words::Words;
 use crate::board::Key;
 
 /// The largest number of parts of a key. A longer composite would hardly fit into a subject.
-const MOST_PARTS: usize = 8;
+const MAX_PARTS: usize = 8;
 
 /// Parses a key. `what` describes it in errors.
 pub(super) fn key(words: &mut Words<'_>, what: &str) -> Result<Key, SyntaxError> {
@@ -23,8 +23,8 @@ pub(super) fn key(words: &mut Words<'_>, what: &str) -> Result<Key, SyntaxError>
         if !word.is(",") {
             return Err(words.wrong(&word, "',' or ')'"));
         }
-        if parts.len() == MOST_PARTS {
-            return Err(words.wrong(&word, &format!("')', for a subject has at most {MOST_PARTS} parts")));
+        if parts.len() == MAX_PARTS {
+            return Err(words.wrong(&word, &format!("')', for a subject has at most {MAX_PARTS} parts")));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::words::Words;
 use super::{SyntaxError, filter, key};
-use crate::board::{Aggregate, Metric};
+use crate::board::{Function, Metric};
 
 /// The canonical names of the functions.
 const FUNCTIONS: [&str; 7] = ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"];
@@ -56,24 +56,24 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
         None => Box::default(),
     };
     let subject = key::key(words, "the field that names the subject")?;
-    let aggregate = match function {
-        "SUM" => Aggregate::Sum { value },
-        "AVG" => Aggregate::Avg { value },
-        "MIN" => Aggregate::Min { value },
-        "MAX" => Aggregate::Max { value },
+    let function = match function {
+        "SUM" => Function::Sum { value },
+        "AVG" => Function::Avg { value },
+        "MIN" => Function::Min { value },
+        "MAX" => Function::Max { value },
         "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" => {
             words.symbol(',')?;
             let counted = key::key(words, "the field to count")?;
             match function {
-                "COUNT_DISTINCT" => Aggregate::CountDistinct { counted },
-                _ => Aggregate::ApproxCountDistinct { counted },
+                "COUNT_DISTINCT" => Function::CountDistinct { counted },
+                _ => Function::ApproxCountDistinct { counted },
             }
         }
-        _ => Aggregate::Count,
+        _ => Function::Count,
     };
     let filter = if words.take("WHERE") { Some(filter::filter(words)?) } else { None };
     words.require(")", if filter.is_some() { "AND, OR or ')'" } else { "WHERE or ')'" })?;
-    Ok(Metric { aggregate, window, event, subject, filter })
+    Ok(Metric { function, window, event, subject, filter })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The language of metrics (an aggregate of events over a window, per subject) and of rules about their values.
+//! The language of metrics (a function of events over a window, per subject) and of rules about their values.
 //!
 //! ```text
 //! metric     = alone [ "WHERE" filter ] ;                 (* the filter after it only where it has none inside *)
@@ -52,7 +52,7 @@ pub use self::words::SyntaxError;
 use self::words::Words;
 
 /// The longest text, in bytes.
-const MOST_BYTES: usize = 4_096;
+const MAX_BYTES: usize = 4_096;
 
 /// The reason why a text is not a metric.
 pub type MetricError = SyntaxError;
@@ -63,15 +63,15 @@ fn read<T: fmt::Display>(
     parse: impl FnOnce(&mut Words<'_>) -> Result<T, SyntaxError>,
 ) -> Result<T, SyntaxError> {
     let too_long = |bytes: usize, column: usize| SyntaxError {
-        expected: format!("at most {MOST_BYTES} bytes"),
+        expected: format!("at most {MAX_BYTES} bytes"),
         found: format!("{bytes}"),
         column,
     };
-    if text.len() > MOST_BYTES {
-        let whole = text.char_indices().take_while(|(start, c)| start + c.len_utf8() <= MOST_BYTES).count();
+    if text.len() > MAX_BYTES {
+        let whole = text.char_indices().take_while(|(start, c)| start + c.len_utf8() <= MAX_BYTES).count();
         return Err(too_long(text.len(), whole + 1));
     }
     let parsed = parse(&mut Words::new(text))?;
     let canonical = parsed.to_string().len();
-    if canonical > MOST_BYTES { Err(too_long(canonical, 1)) } else { Ok(parsed) }
+    if canonical > MAX_BYTES { Err(too_long(canonical, 1)) } else { Ok(parsed) }
 }

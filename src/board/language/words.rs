@@ -1,10 +1,10 @@
 //! The tokenizer of the metric language.
 
 /// The longest event type or field name, in bytes.
-const MOST_NAME_BYTES: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// The deepest nesting of parentheses, NOT and signs. Without a limit, a text could overflow the stack.
-const MOST_NESTING: u32 = 32;
+const MAX_NESTING: u32 = 32;
 
 /// The keywords of conditions, which cannot name fields there.
 const RESERVED: [&str; 7] = ["AND", "OR", "NOT", "IN", "WHERE", "TRUE", "FALSE"];
@@ -116,10 +116,10 @@ impl<'a> Words<'a> {
     pub fn name(&mut self, what: &str) -> Result<Box<str>, SyntaxError> {
         let word = self.next();
         match word.shape {
-            Shape::Name if word.text.len() <= MOST_NAME_BYTES => Ok(word.text.into()),
+            Shape::Name if word.text.len() <= MAX_NAME_BYTES => Ok(word.text.into()),
             Shape::Name | Shape::Number => Err(self.wrong(
                 &word,
-                &format!("{what} (a letter or '_', then letters, digits, '_', '-' or '.', {MOST_NAME_BYTES} at most)"),
+                &format!("{what} (a letter or '_', then letters, digits, '_', '-' or '.', {MAX_NAME_BYTES} at most)"),
             )),
             _ => Err(self.wrong(&word, what)),
         }
@@ -140,8 +140,8 @@ impl<'a> Words<'a> {
     /// Takes the next word, which opens a level of nesting. [`leave`](Self::leave) closes the level.
     pub fn enter(&mut self) -> Result<(), SyntaxError> {
         let word = self.next();
-        if self.nesting == MOST_NESTING {
-            return Err(self.wrong(&word, &format!("at most {MOST_NESTING} levels of nesting")));
+        if self.nesting == MAX_NESTING {
+            return Err(self.wrong(&word, &format!("at most {MAX_NESTING} levels of nesting")));
         }
         self.nesting += 1;
         Ok(())

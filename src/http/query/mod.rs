@@ -18,7 +18,7 @@ use super::state::HttpState;
 use super::windows::{self, WindowValue};
 use super::{body, events, large, response, schemas};
 use crate::board::{BoardName, Metric, Subject, Timestamp};
-use crate::service::{Feature, Hop, Hopped, Over, Question, Service, ServiceError, WindowQuestion};
+use crate::service::{Hop, Hopped, Over, Query, QueryAnswer, Service, ServiceError, WindowQuery};
 
 /// Maximum number of queries of one request.
 const MAX_QUERIES: usize = 1_000;
@@ -112,10 +112,10 @@ impl HopValue {
 }
 
 impl Answer {
-    fn of(question: &Question, feature: &Feature) -> Self {
+    fn of(question: &Query, feature: &QueryAnswer) -> Self {
         Answer::Window(Box::new(match question {
-            Question::Window(window) => WindowValue::of(feature, window.over, window.as_of),
-            Question::Metric { metric, .. } => WindowValue::of(feature, Over::Whole, None).with_metric(metric),
+            Query::Window(window) => WindowValue::of(feature, window.over, window.as_of),
+            Query::Metric { metric, .. } => WindowValue::of(feature, Over::Whole, None).with_metric(metric),
         }))
     }
 }
@@ -133,9 +133,9 @@ impl From<ServiceError> for Answer {
 }
 
 /// A parsed query.
-enum Query {
+enum ParsedQuery {
     /// A query by window or by metric.
-    Single(Question),
+    Single(Query),
     /// A two-hop count.
     Hop(Hop),
 }
@@ -194,8 +194,8 @@ pub(super) async fn query(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let queries: Vec<Result<Query, Problem>> = parse_queries(&body)?;
-    let hops = queries.iter().filter(|query| matches!(query, Ok(Query::Hop(_)))).count();
+    let queries: Vec<Result<ParsedQuery, Problem>> = parse_queries(&body)?;
+    let hops = queries.iter().filter(|query| matches!(query, Ok(ParsedQuery::Hop(_)))).count();
     if hops > MAX_HOPS {
         let detail = format!("a request may have at most {MAX_HOPS} two-hop counts, not {hops}");
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_HOPS));
@@ -206,21 +206,21 @@ pub(super) async fn query(
 }
 
 /// Runs all queries: those by window and metric in one call of the store, then the two-hop counts one by one.
-async fn run(service: &Service, queries: Vec<Result<Query, Problem>>) -> Vec<Answer> {
+async fn run(service: &Service, queries: Vec<Result<ParsedQuery, Problem>>) -> Vec<Answer> {
     let questions = queries.iter().filter_map(|query| match query {
-        Ok(Query::Single(question)) => Some(question.clone()),
+        Ok(ParsedQuery::Single(question)) => Some(question.clone()),
         _ => None,
     });
-    let mut features = service.features(questions.collect()).await.into_iter();
+    let mut features = service.queries(questions.collect()).await.into_iter();
     let mut answers = Vec::with_capacity(queries.len());
     for query in queries {
         answers.push(match query {
             Err(problem) => problem.into(),
-            Ok(Query::Hop(hop)) => match service.hop(&hop).await {
+            Ok(ParsedQuery::Hop(hop)) => match service.hop(&hop).await {
                 Ok(found) => Answer::Hop(HopValue::of(hop, &found)),
                 Err(error) => error.into(),
             },
-            Ok(Query::Single(question)) => match features.next() {
+            Ok(ParsedQuery::Single(question)) => match features.next() {
                 Some(Ok(feature)) => Answer::of(&question, &feature),
                 Some(Err(error)) => error.into(),
                 None => Problem::new(Code::Internal, "a query has no answer").into(),
@@ -234,7 +234,7 @@ async fn run(service: &Service, queries: Vec<Result<Query, Problem>>) -> Vec<Ans
 const KEYS: [&str; 9] = ["board", "subject", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
 
 /// Parses the queries of a body, each with its own error.
-fn parse_queries(body: &[u8]) -> Result<Vec<Result<Query, Problem>>, Problem> {
+fn parse_queries(body: &[u8]) -> Result<Vec<Result<ParsedQuery, Problem>>, Problem> {
     let mut known = vec!["queries"];
     known.extend(KEYS);
     let object = Object::parse(body, &known)?;
@@ -251,12 +251,12 @@ fn parse_queries(body: &[u8]) -> Result<Vec<Result<Query, Problem>>, Problem> {
     Ok(given.into_iter().enumerate().map(each).collect())
 }
 
-fn parse_query(object: &Object<'_>) -> Result<Query, Problem> {
+fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
     match (object.has("board"), object.has("metric"), object.has("hop")) {
         (true, false, false) => {
             object.only(&["board", "subject", "last", "from", "as_of", "edge"])?;
             let text = |key| object.optional::<String>(key);
-            Ok(Query::Single(Question::Window(WindowQuestion {
+            Ok(ParsedQuery::Single(Query::Window(WindowQuery {
                 board: parse_board(object)?,
                 subject: parse_subject(object)?,
                 over: windows::parse_over(text("last")?.as_deref(), text("from")?.as_deref())?,
@@ -270,9 +270,9 @@ fn parse_query(object: &Object<'_>) -> Result<Query, Problem> {
             let metric: Metric = text.parse().map_err(|error| invalid_rule("metric", &error))?;
             let fields = events::parse_fields(object.optional("fields")?)?;
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
-            Ok(Query::Single(Question::Metric { metric, subject }))
+            Ok(ParsedQuery::Single(Query::Metric { metric, subject }))
         }
-        (false, false, true) => parse_hop(object.required("hop")?).map(Query::Hop),
+        (false, false, true) => parse_hop(object.required("hop")?).map(ParsedQuery::Hop),
         _ => Err(Problem::field("board", "give 'board' and 'subject', or 'metric' and 'fields', or 'hop'")),
     }
 }

@@ -45,7 +45,7 @@ impl Numbering {
     }
 
     /// Records that there is a slot of this number.
-    pub(super) fn reach(&mut self, number: i64) {
+    pub(super) fn range(&mut self, number: i64) {
         self.newest = self.newest.max(number);
     }
 

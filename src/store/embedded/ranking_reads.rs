@@ -5,7 +5,7 @@ use super::ranking;
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Order, Subject, Tally, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Board, Order, Subject, Timestamp, Value};
 use crate::store::{Lookup, Page, Ranked, Standing, Status};
 
 /// Returns a page from position `offset`. O(log n + limit).
@@ -112,20 +112,20 @@ pub(super) fn standing(board: &Board, tables: &Tables, subject: &Subject) -> Sta
         score: score(tables, subject),
         rank: ranked.then_some(better + 1),
         better,
-        slots: live_tallies(tables, subject),
+        slots: live_aggregates(tables, subject),
         capped: capped_from(tables, subject, tables.window.floor),
     }
 }
 
 /// Returns what a subject has in the window's slots, or in its current counter. O(slots).
-pub(super) fn live_tallies(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Tally)> {
+pub(super) fn live_aggregates(tables: &Tables, subject: &Subject) -> Vec<(Timestamp, Aggregate)> {
     let (holdings, subject) = (&tables.holdings, HashedName::from(subject.as_str()));
     if holdings.traits.counter_duration.is_none() {
-        return holdings.tallies(subject, tables.window.floor.millis(), i64::MAX);
+        return holdings.aggregates(subject, tables.window.floor.millis(), i64::MAX);
     }
     let counter = holdings.counter(subject, tables.now.millis());
-    let tally = |counter: Counter| (Timestamp::from_millis(counter.start), Tally::Sum(Amount(counter.amount)));
-    counter.map(tally).into_iter().collect()
+    let aggregate = |counter: Counter| (Timestamp::from_millis(counter.start), Aggregate::Sum(Amount(counter.amount)));
+    counter.map(aggregate).into_iter().collect()
 }
 
 /// Returns whether values were dropped that were seen at `from` or later.

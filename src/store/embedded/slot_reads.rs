@@ -4,35 +4,36 @@
 use super::ranking_reads;
 use super::tables::Tables;
 use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
-use crate::store::{Ask, Reach, Reading, Result, StoreError, Values};
+use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
-pub(super) fn read(board: &Board, tables: &Tables, ask: &Ask) -> Result<Reading> {
+pub(super) fn read(board: &Board, tables: &Tables, ask: &SlotQuery) -> Result<SlotContents> {
     if tables.holdings.traits.counter_duration.is_some() {
         return Ok(counter(tables, &ask.subject));
     }
     let (window, slots) = match ask.as_of {
-        Some(time) => past_window(board, tables, ask.reach, time)?,
-        None => current_window(board, tables, ask.reach)?,
+        Some(time) => past_window(board, tables, ask.range, time)?,
+        None => current_window(board, tables, ask.range)?,
     };
-    let tallies = tables.holdings.tallies(ask.subject.as_str().into(), window.floor.millis(), window.head.millis());
+    let aggregates =
+        tables.holdings.aggregates(ask.subject.as_str().into(), window.floor.millis(), window.head.millis());
     let capped = ranking_reads::capped_from(tables, &ask.subject, window.floor);
     let mut frame = tables.frame();
     frame.window = window;
-    Ok(Reading { frame, slots, tallies, capped })
+    Ok(SlotContents { frame, slots, aggregates, capped })
 }
 
 /// Returns the requested part of the current window and its number of slots.
-fn current_window(board: &Board, tables: &Tables, reach: Reach) -> Result<(Window, u32)> {
+fn current_window(board: &Board, tables: &Tables, range: SlotRange) -> Result<(Window, u32)> {
     let window = tables.window;
     let (_, starts) = board.window_and_starts(tables.now);
     let beyond = || StoreError::BeyondWindow { floor: window.floor };
-    let floor = match reach {
-        Reach::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
+    let floor = match range {
+        SlotRange::Slots(count) if !(1..=board.slots()).contains(&count) => return Err(beyond()),
         // Near the epoch a window has fewer slots than usual.
-        Reach::Slots(count) => starts[starts.len().saturating_sub(count as usize)],
-        Reach::From(time) if time < window.floor => return Err(beyond()),
-        Reach::From(time) => board.calendar().slot_of(time).min(window.head),
+        SlotRange::Slots(count) => starts[starts.len().saturating_sub(count as usize)],
+        SlotRange::From(time) if time < window.floor => return Err(beyond()),
+        SlotRange::From(time) => board.calendar().slot_of(time).min(window.head),
     };
     let slots = starts.len() - starts.partition_point(|start| *start < floor);
     // A window has at most 2,001 slots.
@@ -41,7 +42,7 @@ fn current_window(board: &Board, tables: &Tables, reach: Reach) -> Result<(Windo
 
 /// Returns the window that ends with the slot of `time`, and its number of slots. All its slots must still be kept, and
 /// there may be no more of them than a window has.
-fn past_window(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) -> Result<(Window, u32)> {
+fn past_window(board: &Board, tables: &Tables, range: SlotRange, time: Timestamp) -> Result<(Window, u32)> {
     let calendar = board.calendar();
     let oldest = Timestamp::from_millis(tables.holdings.oldest_kept);
     let beyond = || StoreError::BeyondWindow { floor: oldest };
@@ -49,9 +50,9 @@ fn past_window(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) ->
     if time > tables.now || head < oldest {
         return Err(beyond());
     }
-    let (most, from) = match reach {
-        Reach::Slots(count) => (count, None),
-        Reach::From(time) => (board.slots(), Some(calendar.slot_of(time).min(head))),
+    let (most, from) = match range {
+        SlotRange::Slots(count) => (count, None),
+        SlotRange::From(time) => (board.slots(), Some(calendar.slot_of(time).min(head))),
     };
     if !(1..=board.slots()).contains(&most) {
         return Err(beyond());
@@ -71,13 +72,13 @@ fn past_window(board: &Board, tables: &Tables, reach: Reach, time: Timestamp) ->
 }
 
 /// Returns the current counter of a subject of a `from_first` board, or an empty reading if there is none.
-fn counter(tables: &Tables, subject: &Subject) -> Reading {
+fn counter(tables: &Tables, subject: &Subject) -> SlotContents {
     let duration = tables.holdings.traits.counter_duration.unwrap_or_default();
-    let tallies = ranking_reads::live_tallies(tables, subject);
-    let start = tallies.first().map_or(tables.now, |(start, _)| *start);
+    let aggregates = ranking_reads::live_aggregates(tables, subject);
+    let start = aggregates.first().map_or(tables.now, |(start, _)| *start);
     let mut frame = tables.frame();
     frame.window = Window { floor: start, head: start, end: start.plus_millis(duration) };
-    Reading { frame, slots: 1, tallies, capped: false }
+    SlotContents { frame, slots: 1, aggregates, capped: false }
 }
 
 /// Returns a page of the values that a subject was seen with in the window. O(values / 128 + limit).

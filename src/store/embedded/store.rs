@@ -14,8 +14,8 @@ use super::tables::Tables;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, slot_reads};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Reading, Removal, Result,
-    RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Removal, Result, RetireStep,
+    SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -217,8 +217,9 @@ impl Store for Embedded {
         self.read_tables(board, |board, tables, _| ranking_reads::standing(board, tables, subject))
     }
 
-    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
-        let read = |ask: &Ask| self.read_tables(&ask.board, |board, tables, _| slot_reads::read(board, tables, ask))?;
+    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
+        let read =
+            |ask: &SlotQuery| self.read_tables(&ask.board, |board, tables, _| slot_reads::read(board, tables, ask))?;
         asks.iter().map(read).collect()
     }
 

@@ -12,7 +12,7 @@ use super::partition::Partition;
 use super::removing::{self, Noted};
 use super::reply::Reply;
 use super::scripts::{ANNOUNCE, ANNOUNCED, Call, DEFINE, UNDEFINE};
-use super::servers::{Failure, Line, Node, Servers};
+use super::servers::{Channel, Node, ServerFailure, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
 use super::version;
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
@@ -42,7 +42,7 @@ pub(super) async fn define(session: &Session, name: &BoardName, definition: &Def
     define_board(session, Arc::new(board), &json).await.map_err(|failure| session.servers.error(failure))
 }
 
-async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Result<Defined, Failure> {
+async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Result<Defined, ServerFailure> {
     list(session, board.name()).await?;
     let defined = match board.parts() {
         None => create(session, &New::whole(session, &board, json)).await,
@@ -72,7 +72,7 @@ async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Resul
 /// Changes the list version, after a board was created. This is also done for a board that existed before: the instance
 /// that created it may have ended before it did this, or may be about to do it. An instance does this once per board,
 /// even if it is requested to define the same board again and again, as clients do when they start.
-async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> {
+async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFailure> {
     let parts = session.parts_of(board);
     if !parts.first().is_announced() {
         change_list(session, board.name(), None).await?;
@@ -80,7 +80,7 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> 
         let slot = HashSlot::of_key(meta.as_bytes());
         let mut call = Call::default();
         call.key(meta).arg(board.generation());
-        session.servers.call(slot, Line::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
+        session.servers.call(slot, Channel::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
         parts.first().note_announced();
     }
     Ok(())
@@ -88,23 +88,23 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), Failure> 
 
 /// Adds the name of an existing board to the list. With `gone_at`, removes the name of a board that did not exist at
 /// that version of the list. Returns `false` and does nothing if the list has a different version by now.
-async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, Failure> {
+async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, ServerFailure> {
     let change = || async {
         let mut call = Call::default();
         call.key(session.keys.names()).key(session.keys.version());
         // Drawn for each attempt: a version must not return after the list had a different one.
         call.arg(name).arg(version::draw()).args(gone_at);
         let command = ANNOUNCE.command(&call);
-        session.servers.call(session.keys.names_slot(), Line::Calls, &ANNOUNCE, &command).await
+        session.servers.call(session.keys.names_slot(), Channel::Calls, &ANNOUNCE, &command).await
     };
     let mut answer = change().await;
-    if matches!(answer, Err(Failure::Unknown(_))) {
+    if matches!(answer, Err(ServerFailure::Unknown(_))) {
         answer = change().await;
     }
     match Reply::new(answer?)?.text()?.as_str() {
         "done" => Ok(true),
         "stale" => Ok(false),
-        other => Err(Failure::Corrupt(format!("a change of the list of boards was answered '{other}'"))),
+        other => Err(ServerFailure::Corrupt(format!("a change of the list of boards was answered '{other}'"))),
     }
 }
 
@@ -145,11 +145,15 @@ impl<'a> New<'a> {
 /// An instance that finds the note removes the parts some minutes after [`removing::UNBORN`] has passed. From the end
 /// of `UNBORN` on the board can no longer be created, which the script checks with the time that it reads itself. So no
 /// board is created whose parts are being removed.
-async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Result<Option<Arc<Board>>, Failure> {
+async fn create_divided(
+    session: &Session,
+    board: &Arc<Board>,
+    json: &str,
+) -> Result<Option<Arc<Board>>, ServerFailure> {
     match read_meta(session, board.name()).await? {
         Stored::None => {}
         Stored::Board { board, .. } => return Ok(Some(board)),
-        Stored::Unreadable(unreadable) => return Err(Failure::Unreadable(Box::new(unreadable))),
+        Stored::Unreadable(unreadable) => return Err(ServerFailure::Unreadable(Box::new(unreadable))),
     }
     let noted = Noted::unborn(board, clock::look(session).await?);
     noted.write(session).await?;
@@ -165,7 +169,7 @@ async fn create_divided(session: &Session, board: &Arc<Board>, json: &str) -> Re
 }
 
 /// Creates a meta key. Returns the board that exists already, if there is one.
-async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, Failure> {
+async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, ServerFailure> {
     let part = &*new.part;
     let mut read = None;
     for _ in 0..ATTEMPTS {
@@ -184,7 +188,7 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
         call.args(session.preamble(part, &preamble)).arg(new.definition).arg(new.parts);
         call.arg(run.as_deref().unwrap_or_default());
         let mut reply =
-            Reply::new(session.servers.call(new.slot, Line::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
+            Reply::new(session.servers.call(new.slot, Channel::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
         match reply.text()?.as_str() {
             "created" => return Ok(None),
             "exists" => {
@@ -194,23 +198,23 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
                     // An earlier attempt of this call created it.
                     return Ok(None);
                 }
-                return found.map(Some).map_err(|unreadable| Failure::Unreadable(Box::new(unreadable)));
+                return found.map(Some).map_err(|unreadable| ServerFailure::Unreadable(Box::new(unreadable)));
             }
             "stale" => {
                 let (now, reading) = (reply.time()?, reply.time()?);
                 part.learn_time(reading, session.monotonic());
                 read = Some(now);
             }
-            other => return Err(Failure::Corrupt(format!("defining a board was answered '{other}'"))),
+            other => return Err(ServerFailure::Corrupt(format!("defining a board was answered '{other}'"))),
         }
     }
-    Err(Failure::Restless)
+    Err(ServerFailure::KeptChanging)
 }
 
-async fn list(session: &Session, name: &BoardName) -> Result<(), Failure> {
+async fn list(session: &Session, name: &BoardName) -> Result<(), ServerFailure> {
     let mut command = cmd("SADD");
     command.arg(session.keys.names()).arg(name.as_str());
-    session.servers.set(session.keys.names_slot(), Line::Calls, &command).await.map(drop)
+    session.servers.set(session.keys.names_slot(), Channel::Calls, &command).await.map(drop)
 }
 
 /// The content of a board's meta key.
@@ -242,15 +246,15 @@ fn stored(name: &BoardName, generation: &str, definition: &str, parts: Option<&s
     Ok(Arc::new(board.with_parts(parts.map(Box::from))))
 }
 
-async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Failure> {
+async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, ServerFailure> {
     let meta = session.keys.meta(name);
     let mut command = cmd("HMGET");
     command.arg(&meta).arg("generation").arg("definition").arg("announced").arg("parts");
-    let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Line::Calls, &command).await {
+    let fields = match session.servers.read(HashSlot::of_key(meta.as_bytes()), Channel::Calls, &command).await {
         Ok(Value::Array(fields)) => fields,
-        Ok(other) => return Err(Failure::Corrupt(format!("HMGET was answered {other:?}"))),
+        Ok(other) => return Err(ServerFailure::Corrupt(format!("HMGET was answered {other:?}"))),
         // The key has a different type: only this board is damaged.
-        Err(Failure::Corrupt(reason)) => {
+        Err(ServerFailure::Corrupt(reason)) => {
             return Ok(Stored::Unreadable(Unreadable { name: name.to_string(), generation: String::new(), reason }));
         }
         Err(failure) => return Err(failure),
@@ -271,7 +275,7 @@ async fn read_meta(session: &Session, name: &BoardName) -> Result<Stored, Failur
 
 /// Looks a board up. A board must not be returned before other instances can find it. So if it is not announced yet,
 /// because the instance that defines it has not done it yet or has ended, it is announced first.
-pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<Arc<Board>>, Failure> {
+pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<Arc<Board>>, ServerFailure> {
     match read_meta(session, name).await? {
         Stored::None => Ok(None),
         Stored::Board { board, announced } => {
@@ -280,7 +284,7 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
             }
             Ok(Some(board))
         }
-        Stored::Unreadable(unreadable) => Err(Failure::Unreadable(Box::new(unreadable))),
+        Stored::Unreadable(unreadable) => Err(ServerFailure::Unreadable(Box::new(unreadable))),
     }
 }
 
@@ -295,10 +299,10 @@ pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
 }
 
 /// Returns all boards by name, in one round trip for the names and one for all boards.
-pub(super) async fn boards(session: &Session) -> Result<Listing, Failure> {
+pub(super) async fn boards(session: &Session) -> Result<Listing, ServerFailure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.names());
-    let listed = Reply::texts(session.servers.read(session.keys.names_slot(), Line::Calls, &command).await?)?;
+    let listed = Reply::texts(session.servers.read(session.keys.names_slot(), Channel::Calls, &command).await?)?;
     let (mut names, mut listing) = (Vec::new(), Listing::default());
     for text in listed {
         match BoardName::parse(&text) {
@@ -334,17 +338,17 @@ pub(super) async fn boards(session: &Session) -> Result<Listing, Failure> {
 }
 
 /// Removes a board. First a note of its data is written, so that the data is deleted even if this instance ends early.
-pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> {
+pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let removed = Noted::removed(board);
     removed.write(session).await?;
     let mut call = Call::default();
     call.key(session.keys.meta(board.name())).arg(board.generation());
     let command = UNDEFINE.command(&call);
     let slot = HashSlot::of_key(session.keys.meta(board.name()).as_bytes());
-    let mut answer = session.servers.call(slot, Line::Calls, &UNDEFINE, &command).await;
-    let is_unknown = matches!(answer, Err(Failure::Unknown(_)));
+    let mut answer = session.servers.call(slot, Channel::Calls, &UNDEFINE, &command).await;
+    let is_unknown = matches!(answer, Err(ServerFailure::Unknown(_)));
     if is_unknown {
-        answer = session.servers.call(slot, Line::Calls, &UNDEFINE, &command).await;
+        answer = session.servers.call(slot, Channel::Calls, &UNDEFINE, &command).await;
     }
     match Reply::new(answer?)?.text()?.as_str() {
         "removed" => {}
@@ -355,7 +359,7 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
             removing::begin(session, &removed).await?;
             return Ok(false);
         }
-        other => return Err(Failure::Corrupt(format!("removing a board was answered '{other}'"))),
+        other => return Err(ServerFailure::Corrupt(format!("removing a board was answered '{other}'"))),
     }
     session.forget(board);
     removed.close(session).await?;
@@ -366,7 +370,7 @@ pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bo
 
 /// Removes the name of a board that no longer exists from the list, unless it was defined again in the meantime. A
 /// definition changes the list version before it returns the board to any caller, and then the name stays.
-async fn unlist(session: &Session, name: &BoardName) -> Result<(), Failure> {
+async fn unlist(session: &Session, name: &BoardName) -> Result<(), ServerFailure> {
     let mut gone = false;
     for _ in 0..ATTEMPTS {
         let seen_at = version::current(session).await?;
@@ -413,7 +417,7 @@ pub(super) async fn check_server(servers: &Servers) -> Result<()> {
 pub(super) async fn check_policy(node: &Node) -> Result<bool> {
     let mut policy = cmd("CONFIG");
     policy.arg("GET").arg("maxmemory-policy");
-    match node.send(Line::Calls, &policy).await {
+    match node.send(Channel::Calls, &policy).await {
         Ok(value) => match policy_of(value).as_deref() {
             Some("noeviction") => Ok(true),
             Some(policy) => Err(StoreError::Setup {
@@ -426,7 +430,7 @@ pub(super) async fn check_policy(node: &Node) -> Result<bool> {
             None => Ok(false),
         },
         // Hosted servers often forbid CONFIG.
-        Err(Failure::Other(_)) => Ok(false),
+        Err(ServerFailure::Other(_)) => Ok(false),
         Err(failure) => Err(failure.at(node.at())),
     }
 }

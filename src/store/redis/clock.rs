@@ -13,7 +13,7 @@ use super::keys::StoreKeys;
 use super::part::Part;
 use super::reply::Reply;
 use super::scripts::{Call, SET_CLOCK};
-use super::servers::{Failure, Line, Request, Servers};
+use super::servers::{Channel, Request, ServerFailure, Servers};
 use super::session::Session;
 use crate::board::{BoardName, Timestamp};
 use crate::store::{ClockMode, ClockTrust, StoreError};
@@ -138,9 +138,9 @@ struct Clock {
     now: Timestamp,
 }
 
-async fn call(servers: &Servers, keys: &StoreKeys, call: &Call) -> Result<Clock, Failure> {
+async fn call(servers: &Servers, keys: &StoreKeys, call: &Call) -> Result<Clock, ServerFailure> {
     let mut reply =
-        Reply::new(servers.call(keys.clock_slot(), Line::Calls, &SET_CLOCK, &SET_CLOCK.command(call)).await?)?;
+        Reply::new(servers.call(keys.clock_slot(), Channel::Calls, &SET_CLOCK, &SET_CLOCK.command(call)).await?)?;
     Ok(Clock { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
 }
 
@@ -152,25 +152,25 @@ pub(super) async fn set(session: &Session, to: Timestamp) -> Result<Timestamp, S
     match clock.map_err(|failure| session.servers.error(failure))? {
         Clock { done: true, now, .. } => Ok(now),
         Clock { simulated: true, now, .. } => Err(StoreError::ClockBackward { now }),
-        Clock { .. } => Err(session.servers.error(Failure::Emptied)),
+        Clock { .. } => Err(session.servers.error(ServerFailure::Emptied)),
     }
 }
 
 /// Reads the clock.
-pub(super) async fn read(servers: &Servers, keys: &StoreKeys, simulated: bool) -> Result<Timestamp, Failure> {
+pub(super) async fn read(servers: &Servers, keys: &StoreKeys, simulated: bool) -> Result<Timestamp, ServerFailure> {
     if !simulated {
-        return server_time(servers.read(keys.clock_slot(), Line::Calls, &cmd("TIME")).await?);
+        return server_time(servers.read(keys.clock_slot(), Channel::Calls, &cmd("TIME")).await?);
     }
     let mut command = cmd("HMGET");
     command.arg(keys.clock()).arg("now");
-    match servers.read(keys.clock_slot(), Line::Calls, &command).await? {
-        Value::Array(fields) if fields == [Value::Nil] => Err(Failure::Emptied),
+    match servers.read(keys.clock_slot(), Channel::Calls, &command).await? {
+        Value::Array(fields) if fields == [Value::Nil] => Err(ServerFailure::Emptied),
         answer => Reply::new(answer)?.time(),
     }
 }
 
 /// Reads the reply to `TIME`.
-pub(super) fn server_time(answer: Value) -> Result<Timestamp, Failure> {
+pub(super) fn server_time(answer: Value) -> Result<Timestamp, ServerFailure> {
     let mut reply = Reply::new(answer)?;
     let (seconds, micros) = (reply.integer()?, reply.integer()?);
     Ok(Timestamp::from_millis(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)))
@@ -178,33 +178,33 @@ pub(super) fn server_time(answer: Value) -> Result<Timestamp, Failure> {
 
 /// Returns the time that instances recorded. If a version that recorded none wrote the data, returns the latest head of
 /// any board.
-pub(super) async fn recorded(servers: &Servers, keys: &StoreKeys) -> Result<Option<Timestamp>, Failure> {
+pub(super) async fn recorded(servers: &Servers, keys: &StoreKeys) -> Result<Option<Timestamp>, ServerFailure> {
     let field = |key: String, field: &str| {
         let mut command = cmd("HMGET");
         command.arg(key).arg(field);
         command
     };
     let seen = field(keys.clock(), "seen");
-    let mut reply = Reply::new(servers.read(keys.clock_slot(), Line::Calls, &seen).await?)?;
+    let mut reply = Reply::new(servers.read(keys.clock_slot(), Channel::Calls, &seen).await?)?;
     if let Some(seen) = reply.maybe_integer()? {
         return Ok(Some(Timestamp::from_millis(seen)));
     }
     let mut names = cmd("SMEMBERS");
     names.arg(keys.names());
     let mut latest = None;
-    let names = Reply::texts(servers.read(keys.names_slot(), Line::Calls, &names).await?)?;
+    let names = Reply::texts(servers.read(keys.names_slot(), Channel::Calls, &names).await?)?;
     let metas = names.iter().filter_map(|name| Some(keys.meta(&BoardName::parse(name).ok()?)));
     let heads: Vec<(HashSlot, Cmd)> =
         metas.map(|meta| (HashSlot::of_key(meta.as_bytes()), field(meta, "head"))).collect();
     let requests: Vec<Request<'_>> = heads.iter().map(|(slot, head)| Request::read(*slot, head)).collect();
-    for answer in servers.requests(Line::Calls, &requests).await {
+    for answer in servers.requests(Channel::Calls, &requests).await {
         latest = latest.max(Reply::new(answer?)?.maybe_integer()?.map(Timestamp::from_millis));
     }
     Ok(latest)
 }
 
 /// Reads the server's clock, passes the reading to everything that judges it, and returns the time to use.
-pub(super) async fn look(session: &Session) -> Result<Timestamp, Failure> {
+pub(super) async fn look(session: &Session) -> Result<Timestamp, ServerFailure> {
     let reading = read(&session.servers, &session.keys, session.simulated).await?;
     if session.simulated {
         return Ok(reading);
@@ -219,7 +219,7 @@ pub(super) async fn look(session: &Session) -> Result<Timestamp, Failure> {
 }
 
 /// Records the believed time, for instances that start later.
-pub(super) async fn record(session: &Session) -> Result<(), Failure> {
+pub(super) async fn record(session: &Session) -> Result<(), ServerFailure> {
     if session.simulated {
         return Ok(());
     }
@@ -227,14 +227,14 @@ pub(super) async fn record(session: &Session) -> Result<(), Failure> {
     if let Some(believed) = session.clock.to_record() {
         let mut command = cmd("HSET");
         command.arg(session.keys.clock()).arg("seen").arg(believed.millis());
-        session.servers.set(session.keys.clock_slot(), Line::Calls, &command).await?;
+        session.servers.set(session.keys.clock_slot(), Channel::Calls, &command).await?;
     }
     Ok(())
 }
 
 /// Returns an error if the clock of a part has been doubted since this instance started, so that the part must not be
 /// written to.
-pub(super) async fn admit(session: &Session, part: &Part) -> Result<Result<(), StoreError>, Failure> {
+pub(super) async fn admit(session: &Session, part: &Part) -> Result<Result<(), StoreError>, ServerFailure> {
     if !part.is_standing() {
         return Ok(Ok(()));
     }

@@ -12,7 +12,7 @@ use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::reply::Reply;
 use super::scripts::SWEEP;
-use super::servers::{Failure, Line};
+use super::servers::{Channel, ServerFailure};
 use super::session::{Answer, Session};
 use crate::board::{Board, Kind, Mode, Subject, Timestamp, Window};
 
@@ -57,7 +57,7 @@ pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64
 
 /// Makes one bounded step for a period that is due. Returns the time that the server worked on it, in microseconds, if
 /// the server can measure it.
-pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, Failure> {
+pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, ServerFailure> {
     let board = &*part.board;
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
     let by_values = board.kind() == Kind::Distinct;
@@ -94,9 +94,9 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
 }
 
 /// Returns some members of a set of subjects.
-pub(super) async fn members(session: &Session, slot: HashSlot, key: &str) -> Result<Vec<Subject>, Failure> {
+pub(super) async fn members(session: &Session, slot: HashSlot, key: &str) -> Result<Vec<Subject>, ServerFailure> {
     let mut command = cmd("SRANDMEMBER");
     command.arg(key).arg(SUBJECTS);
-    let texts = Reply::texts(session.servers.read(slot, Line::Calls, &command).await?)?;
+    let texts = Reply::texts(session.servers.read(slot, Channel::Calls, &command).await?)?;
     Ok(texts.into_iter().map(Subject::from_stored).collect())
 }

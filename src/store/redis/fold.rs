@@ -3,7 +3,7 @@
 use redis::Value as Raw;
 
 use super::reply;
-use crate::board::{Amount, Board, EXACT_MAX, Kind, Sketch, Tally, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Board, EXACT_MAX, Kind, Sketch, Timestamp, Value};
 
 /// The score and the total of one subject.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -20,29 +20,29 @@ pub(super) fn has_totals(kind: Kind) -> bool {
 }
 
 /// Reads a cell. Returns `None` for a cell that the metric cannot have written. Such a cell does not count.
-pub(super) fn read_cell(bytes: Vec<u8>, kind: Kind) -> Option<Tally> {
-    let tally = reply::tally(&Raw::BulkString(bytes), kind).ok()??;
+pub(super) fn read_cell(bytes: Vec<u8>, kind: Kind) -> Option<Aggregate> {
+    let aggregate = reply::aggregate(&Raw::BulkString(bytes), kind).ok()??;
     let is_exact = |amount: i64| amount.unsigned_abs() <= EXACT_MAX.unsigned_abs();
-    let is_sound = match &tally {
-        Tally::Sum(amount) | Tally::Extreme(amount) => is_exact(amount.0),
-        Tally::Mean { sum, count } => is_exact(sum.0) && is_exact(*count),
-        Tally::Sketch(_) => true,
+    let is_sound = match &aggregate {
+        Aggregate::Sum(amount) | Aggregate::Extreme(amount) => is_exact(amount.0),
+        Aggregate::Mean { sum, count } => is_exact(sum.0) && is_exact(*count),
+        Aggregate::Sketch(_) => true,
     };
-    is_sound.then_some(tally)
+    is_sound.then_some(aggregate)
 }
 
 /// Folds the cells of one subject, oldest first.
-pub(super) fn fold(board: &Board, cells: &[(Timestamp, Tally)]) -> Folded {
+pub(super) fn fold(board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
     let kind = board.kind();
-    let tallies = || cells.iter().map(|(_, tally)| tally);
+    let aggregates = || cells.iter().map(|(_, aggregate)| aggregate);
     match kind {
         Kind::Sum | Kind::Distinct => {
-            let (sum, _) = add_up(tallies());
+            let (sum, _) = add_up(aggregates());
             let score = Some(Value::Exact(Amount(sum)));
             Folded { score: score.filter(|_| sum != 0), total: None }
         }
         Kind::Mean => {
-            let (sum, count) = add_up(tallies());
+            let (sum, count) = add_up(aggregates());
             let is_ranked = count >= board.min_samples() && count > 0;
             let score = if is_ranked { Value::mean(sum, count) } else { None };
             let total = (sum != 0 || count != 0).then(|| format!("{sum},{count}").into_bytes());
@@ -59,8 +59,8 @@ pub(super) fn fold(board: &Board, cells: &[(Timestamp, Tally)]) -> Folded {
         }
         Kind::Sketch => {
             let mut merged = Sketch::default();
-            for tally in tallies() {
-                if let Tally::Sketch(sketch) = tally {
+            for aggregate in aggregates() {
+                if let Aggregate::Sketch(sketch) = aggregate {
                     merged.merge(sketch);
                 }
             }
@@ -73,19 +73,19 @@ pub(super) fn fold(board: &Board, cells: &[(Timestamp, Tally)]) -> Folded {
 
 /// Returns sum and count of all cells. With damaged cells the result may exceed the range of the type; it is then the
 /// limit of the range.
-fn add_up<'a>(tallies: impl Iterator<Item = &'a Tally>) -> (i64, i64) {
-    tallies.fold((0_i64, 0_i64), |(sum, count), tally| match tally {
-        Tally::Sum(amount) => (sum.saturating_add(amount.0), count),
-        Tally::Mean { sum: more, count: times } => (sum.saturating_add(more.0), count.saturating_add(*times)),
-        Tally::Extreme(_) | Tally::Sketch(_) => (sum, count),
+fn add_up<'a>(aggregates: impl Iterator<Item = &'a Aggregate>) -> (i64, i64) {
+    aggregates.fold((0_i64, 0_i64), |(sum, count), aggregate| match aggregate {
+        Aggregate::Sum(amount) => (sum.saturating_add(amount.0), count),
+        Aggregate::Mean { sum: more, count: times } => (sum.saturating_add(more.0), count.saturating_add(*times)),
+        Aggregate::Extreme(_) | Aggregate::Sketch(_) => (sum, count),
     })
 }
 
 /// Returns the slots whose extreme beats that of every later slot, oldest first.
-fn staircase(kind: Kind, cells: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> {
+fn staircase(kind: Kind, cells: &[(Timestamp, Aggregate)]) -> Vec<(Timestamp, i64)> {
     let mut stairs: Vec<(Timestamp, i64)> = Vec::new();
-    for (start, tally) in cells.iter().rev() {
-        let Tally::Extreme(Amount(extreme)) = tally else { continue };
+    for (start, aggregate) in cells.iter().rev() {
+        let Aggregate::Extreme(Amount(extreme)) = aggregate else { continue };
         let beats =
             stairs.last().is_none_or(|(_, later)| later != extreme && kind.better(*later, *extreme) == *extreme);
         if beats {
@@ -96,7 +96,7 @@ fn staircase(kind: Kind, cells: &[(Timestamp, Tally)]) -> Vec<(Timestamp, i64)> 
     stairs
 }
 
-/// Returns the score as text for the ranking. Reading it back gives the same number.
+/// Returns the score as text for the ranking. SlotContents it back gives the same number.
 pub(super) fn score_text(score: Option<Value>) -> String {
     match score {
         None => String::new(),
@@ -128,8 +128,8 @@ mod tests {
         Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
     }
 
-    fn extremes(of: &[i64]) -> Vec<(Timestamp, Tally)> {
-        (0..).map(Timestamp::from_millis).zip(of.iter().map(|extreme| Tally::Extreme(Amount(*extreme)))).collect()
+    fn extremes(of: &[i64]) -> Vec<(Timestamp, Aggregate)> {
+        (0..).map(Timestamp::from_millis).zip(of.iter().map(|extreme| Aggregate::Extreme(Amount(*extreme)))).collect()
     }
 
     #[test]
@@ -148,15 +148,15 @@ mod tests {
 
     #[test]
     fn sums_that_cancel_out_are_no_score_and_damage_does_not_overflow() {
-        let sums = |of: &[i64]| -> Vec<(Timestamp, Tally)> {
-            of.iter().map(|units| (Timestamp::default(), Tally::Sum(Amount(*units)))).collect()
+        let sums = |of: &[i64]| -> Vec<(Timestamp, Aggregate)> {
+            of.iter().map(|units| (Timestamp::default(), Aggregate::Sum(Amount(*units)))).collect()
         };
         let board = board("SUM(3h, e, v, s)");
         assert_eq!(fold(&board, &sums(&[5, -5])), Folded::default());
         assert_eq!(fold(&board, &sums(&[i64::MAX, i64::MAX])).score, Some(Value::Exact(Amount(i64::MAX))));
         assert_eq!(read_cell(b"9007199254740992".to_vec(), Kind::Sum), None);
         assert_eq!(read_cell(b"much".to_vec(), Kind::Sum), None);
-        assert_eq!(read_cell(b"-7".to_vec(), Kind::Sum), Some(Tally::Sum(Amount(-7))));
+        assert_eq!(read_cell(b"-7".to_vec(), Kind::Sum), Some(Aggregate::Sum(Amount(-7))));
     }
 
     #[test]
@@ -164,7 +164,7 @@ mod tests {
         let mut definition = board("AVG(3h, e, v, s)").definition().clone();
         definition.min_samples = 3;
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let mean = |sum, count| (Timestamp::default(), Tally::Mean { sum: Amount(sum), count });
+        let mean = |sum, count| (Timestamp::default(), Aggregate::Mean { sum: Amount(sum), count });
         let few = fold(&board, &[mean(5, 2)]);
         assert_eq!((few.score, few.total.as_deref()), (None, Some(&b"5,2"[..])));
         assert_eq!(fold(&board, &[mean(5, 2), mean(5, 1)]).score, Value::mean(10, 3));

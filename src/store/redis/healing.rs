@@ -19,7 +19,7 @@ use super::clock;
 use super::part::Part;
 use super::reply::Reply;
 use super::scripts::{Call, HEAL};
-use super::servers::{Failure, Line, Node};
+use super::servers::{Channel, Node, ServerFailure};
 use super::session::Session;
 use crate::board::{Board, BoardName};
 
@@ -65,7 +65,7 @@ enum Verdict {
 }
 
 /// Detects restarts of servers, and audits each board that is not known to be complete since the last one.
-pub(super) async fn tend(session: &Session) -> Result<(), Failure> {
+pub(super) async fn tend(session: &Session) -> Result<(), ServerFailure> {
     let (mut is_loading, mut is_new) = (false, false);
     for node in session.servers.nodes() {
         // On a new connection this is the first command. The run of the server is read before it.
@@ -129,7 +129,7 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
 
 /// Audits each part of a board if necessary, one after the other. Returns `false` if the board must be checked again
 /// soon.
-async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> {
+async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let mut all_known = true;
     for part in session.parts_of(board).all() {
         all_known &= see_to_part(session, part).await?;
@@ -137,7 +137,7 @@ async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, Failure> 
     Ok(all_known)
 }
 
-async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
+async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailure> {
     let name = part.board.name();
     // Without a connection to the part's server, nothing can be done now.
     let Some(run) = session.servers.run(part.slot()) else { return Ok(false) };
@@ -158,7 +158,7 @@ async fn see_to_part(session: &Session, part: &Part) -> Result<bool, Failure> {
                     // Other instances then need not wait. If this fails too, the claim expires.
                     drop(act(session, part, "release", run_id, "").await);
                     return match failure {
-                        Failure::BoardChanged => Ok(true),
+                        ServerFailure::BoardChanged => Ok(true),
                         failure => Err(failure),
                     };
                 }
@@ -217,7 +217,7 @@ fn note(session: &Session, part: &Part, run: &Arc<str>, held: Option<String>) {
 
 /// Audits a part that this instance has claimed: the first pass only reads, and further passes repair if only a few
 /// subjects differ.
-async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, Failure> {
+async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, ServerFailure> {
     let reading = clock::read(&session.servers, &session.keys, session.simulated).await?;
     if reading > part.estimate(session.monotonic()).1 {
         // The clock reads a time that is not believed yet. Slots that would be expired at that time must not be treated
@@ -271,7 +271,7 @@ async fn pass(
     run_id: &str,
     repair: bool,
     most: u64,
-) -> Result<Option<Progress>, Failure> {
+) -> Result<Option<Progress>, ServerFailure> {
     let mut progress = Progress::start(&part.board);
     let mut renewed = Instant::now();
     while !progress.is_done() && progress.differences <= most {
@@ -290,7 +290,7 @@ async fn pass(
 }
 
 /// Records that a requested audit has found no differences, or has repaired them, so that the part is no longer held.
-pub(super) async fn found_whole(session: &Session, part: &Part) -> Result<(), Failure> {
+pub(super) async fn found_whole(session: &Session, part: &Part) -> Result<(), ServerFailure> {
     let run = session.servers.run(part.slot());
     let run_id = run.as_deref().unwrap_or_default();
     if matches!(act(session, part, "whole", run_id, "").await?, Claim::Whole) {
@@ -302,22 +302,22 @@ pub(super) async fn found_whole(session: &Session, part: &Part) -> Result<(), Fa
     Ok(())
 }
 
-async fn claim(session: &Session, part: &Part, run_id: &str) -> Result<Claim, Failure> {
+async fn claim(session: &Session, part: &Part, run_id: &str) -> Result<Claim, ServerFailure> {
     act(session, part, "claim", run_id, "").await
 }
 
-async fn act(session: &Session, part: &Part, action: &str, run_id: &str, reason: &str) -> Result<Claim, Failure> {
+async fn act(session: &Session, part: &Part, action: &str, run_id: &str, reason: &str) -> Result<Claim, ServerFailure> {
     let mut call = Call::default();
     call.key(&part.keys.meta).arg(part.board.generation()).arg(action).arg(&session.instance).arg(run_id);
     call.arg(LEASE.as_millis()).arg(reason);
-    let mut reply = Reply::new(session.servers.call(part.slot(), Line::Calls, &HEAL, &HEAL.command(&call)).await?)?;
+    let mut reply = Reply::new(session.servers.call(part.slot(), Channel::Calls, &HEAL, &HEAL.command(&call)).await?)?;
     Ok(match reply.text()?.as_str() {
         "gone" => Claim::Gone,
         "busy" => Claim::Busy,
         "whole" => Claim::Whole,
         "yours" => Claim::Yours,
         "held" => Claim::Held(reply.text()?),
-        other => return Err(Failure::Corrupt(format!("a claim was answered '{other}'"))),
+        other => return Err(ServerFailure::Corrupt(format!("a claim was answered '{other}'"))),
     })
 }
 
@@ -332,7 +332,7 @@ async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
         Ok(is_ours) => {
             session.health.findings(|findings| findings.rewritten.insert(run.clone()));
             if is_ours {
-                match node.send(Line::Calls, &cmd("BGREWRITEAOF")).await {
+                match node.send(Channel::Calls, &cmd("BGREWRITEAOF")).await {
                     Ok(_) => tracing::info!(at = node.at(), "asked Redis to rewrite its append-only file"),
                     Err(failure) => {
                         tracing::warn!(at = node.at(), ?failure, "Redis does not rewrite its append-only file");
@@ -345,15 +345,15 @@ async fn rewrite_aof(session: &Session, node: &Node, run: &Arc<str>) {
 }
 
 /// Returns whether no instance has asked this run of a server before. If so, records that this instance does.
-async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
+async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, ServerFailure> {
     let (key, slot) = (session.keys.rewrites(), session.keys.rewrites_slot());
     let mut claim = cmd("HSETNX");
     claim.arg(&key).arg(run).arg(&session.instance);
-    let is_ours = session.servers.send(slot, Line::Calls, &claim).await? == Value::Int(1);
+    let is_ours = session.servers.send(slot, Channel::Calls, &claim).await? == Value::Int(1);
     if is_ours {
         let mut names = cmd("HKEYS");
         names.arg(&key);
-        if let Value::Array(runs) = session.servers.read(slot, Line::Calls, &names).await?
+        if let Value::Array(runs) = session.servers.read(slot, Channel::Calls, &names).await?
             && runs.len() > RUNS
         {
             // Earlier runs are no longer needed.
@@ -366,7 +366,7 @@ async fn claim_rewrite(session: &Session, run: &str) -> Result<bool, Failure> {
                     remove.arg(old);
                 }
             }
-            session.servers.set(slot, Line::Calls, &remove).await?;
+            session.servers.set(slot, Channel::Calls, &remove).await?;
         }
     }
     Ok(is_ours)
@@ -380,13 +380,13 @@ struct Persistence {
 }
 
 impl Persistence {
-    async fn ask(node: &Node) -> Result<Self, Failure> {
+    async fn ask(node: &Node) -> Result<Self, ServerFailure> {
         let mut command = cmd("INFO");
         command.arg("persistence");
-        match node.send(Line::Calls, &command).await? {
+        match node.send(Channel::Calls, &command).await? {
             Value::BulkString(bytes) => Ok(Self::read(&String::from_utf8_lossy(&bytes))),
             Value::VerbatimString { text, .. } => Ok(Self::read(&text)),
-            other => Err(Failure::Corrupt(format!("INFO was answered {other:?}"))),
+            other => Err(ServerFailure::Corrupt(format!("INFO was answered {other:?}"))),
         }
     }
 

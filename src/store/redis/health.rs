@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use redis::{Value, cmd};
 
 use super::part::Part;
-use super::servers::{Failure, Line};
+use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::{boards, clock};
 use crate::board::BoardName;
@@ -113,7 +113,7 @@ impl Health {
 pub(super) async fn check(session: &Session) -> Result<()> {
     let mut set = cmd("SET");
     set.arg(session.keys.check()).arg(&session.instance).arg("PX").arg(60_000);
-    let written = session.servers.set(session.keys.check_slot(), Line::Calls, &set);
+    let written = session.servers.set(session.keys.check_slot(), Channel::Calls, &set);
     let (written, mark, policy) = join3(written, read_mark(session), check_policy(session)).await;
     written.map_err(|failure| session.servers.error(failure))?;
     let mark = mark.map_err(|failure| session.servers.error(failure))?;
@@ -138,23 +138,23 @@ async fn check_policy(session: &Session) -> Result<()> {
 
 /// Reads the mark that distinguishes this store from one that was emptied in the meantime. It is drawn when the clock
 /// is opened, and stored in the same key.
-async fn read_mark(session: &Session) -> Result<Option<String>, Failure> {
+async fn read_mark(session: &Session) -> Result<Option<String>, ServerFailure> {
     let mut command = cmd("HMGET");
     command.arg(session.keys.clock()).arg("mode").arg("born");
-    match session.servers.read(session.keys.clock_slot(), Line::Calls, &command).await? {
+    match session.servers.read(session.keys.clock_slot(), Channel::Calls, &command).await? {
         Value::Array(fields) => Ok(match fields.as_slice() {
             [Value::BulkString(_), Value::BulkString(born)] => Some(String::from_utf8_lossy(born).into_owned()),
             _ => None,
         }),
-        other => Err(Failure::Corrupt(format!("HMGET was answered {other:?}"))),
+        other => Err(ServerFailure::Corrupt(format!("HMGET was answered {other:?}"))),
     }
 }
 
 /// Draws the mark of a store that has none, and records it.
-pub(super) async fn mark(session: &Session) -> Result<(), Failure> {
+pub(super) async fn mark(session: &Session) -> Result<(), ServerFailure> {
     let mut command = cmd("HSETNX");
     command.arg(session.keys.clock()).arg("born").arg(format!("{:016x}", rand::random::<u64>()));
-    session.servers.set(session.keys.clock_slot(), Line::Calls, &command).await?;
+    session.servers.set(session.keys.clock_slot(), Channel::Calls, &command).await?;
     let mark = read_mark(session).await?;
     *session.health.mark.lock() = mark;
     Ok(())

@@ -114,13 +114,13 @@ use self::keys::StoreKeys;
 use self::part::Part;
 use self::reads::Reads;
 pub use self::servers::{Address, AddressError};
-use self::servers::{Failure, Servers};
+use self::servers::{ServerFailure, Servers};
 use self::session::Session;
 use self::version::Versions;
 use self::writes::{Queue, Request};
 use super::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Reading,
-    Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Removal, Result,
+    RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -208,7 +208,7 @@ impl RedisStore {
         Ok(Arc::new(RedisStore { session, queue, versions, reads }))
     }
 
-    fn error(&self, failure: Failure) -> StoreError {
+    fn error(&self, failure: ServerFailure) -> StoreError {
         self.session.servers.error(failure)
     }
 
@@ -360,7 +360,7 @@ impl Store for RedisStore {
         added
     }
 
-    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         let readings = self.reads.windows(&self.session, asks).await;
         readings.into_iter().map(|reading| reading.map_err(|failure| self.error(failure))?).collect()
     }

@@ -16,7 +16,7 @@ use crate::store::{ClockTrust, StoreError};
 /// The smallest and the largest number of subjects that one step of retiring subtracts, and the number for the first
 /// step.
 const LEAST: u32 = 32;
-const MOST: u32 = 2_000;
+const MAX_PACE: u32 = 2_000;
 const START: u32 = 200;
 /// The target duration of a step of retiring.
 const STEP: Duration = Duration::from_millis(2);
@@ -233,8 +233,8 @@ fn next_pace(asked: u32, touched: u64, took: Duration) -> u32 {
         return asked;
     }
     let fitting = u64::from(asked) * STEP.as_micros() as u64 / (took.as_micros() as u64).max(1);
-    let fitting = u32::try_from(fitting).unwrap_or(MOST);
-    fitting.clamp(asked / 2, asked.saturating_mul(2)).clamp(LEAST, MOST)
+    let fitting = u32::try_from(fitting).unwrap_or(MAX_PACE);
+    fitting.clamp(asked / 2, asked.saturating_mul(2)).clamp(LEAST, MAX_PACE)
 }
 
 #[cfg(test)]
@@ -312,6 +312,6 @@ mod tests {
         assert_eq!(next_pace(200, 3, ms(1)), 200);
         assert_eq!(next_pace(200, 3, ms(9)), 100);
         assert_eq!(next_pace(LEAST, 32, ms(1_000)), LEAST);
-        assert_eq!(next_pace(MOST, 2_000, ms(1)), MOST);
+        assert_eq!(next_pace(MAX_PACE, 2_000, ms(1)), MAX_PACE);
     }
 }

@@ -14,7 +14,7 @@ use super::keys::BoardKeys;
 use super::partition::Partition;
 use super::parts;
 use super::reply::Reply;
-use super::servers::{Failure, Line};
+use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::board::{Board, BoardName, Generation, Timestamp};
 
@@ -80,17 +80,17 @@ impl Noted {
     }
 
     /// Stores the note.
-    pub async fn write(&self, session: &Session) -> Result<(), Failure> {
+    pub async fn write(&self, session: &Session) -> Result<(), ServerFailure> {
         let mut command = cmd("SADD");
         command.arg(session.keys.removed()).arg(self.print());
-        session.servers.set(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
+        session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
     /// Removes the note, because no data is left or the board has been created.
-    pub async fn strike(&self, session: &Session) -> Result<(), Failure> {
+    pub async fn strike(&self, session: &Session) -> Result<(), ServerFailure> {
         let mut command = cmd("SREM");
         command.arg(session.keys.removed()).arg(self.print());
-        session.servers.set(session.keys.removed_slot(), Line::Calls, &command).await.map(drop)
+        session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
     /// Returns the keys of its parts.
@@ -100,20 +100,20 @@ impl Noted {
     }
 
     /// Deletes the meta keys of its parts, if it is divided. Afterwards no data of them is read or written.
-    pub async fn close(&self, session: &Session) -> Result<(), Failure> {
+    pub async fn close(&self, session: &Session) -> Result<(), ServerFailure> {
         if self.parts.is_none() {
             return Ok(());
         }
         let close = |keys: BoardKeys| async move {
             let slot = HashSlot::of_key(keys.meta.as_bytes());
-            session.servers.set(slot, Line::Calls, &unlink([&keys.meta])).await
+            session.servers.set(slot, Channel::Calls, &unlink([&keys.meta])).await
         };
         try_join_all(self.keys(session).into_iter().map(close)).await.map(drop)
     }
 }
 
 /// Deletes the data of a removed board, or most of it.
-pub(super) async fn begin(session: &Session, removed: &Noted) -> Result<(), Failure> {
+pub(super) async fn begin(session: &Session, removed: &Noted) -> Result<(), ServerFailure> {
     for _ in 0..AT_ONCE {
         if step(session, removed).await? {
             break;
@@ -123,14 +123,14 @@ pub(super) async fn begin(session: &Session, removed: &Noted) -> Result<(), Fail
 }
 
 /// Deletes the parts of a board that will never be created, which have only meta keys, and the note about them.
-pub(super) async fn clear(session: &Session, unborn: &Noted) -> Result<(), Failure> {
+pub(super) async fn clear(session: &Session, unborn: &Noted) -> Result<(), ServerFailure> {
     unborn.close(session).await?;
     unborn.strike(session).await
 }
 
 /// Makes one bounded step for each removed board. Returns whether no data is left of any of them. A board for which the
 /// step fails does not prevent the steps for the others.
-pub(super) async fn go_on(session: &Session) -> Result<bool, Failure> {
+pub(super) async fn go_on(session: &Session) -> Result<bool, ServerFailure> {
     let mut command = cmd("SMEMBERS");
     command.arg(session.keys.removed());
     let (mut done, mut failed) = (true, None);
@@ -147,12 +147,12 @@ pub(super) async fn go_on(session: &Session) -> Result<bool, Failure> {
 }
 
 /// Deletes a bounded part of the board's data. Returns whether nothing is left to do now.
-async fn step(session: &Session, noted: &Noted) -> Result<bool, Failure> {
+async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
     let meta = session.keys.meta(&noted.name);
     let slot = HashSlot::of_key(meta.as_bytes());
     let mut generation = cmd("HMGET");
     generation.arg(meta).arg("generation");
-    let mut reply = Reply::new(session.servers.read(slot, Line::Calls, &generation).await?)?;
+    let mut reply = Reply::new(session.servers.read(slot, Channel::Calls, &generation).await?)?;
     if reply.maybe_text()?.is_some_and(|found| found == noted.generation.to_string()) {
         // The board exists. Either its removal has not deleted the meta key, and perhaps never will. Or the board was
         // about to be created, and now is.
@@ -174,21 +174,21 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, Failure> {
 }
 
 /// Deletes a bounded part of the data of one part. Returns whether nothing is left.
-async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, Failure> {
+async fn step_of_part(session: &Session, keys: BoardKeys) -> Result<bool, ServerFailure> {
     let slot = HashSlot::of_key(keys.index.as_bytes());
     let work = leftovers(session, slot, &keys).await?;
     for command in &work {
-        session.servers.set(slot, Line::Calls, command).await?;
+        session.servers.set(slot, Channel::Calls, command).await?;
     }
     if work.is_empty() {
-        session.servers.set(slot, Line::Calls, &unlink([&keys.ranking, &keys.totals])).await?;
+        session.servers.set(slot, Channel::Calls, &unlink([&keys.ranking, &keys.totals])).await?;
     }
     Ok(work.is_empty())
 }
 
 /// Returns the commands that delete some of the keys whose names are stored in other keys. Each of these names is
 /// deleted after its key.
-async fn leftovers(session: &Session, slot: HashSlot, keys: &BoardKeys) -> Result<Vec<Cmd>, Failure> {
+async fn leftovers(session: &Session, slot: HashSlot, keys: &BoardKeys) -> Result<Vec<Cmd>, ServerFailure> {
     let oldest = |key: &str, some: usize| {
         let mut command = cmd("ZRANGE");
         command.arg(key).arg(0).arg(some - 1);
@@ -232,8 +232,8 @@ fn taken_off(verb: &str, key: &str, members: &[String]) -> Cmd {
 }
 
 /// Reads a list of texts. The command is sent once more if its reply is lost.
-async fn texts(session: &Session, slot: HashSlot, command: &Cmd) -> Result<Vec<String>, Failure> {
-    Reply::texts(session.servers.read(slot, Line::Calls, command).await?)
+async fn texts(session: &Session, slot: HashSlot, command: &Cmd) -> Result<Vec<String>, ServerFailure> {
+    Reply::texts(session.servers.read(slot, Channel::Calls, command).await?)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Reading the replies of scripts. A reply of an unexpected form is [`Failure::Corrupt`], never a panic.
+//! SlotContents the replies of scripts. A reply of an unexpected form is [`ServerFailure::Corrupt`], never a panic.
 
 use redis::Value;
 
-use super::servers::Failure;
+use super::servers::ServerFailure;
 use crate::board::{
-    Amount, Counted, EXACT_MAX, Frame, Kind, Sketch, Subject, Tally, Timestamp, Value as Score, Window,
+    Aggregate, Amount, Counted, EXACT_MAX, Frame, Kind, Sketch, Subject, Timestamp, Value as Score, Window,
 };
 
 /// The values of a reply that have not been read yet.
@@ -44,7 +44,7 @@ impl Header {
 }
 
 impl Reply {
-    pub fn new(value: Value) -> Result<Self, Failure> {
+    pub fn new(value: Value) -> Result<Self, ServerFailure> {
         match value {
             Value::Array(values) => Ok(Self(values.into_iter())),
             other => Err(unreadable("a list", &other)),
@@ -52,7 +52,7 @@ impl Reply {
     }
 
     /// Reads the texts in the reply to a command, which is a list or a set.
-    pub fn texts(value: Value) -> Result<Vec<String>, Failure> {
+    pub fn texts(value: Value) -> Result<Vec<String>, ServerFailure> {
         match value {
             Value::Array(values) | Value::Set(values) => values.into_iter().map(text).collect(),
             other => Err(unreadable("a list", &other)),
@@ -60,7 +60,7 @@ impl Reply {
     }
 
     /// Reads the status of a script about a board.
-    pub fn status(&mut self) -> Result<Status, Failure> {
+    pub fn status(&mut self) -> Result<Status, ServerFailure> {
         match self.text()?.as_str() {
             "ok" => Ok(Status::Done(self.header()?)),
             "stale" => Ok(Status::Stale { now: self.time()?, reading: self.time()? }),
@@ -71,53 +71,53 @@ impl Reply {
                 head_before: self.time()?,
             }),
             "missing" => Ok(Status::Missing { header: self.header()?, slots: self.times()? }),
-            "board_changed" => Err(Failure::BoardChanged),
-            "superseded" => Err(Failure::Unknown("a later write of this instance was done first".to_owned())),
-            "damaged" => Err(Failure::Corrupt(self.text()?)),
-            other => Err(Failure::Corrupt(format!("a script answered '{other}'"))),
+            "board_changed" => Err(ServerFailure::BoardChanged),
+            "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
+            "damaged" => Err(ServerFailure::Corrupt(self.text()?)),
+            other => Err(ServerFailure::Corrupt(format!("a script answered '{other}'"))),
         }
     }
 
-    fn header(&mut self) -> Result<Header, Failure> {
+    fn header(&mut self) -> Result<Header, ServerFailure> {
         Ok(Header { now: self.time()?, reading: self.time()?, retiring: self.count()? })
     }
 
-    pub fn text(&mut self) -> Result<String, Failure> {
+    pub fn text(&mut self) -> Result<String, ServerFailure> {
         text(self.next()?)
     }
 
     /// Reads an integer, or `None` for nil.
-    pub fn maybe_integer(&mut self) -> Result<Option<i64>, Failure> {
+    pub fn maybe_integer(&mut self) -> Result<Option<i64>, ServerFailure> {
         match self.next()? {
             Value::Nil => Ok(None),
             value => integer(&value).map(Some),
         }
     }
 
-    pub fn integer(&mut self) -> Result<i64, Failure> {
+    pub fn integer(&mut self) -> Result<i64, ServerFailure> {
         integer(&self.next()?)
     }
 
-    pub fn count(&mut self) -> Result<u64, Failure> {
+    pub fn count(&mut self) -> Result<u64, ServerFailure> {
         let value = self.integer()?;
-        u64::try_from(value).map_err(|_| Failure::Corrupt(format!("a count of {value}")))
+        u64::try_from(value).map_err(|_| ServerFailure::Corrupt(format!("a count of {value}")))
     }
 
-    pub fn time(&mut self) -> Result<Timestamp, Failure> {
+    pub fn time(&mut self) -> Result<Timestamp, ServerFailure> {
         self.integer().map(Timestamp::from_millis)
     }
 
-    pub fn subject(&mut self) -> Result<Subject, Failure> {
+    pub fn subject(&mut self) -> Result<Subject, ServerFailure> {
         self.text().map(Subject::from_stored)
     }
 
     /// Reads a value that a subject was seen with.
-    pub fn counted(&mut self) -> Result<Counted, Failure> {
+    pub fn counted(&mut self) -> Result<Counted, ServerFailure> {
         self.text().map(Counted::from_stored)
     }
 
     /// Reads a time, or `None` for an empty text and for nil.
-    pub fn maybe_time(&mut self) -> Result<Option<Timestamp>, Failure> {
+    pub fn maybe_time(&mut self) -> Result<Option<Timestamp>, ServerFailure> {
         match self.next()? {
             Value::Nil => Ok(None),
             value => Ok(amount(&value)?.map(|Amount(millis)| Timestamp::from_millis(millis))),
@@ -125,7 +125,7 @@ impl Reply {
     }
 
     /// Reads a score of a board of this kind, or `None` for an empty text.
-    pub fn score(&mut self, kind: Kind) -> Result<Option<Score>, Failure> {
+    pub fn score(&mut self, kind: Kind) -> Result<Option<Score>, ServerFailure> {
         let value = self.next()?;
         if kind != Kind::Mean {
             return amount(&value).map(|amount| amount.map(Score::Exact));
@@ -138,30 +138,30 @@ impl Reply {
     }
 
     /// Reads a score that must be present.
-    pub fn line_score(&mut self, kind: Kind) -> Result<Score, Failure> {
-        self.score(kind)?.ok_or_else(|| Failure::Corrupt("a reply lacks a score".to_owned()))
+    pub fn line_score(&mut self, kind: Kind) -> Result<Score, ServerFailure> {
+        self.score(kind)?.ok_or_else(|| ServerFailure::Corrupt("a reply lacks a score".to_owned()))
     }
 
     /// Reads a cell of a board of this kind, or `None` for an empty text and for nil.
-    pub fn tally(&mut self, kind: Kind) -> Result<Option<Tally>, Failure> {
-        tally(&self.next()?, kind)
+    pub fn aggregate(&mut self, kind: Kind) -> Result<Option<Aggregate>, ServerFailure> {
+        aggregate(&self.next()?, kind)
     }
 
-    fn times(&mut self) -> Result<Vec<Timestamp>, Failure> {
+    fn times(&mut self) -> Result<Vec<Timestamp>, ServerFailure> {
         self.list()?.map(|value| integer(&value).map(Timestamp::from_millis)).collect()
     }
 
-    fn list(&mut self) -> Result<std::vec::IntoIter<Value>, Failure> {
+    fn list(&mut self) -> Result<std::vec::IntoIter<Value>, ServerFailure> {
         Ok(self.part()?.0)
     }
 
     /// Reads a list within the reply.
-    pub fn part(&mut self) -> Result<Self, Failure> {
+    pub fn part(&mut self) -> Result<Self, ServerFailure> {
         Self::new(self.next()?)
     }
 
     /// Reads a text, or `None` for nil.
-    pub fn maybe_text(&mut self) -> Result<Option<String>, Failure> {
+    pub fn maybe_text(&mut self) -> Result<Option<String>, ServerFailure> {
         match self.next()? {
             Value::Nil => Ok(None),
             value => text(value).map(Some),
@@ -169,7 +169,7 @@ impl Reply {
     }
 
     /// Reads a text as it is stored, which need not be UTF-8.
-    pub fn bytes(&mut self) -> Result<Vec<u8>, Failure> {
+    pub fn bytes(&mut self) -> Result<Vec<u8>, ServerFailure> {
         match self.next()? {
             Value::BulkString(bytes) => Ok(bytes),
             other => Err(unreadable("a text", &other)),
@@ -177,14 +177,14 @@ impl Reply {
     }
 
     /// Reads the name of a hash field as a time. Returns `None` if the name is not a time.
-    pub fn field_time(&mut self) -> Result<Option<Timestamp>, Failure> {
+    pub fn field_time(&mut self) -> Result<Option<Timestamp>, ServerFailure> {
         let bytes = self.bytes()?;
         Ok(std::str::from_utf8(&bytes).ok().and_then(|text| text.parse().ok()).map(Timestamp::from_millis))
     }
 
     /// Reads a time that is a score of a sorted set.
-    pub fn time_of_score(&mut self) -> Result<Timestamp, Failure> {
-        self.maybe_time()?.ok_or_else(|| Failure::Corrupt("a reply lacks a time".to_owned()))
+    pub fn time_of_score(&mut self) -> Result<Timestamp, ServerFailure> {
+        self.maybe_time()?.ok_or_else(|| ServerFailure::Corrupt("a reply lacks a time".to_owned()))
     }
 
     /// Returns the number of values that have not been read yet.
@@ -196,22 +196,21 @@ impl Reply {
         self.0.len() == 0
     }
 
-    fn next(&mut self) -> Result<Value, Failure> {
-        self.0.next().ok_or_else(|| Failure::Corrupt("a reply is too short".to_owned()))
+    fn next(&mut self) -> Result<Value, ServerFailure> {
+        self.0.next().ok_or_else(|| ServerFailure::Corrupt("a reply is too short".to_owned()))
     }
 }
 
-fn text(value: Value) -> Result<String, Failure> {
+fn text(value: Value) -> Result<String, ServerFailure> {
     match value {
-        Value::BulkString(bytes) => {
-            String::from_utf8(bytes).map_err(|error| Failure::Corrupt(format!("a text that is not UTF-8: {error}")))
-        }
+        Value::BulkString(bytes) => String::from_utf8(bytes)
+            .map_err(|error| ServerFailure::Corrupt(format!("a text that is not UTF-8: {error}"))),
         Value::SimpleString(text) => Ok(text),
         other => Err(unreadable("a text", &other)),
     }
 }
 
-fn integer(value: &Value) -> Result<i64, Failure> {
+fn integer(value: &Value) -> Result<i64, ServerFailure> {
     let read = match value {
         Value::Int(number) => Some(*number),
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()),
@@ -222,7 +221,7 @@ fn integer(value: &Value) -> Result<i64, Failure> {
 
 /// Reads an amount. Scores are whole numbers, but newer servers print large ones as `1e+15`. A float holds them exactly
 /// up to 2^53.
-fn amount(value: &Value) -> Result<Option<Amount>, Failure> {
+fn amount(value: &Value) -> Result<Option<Amount>, ServerFailure> {
     let Value::BulkString(bytes) = value else { return Err(unreadable("an amount", value)) };
     let text = std::str::from_utf8(bytes).map_err(|_| unreadable("an amount", value))?;
     if text.is_empty() {
@@ -237,7 +236,7 @@ fn amount(value: &Value) -> Result<Option<Amount>, Failure> {
     }
 }
 
-fn float(value: &Value) -> Result<f64, Failure> {
+fn float(value: &Value) -> Result<f64, ServerFailure> {
     let read = match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok().and_then(|text| text.parse::<f64>().ok()),
         _ => None,
@@ -245,7 +244,7 @@ fn float(value: &Value) -> Result<f64, Failure> {
     read.filter(|real| real.is_finite()).ok_or_else(|| unreadable("a number", value))
 }
 
-pub(super) fn tally(value: &Value, kind: Kind) -> Result<Option<Tally>, Failure> {
+pub(super) fn aggregate(value: &Value, kind: Kind) -> Result<Option<Aggregate>, ServerFailure> {
     if *value == Value::Nil {
         return Ok(None);
     }
@@ -254,20 +253,20 @@ pub(super) fn tally(value: &Value, kind: Kind) -> Result<Option<Tally>, Failure>
         return Ok(None);
     }
     let read = match kind {
-        Kind::Sum | Kind::Distinct => amount(value)?.map(Tally::Sum),
-        Kind::Min | Kind::Max => amount(value)?.map(Tally::Extreme),
-        Kind::Sketch => Sketch::from_bytes(bytes).map(Tally::Sketch),
+        Kind::Sum | Kind::Distinct => amount(value)?.map(Aggregate::Sum),
+        Kind::Min | Kind::Max => amount(value)?.map(Aggregate::Extreme),
+        Kind::Sketch => Sketch::from_bytes(bytes).map(Aggregate::Sketch),
         Kind::Mean => std::str::from_utf8(bytes).ok().and_then(|text| {
             let (sum, count) = text.split_once(',')?;
-            Some(Tally::Mean { sum: Amount(sum.parse().ok()?), count: count.parse().ok()? })
+            Some(Aggregate::Mean { sum: Amount(sum.parse().ok()?), count: count.parse().ok()? })
         }),
     };
     read.map(Some).ok_or_else(|| unreadable("what a subject has in a slot", value))
 }
 
-fn unreadable(wanted: &str, value: &Value) -> Failure {
+fn unreadable(wanted: &str, value: &Value) -> ServerFailure {
     let shown: String = format!("{value:?}").chars().take(80).collect();
-    Failure::Corrupt(format!("{wanted} was expected, found {shown}"))
+    ServerFailure::Corrupt(format!("{wanted} was expected, found {shown}"))
 }
 
 #[cfg(test)]
@@ -300,13 +299,13 @@ mod tests {
 
     #[test]
     fn cells_are_read_by_kind() {
-        let mean = Tally::Mean { sum: Amount(-7), count: 2 };
-        assert_eq!(tally(&bulk("-7,2"), Kind::Mean).unwrap(), Some(mean));
-        assert_eq!(tally(&bulk("-7"), Kind::Max).unwrap(), Some(Tally::Extreme(Amount(-7))));
-        assert_eq!(tally(&bulk(""), Kind::Sum).unwrap(), None);
-        assert!(matches!(tally(&bulk("\0\u{1}\u{2}"), Kind::Sketch).unwrap(), Some(Tally::Sketch(_))));
+        let mean = Aggregate::Mean { sum: Amount(-7), count: 2 };
+        assert_eq!(aggregate(&bulk("-7,2"), Kind::Mean).unwrap(), Some(mean));
+        assert_eq!(aggregate(&bulk("-7"), Kind::Max).unwrap(), Some(Aggregate::Extreme(Amount(-7))));
+        assert_eq!(aggregate(&bulk(""), Kind::Sum).unwrap(), None);
+        assert!(matches!(aggregate(&bulk("\0\u{1}\u{2}"), Kind::Sketch).unwrap(), Some(Aggregate::Sketch(_))));
         for (bad, kind) in [("7", Kind::Mean), ("7,x", Kind::Mean), ("1.5", Kind::Min), ("ab", Kind::Sketch)] {
-            assert!(tally(&bulk(bad), kind).is_err(), "{bad}");
+            assert!(aggregate(&bulk(bad), kind).is_err(), "{bad}");
         }
         let mut reply = Reply::new(Value::Array(vec![bulk("3.3333333333333335"), bulk("-0"), bulk("nan")])).unwrap();
         assert_eq!(reply.score(Kind::Mean).unwrap(), Score::mean(10, 3));
@@ -317,7 +316,7 @@ mod tests {
     #[test]
     fn replies_of_another_form_are_errors() {
         for value in [Value::Nil, Value::Int(1), Value::Okay] {
-            assert!(matches!(Reply::new(value), Err(Failure::Corrupt(_))));
+            assert!(matches!(Reply::new(value), Err(ServerFailure::Corrupt(_))));
         }
         for values in [
             vec![],
@@ -328,7 +327,7 @@ mod tests {
             vec![Value::BulkString(vec![0xff])],
         ] {
             let status = Reply::new(Value::Array(values)).unwrap().status();
-            assert!(matches!(status, Err(Failure::Corrupt(_))), "{status:?}");
+            assert!(matches!(status, Err(ServerFailure::Corrupt(_))), "{status:?}");
         }
     }
 }

@@ -7,7 +7,7 @@ use super::expiry;
 use super::part::Part;
 use super::parts::Parts;
 use super::scripts::{self, REMOVE};
-use super::servers::Failure;
+use super::servers::ServerFailure;
 use super::session::{Answer, Session};
 use super::writes::bucket_width;
 use crate::board::{Frame, Kind, Subject, Timestamp};
@@ -17,7 +17,7 @@ use crate::store::{Removal, RetireStep};
 /// of the server's time than one instance.
 const PAUSE: i64 = 5;
 /// Removes a subject from a ranked board.
-pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, Failure> {
+pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
     let board = &*part.board;
     let answer = session.ask(part, &REMOVE, |moment, call| {
         call.arg(subject).arg(session.token());
@@ -44,15 +44,15 @@ struct Target {
 /// Makes one step for a board: in the first of its parts that has anything to do, beginning with the part whose turn it
 /// is. The step is done if no part has anything to do. A part that cannot be reached does not prevent work in the
 /// others.
-pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<RetireStep, Failure> {
+pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<RetireStep, ServerFailure> {
     if let Some(part) = parts.only() {
         return retire_step(session, part).await;
     }
-    let (mut whole, mut failed): (Option<RetireStep>, Option<Failure>) = (None, None);
+    let (mut whole, mut failed): (Option<RetireStep>, Option<ServerFailure>) = (None, None);
     for (i, part) in parts.in_turn().enumerate() {
         let mut step = match retire_step(session, part).await {
             Ok(step) => step,
-            Err(failure @ Failure::BoardChanged) => return Err(failure),
+            Err(failure @ ServerFailure::BoardChanged) => return Err(failure),
             Err(failure) => {
                 failed = Some(failure);
                 continue;
@@ -75,7 +75,7 @@ pub(super) async fn step_in_turn(session: &Session, parts: &Parts) -> Result<Ret
     }
     match (failed, whole) {
         (None, Some(step)) => Ok(step),
-        (failed, _) => Err(failed.unwrap_or(Failure::Restless)),
+        (failed, _) => Err(failed.unwrap_or(ServerFailure::KeptChanging)),
     }
 }
 
@@ -96,7 +96,7 @@ fn together(a: RetireStep, b: RetireStep) -> RetireStep {
 }
 
 /// Makes one step of retiring, and one of expiry if an expiry period is due.
-async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Failure> {
+async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, ServerFailure> {
     let (mut step, due) = retire(session, part).await?;
     if let Some(due) = due {
         let started = Instant::now();
@@ -108,7 +108,7 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Failu
 }
 
 /// Retires a bounded part of a slot. Also returns an expiry period that is due, if there is one.
-async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), Failure> {
+async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), ServerFailure> {
     let board = &*part.board;
     let width = bucket_width(board);
     let answer = session.step(part, scripts::retire(board.kind()), |moment, call| {

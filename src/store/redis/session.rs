@@ -15,7 +15,7 @@ use super::part::{Existing, Part};
 use super::parts::Parts;
 use super::reply::{Reply, Status};
 use super::scripts::{Call, Script};
-use super::servers::{Failure, Line, Servers};
+use super::servers::{Channel, ServerFailure, Servers};
 use crate::board::{Board, Frame, Generation, Subject, Timestamp, Window};
 use crate::store::Limits;
 
@@ -167,7 +167,7 @@ impl Session {
     /// Reads a simulated clock and uses it for the part. Returns `None` on a system clock, which each script reads
     /// itself. A simulated clock may be on a different server than the board, so scripts receive the time as an
     /// argument.
-    pub async fn read_simulated(&self, part: &Part) -> Result<Option<Timestamp>, Failure> {
+    pub async fn read_simulated(&self, part: &Part) -> Result<Option<Timestamp>, ServerFailure> {
         if !self.simulated {
             return Ok(None);
         }
@@ -181,7 +181,7 @@ impl Session {
     }
 
     /// Reads a reply's status and records what it reveals about clock and keys.
-    pub fn learn(&self, part: &Part, reply: &mut Reply) -> Result<Status, Failure> {
+    pub fn learn(&self, part: &Part, reply: &mut Reply) -> Result<Status, ServerFailure> {
         let status = reply.status();
         match &status {
             Ok(Status::Done(header)) => part.learn_time(header.reading, self.monotonic()),
@@ -191,7 +191,7 @@ impl Session {
                 part.learn_existing(slots.clone(), buckets.clone());
             }
             Ok(Status::Missing { header, .. }) => part.learn_time(header.reading, self.monotonic()),
-            Err(Failure::BoardChanged) => self.forget(&part.board),
+            Err(ServerFailure::BoardChanged) => self.forget(&part.board),
             Err(_) => {}
         }
         status
@@ -231,8 +231,8 @@ impl Session {
         part: &Part,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
-    ) -> Result<Answer<T>, Failure> {
-        self.ask_at_least(part, Line::Calls, None, script, arguments).await
+    ) -> Result<Answer<T>, ServerFailure> {
+        self.ask_at_least(part, Channel::Calls, None, script, arguments).await
     }
 
     /// Calls a script like [`ask`](Self::ask), one step of a work that takes long.
@@ -241,8 +241,8 @@ impl Session {
         part: &Part,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
-    ) -> Result<Answer<T>, Failure> {
-        self.ask_at_least(part, Line::Bulk, None, script, arguments).await
+    ) -> Result<Answer<T>, ServerFailure> {
+        self.ask_at_least(part, Channel::Bulk, None, script, arguments).await
     }
 
     /// Calls a script like [`ask`](Self::ask), for a part that first advances to the head of a different part (see
@@ -250,11 +250,11 @@ impl Session {
     pub async fn ask_at_least<T>(
         &self,
         part: &Part,
-        line: Line,
+        channel: Channel,
         at_least: Option<Timestamp>,
         script: &Script,
         arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
-    ) -> Result<Answer<T>, Failure> {
+    ) -> Result<Answer<T>, ServerFailure> {
         let (mut read, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {
             let now = match self.read_simulated(part).await? {
@@ -265,7 +265,7 @@ impl Session {
             let window = moment.window;
             let mut call = self.begin(&moment);
             let asked = arguments(&moment, &mut call);
-            let mut reply = Reply::new(self.servers.call(part.slot(), line, script, &script.command(&call)).await?)?;
+            let mut reply = Reply::new(self.servers.call(part.slot(), channel, script, &script.command(&call)).await?)?;
             match self.learn(part, &mut reply)? {
                 Status::Done(header) => {
                     let frame = header.frame(window);
@@ -280,6 +280,6 @@ impl Session {
             }
         }
         tracing::warn!(board = part.board.name().as_str(), script = script.name(), "the window moved at every attempt");
-        Err(Failure::Restless)
+        Err(ServerFailure::KeptChanging)
     }
 }

@@ -12,7 +12,7 @@ use redis::{Cmd, Value, cmd};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::servers::{Failure, Line};
+use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::store::receive::receive;
 use crate::store::{Result, StoreError};
@@ -38,7 +38,7 @@ pub(super) struct Versions {
 struct Asker {
     /// The time until which a failed read is repeated. `None` if it is not repeated, as with other reads.
     deadline: Option<Instant>,
-    answer: oneshot::Sender<Result<u64, Failure>>,
+    answer: oneshot::Sender<Result<u64, ServerFailure>>,
 }
 
 #[derive(Debug, Default)]
@@ -59,14 +59,14 @@ impl Versions {
         self.answer(session, self.join(Some(Instant::now() + PATIENCE))).await
     }
 
-    async fn answer(&self, session: &Session, answered: oneshot::Receiver<Result<u64, Failure>>) -> Result<u64> {
+    async fn answer(&self, session: &Session, answered: oneshot::Receiver<Result<u64, ServerFailure>>) -> Result<u64> {
         match receive(answered).await {
             Ok(version) => version.map_err(|failure| session.servers.error(failure)),
             Err(stopped) => Err(StoreError::Backend { source: Box::new(stopped) }),
         }
     }
 
-    fn join(&self, deadline: Option<Instant>) -> oneshot::Receiver<Result<u64, Failure>> {
+    fn join(&self, deadline: Option<Instant>) -> oneshot::Receiver<Result<u64, ServerFailure>> {
         let (answer, answered) = oneshot::channel();
         self.state.lock().waiting.push(Asker { deadline, answer });
         self.arrived.notify_one();
@@ -100,7 +100,7 @@ impl Versions {
 
     /// Puts the requests back whose deadline is after the next attempt, and answers the others with the failure.
     /// Returns whether any request waits.
-    fn put_back(&self, askers: Vec<Asker>, next: Instant, failure: &Failure) -> bool {
+    fn put_back(&self, askers: Vec<Asker>, next: Instant, failure: &ServerFailure) -> bool {
         let has_time = |asker: &Asker| asker.deadline.is_some_and(|deadline| deadline > next);
         let (early, late): (Vec<Asker>, Vec<Asker>) = askers.into_iter().partition(has_time);
         for asker in late {
@@ -119,16 +119,16 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
     while let Some(waiting) = versions.take().await {
         // The connection of the writes is used because it is on the same thread, and because the request waits for its
         // write just as long anyway.
-        let reading = session.servers.read(session.keys.names_slot(), Line::Writes, &command);
+        let reading = session.servers.read(session.keys.names_slot(), Channel::Writes, &command);
         let version = match waiting.iter().filter_map(|asker| asker.deadline).min() {
             None => reading.await,
             Some(until) => {
-                let silent = || Err(Failure::Unknown("no answer in time".to_owned()));
+                let silent = || Err(ServerFailure::Unknown("no answer in time".to_owned()));
                 timeout_at(until, reading).await.unwrap_or_else(|_| silent())
             }
         };
         let version = version.and_then(parse);
-        let may_pass = |failure: &Failure| failure.is_passing() || matches!(failure, Failure::Unknown(_));
+        let may_pass = |failure: &ServerFailure| failure.is_passing() || matches!(failure, ServerFailure::Unknown(_));
         match version {
             Err(failure) if may_pass(&failure) => {
                 if versions.put_back(waiting, Instant::now() + pause, &failure) {
@@ -151,8 +151,8 @@ pub(super) async fn run(session: Arc<Session>, versions: Arc<Versions>) {
 }
 
 /// Reads the version for a caller that is about to change it.
-pub(super) async fn current(session: &Session) -> Result<u64, Failure> {
-    session.servers.read(session.keys.names_slot(), Line::Calls, &command(session)).await.and_then(parse)
+pub(super) async fn current(session: &Session) -> Result<u64, ServerFailure> {
+    session.servers.read(session.keys.names_slot(), Channel::Calls, &command(session)).await.and_then(parse)
 }
 
 /// Draws a version that was never used before. It is random instead of counted up: a server that lost its latest writes
@@ -168,7 +168,7 @@ fn command(session: &Session) -> Cmd {
 }
 
 /// Parses the version. It is 0 before the first board.
-fn parse(value: Value) -> Result<u64, Failure> {
+fn parse(value: Value) -> Result<u64, ServerFailure> {
     let text = match value {
         Value::Nil => return Ok(0),
         Value::BulkString(bytes) => String::from_utf8(bytes).ok(),
@@ -176,7 +176,7 @@ fn parse(value: Value) -> Result<u64, Failure> {
         _ => None,
     };
     let version = text.and_then(|text| text.parse().ok());
-    version.ok_or_else(|| Failure::Corrupt("the version of the list of boards is no number".to_owned()))
+    version.ok_or_else(|| ServerFailure::Corrupt("the version of the list of boards is no number".to_owned()))
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(parse(Value::Nil).unwrap(), 0);
         for bad in [Value::Int(1), Value::BulkString(b"x".to_vec()), Value::BulkString(vec![0xff])] {
-            assert!(matches!(parse(bad), Err(Failure::Corrupt(_))));
+            assert!(matches!(parse(bad), Err(ServerFailure::Corrupt(_))));
         }
     }
 
@@ -213,9 +213,9 @@ mod tests {
         let (late, hurried) = (versions.join(Some(now)), versions.join(None));
         let mut early = versions.join(Some(now + PATIENCE));
         let waiting = versions.take().await.unwrap();
-        assert!(versions.put_back(waiting, now + PAUSES.0, &Failure::Unknown(String::new())));
+        assert!(versions.put_back(waiting, now + PAUSES.0, &ServerFailure::Unknown(String::new())));
         assert!(late.await.unwrap().is_err() && hurried.await.unwrap().is_err() && early.try_recv().is_err());
         assert_eq!(versions.take().await.unwrap().len(), 1);
-        assert!(!versions.put_back(Vec::new(), now, &Failure::Unknown(String::new())));
+        assert!(!versions.put_back(Vec::new(), now, &ServerFailure::Unknown(String::new())));
     }
 }

@@ -114,7 +114,7 @@ pub async fn boundaries_are_exact_to_the_millisecond(site: Site) {
     )
     .await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
-    assert_eq!(standing.slots.iter().map(|(_, tally)| tally.units()).collect::<Vec<_>>(), [1, 6, 8]);
+    assert_eq!(standing.slots.iter().map(|(_, aggregate)| aggregate.units()).collect::<Vec<_>>(), [1, 6, 8]);
 }
 
 pub async fn decimals_are_just_units(site: Site) {

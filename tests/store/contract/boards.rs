@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Cover, Order};
-use rolltop::store::{AuditCursor, Batch, Defined, Reach, StoreError};
+use rolltop::store::{AuditCursor, Batch, Defined, SlotRange, StoreError};
 
 use crate::given::{With, definition, name, plus, subject};
 use crate::site::Site;
@@ -130,7 +130,7 @@ async fn all_say_changed(site: &Site, old: &Arc<Board>) {
         changed("neighbors", store.neighbors(old, &who, 1).await.err());
         changed("lookup", store.lookup(old, std::slice::from_ref(&who)).await.err());
         changed("standing", store.standing(old, &who).await.err());
-        changed("count", store.count(old, &who, Reach::Slots(1)).await.err());
+        changed("count", store.count(old, &who, SlotRange::Slots(1)).await.err());
         changed("remove", store.remove(old, &who).await.err());
         changed("status", store.status(old).await.err());
         changed("retire_step", store.retire_step(old).await.err());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Definition};
-use rolltop::store::Reach;
+use rolltop::store::SlotRange;
 
 use crate::given::{With, definition, exact, seen, subject};
 use crate::site::{Site, counted};
@@ -23,8 +23,8 @@ async fn left(site: &Site, board: &Arc<Board>) -> Vec<String> {
 }
 
 async fn is_capped(site: &Site, board: &Arc<Board>, slots: u32) -> bool {
-    let (who, reach) = (subject("d"), Reach::Slots(slots));
-    let reading = site.store.count(board, &who, reach).await.unwrap();
+    let (who, range) = (subject("d"), SlotRange::Slots(slots));
+    let reading = site.store.count(board, &who, range).await.unwrap();
     if slots == board.slots() {
         let standing = site.store.standing(board, &who).await.unwrap();
         let values = site.store.values(board, &who, 0, 1).await.unwrap();
@@ -67,7 +67,7 @@ pub async fn a_late_value_may_be_dropped_at_once(site: Site) {
         site.count(&board, vec![seen("d", "u1").at(NINE), seen("d", "u2").at(NINE)]).await;
         assert_eq!(site.score(&board, vec![seen("d", "u3").at(SEVEN)]).await, [counted(2)]);
         assert_eq!(left(&site, &board).await, ["u2", "u1"]);
-        // The windows that reach back to it are capped.
+        // The windows that range back to it are capped.
         assert!(is_capped(&site, &board, 3).await);
         assert!(!is_capped(&site, &board, 2).await);
         assert!(!is_capped(&site, &board, 1).await);

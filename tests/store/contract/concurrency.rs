@@ -126,7 +126,7 @@ pub async fn rolling_over_while_writing_stays_exact(site: Site) {
     let ranking = site.ranking(&board).await;
     for (_, who, score) in &ranking {
         let standing = site.store.standing(&board, &subject(who)).await.unwrap();
-        assert_eq!(standing.slots.iter().map(|(_, tally)| tally.units()).sum::<i64>(), *score, "{who}");
+        assert_eq!(standing.slots.iter().map(|(_, aggregate)| aggregate.units()).sum::<i64>(), *score, "{who}");
     }
     // One window later everything has expired, and nothing remains.
     site.clock_at(start.plus_millis(17_000)).await;

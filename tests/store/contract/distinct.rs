@@ -1,7 +1,7 @@
 //! Tests of COUNT_DISTINCT by the last-seen scheme: each case of an event separately.
 
-use rolltop::board::{Amount, Tally};
-use rolltop::store::{Batch, Outcome, Reach, Rejection};
+use rolltop::board::{Aggregate, Amount};
+use rolltop::store::{Batch, Outcome, Rejection, SlotRange};
 
 use crate::given::{With, exact, seen, subject, sums, t, value};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
@@ -15,11 +15,11 @@ async fn by_hour(site: &Site, board: &std::sync::Arc<rolltop::board::Board>) -> 
     site.value(board, "d").await;
     let slots = site.slots(board, "d").await;
     let hour = |slot: String| slot["2026-01-01T".len()..][..2].to_owned();
-    let count = |tally| match tally {
-        Tally::Sum(Amount(count)) => count,
+    let count = |aggregate| match aggregate {
+        Aggregate::Sum(Amount(count)) => count,
         other => panic!("{other:?} is not a count"),
     };
-    slots.into_iter().map(|(slot, tally)| (hour(slot), count(tally))).collect()
+    slots.into_iter().map(|(slot, aggregate)| (hour(slot), count(aggregate))).collect()
 }
 
 fn hours<const N: usize>(counts: [(&str, i64); N]) -> Vec<(String, i64)> {
@@ -171,7 +171,7 @@ pub async fn shorter_windows_of_values_are_exact(site: Site) {
         for (slots, count) in [(1, 2), (2, 4), (3, 4)] {
             assert_eq!(site.newest(&board, "d", slots).await, exact(count), "{slots}");
         }
-        let from = site.store.count(&board, &subject("d"), Reach::From(t(EIGHT))).await.unwrap();
+        let from = site.store.count(&board, &subject("d"), SlotRange::From(t(EIGHT))).await.unwrap();
         assert_eq!((from.value(&board), from.slots), (exact(4), 2));
     }
 }

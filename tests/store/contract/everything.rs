@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Definition, Mode, Order, Timestamp};
-use rolltop::store::{Ask, Batch, ClockMode, Increment, Outcome, Reach};
+use rolltop::store::{Batch, ClockMode, Increment, Outcome, SlotQuery, SlotRange};
 use tokio::task::JoinSet;
 
 use crate::given::{With, definition, plus, seen, subject, t, unranked};
@@ -52,8 +52,8 @@ async fn all_of(site: &Site, board: &Arc<Board>, subjects: usize) -> String {
         let who = subject(&format!("s{nth}"));
         let standing = site.store.standing(board, &who).await.unwrap();
         text += &format!("\n{who}: {:?} {:?} {:?}", standing.score, standing.rank, standing.slots);
-        let ask = Ask { board: board.clone(), subject: who.clone(), reach: Reach::Slots(1), as_of: None };
-        text += &format!("{:?}", site.store.read(vec![ask]).await.pop().unwrap().unwrap().tallies);
+        let ask = SlotQuery { board: board.clone(), subject: who.clone(), range: SlotRange::Slots(1), as_of: None };
+        text += &format!("{:?}", site.store.read(vec![ask]).await.pop().unwrap().unwrap().aggregates);
         if board.kind() == rolltop::board::Kind::Distinct {
             text += &format!("{:?}", site.store.values(board, &who, 0, 1_000).await.unwrap().items);
         }

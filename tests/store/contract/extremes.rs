@@ -1,6 +1,6 @@
 //! Tests of MIN and MAX: the extreme of each slot, and the best of those that remain.
 
-use rolltop::board::{Amount, EXACT_MAX, Order, Tally};
+use rolltop::board::{Aggregate, Amount, EXACT_MAX, Order};
 use rolltop::store::Outcome;
 
 use crate::given::{With, definition, exact, plus, sample};
@@ -22,7 +22,7 @@ pub async fn an_extreme_is_the_best_of_all_slots(site: Site) {
             assert_eq!(site.value(&board, "a").await, exact(best[0]));
             assert_eq!(site.newest(&board, "a", 2).await, exact(best[1]));
             assert_eq!(site.newest(&board, "a", 1).await, exact(best[2]));
-            let slot = |hour: &str, units| (hour.to_owned(), Tally::Extreme(Amount(units)));
+            let slot = |hour: &str, units| (hour.to_owned(), Aggregate::Extreme(Amount(units)));
             let slots =
                 [slot("2026-01-01T07:00:00Z", 9), slot("2026-01-01T08:00:00Z", 5), slot("2026-01-01T09:00:00Z", 7)];
             assert_eq!(site.slots(&board, "a").await, slots);
@@ -115,8 +115,9 @@ pub async fn a_sample_may_make_an_extreme_worse(site: Site) {
             assert_eq!(site.value(&board, "a").await, exact(sign * 7));
             site.count(&board, vec![set(0, EIGHT), set(0, EIGHT)]).await;
             assert_eq!(site.value(&board, "a").await, exact(sign * 2));
-            let slots: Vec<Tally> = site.slots(&board, "a").await.into_iter().map(|(_, tally)| tally).collect();
-            assert_eq!(slots, [1, 0, 2].map(|units| Tally::Extreme(Amount(sign * units))));
+            let slots: Vec<Aggregate> =
+                site.slots(&board, "a").await.into_iter().map(|(_, aggregate)| aggregate).collect();
+            assert_eq!(slots, [1, 0, 2].map(|units| Aggregate::Extreme(Amount(sign * units))));
             // Later measurements count as usual.
             site.count(&board, vec![plus(5, EIGHT), set(3, NINE), plus(4, NINE)]).await;
             assert_eq!(site.value(&board, "a").await, exact(sign * 5));

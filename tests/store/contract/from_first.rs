@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Amount, Board, Definition, Mode, Tally, Timestamp};
-use rolltop::store::{Outcome, Reach, Rejection};
+use rolltop::board::{Aggregate, Amount, Board, Definition, Mode, Timestamp};
+use rolltop::store::{Outcome, Rejection, SlotRange};
 
 use crate::given::{With, exact, name, plus, subject, t, unranked};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
@@ -15,19 +15,19 @@ async fn counters(site: &Site, metric: &str) -> Arc<Board> {
 
 /// Returns when the current counter began and will end, and its value.
 async fn life(site: &Site, board: &Arc<Board>, who: &str) -> Option<(String, String, i64)> {
-    let reading = site.store.count(board, &subject(who), Reach::Slots(1)).await.unwrap();
+    let reading = site.store.count(board, &subject(who), SlotRange::Slots(1)).await.unwrap();
     let window = reading.frame.window;
     assert_eq!((reading.slots, window.floor, reading.capped), (1, window.head, false));
     assert_eq!(reading.frame.retiring, 0);
     let standing = site.store.standing(board, &subject(who)).await.unwrap();
     assert_eq!((standing.score, standing.rank), (reading.value(board), None));
-    match reading.tallies[..] {
+    match reading.aggregates[..] {
         [] => {
             assert_eq!(window.floor, reading.frame.as_of);
             assert_eq!(reading.value(board), exact(0));
             None
         }
-        [(start, Tally::Sum(Amount(units)))] => {
+        [(start, Aggregate::Sum(Amount(units)))] => {
             assert_eq!(window.floor, start);
             Some((start.to_string(), window.end.to_string(), units))
         }

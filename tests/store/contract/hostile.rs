@@ -148,7 +148,7 @@ pub async fn ids_are_data(site: Site) {
     // First pairs that become equal if they are joined by a separator, then every text as an id.
     let pairs = ["a:b|c", "a|b:c", "a b| c", "a |b  c", "a\u{1f41}|b", "a|\u{1f41}b", "x{|}y", "x|{}y", "1|12", "11|2"];
     let pairs = pairs.iter().filter_map(|pair| pair.split_once('|'));
-    let texts: Vec<String> = hostile().into_iter().filter(|text| text.len() <= EventId::MOST_BYTES).collect();
+    let texts: Vec<String> = hostile().into_iter().filter(|text| text.len() <= EventId::MAX_BYTES).collect();
     let items: Vec<Increment> = pairs
         .map(|(who, id)| (who.to_owned(), id.to_owned()))
         .chain(texts.into_iter().map(|id| ("one".to_owned(), id)))

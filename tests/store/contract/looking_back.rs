@@ -3,26 +3,26 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Definition, Frame, Value, Window};
-use rolltop::store::{Ask, Reach, Reading, Result, StoreError};
+use rolltop::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError};
 
 use crate::given::{With, exact, mean, plus, seen, subject, t, unranked};
 use crate::site::Site;
 
-async fn read(site: &Site, board: &Arc<Board>, reach: Reach, as_of: &str) -> Result<Reading> {
-    let ask = Ask { board: board.clone(), subject: subject("a"), reach, as_of: Some(t(as_of)) };
+async fn read(site: &Site, board: &Arc<Board>, range: SlotRange, as_of: &str) -> Result<SlotContents> {
+    let ask = SlotQuery { board: board.clone(), subject: subject("a"), range, as_of: Some(t(as_of)) };
     site.store.read(vec![ask]).await.pop().unwrap()
 }
 
 async fn value_at(site: &Site, board: &Arc<Board>, slots: u32, as_of: &str) -> Option<Value> {
-    let reading = read(site, board, Reach::Slots(slots), as_of).await.unwrap();
+    let reading = read(site, board, SlotRange::Slots(slots), as_of).await.unwrap();
     assert_eq!(reading.slots, slots);
     reading.value(board)
 }
 
-async fn beyond(site: &Site, board: &Arc<Board>, reach: Reach, as_of: &str, floor: &str) {
-    let answer = read(site, board, reach, as_of).await;
+async fn beyond(site: &Site, board: &Arc<Board>, range: SlotRange, as_of: &str, floor: &str) {
+    let answer = read(site, board, range, as_of).await;
     let right = matches!(answer, Err(StoreError::BeyondWindow { floor: found }) if found == t(floor));
-    assert!(right, "{reach:?} as of {as_of}: {answer:?}");
+    assert!(right, "{range:?} as of {as_of}: {answer:?}");
 }
 
 /// Returns an hourly board on which `a` was counted 1, 2, 4, … in the hours from 09 to 16.
@@ -49,11 +49,11 @@ pub async fn a_window_inside_keep_is_read_as_it_was(site: Site) {
     ] {
         assert_eq!(value_at(&site, &board, slots, as_of).await, exact(sum), "{as_of}");
     }
-    let reading = read(&site, &board, Reach::Slots(2), "2026-01-01T13:20:00Z").await.unwrap();
+    let reading = read(&site, &board, SlotRange::Slots(2), "2026-01-01T13:20:00Z").await.unwrap();
     let window =
         Window { floor: t("2026-01-01T12:00:00Z"), head: t("2026-01-01T13:00:00Z"), end: t("2026-01-01T14:00:00Z") };
     assert_eq!(reading.frame, Frame { window, as_of: t("2026-01-01T16:30:00Z"), retiring: 0 });
-    assert_eq!((reading.tallies.len(), reading.capped), (2, false));
+    assert_eq!((reading.aggregates.len(), reading.capped), (2, false));
 }
 
 pub async fn beyond_keep_is_an_error(site: Site) {
@@ -69,19 +69,19 @@ pub async fn beyond_keep_is_an_error(site: Site) {
         (1, "2026-01-01T16:30:00.001Z"),
         (1, "2026-01-01T17:00:00Z"),
     ] {
-        beyond(&site, &board, Reach::Slots(slots), as_of, kept_from).await;
+        beyond(&site, &board, SlotRange::Slots(slots), as_of, kept_from).await;
     }
     for (from, as_of) in [
         ("2026-01-01T10:59:59.999Z", "2026-01-01T12:00:00Z"),
         // More slots than the window has.
         ("2026-01-01T12:00:00Z", "2026-01-01T15:00:00Z"),
     ] {
-        beyond(&site, &board, Reach::From(t(from)), as_of, kept_from).await;
+        beyond(&site, &board, SlotRange::From(t(from)), as_of, kept_from).await;
     }
     // Stored slots expire as time passes.
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T11:30:00Z").await, exact(4));
     site.clock("2026-01-01T17:00:00Z").await;
-    beyond(&site, &board, Reach::Slots(1), "2026-01-01T11:30:00Z", "2026-01-01T12:00:00Z").await;
+    beyond(&site, &board, SlotRange::Slots(1), "2026-01-01T11:30:00Z", "2026-01-01T12:00:00Z").await;
     // A subject that was written to after that still has its stored slots.
     site.count(&board, vec![plus("a", 1_000)]).await;
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T12:00:00Z").await, exact(8));
@@ -92,8 +92,8 @@ pub async fn one_slot_beyond_the_window_is_kept_unless_told(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", None).await;
     assert_eq!(value_at(&site, &board, 3, "2026-01-01T15:00:00Z").await, exact(16 + 32 + 64));
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T13:59:00Z").await, exact(16));
-    beyond(&site, &board, Reach::Slots(2), "2026-01-01T13:59:00Z", "2026-01-01T13:00:00Z").await;
-    beyond(&site, &board, Reach::Slots(3), "2026-01-01T14:59:59.999Z", "2026-01-01T13:00:00Z").await;
+    beyond(&site, &board, SlotRange::Slots(2), "2026-01-01T13:59:00Z", "2026-01-01T13:00:00Z").await;
+    beyond(&site, &board, SlotRange::Slots(3), "2026-01-01T14:59:59.999Z", "2026-01-01T13:00:00Z").await;
 }
 
 pub async fn a_past_window_may_begin_at_a_time(site: Site) {
@@ -104,7 +104,7 @@ pub async fn a_past_window_may_begin_at_a_time(site: Site) {
         ("2026-01-01T13:10:00Z", "2026-01-01T13:05:00Z", 16, 1),
         ("2026-01-01T15:00:00Z", "2026-01-01T13:00:00Z", 16, 1),
     ] {
-        let reading = read(&site, &board, Reach::From(t(from)), as_of).await.unwrap();
+        let reading = read(&site, &board, SlotRange::From(t(from)), as_of).await.unwrap();
         assert_eq!((reading.value(&board), reading.slots), (exact(sum), slots), "{from}");
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of AVG: sums and counts per slot, and their quotient.
 
-use rolltop::board::{Amount, Order, Tally, Value};
+use rolltop::board::{Aggregate, Amount, Order, Value};
 use rolltop::store::{Outcome, Rejection};
 
 use crate::given::{With, definition, mean, plus};
@@ -16,7 +16,7 @@ pub async fn a_mean_is_of_what_is_left(site: Site) {
         assert_eq!(site.value(&board, "a").await, mean(7, 3));
         assert_eq!(site.newest(&board, "a", 2).await, mean(6, 2));
         assert_eq!(site.newest(&board, "a", 1).await, mean(4, 1));
-        let slot = |hour: &str, sum| (hour.to_owned(), Tally::Mean { sum: Amount(sum), count: 1 });
+        let slot = |hour: &str, sum| (hour.to_owned(), Aggregate::Mean { sum: Amount(sum), count: 1 });
         let slots = [slot("2026-01-01T07:00:00Z", 1), slot("2026-01-01T08:00:00Z", 2), slot("2026-01-01T09:00:00Z", 4)];
         assert_eq!(site.slots(&board, "a").await, slots);
     }
@@ -151,7 +151,7 @@ pub async fn means_are_retracted_in_the_slot_of_their_twin(site: Site) {
         // Without an event to reverse, the slot has a negative count, and the result states it.
         site.count(board, vec![plus("c", 3).at("2026-01-01T09:00:00Z").undone()]).await;
         assert_eq!(site.value(board, "c").await, None);
-        let owes = Tally::Mean { sum: Amount(-3), count: -1 };
+        let owes = Aggregate::Mean { sum: Amount(-3), count: -1 };
         assert_eq!(site.slots(board, "c").await, [("2026-01-01T09:00:00Z".to_owned(), owes)]);
         site.count(board, vec![plus("c", 5), plus("c", 6)]).await;
         assert_eq!(site.value(board, "c").await, mean(8, 1));

@@ -1,6 +1,6 @@
 //! Tests of the removal of a subject.
 
-use rolltop::store::{Reach, Removal};
+use rolltop::store::{Removal, SlotRange};
 
 use crate::given::{Units, With, exact, plus, subject, t};
 use crate::site::Site;
@@ -15,7 +15,7 @@ pub async fn takes_a_subject_out_of_every_slot(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 3), (2, "b".to_owned(), 2)]);
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!((standing.score, standing.rank, standing.slots), (exact(0), None, Vec::new()));
-    assert_eq!(site.store.count(&board, &subject("a"), Reach::Slots(3)).await.unwrap().units(), 0);
+    assert_eq!(site.store.count(&board, &subject("a"), SlotRange::Slots(3)).await.unwrap().units(), 0);
     let status = site.store.status(&board).await.unwrap();
     assert_eq!((status.total, status.slots), (2, vec![(t(seven), 1), (t(nine), 1)]));
 }

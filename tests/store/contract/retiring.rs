@@ -119,8 +119,8 @@ pub async fn what_retires_still_ranks_and_is_not_read(site: Site) {
         let only_old = subject("s00001");
         let standing = site.store.standing(&board, &only_old).await.unwrap();
         assert_eq!((standing.rank.is_some(), standing.slots.len()), (true, 0), "{metric}");
-        let reading = site.store.count(&board, &only_old, rolltop::store::Reach::Slots(3)).await.unwrap();
-        assert_eq!((reading.tallies.len(), reading.value(&board)), (0, board.kind().absent()), "{metric}");
+        let reading = site.store.count(&board, &only_old, rolltop::store::SlotRange::Slots(3)).await.unwrap();
+        assert_eq!((reading.aggregates.len(), reading.value(&board)), (0, board.kind().absent()), "{metric}");
         let removal = site.store.remove(&board, &only_old).await.unwrap();
         assert_eq!((removal.live_slots, removal.retiring_slots, removal.score), (0, 1, standing.score), "{metric}");
         assert_eq!(site.store.page(&board, 0, 1).await.unwrap().total, before - 1, "{metric}");

@@ -1,6 +1,6 @@
 //! Tests of retractions.
 
-use rolltop::board::{Amount, Tally};
+use rolltop::board::{Aggregate, Amount};
 use rolltop::store::{Outcome, Rejection};
 
 use crate::given::{With, exact, plus, seen, t};
@@ -37,7 +37,7 @@ pub async fn retractions_add_up_with_the_rest(site: Site) {
         let items =
             vec![plus("a", 1), plus("a", 1).at(NINE).undone(), plus("a", 7).at(NINE), plus("b", 2).at(EIGHT).undone()];
         assert_eq!(site.score(&board, items).await, [counted(7), counted(7), counted(7), counted(-2)]);
-        assert_eq!(site.slots(&board, "b").await, [("2026-01-01T08:00:00Z".to_owned(), Tally::Sum(Amount(-2)))]);
+        assert_eq!(site.slots(&board, "b").await, [("2026-01-01T08:00:00Z".to_owned(), Aggregate::Sum(Amount(-2)))]);
         let refused = Outcome::Rejected(Rejection::OutOfRange);
         assert_eq!(site.add(&board, vec![plus("b", bound).at(EIGHT).undone(), plus("a", 1)]).await, [refused, COUNTED]);
         assert_eq!(site.value(&board, "b").await, exact(-2));
@@ -155,8 +155,8 @@ pub async fn a_retracted_value_leaves_its_slot_for_good(site: Site) {
         // The retraction is later than the event: it removes the value from the slot that has it, not from its own
         // slot.
         site.count(board, vec![seen("a", "u1").at(NINE).undone()]).await;
-        let slots: Vec<Tally> = site.slots(board, "a").await.into_iter().map(|(_, tally)| tally).collect();
-        assert_eq!(slots, [Tally::Sum(Amount(1)), Tally::Sum(Amount(1))]);
+        let slots: Vec<Aggregate> = site.slots(board, "a").await.into_iter().map(|(_, aggregate)| aggregate).collect();
+        assert_eq!(slots, [Aggregate::Sum(Amount(1)), Aggregate::Sum(Amount(1))]);
     }
     site.clock("2026-01-01T10:00:00Z").await;
     for board in &boards {

@@ -1,6 +1,6 @@
 //! Tests of moving windows: exactly the expired data is removed.
 
-use rolltop::store::{Outcome, Reach, Rejection};
+use rolltop::store::{Outcome, Rejection, SlotRange};
 
 use crate::given::{Units, With, exact, plus, subject, t};
 use crate::site::Site;
@@ -13,7 +13,7 @@ pub async fn a_slot_leaves_at_the_boundary(site: Site) {
     site.clock("2026-01-01T11:00:00Z").await;
     // A read just after the boundary returns the new window, before anything has retired.
     assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().slots, []);
-    assert_eq!(site.store.count(&board, &subject("b"), Reach::Slots(3)).await.unwrap().units(), 0);
+    assert_eq!(site.store.count(&board, &subject("b"), SlotRange::Slots(3)).await.unwrap().units(), 0);
     assert_eq!(site.ranking(&board).await, [(1, "c".to_owned(), 4), (2, "a".to_owned(), 1)]);
     site.clock("2026-01-01T11:59:59.999Z").await;
     assert_eq!(site.ranking(&board).await.len(), 2);
@@ -148,7 +148,7 @@ pub async fn two_thousand_slots(site: Site) {
     site.count(&board, vec![plus("b", 5).at_time(start.plus_millis(-1_999_000)), plus("c", 1)]).await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!((standing.score.units(), standing.slots.len()), (2_000 * 2_001 / 2, 2_000));
-    let count = site.store.count(&board, &subject("a"), Reach::Slots(1_000)).await.unwrap();
+    let count = site.store.count(&board, &subject("a"), SlotRange::Slots(1_000)).await.unwrap();
     assert_eq!(count.units(), 1_000 * 1_001 / 2);
     // A thousand and one seconds later, the older half and one more slot have expired.
     site.clock_at(start.plus_millis(1_001_000)).await;

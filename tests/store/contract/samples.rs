@@ -1,6 +1,6 @@
 //! Tests that samples replace what a subject has in a slot.
 
-use rolltop::board::{Amount, Definition, Stamp, Tally};
+use rolltop::board::{Aggregate, Amount, Definition, Stamp};
 use rolltop::store::{Outcome, Rejection};
 
 use crate::given::{With, definition, exact, mean, plus, sample, sample_of};
@@ -21,7 +21,7 @@ pub async fn a_sample_sent_again_changes_nothing(site: Site) {
             assert_eq!(site.score(board, samples()).await, [counted(12), counted(12), counted(6)]);
         }
         assert_eq!(site.value(board, "a").await, exact(12));
-        let slots = [(SEVEN.to_owned(), Tally::Sum(Amount(5))), (NINE.to_owned(), Tally::Sum(Amount(7)))];
+        let slots = [(SEVEN.to_owned(), Aggregate::Sum(Amount(5))), (NINE.to_owned(), Aggregate::Sum(Amount(7)))];
         assert_eq!(site.slots(board, "a").await, slots);
     }
     assert_eq!(site.ranking(&boards[0]).await, [(1, "a".to_owned(), 12), (2, "b".to_owned(), 6)]);
@@ -87,8 +87,8 @@ pub async fn samples_belong_to_the_slot_they_are_stamped_with(site: Site) {
             let items = vec![sample("a", 1, SEVEN), sample("b", 2, EIGHT), sample("c", 4, "2026-01-01T08:00:00.001Z")];
             assert_eq!(site.add(&board, items).await, [seven, COUNTED, COUNTED], "{name}");
             let slot_of_b = if stamp == Stamp::Start { EIGHT } else { SEVEN };
-            assert_eq!(site.slots(&board, "b").await, [(slot_of_b.to_owned(), Tally::Sum(Amount(2)))]);
-            assert_eq!(site.slots(&board, "c").await, [(EIGHT.to_owned(), Tally::Sum(Amount(4)))]);
+            assert_eq!(site.slots(&board, "b").await, [(slot_of_b.to_owned(), Aggregate::Sum(Amount(2)))]);
+            assert_eq!(site.slots(&board, "c").await, [(EIGHT.to_owned(), Aggregate::Sum(Amount(4)))]);
             // Times up to the end of the head are allowed, and no later: a sample sets exactly its own slot.
             let end = "2026-01-01T10:00:00Z";
             let items = vec![sample("e", 1, "2026-01-01T09:59:59.999Z"), sample("f", 1, end)];
@@ -98,7 +98,7 @@ pub async fn samples_belong_to_the_slot_they_are_stamped_with(site: Site) {
             assert_eq!(site.add(&board, items).await, [EARLY, LATE], "{name}");
             // Increments are placed as usual.
             site.count(&board, vec![plus("g", 1).at(EIGHT)]).await;
-            assert_eq!(site.slots(&board, "g").await, [(EIGHT.to_owned(), Tally::Sum(Amount(1)))]);
+            assert_eq!(site.slots(&board, "g").await, [(EIGHT.to_owned(), Aggregate::Sum(Amount(1)))]);
         }
     }
 }
@@ -132,11 +132,11 @@ pub async fn samples_stay_within_the_bound(site: Site) {
             let items = vec![sample("a", bound + 1, NINE).id("x"), sample("b", -bound - 1, NINE), sample("c", 1, NINE)];
             assert_eq!(site.add(&board, items).await, [refused, refused, COUNTED]);
             let slots = |units| {
-                let tally = match metric {
-                    SUM => Tally::Sum(Amount(units)),
-                    _ => Tally::Mean { sum: Amount(units), count: 1 },
+                let aggregate = match metric {
+                    SUM => Aggregate::Sum(Amount(units)),
+                    _ => Aggregate::Mean { sum: Amount(units), count: 1 },
                 };
-                [(NINE.to_owned(), tally)]
+                [(NINE.to_owned(), aggregate)]
             };
             assert_eq!(
                 (site.slots(&board, "a").await, site.slots(&board, "b").await),

@@ -1,6 +1,6 @@
 //! Tests of APPROX_COUNT_DISTINCT: a sketch per slot, merged.
 
-use rolltop::board::{Mark, Sketch, Tally, Value};
+use rolltop::board::{Aggregate, Mark, Sketch, Value};
 use rolltop::store::Outcome;
 
 use crate::given::{With, exact, seen, subject};
@@ -33,10 +33,10 @@ pub async fn a_value_counts_about_once(site: Site) {
         );
         assert_eq!(site.value(&board, "d").await, exact(2));
         assert_eq!(site.value(&board, "nobody").await, exact(0));
-        let slots: Vec<Tally> = site.slots(&board, "d").await.into_iter().map(|(_, tally)| tally).collect();
+        let slots: Vec<Aggregate> = site.slots(&board, "d").await.into_iter().map(|(_, aggregate)| aggregate).collect();
         let mut nine = sketch(0..1);
         nine.mark(Mark::of("u3"));
-        assert_eq!(slots, [Tally::Sketch(sketch(0..1)), Tally::Sketch(nine)]);
+        assert_eq!(slots, [Aggregate::Sketch(sketch(0..1)), Aggregate::Sketch(nine)]);
     }
 }
 
@@ -50,9 +50,9 @@ pub async fn sketches_of_slots_are_merged(site: Site) {
         assert_eq!(site.value(board, "d").await, estimate(0..1_000));
         assert_eq!(site.newest(board, "d", 2).await, estimate(200..1_000));
         assert_eq!(site.newest(board, "d", 1).await, estimate(850..1_000));
-        for (_, tally) in site.slots(board, "d").await {
-            let Tally::Sketch(sketch) = tally else { panic!("{tally:?} is not a sketch") };
-            assert!(sketch.as_bytes().len() <= Sketch::MOST_BYTES);
+        for (_, aggregate) in site.slots(board, "d").await {
+            let Aggregate::Sketch(sketch) = aggregate else { panic!("{aggregate:?} is not a sketch") };
+            assert!(sketch.as_bytes().len() <= Sketch::MAX_BYTES);
         }
         // A known value changes nothing, in any slot.
         let again = seen("d", "u999").at(NINE);

@@ -1,7 +1,7 @@
 //! Tests of several boards, and of several questions, in one call.
 
-use rolltop::board::{Amount, Tally, Value};
-use rolltop::store::{Ask, Batch, Outcome, Reach, Rejection, StoreError};
+use rolltop::board::{Aggregate, Amount, Value};
+use rolltop::store::{Batch, Outcome, Rejection, SlotQuery, SlotRange, StoreError};
 
 use crate::given::{With, definition, exact, mean, plus, sample, seen, subject, t, unranked};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
@@ -114,24 +114,24 @@ pub async fn many_questions_are_answered_each_for_itself(site: Site) {
     site.count(&mean_of, vec![plus("ann", 7), plus("ann", 2).at(eight)]).await;
     site.count(&distinct, vec![seen("ann", "d1"), seen("ann", "d2").at(eight)]).await;
     assert!(site.store.undefine(&gone).await.unwrap());
-    let ask = |board: &std::sync::Arc<rolltop::board::Board>, who: &str, reach, as_of: Option<&str>| Ask {
+    let ask = |board: &std::sync::Arc<rolltop::board::Board>, who: &str, range, as_of: Option<&str>| SlotQuery {
         board: board.clone(),
         subject: subject(who),
-        reach,
+        range,
         as_of: as_of.map(t),
     };
     let answers = site
         .store
         .read(vec![
-            ask(&count, "ann", Reach::Slots(3), None),
-            ask(&count, "ann", Reach::Slots(1), None),
-            ask(&mean_of, "ann", Reach::Slots(3), None),
-            ask(&gone, "ann", Reach::Slots(1), None),
-            ask(&mean_of, "ann", Reach::Slots(1), Some(eight)),
-            ask(&distinct, "ann", Reach::From(t(eight)), None),
-            ask(&count, "ann", Reach::Slots(4), None),
-            ask(&count, "bob", Reach::Slots(2), None),
-            ask(&mean_of, "nobody", Reach::Slots(2), None),
+            ask(&count, "ann", SlotRange::Slots(3), None),
+            ask(&count, "ann", SlotRange::Slots(1), None),
+            ask(&mean_of, "ann", SlotRange::Slots(3), None),
+            ask(&gone, "ann", SlotRange::Slots(1), None),
+            ask(&mean_of, "ann", SlotRange::Slots(1), Some(eight)),
+            ask(&distinct, "ann", SlotRange::From(t(eight)), None),
+            ask(&count, "ann", SlotRange::Slots(4), None),
+            ask(&count, "bob", SlotRange::Slots(2), None),
+            ask(&mean_of, "nobody", SlotRange::Slots(2), None),
         ])
         .await;
     let values: Vec<Option<Option<Value>>> = answers
@@ -154,8 +154,8 @@ pub async fn many_questions_are_answered_each_for_itself(site: Site) {
     assert!(matches!(answers[3], Err(StoreError::BoardChanged)));
     assert!(matches!(answers[6], Err(StoreError::BeyondWindow { floor }) if floor == t("2026-01-01T07:00:00Z")));
     assert_eq!(
-        answers[4].as_ref().unwrap().tallies,
-        [(t("2026-01-01T08:00:00Z"), Tally::Mean { sum: Amount(2), count: 1 })]
+        answers[4].as_ref().unwrap().aggregates,
+        [(t("2026-01-01T08:00:00Z"), Aggregate::Mean { sum: Amount(2), count: 1 })]
     );
     assert!(site.store.read(Vec::new()).await.is_empty());
 }
@@ -163,10 +163,10 @@ pub async fn many_questions_are_answered_each_for_itself(site: Site) {
 pub async fn hundreds_of_questions_come_back_in_order(site: Site) {
     let board = site.define("plain", &unranked("COUNT(3h, pay, user)", "1h")).await;
     site.count(&board, (0..500).map(|nth| plus(&format!("s{nth}"), nth + 1)).collect()).await;
-    let asks = (0..500).rev().map(|nth| Ask {
+    let asks = (0..500).rev().map(|nth| SlotQuery {
         board: board.clone(),
         subject: subject(&format!("s{nth}")),
-        reach: Reach::Slots(3),
+        range: SlotRange::Slots(3),
         as_of: None,
     });
     let answers = site.store.read(asks.collect()).await;

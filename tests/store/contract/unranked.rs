@@ -1,7 +1,7 @@
 //! Tests of boards without a ranking, which rules and features read.
 
-use rolltop::board::{Amount, Cover, Definition, Tally};
-use rolltop::store::{AuditCursor, Batch, Outcome, Reach, Rejection};
+use rolltop::board::{Aggregate, Amount, Cover, Definition};
+use rolltop::store::{AuditCursor, Batch, Outcome, Rejection, SlotRange};
 
 use crate::given::{Units, With, exact, mean, plus, seen, subject, t, unranked};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
@@ -21,7 +21,7 @@ pub async fn they_answer_the_value_of_the_window(site: Site) {
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!((standing.score, standing.frame.retiring), (exact(5), 0));
     assert_eq!((standing.total, standing.rank, standing.better), (0, None, 0));
-    assert_eq!(standing.slots, [(t("2026-01-01T09:00:00Z"), Tally::Sum(Amount(5)))]);
+    assert_eq!(standing.slots, [(t("2026-01-01T09:00:00Z"), Aggregate::Sum(Amount(5)))]);
     assert_eq!(site.score(&board, vec![plus("a", 1)]).await, [counted(6)]);
     site.clock("2030-01-01T00:00:00Z").await;
     assert_eq!(site.value(&board, "a").await, exact(0));
@@ -134,8 +134,8 @@ pub async fn two_thousand_slots_of_a_subject(site: Site) {
         // Slots expire one by one, and new ones begin.
         site.clock_at(start.plus_millis(1_000_000)).await;
         site.count(&board, vec![plus("a", 7)]).await;
-        let reading = site.store.count(&board, &subject("a"), Reach::Slots(2_000)).await.unwrap();
-        assert_eq!((reading.slots, reading.tallies.len()), (2_000, 1_001));
+        let reading = site.store.count(&board, &subject("a"), SlotRange::Slots(2_000)).await.unwrap();
+        assert_eq!((reading.slots, reading.aggregates.len()), (2_000, 1_001));
         let left = [exact(1_000 * 1_001 / 2 + 7), mean(1_000 * 1_001 / 2 + 7, 1_001), exact(1_000)][nth];
         assert_eq!(reading.value(&board), left, "{metric}");
     }
@@ -145,7 +145,7 @@ pub async fn full_cover_has_its_extra_slot_unranked_too(site: Site) {
     let full = Definition { cover: Cover::Full, ..unranked(COUNT, "1h") };
     let board = site.define("full", &full).await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T06:00:00Z"), plus("a", 2)]).await;
-    let reading = site.store.count(&board, &subject("a"), Reach::Slots(4)).await.unwrap();
+    let reading = site.store.count(&board, &subject("a"), SlotRange::Slots(4)).await.unwrap();
     assert_eq!((reading.units(), reading.frame.window.floor), (3, t("2026-01-01T06:00:00Z")));
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(site.value(&board, "a").await, exact(2));

@@ -1,7 +1,7 @@
 //! Tests of shorter windows, of the slots of a subject and of a board, and of the frame of every result.
 
 use rolltop::board::{Cover, Frame, Window};
-use rolltop::store::{AuditCursor, Batch, Reach, StoreError};
+use rolltop::store::{AuditCursor, Batch, SlotRange, StoreError};
 
 use crate::given::{Units, With, definition, exact, plus, subject, sums, t};
 use crate::site::Site;
@@ -13,12 +13,12 @@ pub async fn counts_over_the_newest_slots(site: Site) {
     for (slots, amount, floor) in
         [(1, 8, hours[3]), (2, 12, "2026-01-01T08:00:00Z"), (3, 14, hours[1]), (4, 15, hours[0])]
     {
-        let count = site.store.count(&board, &subject("a"), Reach::Slots(slots)).await.unwrap();
+        let count = site.store.count(&board, &subject("a"), SlotRange::Slots(slots)).await.unwrap();
         assert_eq!((count.units(), count.slots), (amount, slots));
         let window = Window { floor: t(floor), head: t("2026-01-01T09:00:00Z"), end: t("2026-01-01T10:00:00Z") };
         assert_eq!(count.frame, Frame { window, as_of: t("2026-01-01T09:30:00Z"), retiring: 0 });
     }
-    let nobody = site.store.count(&board, &subject("nobody"), Reach::Slots(2)).await.unwrap();
+    let nobody = site.store.count(&board, &subject("nobody"), SlotRange::Slots(2)).await.unwrap();
     assert_eq!((nobody.units(), nobody.slots), (0, 2));
 }
 
@@ -37,7 +37,7 @@ pub async fn counts_from_a_time(site: Site) {
         ("2026-01-01T23:00:00Z", 8, 1),
         ("9999-12-31T23:59:59.999Z", 8, 1),
     ] {
-        let count = site.store.count(&board, &subject("a"), Reach::From(t(from))).await.unwrap();
+        let count = site.store.count(&board, &subject("a"), SlotRange::From(t(from))).await.unwrap();
         assert_eq!((count.units(), count.slots), (amount, slots), "{from}");
         assert_eq!(count.frame.window.floor, board.calendar().slot_of(t(from)).min(count.frame.window.head));
     }
@@ -47,11 +47,11 @@ pub async fn reaching_beyond_the_window_is_an_error(site: Site) {
     let board = site.board("COUNT(4h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 1)]).await;
     site.clock("2026-01-01T10:00:00Z").await;
-    let beyond = [Reach::Slots(5), Reach::Slots(u32::MAX), Reach::From(t("2026-01-01T06:59:59.999Z"))];
-    for reach in beyond.into_iter().chain([Reach::From(t("1970-01-01T00:00:00Z"))]) {
-        let error = site.store.count(&board, &subject("a"), reach).await.unwrap_err();
+    let beyond = [SlotRange::Slots(5), SlotRange::Slots(u32::MAX), SlotRange::From(t("2026-01-01T06:59:59.999Z"))];
+    for range in beyond.into_iter().chain([SlotRange::From(t("1970-01-01T00:00:00Z"))]) {
+        let error = site.store.count(&board, &subject("a"), range).await.unwrap_err();
         let right = matches!(error, StoreError::BeyondWindow { floor } if floor == t("2026-01-01T07:00:00Z"));
-        assert!(right, "{reach:?}: {error:?}");
+        assert!(right, "{range:?}: {error:?}");
     }
 }
 
@@ -73,7 +73,7 @@ pub async fn full_cover_keeps_one_slot_more(site: Site) {
     full.cover = Cover::Full;
     let board = site.define("full", &full).await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T06:00:00Z"), plus("b", 1)]).await;
-    let count = site.store.count(&board, &subject("a"), Reach::Slots(4)).await.unwrap();
+    let count = site.store.count(&board, &subject("a"), SlotRange::Slots(4)).await.unwrap();
     assert_eq!((count.units(), count.frame.window.floor), (1, t("2026-01-01T06:00:00Z")));
     site.clock("2026-01-01T09:59:59.999Z").await;
     assert_eq!(site.ranking(&board).await.len(), 2);
@@ -102,7 +102,7 @@ pub async fn every_answer_says_what_it_is_about(site: Site) {
         assert_eq!(store.neighbors(&board, &who, 1).await.unwrap().frame, frame);
         assert_eq!(store.lookup(&board, std::slice::from_ref(&who)).await.unwrap().frame, frame);
         assert_eq!(store.standing(&board, &who).await.unwrap().frame, frame);
-        assert_eq!(store.count(&board, &who, Reach::Slots(3)).await.unwrap().frame, frame);
+        assert_eq!(store.count(&board, &who, SlotRange::Slots(3)).await.unwrap().frame, frame);
         assert_eq!(store.remove(&board, &who).await.unwrap().frame, frame);
         assert_eq!(store.status(&board).await.unwrap().frame, frame);
         assert_eq!(store.retire_step(&board).await.unwrap().frame, frame);

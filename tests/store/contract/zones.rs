@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Timestamp};
-use rolltop::store::{ClockMode, Reach};
+use rolltop::store::{ClockMode, SlotRange};
 
 use crate::given::{Units, definition, plus, subject, sums, t};
 use crate::site::Site;
@@ -25,7 +25,7 @@ async fn post(site: &Site, board: &Arc<Board>, times: &[&str]) -> Vec<(Timestamp
     site.retire(board).await;
     site.audit(board).await;
     let standing = site.store.standing(board, &subject("a")).await.unwrap();
-    assert_eq!(standing.score.units(), standing.slots.iter().map(|(_, tally)| tally.units()).sum::<i64>());
+    assert_eq!(standing.score.units(), standing.slots.iter().map(|(_, aggregate)| aggregate.units()).sum::<i64>());
     sums(&standing.slots)
 }
 
@@ -68,7 +68,7 @@ pub async fn days_and_months_are_local(site: Site) {
         ["2025-12-31T22:59:59.999Z", "2025-12-31T23:00:00Z", "2026-01-31T22:59:59.999Z", "2026-02-28T23:00:00Z"];
     let slots = post(&site, &months, &times).await;
     assert_eq!(slots, [("2025-12-31T23:00:00Z", 2), ("2026-02-28T23:00:00Z", 1)].map(|(s, n)| (t(s), n)));
-    let count = site.store.count(&months, &subject("a"), Reach::Slots(2)).await.unwrap();
+    let count = site.store.count(&months, &subject("a"), SlotRange::Slots(2)).await.unwrap();
     assert_eq!((count.units(), count.frame.window.floor), (1, t("2026-01-31T23:00:00Z")));
 }
 

@@ -59,7 +59,7 @@ async fn restarts_in_the_middle_of_checkpoints_restore_everything() {
     }
     let store = open_eager(folder.path()).await;
     let board = store.board(&name("board3")).await.unwrap().unwrap();
-    let once = store.count(&board, &subject("once"), Reach::Slots(3)).await.unwrap();
+    let once = store.count(&board, &subject("once"), SlotRange::Slots(3)).await.unwrap();
     assert!(once.units() <= counted);
     for (nth, expected) in expected.iter().enumerate() {
         let board = store.board(&name(&format!("board{nth}"))).await.unwrap().unwrap();
@@ -158,7 +158,7 @@ async fn a_hundred_quick_restarts_leave_few_files() {
         let store = open(folder.path()).await.unwrap();
         let board = define(&store, "b", "COUNT(24h, like, post)", "1h").await;
         add(&store, &board, vec![increment("a", 1, None, None)]).await;
-        assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units(), round + 1);
+        assert_eq!(store.count(&board, &subject("a"), SlotRange::Slots(1)).await.unwrap().units(), round + 1);
         if round % 2 == 0 {
             store.close().await.unwrap();
         }

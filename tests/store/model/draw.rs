@@ -124,7 +124,7 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         94..97 => {
             let questions =
                 (0..rng.random_range(0..=6)).map(|_| (rng.random_range(0..boards.len()), any_question(rng)));
-            Step::Ask { questions: questions.collect(), through }
+            Step::SlotQuery { questions: questions.collect(), through }
         }
         _ => Step::Check { board },
     }
@@ -195,12 +195,12 @@ fn any_look(rng: &mut StdRng) -> Look {
 }
 
 fn any_question(rng: &mut StdRng) -> Question {
-    let reach = match rng.random_range(0..4) {
+    let range = match rng.random_range(0..4) {
         0 => Span::Slots(rng.random_range(1..=31)),
         1 => Span::From(any_when_up_to_now(rng)),
         _ => Span::AllBut(pick(rng, &[0, 0, 1, 2, 5])),
     };
-    Question { who: any_subject(rng), reach, as_of: rng.random_bool(0.5).then(|| any_past(rng)) }
+    Question { who: any_subject(rng), range, as_of: rng.random_bool(0.5).then(|| any_past(rng)) }
 }
 
 /// Draws an end of a window, mostly a time that is still stored.

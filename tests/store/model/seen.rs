@@ -2,7 +2,7 @@
 
 use rolltop::board::{Frame, Timestamp};
 use rolltop::store::{
-    Added, Lookup, Outcome, Page, Reading, Rejection, Removal, Result, Standing, Status, Store, StoreError, Values,
+    Added, Lookup, Outcome, Page, Rejection, Removal, Result, SlotContents, Standing, Status, Store, StoreError, Values,
 };
 
 #[derive(Clone, Debug, PartialEq)]
@@ -12,7 +12,7 @@ pub enum Seen {
     Page(Page),
     Lookup(Lookup),
     Standing(Standing),
-    Reading(Reading),
+    SlotContents(SlotContents),
     Removal(Removal),
     Status(Status),
     Clock(Timestamp),
@@ -42,7 +42,7 @@ impl Seen {
             Seen::Page(page) => Some(&page.frame),
             Seen::Lookup(lookup) => Some(&lookup.frame),
             Seen::Standing(standing) => Some(&standing.frame),
-            Seen::Reading(reading) => Some(&reading.frame),
+            Seen::SlotContents(reading) => Some(&reading.frame),
             Seen::Removal(removal) => Some(&removal.frame),
             Seen::Values(values) => Some(&values.frame),
             Seen::Status(status) => Some(&status.frame),
@@ -86,7 +86,7 @@ impl Seen {
                 (standing.frame.retiring, standing.total, standing.better) = (0, 0, 0);
                 (standing.score, standing.rank) = (None, None);
             }
-            Seen::Reading(reading) => reading.frame.retiring = 0,
+            Seen::SlotContents(reading) => reading.frame.retiring = 0,
             Seen::Values(values) => values.frame.retiring = 0,
             Seen::Removal(removal) => {
                 (removal.frame.retiring, removal.score, removal.retiring_slots) = (0, None, 0);
@@ -122,7 +122,7 @@ macro_rules! seen_as {
         })*
     };
 }
-seen_as!(Page: Page, Lookup: Lookup, Reading: Reading, Values: Values, Removal: Removal, Status: Status);
+seen_as!(Page: Page, Lookup: Lookup, SlotContents: SlotContents, Values: Values, Removal: Removal, Status: Status);
 
 impl From<Standing> for Seen {
     fn from(mut standing: Standing) -> Seen {

@@ -96,7 +96,7 @@ pub enum Step {
         through: usize,
     },
     /// Asks several questions at once.
-    Ask {
+    SlotQuery {
         questions: Vec<(usize, Question)>,
         through: usize,
     },
@@ -181,7 +181,7 @@ pub enum Look {
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub who: usize,
-    pub reach: Span,
+    pub range: Span,
     /// The past time, if the board supports it.
     pub as_of: Option<When>,
 }
@@ -258,7 +258,7 @@ impl Leap {
 
 impl Item {
     /// Returns the item in the form that this board takes. Samples and retractions get a time. Only sums get amounts
-    /// that no store can hold: the other kinds refuse such amounts before they reach a store.
+    /// that no store can hold: the other kinds refuse such amounts before they range a store.
     pub fn resolve(&self, board: &Board, window: &Window, now: Timestamp) -> Increment {
         let units = match self.amount {
             Size::Units(units) => units,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, BoardName, Definition, Kind, Mode, Timestamp};
-use rolltop::store::{Ask, Batch, ClockMode, Defined, Reach, Store};
+use rolltop::store::{Batch, ClockMode, Defined, SlotQuery, SlotRange, Store};
 
 use super::seen::{Seen, seen};
 use super::sequence::{Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who};
@@ -62,7 +62,7 @@ impl Side {
             Step::Audit { board } => self.audit(*board).await,
             Step::Reopen { close, through } => self.reopen(*close, *through).await,
             Step::Look { board, at, through } => Ok(vec![self.look(*board, *at, *through).await?]),
-            Step::Ask { questions, through } => self.ask(questions, *through).await,
+            Step::SlotQuery { questions, through } => self.ask(questions, *through).await,
             Step::Check { board } => self.check(*board).await,
         }
     }
@@ -204,18 +204,18 @@ impl Side {
         }
     }
 
-    async fn resolve(&self, board: &Arc<Board>, question: &Question) -> Outcome<Ask> {
+    async fn resolve(&self, board: &Arc<Board>, question: &Question) -> Outcome<SlotQuery> {
         let now = self.now().await?;
         let time = |when: When| when.resolve(board, &board.window_at(now), now);
-        let reach = match question.reach {
-            Span::Slots(slots) => Reach::Slots(slots),
-            Span::AllBut(fewer) => Reach::Slots(board.slots().saturating_sub(fewer).max(1)),
-            Span::From(when) => Reach::From(time(when)),
+        let range = match question.range {
+            Span::Slots(slots) => SlotRange::Slots(slots),
+            Span::AllBut(fewer) => SlotRange::Slots(board.slots().saturating_sub(fewer).max(1)),
+            Span::From(when) => SlotRange::From(time(when)),
         };
         let looks_back =
             !board.is_ranked() && board.kind() != Kind::Distinct && board.definition().mode == Mode::Sliding;
         let as_of = question.as_of.filter(|_| looks_back).map(time);
-        Ok(Ask { board: board.clone(), subject: who(question.who), reach, as_of })
+        Ok(SlotQuery { board: board.clone(), subject: who(question.who), range, as_of })
     }
 
     async fn ask(&self, questions: &[(usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
@@ -246,7 +246,7 @@ impl Side {
             all.push(self.look(board, Look::Values { who: nth, offset: 0, limit: 1_000 }, nth).await?);
             for (fewer, back) in [(0, 0), (1, 0), (0, kept), (0, kept + 1)] {
                 let as_of = (back > 0).then_some(When::Back { slots: back, off: 0 });
-                let question = Question { who: nth, reach: Span::AllBut(fewer), as_of };
+                let question = Question { who: nth, range: Span::AllBut(fewer), as_of };
                 all.push(self.look(board, Look::Read(question), through).await?);
             }
         }

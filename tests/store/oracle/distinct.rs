@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Amount, Board, Change, Counted, Tally, Timestamp};
+use rolltop::board::{Aggregate, Amount, Board, Change, Counted, Timestamp};
 
 use super::history::Taken;
 
@@ -84,12 +84,12 @@ impl LastSeen {
     }
 
     /// Returns the number of values last seen in each slot.
-    pub fn tallies(&self, board: &Board) -> BTreeMap<Timestamp, Tally> {
+    pub fn aggregates(&self, board: &Board) -> BTreeMap<Timestamp, Aggregate> {
         let mut counts: BTreeMap<Timestamp, i64> = BTreeMap::new();
         for (_, at) in self.newest_first() {
             *counts.entry(board.calendar().slot_of(at)).or_default() += 1;
         }
-        counts.into_iter().map(|(slot, count)| (slot, Tally::Sum(Amount(count)))).collect()
+        counts.into_iter().map(|(slot, count)| (slot, Aggregate::Sum(Amount(count)))).collect()
     }
 
     /// Returns the values, newest first. Values of the same time are ordered by bytes, the greatest first.

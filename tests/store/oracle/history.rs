@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rolltop::board::{Amount, Board, Change, Kind, Mark, Sketch, Tally, Timestamp};
+use rolltop::board::{Aggregate, Amount, Board, Change, Kind, Mark, Sketch, Timestamp};
 
 use super::distinct::LastSeen;
 
@@ -71,15 +71,15 @@ impl Cell {
         }
     }
 
-    fn tally(self, kind: Kind) -> Option<Tally> {
-        let tally = match kind {
-            Kind::Sum => Tally::Sum(whole(self.sum)),
-            Kind::Mean => Tally::Mean { sum: whole(self.sum), count: whole(self.count).0 },
-            Kind::Min | Kind::Max => Tally::Extreme(Amount(self.extreme?)),
-            Kind::Sketch => Tally::Sketch(self.sketch),
+    fn aggregate(self, kind: Kind) -> Option<Aggregate> {
+        let aggregate = match kind {
+            Kind::Sum => Aggregate::Sum(whole(self.sum)),
+            Kind::Mean => Aggregate::Mean { sum: whole(self.sum), count: whole(self.count).0 },
+            Kind::Min | Kind::Max => Aggregate::Extreme(Amount(self.extreme?)),
+            Kind::Sketch => Aggregate::Sketch(self.sketch),
             Kind::Distinct => panic!("the last-seen scheme says what its slots hold"),
         };
-        (!tally.is_empty()).then_some(tally)
+        (!aggregate.is_empty()).then_some(aggregate)
     }
 }
 
@@ -88,15 +88,15 @@ pub fn whole(units: i128) -> Amount {
 }
 
 /// Returns the content of each slot from `floor` on that has data.
-pub fn tallies(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Tally> {
+pub fn aggregates(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<Timestamp, Aggregate> {
     if board.kind() == Kind::Distinct {
-        return LastSeen::after(board, past, floor).tallies(board);
+        return LastSeen::after(board, past, floor).aggregates(board);
     }
     let mut cells: BTreeMap<Timestamp, Cell> = BTreeMap::new();
     for taken in past.iter().filter(|taken| taken.slot >= floor) {
         cells.entry(taken.slot).or_default().take(board.kind(), taken);
     }
-    cells.into_iter().filter_map(|(slot, cell)| Some((slot, cell.tally(board.kind())?))).collect()
+    cells.into_iter().filter_map(|(slot, cell)| Some((slot, cell.aggregate(board.kind())?))).collect()
 }
 
 /// Returns whether the content of a slot is within its bounds.

@@ -16,8 +16,8 @@ use rolltop::board::{
     Board, BoardName, Calendar, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
 };
 use rolltop::store::{
-    Added, Ask, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Ranked,
-    Reading, Removal, Result, RetireStep, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Ranked, Removal,
+    Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
 };
 
 use self::distinct::LastSeen;
@@ -229,7 +229,7 @@ impl Store for Oracle {
         answers
     }
 
-    async fn read(&self, asks: Vec<Ask>) -> Vec<Result<Reading>> {
+    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
         asks.iter().map(|ask| self.with(&ask.board, |held, frame, _| held.read(frame, ask))?).collect()
     }
 

@@ -3,11 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rolltop::board::{Frame, Mode, Order, Subject, Tally, Timestamp, Value, Window};
-use rolltop::store::{Ask, Ranked, Reach, Reading, Result, StoreError};
+use rolltop::board::{Aggregate, Frame, Mode, Order, Subject, Timestamp, Value, Window};
+use rolltop::store::{Ranked, Result, SlotContents, SlotQuery, SlotRange, StoreError};
 
 use super::distinct::LastSeen;
-use super::history::{Counter, Taken, tallies, whole};
+use super::history::{Counter, Taken, aggregates, whole};
 use super::{Held, walk_back};
 
 impl Held {
@@ -16,13 +16,13 @@ impl Held {
     }
 
     /// Returns what a subject has in each slot of the window that has data.
-    pub fn live(&self, frame: &Frame, subject: &Subject) -> BTreeMap<Timestamp, Tally> {
+    pub fn live(&self, frame: &Frame, subject: &Subject) -> BTreeMap<Timestamp, Aggregate> {
         let past = self.past(subject);
         match self.board.definition().mode {
-            Mode::Sliding => tallies(&self.board, past, frame.window.floor),
+            Mode::Sliding => aggregates(&self.board, past, frame.window.floor),
             Mode::FromFirst => {
                 let counter = Counter::at(&self.board, past, frame.as_of);
-                counter.map(|counter| (counter.start, Tally::Sum(whole(counter.units)))).into_iter().collect()
+                counter.map(|counter| (counter.start, Aggregate::Sum(whole(counter.units)))).into_iter().collect()
             }
         }
     }
@@ -60,14 +60,14 @@ impl Held {
         ranking
     }
 
-    pub fn read(&self, frame: Frame, ask: &Ask) -> Result<Reading> {
+    pub fn read(&self, frame: Frame, ask: &SlotQuery) -> Result<SlotContents> {
         match self.board.definition().mode {
             Mode::Sliding => self.read_slots(frame, ask),
             Mode::FromFirst => Ok(self.read_counter(frame, &ask.subject)),
         }
     }
 
-    fn read_slots(&self, mut frame: Frame, ask: &Ask) -> Result<Reading> {
+    fn read_slots(&self, mut frame: Frame, ask: &SlotQuery) -> Result<SlotContents> {
         let board = &self.board;
         let calendar = board.calendar();
         let kept = walk_back(calendar, frame.window.head, board.kept());
@@ -81,10 +81,10 @@ impl Held {
         if upto > frame.as_of || newest < lowest {
             return beyond;
         }
-        let oldest = match ask.reach {
-            Reach::Slots(slots) if slots > board.slots() => return beyond,
-            Reach::Slots(slots) => walk_back(calendar, newest, slots),
-            Reach::From(from) => calendar.slot_of(from.min(upto)),
+        let oldest = match ask.range {
+            SlotRange::Slots(slots) if slots > board.slots() => return beyond,
+            SlotRange::Slots(slots) => walk_back(calendar, newest, slots),
+            SlotRange::From(from) => calendar.slot_of(from.min(upto)),
         };
         if oldest < lowest || oldest < walk_back(calendar, newest, board.slots()) {
             return beyond;
@@ -95,21 +95,21 @@ impl Held {
             at = calendar.next(at);
             slots += 1;
         }
-        let tallies: Vec<(Timestamp, Tally)> = match board.is_ranked() {
+        let aggregates: Vec<(Timestamp, Aggregate)> = match board.is_ranked() {
             true => self.live(&frame, &ask.subject).into_iter().collect(),
-            false => tallies(board, self.past(&ask.subject), kept).into_iter().collect(),
+            false => aggregates(board, self.past(&ask.subject), kept).into_iter().collect(),
         };
         let capped = self.is_capped(&frame, &ask.subject, oldest);
         frame.window = Window { floor: oldest, head: newest, end: calendar.next(newest) };
-        let within = |(slot, _): &(Timestamp, Tally)| oldest <= *slot && *slot <= newest;
-        Ok(Reading { frame, slots, tallies: tallies.into_iter().filter(within).collect(), capped })
+        let within = |(slot, _): &(Timestamp, Aggregate)| oldest <= *slot && *slot <= newest;
+        Ok(SlotContents { frame, slots, aggregates: aggregates.into_iter().filter(within).collect(), capped })
     }
 
-    fn read_counter(&self, mut frame: Frame, subject: &Subject) -> Reading {
+    fn read_counter(&self, mut frame: Frame, subject: &Subject) -> SlotContents {
         let life = self.board.definition().metric.window.approximate_millis();
-        let tallies: Vec<(Timestamp, Tally)> = self.live(&frame, subject).into_iter().collect();
-        let start = tallies.first().map_or(frame.as_of, |(start, _)| *start);
+        let aggregates: Vec<(Timestamp, Aggregate)> = self.live(&frame, subject).into_iter().collect();
+        let start = aggregates.first().map_or(frame.as_of, |(start, _)| *start);
         frame.window = Window { floor: start, head: start, end: start.plus_millis(life) };
-        Reading { frame, slots: 1, tallies, capped: false }
+        SlotContents { frame, slots: 1, aggregates, capped: false }
     }
 }

@@ -38,9 +38,9 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
     flush();
     assert_eq!(store.set_clock(t("2026-01-01T01:30:00Z")).await.unwrap(), t("2026-01-01T01:30:00Z"));
     flush();
-    let count = store.count(&board, &subject("a"), Reach::Slots(2)).await.unwrap();
+    let count = store.count(&board, &subject("a"), SlotRange::Slots(2)).await.unwrap();
     assert_eq!((count.slots, count.units()), (2, 4));
-    assert_eq!(store.count(&board, &subject("a"), Reach::Slots(1)).await.unwrap().units(), 0);
+    assert_eq!(store.count(&board, &subject("a"), SlotRange::Slots(1)).await.unwrap().units(), 0);
     add(store, &board, [item("a", 10)]).await;
     flush();
     let status = store.status(&board).await.unwrap();

@@ -1,7 +1,7 @@
 //! Tests of the metrics that are more than a sum: what is stored for them, and that nothing is lost or counted twice.
 
 use rolltop::board::{Mark, Mode, Sketch, Value};
-use rolltop::store::Ask;
+use rolltop::store::SlotQuery;
 
 use super::proxy::{Fault, Proxy};
 use super::*;
@@ -110,17 +110,17 @@ async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
         };
         at_once(10, &mut Box::pin(async { assert!(all_counted(store.add_all(batches.clone()).await)) })).await;
         // The same holds for ten questions: the ranked boards need a script each, the others none.
-        let ask = |board: &Arc<Board>| Ask {
+        let ask = |board: &Arc<Board>| SlotQuery {
             board: board.clone(),
             subject: subject("a"),
-            reach: Reach::Slots(3),
+            range: SlotRange::Slots(3),
             as_of: None,
         };
-        let asks: Vec<Ask> = batches.iter().map(|(board, _)| ask(board)).collect();
+        let asks: Vec<SlotQuery> = batches.iter().map(|(board, _)| ask(board)).collect();
         store.read(asks.clone()).await;
-        let one_each = async |asks: Vec<Ask>| {
+        let one_each = async |asks: Vec<SlotQuery>| {
             let readings = store.read(asks).await;
-            assert!(readings.iter().all(|reading| reading.as_ref().unwrap().tallies.len() == 1));
+            assert!(readings.iter().all(|reading| reading.as_ref().unwrap().aggregates.len() == 1));
         };
         at_once(5, &mut Box::pin(one_each(asks))).await;
     }
@@ -164,11 +164,11 @@ async fn reading_an_unranked_board_is_one_look_at_one_key() {
         assert_eq!(behind::<u64>(&server, &["ZCARD", &keys(&server, "*:v:a")[0]]), 2_000);
         assert_eq!(keys(&server, "*:x:*").len() + keys(&server, "*:s:*").len() + keys(&server, "*:r").len(), 0);
         // The first time, a script is loaded into the server.
-        store.count(&distinct, &subject("a"), Reach::Slots(600)).await.unwrap();
+        store.count(&distinct, &subject("a"), SlotRange::Slots(600)).await.unwrap();
         for (board, looks) in [(&sum, ["hgetall", "hmget"]), (&distinct, ["zcount", "zrangebyscore"])] {
             for slots in [1, 30, 600, 2_000] {
                 reset(&server);
-                let reading = store.count(board, &subject("a"), Reach::Slots(slots)).await.unwrap();
+                let reading = store.count(board, &subject("a"), SlotRange::Slots(slots)).await.unwrap();
                 assert_eq!((reading.slots, reading.units()), (slots, i64::from(slots)));
                 let stats: String = behind(&server, &["INFO", "commandstats"]);
                 let calls = |name: &str| {
@@ -348,7 +348,7 @@ async fn with_memory_full_no_change_is_half_done() {
         }
         let held = || {
             let all = keys(&server, "*");
-            // Reading a large hash may change the order in which the server dumps it.
+            // SlotContents a large hash may change the order in which the server dumps it.
             let of = |key: &String| match key.ends_with(":meta") {
                 true => {
                     let fields: std::collections::BTreeMap<String, Vec<u8>> = behind(&server, &["HGETALL", key]);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use futures_util::future::join_all;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rolltop::store::Ask;
+use rolltop::store::SlotQuery;
 
 use super::*;
 use crate::given::unranked;
@@ -24,8 +24,8 @@ async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> A
     }
 }
 
-fn ask(board: &Arc<Board>, who: &str, slots: u32) -> Ask {
-    Ask { board: board.clone(), subject: subject(who), reach: Reach::Slots(slots), as_of: None }
+fn ask(board: &Arc<Board>, who: &str, slots: u32) -> SlotQuery {
+    SlotQuery { board: board.clone(), subject: subject(who), range: SlotRange::Slots(slots), as_of: None }
 }
 
 /// Gives a board a version, as writes do.
@@ -76,8 +76,8 @@ async fn no_answer_is_older_than_its_request() {
                             lookup.scores[0].map_or(0, |score| Some(score).units())
                         }
                         3 => store.standing(&ranked, &who).await.unwrap().score.units(),
-                        4 => store.count(&ranked, &who, Reach::Slots(2)).await.unwrap().units(),
-                        _ => store.count(&unranked, &who, Reach::Slots(2)).await.unwrap().units(),
+                        4 => store.count(&ranked, &who, SlotRange::Slots(2)).await.unwrap().units(),
+                        _ => store.count(&unranked, &who, SlotRange::Slots(2)).await.unwrap().units(),
                     };
                     let most = sent.load(Ordering::SeqCst);
                     assert!((least..=most).contains(&found), "{found} is not within {least}..={most}");
@@ -215,7 +215,7 @@ async fn reading_without_a_script_advances_the_head_all_the_same() {
         assert_eq!(calls(&server, ["evalsha"]), [1]);
         // The clock is behind the head that the board has reached.
         behind::<u64>(&server, &["HSET", &meta, "head", &t("2026-01-01T03:00:00Z").millis().to_string()]);
-        let reading = store.count(&board, &subject("a"), Reach::Slots(3)).await.unwrap();
+        let reading = store.count(&board, &subject("a"), SlotRange::Slots(3)).await.unwrap();
         assert_eq!((reading.frame.as_of, reading.units()), (t("2026-01-01T03:00:00Z"), 0));
     }
 }
@@ -228,11 +228,11 @@ async fn a_huge_query_goes_in_bounded_portions() {
         let store = system(&server).await;
         let board = define(&store, "wide", "COUNT(2000m, e, s)", "1m").await;
         add(&store, &board, (0..64).map(|i| item(&format!("s{i}"), i + 1))).await;
-        store.count(&board, &subject("s1"), Reach::Slots(2_000)).await.unwrap();
+        store.count(&board, &subject("s1"), SlotRange::Slots(2_000)).await.unwrap();
 
         // A thousand times the same few: each is read once.
         reset(&server);
-        let asks: Vec<Ask> = (0..1_000).map(|i| ask(&board, &format!("s{}", i % 10), 2_000)).collect();
+        let asks: Vec<SlotQuery> = (0..1_000).map(|i| ask(&board, &format!("s{}", i % 10), 2_000)).collect();
         let readings = store.read(asks).await;
         assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64 % 10));
         let [scripts] = calls(&server, ["evalsha"]);
@@ -241,7 +241,7 @@ async fn a_huge_query_goes_in_bounded_portions() {
 
         // Different subjects: one for each script.
         reset(&server);
-        let asks: Vec<Ask> = (0..64).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
+        let asks: Vec<SlotQuery> = (0..64).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
         let readings = store.read(asks).await;
         assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64));
         let [scripts, looks] = calls(&server, ["evalsha", "hmget"]);

@@ -295,7 +295,7 @@ async fn a_part_whose_slot_moves_disturbs_no_other() {
         });
         let (mut done, mut put_off) = (0, 0);
         for i in 0..120 {
-            match store.count(&board, &subject(&name(i)), Reach::Slots(1)).await {
+            match store.count(&board, &subject(&name(i)), SlotRange::Slots(1)).await {
                 Ok(_) => done += 1,
                 Err(error) => {
                     assert!(error.is_transient(), "{error:?}");

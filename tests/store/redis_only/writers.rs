@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use rolltop::board::{Kind, Tally, Value};
+use rolltop::board::{Aggregate, Kind, Value};
 
 use super::*;
 use crate::given::seen;
@@ -273,10 +273,10 @@ pub async fn held(store: &RedisStore, board: &Arc<Board>, name: &str) -> Held {
     let name = subject(name);
     let standing = patiently(|| store.standing(board, &name)).await;
     let mut held = Held::default();
-    for (_, tally) in &standing.slots {
-        held += match tally {
-            Tally::Sum(amount) => Held { sum: amount.0, count: 0 },
-            Tally::Mean { sum, count } => Held { sum: sum.0, count: *count },
+    for (_, aggregate) in &standing.slots {
+        held += match aggregate {
+            Aggregate::Sum(amount) => Held { sum: amount.0, count: 0 },
+            Aggregate::Mean { sum, count } => Held { sum: sum.0, count: *count },
             other => panic!("{other:?}"),
         };
     }

@@ -33,7 +33,7 @@ use super::record::{Cell, Record};
 use super::slot_list::SlotList;
 use super::subject_sketches::merged;
 use super::subjects::Subjects;
-use crate::board::{Amount, Calendar, Kind, Tally, Timestamp, Value};
+use crate::board::{Aggregate, Amount, Calendar, Kind, Timestamp, Value};
 
 /// All data of a board's subjects. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
@@ -106,30 +106,30 @@ impl Holdings {
     }
 
     /// Returns the content of the slots from `from` through `through`, oldest first. O(slots found).
-    pub(super) fn tallies(&self, name: HashedName, from: i64, through: i64) -> Vec<(Timestamp, Tally)> {
+    pub(super) fn aggregates(&self, name: HashedName, from: i64, through: i64) -> Vec<(Timestamp, Aggregate)> {
         let Some(id) = self.subjects.id(name) else { return Vec::new() };
         let (from, through) = (self.number(from), self.number(through));
         let first = self.subjects.first_cell_from(id, from);
         let cells = self.subjects.cells_from(id, first).zip(first..).take_while(|(cell, _)| cell.slot <= through);
-        let tally = |(cell, at): (Cell, usize)| {
-            (Timestamp::from_millis(self.subjects.numbering.start(cell.slot)), self.tally(id, cell, at))
+        let aggregate = |(cell, at): (Cell, usize)| {
+            (Timestamp::from_millis(self.subjects.numbering.start(cell.slot)), self.aggregate(id, cell, at))
         };
-        cells.map(tally).collect()
+        cells.map(aggregate).collect()
     }
 
     /// Returns the content of the cell at index `at`.
-    fn tally(&self, id: u32, cell: Cell, at: usize) -> Tally {
+    fn aggregate(&self, id: u32, cell: Cell, at: usize) -> Aggregate {
         let aggregates = &self.subjects.aggregates;
         match self.traits.kind {
-            Kind::Sum | Kind::Distinct => Tally::Sum(Amount(cell.amount)),
-            Kind::Min | Kind::Max => Tally::Extreme(Amount(cell.amount)),
+            Kind::Sum | Kind::Distinct => Aggregate::Sum(Amount(cell.amount)),
+            Kind::Min | Kind::Max => Aggregate::Extreme(Amount(cell.amount)),
             Kind::Mean => {
                 let count = aggregates.means().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
-                Tally::Mean { sum: Amount(cell.amount), count }
+                Aggregate::Mean { sum: Amount(cell.amount), count }
             }
             Kind::Sketch => {
                 let sketch = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(at));
-                Tally::Sketch(sketch.cloned().unwrap_or_default())
+                Aggregate::Sketch(sketch.cloned().unwrap_or_default())
             }
         }
     }

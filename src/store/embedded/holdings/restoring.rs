@@ -165,7 +165,7 @@ impl Holdings {
                 self.remove_cells_before(id, self.first_kept);
             }
         }
-        self.subjects.numbering.reach(slot);
+        self.subjects.numbering.range(slot);
     }
 
     fn drop_expired(&mut self, id: u32, floor: i64, now: i64) {

@@ -4,10 +4,10 @@ use super::progress::Progress;
 use super::read::{Reading, portion, read_all};
 use super::repair::{Wrong, set_right};
 use super::step_of;
-use crate::board::{Subject, Tally, Timestamp};
+use crate::board::{Aggregate, Subject, Timestamp};
 use crate::store::redis::fold::{Folded, fold, has_totals, read_cell, read_score};
 use crate::store::redis::part::Part;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 use crate::store::{AuditStep, Difference};
 
@@ -33,7 +33,7 @@ pub(super) async fn compare(
     part: &Part,
     progress: &mut Progress,
     repair: bool,
-) -> Result<Option<AuditStep>, Failure> {
+) -> Result<Option<AuditStep>, ServerFailure> {
     let (count, _) = portion(part.board.kind(), part.existing().slots.len());
     let names = progress.pending.split_off(progress.pending.len().saturating_sub(count));
     let since = progress.since.map(Timestamp::from_millis);
@@ -119,7 +119,7 @@ fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
 
 fn folded(part: &Part, reading: &Reading) -> Folded {
     let kind = part.board.kind();
-    let cells: Vec<(Timestamp, Tally)> = reading
+    let cells: Vec<(Timestamp, Aggregate)> = reading
         .held
         .cells
         .iter()

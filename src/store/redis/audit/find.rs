@@ -12,7 +12,7 @@ use crate::board::{Frame, Kind, Sketch, Timestamp};
 use crate::store::AuditStep;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND};
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{Answer, Session};
 
 /// The number of subjects of a slot or of the ranking that one script looks at.
@@ -31,7 +31,7 @@ pub(super) async fn find(
     part: &Part,
     progress: &mut Progress,
     repair: bool,
-) -> Result<Option<AuditStep>, Failure> {
+) -> Result<Option<AuditStep>, ServerFailure> {
     let (place, cursor, from) = match &progress.place {
         Place::Totals { cursor } => ("totals", cursor, None),
         Place::Ranking { cursor } => ("ranking", cursor, None),
@@ -91,7 +91,7 @@ pub(super) async fn leave_out(
     part: &Part,
     progress: &mut Progress,
     below: Timestamp,
-) -> Result<Frame, Failure> {
+) -> Result<Frame, ServerFailure> {
     let names = std::mem::take(&mut progress.pending);
     let most = (LOOKS / names.len().max(1)).max(1);
     let answer = session.step(part, &AUDIT_EARLIER, |moment, call| {
@@ -125,7 +125,7 @@ pub(super) async fn leave_out(
 fn looked_at(part: &Part, looks_at_slots: bool) -> usize {
     let board = &*part.board;
     let bytes = match board.kind() {
-        Kind::Sketch => Sketch::MOST_BYTES,
+        Kind::Sketch => Sketch::MAX_BYTES,
         Kind::Min | Kind::Max if !looks_at_slots => 16 * board.slots() as usize,
         _ => 1,
     };

@@ -16,7 +16,7 @@ pub(super) use self::progress::Progress;
 use super::healing;
 use super::part::Part;
 use super::parts::Parts;
-use super::servers::Failure;
+use super::servers::ServerFailure;
 use super::session::Session;
 use crate::board::{Frame, Timestamp};
 use crate::store::{AuditCursor, AuditStep, StoreError};
@@ -62,7 +62,7 @@ async fn audit_step(
         if is_right {
             match healing::found_whole(session, part).await {
                 // The result of the audit is correct all the same, and nothing had to be repaired.
-                Err(Failure::ReadOnly(_)) => {}
+                Err(ServerFailure::ReadOnly(_)) => {}
                 outcome => outcome.map_err(error)?,
             }
         }
@@ -77,7 +77,7 @@ pub(super) async fn step(
     part: &Part,
     progress: &mut Progress,
     repair: bool,
-) -> Result<AuditStep, Failure> {
+) -> Result<AuditStep, ServerFailure> {
     let mut found = match progress.pending.is_empty() {
         true => find::find(session, part, progress, repair).await?,
         false => None,

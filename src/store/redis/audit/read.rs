@@ -8,7 +8,7 @@ use crate::board::{Frame, Kind, Timestamp};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::AUDIT;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{Answer, Session};
 
 /// The number of cells that one script reads, about 2 ms. A slot that is looked at counts as two.
@@ -63,7 +63,7 @@ pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
 
 /// Reads the data of subjects, in one script. If there are more slots than were known or than one script reads, reads
 /// one subject after the other, in pieces. The number of subjects must not exceed that of [`portion`].
-pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -> Result<Vec<Reading>, Failure> {
+pub(super) async fn read_all(session: &Session, part: &Part, names: &[String]) -> Result<Vec<Reading>, ServerFailure> {
     let (count, most) = portion(part.board.kind(), part.existing().slots.len());
     if names.len() <= count {
         let Piece { frame, version, held, starts, is_last } = read(session, part, names, None, most).await?;
@@ -89,7 +89,7 @@ pub(super) async fn read(
     names: &[String],
     from: Option<Timestamp>,
     most: usize,
-) -> Result<Piece, Failure> {
+) -> Result<Piece, ServerFailure> {
     let answer = session.step(part, &AUDIT, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
         call.arg(start_text(from)).arg(most).arg(names.len()).args(names);
@@ -108,7 +108,7 @@ pub(super) async fn read(
     Ok(Piece { frame, version, held, starts: starts.into(), is_last })
 }
 
-fn read_held(reply: &mut Reply) -> Result<Held, Failure> {
+fn read_held(reply: &mut Reply) -> Result<Held, ServerFailure> {
     let (score, total) = (reply.bytes()?, reply.bytes()?);
     let count = reply.count()?;
     let mut cells = Vec::new();
@@ -121,7 +121,7 @@ fn read_held(reply: &mut Reply) -> Result<Held, Failure> {
 
 /// Reads one subject in as many pieces as necessary. Between two pieces it pauses for as long as one piece took, so
 /// that other requests are served.
-async fn read_whole(session: &Session, part: &Part, name: &str) -> Result<Reading, Failure> {
+async fn read_whole(session: &Session, part: &Part, name: &str) -> Result<Reading, ServerFailure> {
     let names = [name.to_owned()];
     let (_, most) = portion(part.board.kind(), usize::MAX / 4);
     let (mut from, mut starts): (Option<Timestamp>, Vec<Timestamp>) = (None, Vec::new());

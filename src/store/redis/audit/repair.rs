@@ -9,7 +9,7 @@ use super::read::Reading;
 use crate::store::redis::fold::{Folded, score_text};
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::AUDIT_REPAIR;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 
 /// The largest number of subjects that one script repairs.
@@ -53,7 +53,7 @@ pub(super) async fn set_right<T>(
     part: &Part,
     subjects: &[T],
     of: impl FnMut(&T) -> (&String, &Wrong),
-) -> Result<Vec<bool>, Failure> {
+) -> Result<Vec<bool>, ServerFailure> {
     let subjects: Vec<(&str, &Wrong)> = subjects.iter().map(of).map(|(name, wrong)| (name.as_str(), wrong)).collect();
     let mut done = vec![false; subjects.len()];
     // A version at which subjects were read, and the version that a repair by this call has replaced it with.
@@ -120,7 +120,7 @@ async fn send(
     batch: &[(&str, &Wrong)],
     proof: Proof<'_>,
     token: &str,
-) -> Result<Vec<bool>, Failure> {
+) -> Result<Vec<bool>, ServerFailure> {
     let answer = session.step(part, &AUDIT_REPAIR, |_, call| {
         call.arg(token);
         match (proof, batch.first()) {

@@ -8,7 +8,7 @@ use crate::board::{Order, Value};
 use crate::store::Ranked;
 
 /// A number larger than the lines of any part. Counts up to this can be added without overflow.
-pub(super) const MOST_LINES: u64 = 1 << 52;
+pub(super) const MAX_LINES: u64 = 1 << 52;
 
 /// Consecutive lines of one part: all its lines from one place to a later one.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Segment {
         let Lines { total, first, better, lines, .. } = said;
         check_order(lines.iter(), order)?;
         let after = first.saturating_add(lines.len() as u64);
-        if total > MOST_LINES || after > total || better > first || (lines.is_empty() && total > 0) {
+        if total > MAX_LINES || after > total || better > first || (lines.is_empty() && total > 0) {
             return Err(MergeError::Impossible("lines that contradict its counts"));
         }
         let from = if first > 0 { lines.first().cloned() } else { None };

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::region::{MOST_LINES, check_order};
+use super::region::{MAX_LINES, check_order};
 use super::{Between, MergeError, Place, Sampled};
 use crate::board::Order;
 
@@ -69,7 +69,7 @@ impl Samples {
 /// Checks that a part's counts and lines are consistent.
 pub(super) fn check<E>(order: Order, question: &Between, said: &Sampled) -> Result<(), MergeError<E>> {
     check_order(said.lines.iter().map(|(_, place)| place), order)?;
-    let counts = [said.better_than_lo, said.before_lo, said.before_hi, said.total, MOST_LINES].is_sorted();
+    let counts = [said.better_than_lo, said.before_lo, said.before_hi, said.total, MAX_LINES].is_sorted();
     let ends =
         (question.lo.is_some() || said.before_lo == 0) && (question.hi.is_some() || said.before_hi == said.total);
     let inside = said.lines.iter().all(|(position, _)| (said.before_lo..said.before_hi).contains(position));

@@ -16,7 +16,7 @@ use crate::board::{Frame, Order, Window};
 use crate::store::redis::merge::{Lines, Near, Place};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 
 /// The positions of the replies in a pipeline.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ impl Asked {
         look: &Look,
         epoch: Option<u64>,
         replies: &mut Replies,
-    ) -> Result<Option<Share<Lines<About>>>, Failure> {
+    ) -> Result<Option<Share<Lines<About>>>, ServerFailure> {
         let (before, lines, total) = (replies.take(self.before)?, replies.take(self.lines)?, replies.take(self.total)?);
         let before = look.before(part, before)?;
         let (Some(stamp), Some(retiring)) = (Stamp::new(&look.version, epoch), look.retiring) else { return Ok(None) };
@@ -64,7 +64,7 @@ impl Asked {
     }
 }
 
-fn places(part: &Part, lines: Value) -> Result<Vec<Place>, Failure> {
+fn places(part: &Part, lines: Value) -> Result<Vec<Place>, ServerFailure> {
     let mut reply = Reply::new(lines)?;
     let mut lines = Vec::with_capacity(reply.len() / 2);
     while !reply.is_empty() {
@@ -74,9 +74,9 @@ fn places(part: &Part, lines: Value) -> Result<Vec<Place>, Failure> {
     Ok(lines)
 }
 
-fn count(value: &Value) -> Result<u64, Failure> {
+fn count(value: &Value) -> Result<u64, ServerFailure> {
     let count = if let Value::Int(count) = value { u64::try_from(*count).ok() } else { None };
-    count.ok_or_else(|| Failure::Corrupt(format!("a number of lines is {value:?}")))
+    count.ok_or_else(|| ServerFailure::Corrupt(format!("a number of lines is {value:?}")))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use redis::Value;
 use super::first;
 use super::lane::Waiting;
 use super::look::{self, Belief, Look, Verdict};
-use super::pages::{Held, Pages, Stamp, is_kept};
+use super::pages::{CachedPage, Pages, Stamp, is_kept};
 use super::pending::{Pending, by_part, fail_all};
 use super::pipeline::{Pipeline, Replies};
 use super::question::{Answer, Question, What};
@@ -16,20 +16,20 @@ use super::scripted;
 use super::spread::{About, Share};
 use super::windows::{self, Range};
 use crate::board::{Frame, Timestamp};
-use crate::store::Reach;
+use crate::store::SlotRange;
 use crate::store::redis::clock;
 use crate::store::redis::merge::Lines;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::scripts::{Call, SUBJECTS};
-use crate::store::redis::servers::{Failure, Line};
+use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
 
 /// The largest number of subjects in one call of `subjects.lua`: Lua unpacks some thousand values at most.
 const TOGETHER: usize = 1_000;
 
 /// Sends questions, and sends each answer to all its callers.
-pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec<(Question, Waiting)>) {
+pub(super) async fn fly(session: &Session, line: Channel, pages: &Pages, taken: Vec<(Question, Waiting)>) {
     let mut left: Vec<Pending> = taken.into_iter().map(Pending::new).collect();
     for _ in 0..ATTEMPTS {
         if left.is_empty() {
@@ -39,7 +39,7 @@ pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec
     }
     for pending in left {
         tracing::warn!(board = pending.board().name().as_str(), "the window moved at every attempt to read");
-        pending.answer(Err(Failure::Restless));
+        pending.answer(Err(ServerFailure::KeptChanging));
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) async fn fly(session: &Session, line: Line, pages: &Pages, taken: Vec
 #[derive(PartialEq, Eq)]
 enum Slots {
     Standing,
-    Reach(Reach, Option<Timestamp>),
+    SlotRange(SlotRange, Option<Timestamp>),
 }
 
 /// The commands that were sent for one part.
@@ -61,7 +61,7 @@ struct Sent<'a> {
     scripts: Vec<(usize, Asked)>,
     /// The positions of the replies with the time, unless it is simulated, and with the meta key.
     look: Option<(Option<usize>, usize)>,
-    kept: Vec<(Pending, Arc<Held>)>,
+    kept: Vec<(Pending, Arc<CachedPage>)>,
     /// The questions for the first lines of the part.
     first: Vec<(first::Asked, Pending)>,
     direct: Vec<(usize, Pending, Range)>,
@@ -92,7 +92,7 @@ struct Round<'s> {
 
 impl<'s> Round<'s> {
     /// Asks all of these questions once. Returns those that must be asked again.
-    async fn of(session: &'s Session, line: Line, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
+    async fn of(session: &'s Session, line: Channel, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
         let simulated = match left.first() {
             Some(first) => session.read_simulated(&first.question.part).await,
             None => return Vec::new(),
@@ -137,7 +137,7 @@ impl<'s> Round<'s> {
             match &*what {
                 What::Standing(_) | What::Window { .. } if part.board.is_ranked() => {
                     let slots = match &*what {
-                        What::Window { reach, as_of, .. } => Slots::Reach(*reach, *as_of),
+                        What::Window { reach, as_of, .. } => Slots::SlotRange(*reach, *as_of),
                         _ => Slots::Standing,
                     };
                     match together.iter_mut().find(|(of, all)| *of == slots && all.len() < TOGETHER) {
@@ -221,7 +221,7 @@ impl<'s> Round<'s> {
         let look = match looked {
             Ok(look) => look,
             Err(failure) => {
-                if matches!(failure, Failure::BoardChanged) {
+                if matches!(failure, ServerFailure::BoardChanged) {
                     self.session.forget(&moment.part.board);
                 }
                 return drop(fail_all(all_looking(kept, first, direct), &failure));
@@ -246,7 +246,14 @@ impl<'s> Round<'s> {
         }
     }
 
-    fn receive_kept(&mut self, mut pending: Pending, held: &Held, verdict: Verdict, look: &Look, epoch: Option<u64>) {
+    fn receive_kept(
+        &mut self,
+        mut pending: Pending,
+        held: &CachedPage,
+        verdict: Verdict,
+        look: &Look,
+        epoch: Option<u64>,
+    ) {
         if verdict == Verdict::Right && held.is_right(epoch, &look.version, look.head) {
             return pending.answer(Ok(held.answer.clone().at(look.now)));
         }
@@ -261,7 +268,7 @@ impl<'s> Round<'s> {
         mut pending: Pending,
         verdict: Verdict,
         look: &Look,
-        read: Result<Option<Share<Lines<About>>>, Failure>,
+        read: Result<Option<Share<Lines<About>>>, ServerFailure>,
     ) {
         match read {
             Ok(Some(share)) if verdict == Verdict::Right => {
@@ -289,7 +296,7 @@ impl<'s> Round<'s> {
         range: &Range,
         verdict: Verdict,
         look: &Look,
-        value: Result<Value, Failure>,
+        value: Result<Value, ServerFailure>,
     ) {
         if verdict != Verdict::Right {
             pending.told = Some(look.now);
@@ -360,14 +367,14 @@ impl<'s> Round<'s> {
 
     fn keep(&self, question: &Question, head: Timestamp, answer: &Answer, stamp: Option<Stamp>) {
         if stamp.is_some() && is_kept(&question.what) {
-            self.pages.put(&question.part, &question.what, Held::new(answer.clone(), head, vec![stamp]));
+            self.pages.put(&question.part, &question.what, CachedPage::new(answer.clone(), head, vec![stamp]));
         }
     }
 }
 
 /// Returns all questions that need a look.
 fn all_looking(
-    kept: Vec<(Pending, Arc<Held>)>,
+    kept: Vec<(Pending, Arc<CachedPage>)>,
     first: Vec<(first::Asked, Pending)>,
     direct: Vec<(usize, Pending, Range)>,
 ) -> impl Iterator<Item = Pending> {

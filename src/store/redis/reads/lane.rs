@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::question::{Answer, Question};
 use crate::store::receive::receive;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 
 /// The longest time for which questions wait for the flight before them to be answered.
 const HOLD: Duration = Duration::from_millis(2);
@@ -27,7 +27,7 @@ const HOLD: Duration = Duration::from_millis(2);
 const FLIGHT: u64 = 2_048;
 
 /// The callers that wait for an answer.
-pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, Failure>>>;
+pub(super) type Waiting = Vec<oneshot::Sender<Result<Answer, ServerFailure>>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Lane {
@@ -45,14 +45,14 @@ struct State {
 
 impl Lane {
     /// Adds a question.
-    pub fn ask(&self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
+    pub fn ask(&self, question: Question) -> oneshot::Receiver<Result<Answer, ServerFailure>> {
         let answered = self.state.lock().join(question);
         self.arrived.notify_one();
         answered
     }
 
     /// Adds a question without waking the lane. Others that belong to it follow, and then [`go`](Self::go).
-    pub fn ask_with_others(&self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
+    pub fn ask_with_others(&self, question: Question) -> oneshot::Receiver<Result<Answer, ServerFailure>> {
         self.state.lock().join(question)
     }
 
@@ -62,7 +62,7 @@ impl Lane {
     }
 
     /// Adds several questions in their order.
-    pub fn ask_all(&self, questions: Vec<Question>) -> Vec<oneshot::Receiver<Result<Answer, Failure>>> {
+    pub fn ask_all(&self, questions: Vec<Question>) -> Vec<oneshot::Receiver<Result<Answer, ServerFailure>>> {
         let mut state = self.state.lock();
         let answered = questions.into_iter().map(|question| state.join(question)).collect();
         drop(state);
@@ -106,7 +106,7 @@ impl Lane {
 }
 
 impl State {
-    fn join(&mut self, question: Question) -> oneshot::Receiver<Result<Answer, Failure>> {
+    fn join(&mut self, question: Question) -> oneshot::Receiver<Result<Answer, ServerFailure>> {
         let (answer, answered) = oneshot::channel();
         match self.waiting.get_mut(&question) {
             Some(waiting) => waiting.push(answer),
@@ -141,8 +141,12 @@ impl State {
 }
 
 /// Waits for an answer.
-pub(super) async fn answer_of(answered: oneshot::Receiver<Result<Answer, Failure>>) -> Result<Answer, Failure> {
-    receive(answered).await.unwrap_or_else(|stopped| Err(Failure::Unknown(format!("nobody reads any more: {stopped}"))))
+pub(super) async fn answer_of(
+    answered: oneshot::Receiver<Result<Answer, ServerFailure>>,
+) -> Result<Answer, ServerFailure> {
+    receive(answered)
+        .await
+        .unwrap_or_else(|stopped| Err(ServerFailure::Unknown(format!("nobody reads any more: {stopped}"))))
 }
 
 #[cfg(test)]
@@ -206,7 +210,7 @@ mod tests {
                     tokio::task::yield_now().await;
                     for (_, waiting) in taken {
                         for each in waiting {
-                            drop(each.send(Err(Failure::Restless)));
+                            drop(each.send(Err(ServerFailure::KeptChanging)));
                         }
                     }
                 }
@@ -216,9 +220,9 @@ mod tests {
         let first = lane.ask(window(&part, "a", 1));
         tokio::task::yield_now().await;
         let rest = lane.ask_all((0..100).map(|i| window(&part, &format!("s{}", i % 7), 1)).collect());
-        assert!(matches!(answer_of(first).await, Err(Failure::Restless)));
+        assert!(matches!(answer_of(first).await, Err(ServerFailure::KeptChanging)));
         for each in rest {
-            assert!(matches!(answer_of(each).await, Err(Failure::Restless)));
+            assert!(matches!(answer_of(each).await, Err(ServerFailure::KeptChanging)));
         }
         assert_eq!(flights.load(Ordering::SeqCst), 2);
         lane.close();

@@ -13,11 +13,11 @@ use super::flight;
 use super::lane::Lane;
 use super::pages::Pages;
 use super::question::{Answer, Question};
-use crate::store::redis::servers::{Failure, Line};
+use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
 
 /// The receiver of an answer.
-pub(super) type Answered = oneshot::Receiver<Result<Answer, Failure>>;
+pub(super) type Answered = oneshot::Receiver<Result<Answer, ServerFailure>>;
 
 /// A future that runs on the thread of the lanes.
 type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -27,7 +27,7 @@ type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Lanes {
     session: Arc<Session>,
     pages: Arc<Pages>,
-    line: Line,
+    line: Channel,
     flights: usize,
     /// The lanes, by [`place`](crate::store::redis::servers::Servers::place).
     by_node: RwLock<HashMap<usize, Arc<Lane>>>,
@@ -41,7 +41,7 @@ impl Lanes {
         name: &str,
         session: &Arc<Session>,
         pages: &Arc<Pages>,
-        line: Line,
+        line: Channel,
         flights: usize,
     ) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -17,7 +17,7 @@ use redis::{Cmd, Value, cmd};
 use crate::board::{Timestamp, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 
 /// The result of a look.
 #[derive(Debug)]
@@ -68,19 +68,19 @@ pub(super) fn command(part: &Part) -> Cmd {
 
 impl Look {
     /// Reads the reply to [`command`], given the reading of the clock.
-    pub fn read(part: &Part, belief: Belief, reading: Timestamp, meta: Value) -> Result<Self, Failure> {
+    pub fn read(part: &Part, belief: Belief, reading: Timestamp, meta: Value) -> Result<Self, ServerFailure> {
         let mut meta = Reply::new(meta)?;
         if meta.maybe_text()?.is_none_or(|generation| generation != part.board.generation().to_string()) {
-            return Err(Failure::BoardChanged);
+            return Err(ServerFailure::BoardChanged);
         }
-        let head = meta.maybe_time()?.ok_or_else(|| Failure::Corrupt("a board without a head".to_owned()))?;
+        let head = meta.maybe_time()?.ok_or_else(|| ServerFailure::Corrupt("a board without a head".to_owned()))?;
         let version = meta.maybe_text()?.unwrap_or_default();
         let retiring = meta.maybe_integer()?.and_then(|count| u64::try_from(count).ok());
         Ok(Self { now: belief.now(reading).max(head), reading, head, version, retiring, belief })
     }
 
     /// Reads an earlier reply to the same command, which was sent after the clock was read.
-    pub fn before(&self, part: &Part, meta: Value) -> Result<Self, Failure> {
+    pub fn before(&self, part: &Part, meta: Value) -> Result<Self, ServerFailure> {
         Self::read(part, self.belief, self.reading, meta)
     }
 
@@ -138,9 +138,9 @@ mod tests {
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));
         let generation = part.board.generation();
         let nil = || Value::Nil;
-        assert!(matches!(read(vec![nil(), nil(), nil(), nil()]), Err(Failure::BoardChanged)));
-        assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil()]), Err(Failure::BoardChanged)));
-        assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil()]), Err(Failure::Corrupt(_))));
+        assert!(matches!(read(vec![nil(), nil(), nil(), nil()]), Err(ServerFailure::BoardChanged)));
+        assert!(matches!(read(vec![bulk("x"), bulk(0), nil(), nil()]), Err(ServerFailure::BoardChanged)));
+        assert!(matches!(read(vec![bulk(generation), nil(), nil(), nil()]), Err(ServerFailure::Corrupt(_))));
         let look = read(vec![bulk(generation), bulk(0), bulk("v"), bulk(3)]).unwrap();
         assert_eq!((look.version.as_str(), look.retiring), ("v", Some(3)));
         assert_eq!(server_time(Value::Array(vec![bulk(5), bulk(1_999)])).unwrap(), Timestamp::from_millis(5_001));

@@ -13,7 +13,7 @@ use super::pending::Pending;
 use super::question::{Answer, Question, What};
 use super::spread::Spread;
 use super::{Asks, mistaken};
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 
 /// The largest number of flights that are under way at the same time.
@@ -39,7 +39,7 @@ async fn fly(session: &Session, asks: &Asks, taken: Vec<(Question, Waiting)>) {
     join_all(read).await;
 }
 
-async fn page(session: &Session, asks: &Asks, question: &Question) -> Result<Answer, Failure> {
+async fn page(session: &Session, asks: &Asks, question: &Question) -> Result<Answer, ServerFailure> {
     let What::Page { offset, limit } = &*question.what else { return Err(mistaken()) };
     let parts = session.parts_of(&question.part.board);
     let spread = Spread { asks, parts: &parts, with_slots: false, is_here: true };

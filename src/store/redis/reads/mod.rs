@@ -1,4 +1,4 @@
-//! Reading: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
+//! SlotContents: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
 //! not read again.
 //!
 //! A call puts its questions on a [`Lane`](lane) and waits. A separate thread takes the questions that wait on the lane
@@ -45,10 +45,10 @@ pub(super) use self::windows::remove;
 use super::part::Part;
 use super::parts::Parts;
 use super::scripts::STATUS;
-use super::servers::{Failure, Line};
+use super::servers::{Channel, ServerFailure};
 use super::session::{Answer as Answered, Session};
 use crate::board::{Subject, Timestamp};
-use crate::store::{Ask, Lookup, Page, Reading, Standing, Status, StoreError, Values};
+use crate::store::{Lookup, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values};
 
 /// The largest weight of a call, in cells, that does not use the bulk lane.
 const LIGHT: u64 = 2_048;
@@ -83,13 +83,13 @@ impl Asks {
         self.bulk.close();
     }
 
-    async fn ask(&self, question: Question) -> Result<Answer, Failure> {
+    async fn ask(&self, question: Question) -> Result<Answer, ServerFailure> {
         answer_of(self.lanes(&question).ask(question)).await
     }
 
     /// Asks one of several questions of a round, each from a future of its own, which are polled one after the other.
     /// All of them are on the lane before the first one is sent, so they are sent together.
-    async fn ask_in_round(&self, question: Question) -> Result<Answer, Failure> {
+    async fn ask_in_round(&self, question: Question) -> Result<Answer, ServerFailure> {
         let lane = self.lanes(&question).lane(&question);
         let answered = lane.ask_with_others(question);
         tokio::task::yield_now().await;
@@ -98,8 +98,8 @@ impl Asks {
     }
 
     /// Asks a question from the thread of the lanes.
-    async fn ask_here(&self, question: Question) -> Result<Answer, Failure> {
-        let stopped = |_| Err(Failure::Unknown("nobody reads any more".to_owned()));
+    async fn ask_here(&self, question: Question) -> Result<Answer, ServerFailure> {
+        let stopped = |_| Err(ServerFailure::Unknown("nobody reads any more".to_owned()));
         self.lanes(&question).ask(question).await.unwrap_or_else(stopped)
     }
 
@@ -112,8 +112,8 @@ impl Reads {
     /// Starts the two threads that send questions until [`close`](Self::close).
     pub fn start(session: &Arc<Session>) -> std::io::Result<Self> {
         let pages = Arc::<Pages>::default();
-        let light = Lanes::start("rolltop-reads", session, &pages, Line::Reads, LIGHT_FLIGHTS)?;
-        let bulk = Lanes::start("rolltop-bulk", session, &pages, Line::Bulk, BULK_FLIGHTS)?;
+        let light = Lanes::start("rolltop-reads", session, &pages, Channel::Reads, LIGHT_FLIGHTS)?;
+        let bulk = Lanes::start("rolltop-bulk", session, &pages, Channel::Bulk, BULK_FLIGHTS)?;
         let (asks, merging) = (Arc::new(Asks { light, bulk, pages }), Arc::<Lane>::default());
         asks.light.run(merging::run(session.clone(), asks.clone(), merging.clone()));
         Ok(Self { asks, merging })
@@ -124,7 +124,7 @@ impl Reads {
         self.merging.close();
     }
 
-    async fn ask(&self, question: Question) -> Result<Answer, Failure> {
+    async fn ask(&self, question: Question) -> Result<Answer, ServerFailure> {
         self.asks.ask(question).await
     }
 
@@ -133,7 +133,7 @@ impl Reads {
         Spread { asks: &self.asks, parts, with_slots: false, is_here: false }
     }
 
-    pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, Failure> {
+    pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, ServerFailure> {
         let question = Question::new(parts.first().clone(), What::Page { offset, limit });
         match parts.only() {
             Some(_) => self.ask(question).await?.page(),
@@ -141,13 +141,13 @@ impl Reads {
         }
     }
 
-    pub async fn neighbors(&self, parts: &Parts, subject: &Subject, radius: u32) -> Result<Page, Failure> {
+    pub async fn neighbors(&self, parts: &Parts, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
         let Some(part) = parts.only() else { return self.spread(parts).neighbors(subject, radius).await };
         let what = What::Neighbors { subject: subject.clone(), radius };
         self.ask(Question::new(part.clone(), what)).await?.page()
     }
 
-    pub async fn lookup(&self, parts: &Parts, subjects: &[Subject]) -> Result<Lookup, Failure> {
+    pub async fn lookup(&self, parts: &Parts, subjects: &[Subject]) -> Result<Lookup, ServerFailure> {
         let Some(part) = parts.only() else { return self.spread(parts).lookup(subjects).await };
         match self.ask(Question::new(part.clone(), What::Lookup(subjects.to_vec()))).await? {
             Answer::Lookup(lookup) => Ok(lookup),
@@ -156,7 +156,7 @@ impl Reads {
     }
 
     /// Reads the standing of a subject. On a board without a ranking, only the subject's own part is asked.
-    pub async fn standing(&self, parts: &Parts, subject: &Subject) -> Result<Standing, Failure> {
+    pub async fn standing(&self, parts: &Parts, subject: &Subject) -> Result<Standing, ServerFailure> {
         let part = parts.of(subject);
         if part.board.is_ranked() && parts.only().is_none() {
             return Spread { with_slots: true, ..self.spread(parts) }.standing(subject).await;
@@ -167,7 +167,13 @@ impl Reads {
         }
     }
 
-    pub async fn values(&self, part: Arc<Part>, subject: &Subject, offset: u64, limit: u32) -> Result<Values, Failure> {
+    pub async fn values(
+        &self,
+        part: Arc<Part>,
+        subject: &Subject,
+        offset: u64,
+        limit: u32,
+    ) -> Result<Values, ServerFailure> {
         let what = What::Values { subject: subject.clone(), offset, limit };
         match self.ask(Question::new(part, what)).await? {
             Answer::Values(values) => Ok(values),
@@ -180,10 +186,10 @@ impl Reads {
     pub async fn windows(
         &self,
         session: &Session,
-        asks: Vec<Ask>,
-    ) -> Vec<Result<Result<Reading, StoreError>, Failure>> {
-        let question = |ask: Ask| {
-            let Ask { board, subject, reach, as_of } = ask;
+        asks: Vec<SlotQuery>,
+    ) -> Vec<Result<Result<SlotContents, StoreError>, ServerFailure>> {
+        let question = |ask: SlotQuery| {
+            let SlotQuery { board, subject, range: reach, as_of } = ask;
             Question::new(session.part_for(&board, &subject), What::Window { subject, reach, as_of })
         };
         let questions: Vec<Question> = asks.into_iter().map(question).collect();
@@ -246,16 +252,16 @@ fn portions(questions: Vec<Question>) -> Vec<Vec<(usize, Question)>> {
     portions
 }
 
-fn mistaken() -> Failure {
-    Failure::Corrupt("a question got the answer of another".to_owned())
+fn mistaken() -> ServerFailure {
+    ServerFailure::Corrupt("a question got the answer of another".to_owned())
 }
 
 impl Answer {
-    fn page(self) -> Result<Page, Failure> {
+    fn page(self) -> Result<Page, ServerFailure> {
         if let Answer::Page(page) = self { Ok(page) } else { Err(mistaken()) }
     }
 
-    fn window(self) -> Result<Result<Reading, StoreError>, Failure> {
+    fn window(self) -> Result<Result<SlotContents, StoreError>, ServerFailure> {
         match self {
             Answer::Window(reading) => Ok(reading.map_err(|floor| StoreError::BeyondWindow { floor })),
             _ => Err(mistaken()),
@@ -264,7 +270,7 @@ impl Answer {
 }
 
 /// Returns the state of a board as a whole.
-pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, Failure> {
+pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, ServerFailure> {
     match parts.only() {
         Some(part) => status_of(session, part, None).await,
         None => spread::status(session, parts).await,
@@ -272,8 +278,8 @@ pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, F
 }
 
 /// Returns the state of a part as a whole.
-async fn status_of(session: &Session, part: &Part, at_least: Option<Timestamp>) -> Result<Status, Failure> {
-    let answer = session.ask_at_least(part, Line::Calls, at_least, &STATUS, |moment, call| {
+async fn status_of(session: &Session, part: &Part, at_least: Option<Timestamp>) -> Result<Status, ServerFailure> {
+    let answer = session.ask_at_least(part, Channel::Calls, at_least, &STATUS, |moment, call| {
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).arg(start.millis());
         }

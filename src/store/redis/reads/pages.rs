@@ -32,7 +32,7 @@ use crate::store::redis::part::Part;
 
 /// The largest size of all cached pages in bytes: some thousand pages of 50 lines, and little compared with the other
 /// needs of a service.
-const MOST: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 /// The size of a page without its lines and stamps, in bytes.
 const BESIDE: usize = 512;
 /// The size of the stamp of each of its parts, in bytes.
@@ -58,7 +58,7 @@ impl Stamp {
 
 /// A cached answer, with the stamps and the head with which it was read.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct CachedPage {
     /// A page, or the first lines of a part.
     pub answer: Answer,
     /// The head of its window.
@@ -67,7 +67,7 @@ pub(super) struct Held {
     pub stamps: Vec<Option<Stamp>>,
     /// Whether the part had changed when this was read, and no look has found it unchanged since. Then it has probably
     /// changed again, and reading the lines at once saves the look.
-    pub restless: AtomicBool,
+    pub keeps_changing: AtomicBool,
 }
 
 /// The cached pages.
@@ -86,7 +86,7 @@ struct Halves {
 
 /// The pages of one half, by part (the first one if there are several) and question. Parts are identified by their
 /// address. They are kept alive, so that no other part can get the same address.
-type Half = HashMap<Key, (Arc<Part>, Arc<Held>), rapidhash::fast::RandomState>;
+type Half = HashMap<Key, (Arc<Part>, Arc<CachedPage>), rapidhash::fast::RandomState>;
 type Key = (usize, Arc<What>);
 
 /// Returns whether the answer to this question is cached: a page, or the first lines of a part.
@@ -97,15 +97,15 @@ pub(super) fn is_kept(what: &What) -> bool {
     )
 }
 
-impl Held {
+impl CachedPage {
     pub fn new(answer: Answer, head: Timestamp, stamps: Vec<Option<Stamp>>) -> Self {
-        Self { answer, head, stamps, restless: AtomicBool::new(false) }
+        Self { answer, head, stamps, keeps_changing: AtomicBool::new(false) }
     }
 
-    /// Returns whether a look at the part's version is likely to be sufficient. Reading a whole page by a script is so
+    /// Returns whether a look at the part's version is likely to be sufficient. SlotContents a whole page by a script is so
     /// much more expensive that a look is always worthwhile.
     pub fn is_worth_a_look(&self) -> bool {
-        matches!(self.answer, Answer::Page(_)) || !self.restless.load(Ordering::Relaxed)
+        matches!(self.answer, Answer::Page(_)) || !self.keeps_changing.load(Ordering::Relaxed)
     }
 
     /// Returns whether the answer is correct if its only part has this version and head, in this epoch of its node.
@@ -132,7 +132,7 @@ impl Held {
 }
 
 impl Pages {
-    pub fn get(&self, part: &Arc<Part>, what: &Arc<What>) -> Option<Arc<Held>> {
+    pub fn get(&self, part: &Arc<Part>, what: &Arc<What>) -> Option<Arc<CachedPage>> {
         let key = (Arc::as_ptr(part).addr(), what.clone());
         let mut halves = self.0.lock();
         if let Some((_, held)) = halves.young.get(&key) {
@@ -143,21 +143,21 @@ impl Pages {
         Some(held)
     }
 
-    pub fn put(&self, part: &Arc<Part>, what: &Arc<What>, held: Held) {
+    pub fn put(&self, part: &Arc<Part>, what: &Arc<What>, held: CachedPage) {
         let key = (Arc::as_ptr(part).addr(), what.clone());
         let mut halves = self.0.lock();
         let old = halves.old.remove(&key);
         let before = halves.young.get(&key).or(old.as_ref());
         let has_changed = before.is_some_and(|(_, before)| before.stamps != held.stamps);
-        held.restless.store(has_changed, Ordering::Relaxed);
+        held.keeps_changing.store(has_changed, Ordering::Relaxed);
         halves.keep(key, part.clone(), held.into());
     }
 }
 
 impl Halves {
-    fn keep(&mut self, key: Key, part: Arc<Part>, held: Arc<Held>) {
+    fn keep(&mut self, key: Key, part: Arc<Part>, held: Arc<CachedPage>) {
         let bytes = held.bytes();
-        if self.bytes + bytes > MOST / 2 {
+        if self.bytes + bytes > MAX_BYTES / 2 {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;
         }
@@ -177,7 +177,7 @@ mod tests {
     use crate::store::redis::merge::Lines;
     use crate::store::redis::reads::spread::Share;
 
-    fn held(part: &Part, lines: usize) -> Held {
+    fn held(part: &Part, lines: usize) -> CachedPage {
         let line = |i: usize| Ranked {
             rank: i as u64 + 1,
             subject: Subject::parse(&format!("subject-{i}")).unwrap(),
@@ -186,7 +186,7 @@ mod tests {
         let as_of = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let frame = Frame { window: part.board.window_at(as_of), as_of, retiring: 0 };
         let page = Page { frame, total: 1, items: (0..lines).map(line).collect() };
-        Held::new(Answer::Page(page), frame.window.head, vec![Stamp::new("one", Some(7))])
+        CachedPage::new(Answer::Page(page), frame.window.head, vec![Stamp::new("one", Some(7))])
     }
 
     fn page(offset: u64, limit: u32) -> Arc<What> {
@@ -203,7 +203,7 @@ mod tests {
         assert!(!held.is_right(Some(7), "one", head.plus_millis(3_600_000)));
         // A page of several parts cannot be checked with the version of a single part.
         let stamps = vec![Stamp::new("one", Some(7)); 2];
-        assert!(!Held { stamps, ..held }.is_right(Some(7), "one", head));
+        assert!(!CachedPage { stamps, ..held }.is_right(Some(7), "one", head));
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
             let said = Lines { total: 0, first: 0, better: 0, lines: Vec::new(), subject: None };
             let stamp = Stamp::new(version, Some(1));
             let answer = Answer::Lines(Share { frame, version: stamp.clone(), said });
-            pages.put(&part, &what, Held::new(answer, page.head, vec![stamp]));
+            pages.put(&part, &what, CachedPage::new(answer, page.head, vec![stamp]));
             pages.get(&part, &what).unwrap().is_worth_a_look()
         };
         assert_eq!(["one", "one", "two", "three", "three"].map(read), [true, true, false, false, true]);
@@ -245,7 +245,7 @@ mod tests {
         let (part, other) = (part("COUNT(2h, e, s)", "1h", true), part("COUNT(2h, e, s)", "1h", true));
         let pages = Pages::default();
         let bytes = held(&part, 1_000).bytes();
-        let room = MOST / bytes;
+        let room = MAX_BYTES / bytes;
         for offset in 0..3 * room as u64 {
             pages.put(&part, &page(offset, 1_000), held(&part, 1_000));
             assert!(pages.get(&part, &page(0, 1_000)).is_some(), "{offset}");

@@ -6,7 +6,7 @@ use super::lane::Waiting;
 use super::question::{Answer, Question};
 use crate::board::{Board, Timestamp};
 use crate::store::redis::part::Part;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 
 /// A question that is not answered yet.
 pub(super) struct Pending {
@@ -30,7 +30,7 @@ impl Pending {
     }
 
     /// Sends the answer to all callers. Receivers may be dropped already.
-    pub fn answer(mut self, answer: Result<Answer, Failure>) {
+    pub fn answer(mut self, answer: Result<Answer, ServerFailure>) {
         let last = self.waiting.pop();
         for waiting in self.waiting {
             drop(waiting.send(answer.clone()));
@@ -42,7 +42,7 @@ impl Pending {
 }
 
 /// Answers all questions with a failure. Returns an empty list, because no question is left.
-pub(super) fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &Failure) -> Vec<Pending> {
+pub(super) fn fail_all(all: impl IntoIterator<Item = Pending>, failure: &ServerFailure) -> Vec<Pending> {
     for pending in all {
         pending.answer(Err(failure.clone()));
     }

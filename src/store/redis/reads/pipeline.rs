@@ -5,7 +5,7 @@ use redis::{Cmd, Value, cmd};
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{Call, Script};
-use crate::store::redis::servers::{Failure, Line, Request};
+use crate::store::redis::servers::{Channel, Request, ServerFailure};
 use crate::store::redis::session::Session;
 
 /// The commands that are sent together.
@@ -39,7 +39,7 @@ impl Pipeline {
         self.sent.len() - 1
     }
 
-    pub async fn send(self, session: &Session, line: Line) -> Replies {
+    pub async fn send(self, session: &Session, line: Channel) -> Replies {
         let requests = self.sent.iter().map(|(slot, command, script)| match script {
             Some(script) => Request::call(*slot, script, command),
             None => Request::read(*slot, command),
@@ -52,7 +52,7 @@ impl Pipeline {
 
 /// The replies to a pipeline.
 pub(super) struct Replies {
-    values: Vec<Option<Result<Value, Failure>>>,
+    values: Vec<Option<Result<Value, ServerFailure>>>,
     /// For each reply, whether its command was sent separately from the others.
     single: Vec<bool>,
 }
@@ -60,19 +60,19 @@ pub(super) struct Replies {
 impl Replies {
     /// Creates replies to commands that were all sent together.
     #[cfg(test)]
-    pub fn of(values: Vec<Result<Value, Failure>>) -> Self {
+    pub fn of(values: Vec<Result<Value, ServerFailure>>) -> Self {
         let single = vec![false; values.len()];
         Self { values: values.into_iter().map(Some).collect(), single }
     }
 
-    pub fn take(&mut self, place: usize) -> Result<Value, Failure> {
-        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
+    pub fn take(&mut self, place: usize) -> Result<Value, ServerFailure> {
+        let missing = || Err(ServerFailure::Corrupt("a command was not answered".to_owned()));
         self.values.get_mut(place).and_then(Option::take).unwrap_or_else(missing)
     }
 
     /// Returns a copy of a reply that several questions use.
-    pub fn share(&self, place: usize) -> Result<Value, Failure> {
-        let missing = || Err(Failure::Corrupt("a command was not answered".to_owned()));
+    pub fn share(&self, place: usize) -> Result<Value, ServerFailure> {
+        let missing = || Err(ServerFailure::Corrupt("a command was not answered".to_owned()));
         self.values.get(place).cloned().flatten().unwrap_or_else(missing)
     }
 

@@ -8,7 +8,7 @@ use super::spread::{About, Share};
 use crate::board::{Board, Kind, Mode, Subject, Timestamp};
 use crate::store::redis::merge::{Between, Lines, Near, Sampled};
 use crate::store::redis::part::Part;
-use crate::store::{Lookup, Page, Reach, Reading, Standing, Values};
+use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, Values};
 
 /// The smallest weight of a question: about the cost of its command for the server, however little it reads.
 const LEAST: u64 = 16;
@@ -42,7 +42,7 @@ pub(super) enum What {
     Standing(Subject),
     Window {
         subject: Subject,
-        reach: Reach,
+        reach: SlotRange,
         as_of: Option<Timestamp>,
     },
     Values {
@@ -65,7 +65,7 @@ pub(super) enum Answer {
     Lookup(Lookup),
     Standing(Standing),
     /// A reading, or the oldest slot that can be requested.
-    Window(Result<Reading, Timestamp>),
+    Window(Result<SlotContents, Timestamp>),
     Values(Values),
     Lines(Share<Lines<About>>),
     Sampled(Share<Sampled>),
@@ -101,7 +101,7 @@ impl Question {
                 lines.saturating_add(if *with_slots { cells(board, board.slots()) } else { 0 })
             }
             What::Between(between) => between.all_up_to.saturating_add(LEAST),
-            What::Window { reach: Reach::Slots(slots), .. } => cells(board, *slots),
+            What::Window { reach: SlotRange::Slots(slots), .. } => cells(board, *slots),
             What::Window { .. } => cells(board, board.slots()),
         };
         cells.max(LEAST)
@@ -124,8 +124,8 @@ impl Question {
     /// equal questions.
     pub fn order(&self, other: &Self) -> Ordering {
         let reach = |question: &Self| match &*question.what {
-            What::Window { reach: Reach::Slots(slots), as_of, .. } => Some((i64::from(*slots), 0, *as_of)),
-            What::Window { reach: Reach::From(time), as_of, .. } => Some((0, time.millis(), *as_of)),
+            What::Window { reach: SlotRange::Slots(slots), as_of, .. } => Some((i64::from(*slots), 0, *as_of)),
+            What::Window { reach: SlotRange::From(time), as_of, .. } => Some((0, time.millis(), *as_of)),
             _ => None,
         };
         let part = |question: &Self| Arc::as_ptr(&question.part);
@@ -184,7 +184,7 @@ pub(super) mod tests {
 
     pub fn window(part: &Arc<Part>, subject: &str, slots: u32) -> Question {
         let subject = Subject::parse(subject).unwrap();
-        Question::new(part.clone(), What::Window { subject, reach: Reach::Slots(slots), as_of: None })
+        Question::new(part.clone(), What::Window { subject, reach: SlotRange::Slots(slots), as_of: None })
     }
 
     #[test]

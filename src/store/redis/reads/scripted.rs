@@ -3,14 +3,14 @@
 use super::pages::Stamp;
 use super::question::{Answer, Question, What};
 use super::spread::{About, Share};
-use super::windows::{self, Held, Range};
+use super::windows::{self, Cells, Range};
 use crate::board::{Board, Frame, Kind, Order, Subject};
 use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled};
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{BETWEEN, Call, LINES, LOOKUP, NEIGHBORS, PAGE, READ, Script, VALUES};
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Moment;
 use crate::store::{Lookup, Page, Ranked, Standing, Values};
 
@@ -81,7 +81,7 @@ pub(super) fn read(
     frame: Frame,
     epoch: Option<u64>,
     reply: &mut Reply,
-) -> Result<(Answer, Option<Stamp>), Failure> {
+) -> Result<(Answer, Option<Stamp>), ServerFailure> {
     let kind = question.part.board.kind();
     let answer = match &*question.what {
         What::Page { offset, .. } => {
@@ -144,7 +144,7 @@ fn read_lines(
     moment: &Moment<'_>,
     near: &Near,
     reply: &mut Reply,
-) -> Result<(Lines<About>, String), Failure> {
+) -> Result<(Lines<About>, String), ServerFailure> {
     let kind = question.part.board.kind();
     let (total, first, better, version) = (reply.count()?, reply.count()?, reply.count()?, reply.text()?);
     let mut located = reply.part()?;
@@ -161,7 +161,7 @@ fn read_lines(
 }
 
 /// Reads the reply of `between.lua`, and the part's version.
-fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), Failure> {
+fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), ServerFailure> {
     let (total, before_lo, better_than_lo) = (reply.count()?, reply.count()?, reply.count()?);
     let (before_hi, version) = (reply.count()?, reply.text()?);
     let mut lines = Vec::with_capacity(reply.len() / 3);
@@ -173,19 +173,19 @@ fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), Fail
 }
 
 /// Reads cells. Each is preceded by the position of its slot in the range, from 1.
-fn positioned(reply: &mut Reply, range: &Range, kind: Kind) -> Result<Held, Failure> {
+fn positioned(reply: &mut Reply, range: &Range, kind: Kind) -> Result<Cells, ServerFailure> {
     let mut held = Vec::with_capacity(reply.len() / 2);
     while !reply.is_empty() {
         let position = reply.count()?;
         let start = usize::try_from(position).ok().and_then(|position| range.starts.get(position.checked_sub(1)?));
-        let start = *start.ok_or_else(|| Failure::Corrupt(format!("a slot at position {position}")))?;
-        held.extend(reply.tally(kind)?.map(|tally| (start, tally)));
+        let start = *start.ok_or_else(|| ServerFailure::Corrupt(format!("a slot at position {position}")))?;
+        held.extend(reply.aggregate(kind)?.map(|aggregate| (start, aggregate)));
     }
     Ok(held)
 }
 
 /// Reads lines that begin at position `first` (from 0). `better` subjects are strictly better than the first line.
-fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<Ranked>, Failure> {
+fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<Ranked>, ServerFailure> {
     let mut items: Vec<Ranked> = Vec::with_capacity(reply.len() / 2);
     let mut place = first;
     while !reply.is_empty() {
@@ -201,7 +201,7 @@ fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<R
     Ok(items)
 }
 
-fn values(reply: &mut Reply, frame: Frame) -> Result<Values, Failure> {
+fn values(reply: &mut Reply, frame: Frame) -> Result<Values, ServerFailure> {
     let capped = reply.maybe_time()?.is_some_and(|time| time >= frame.window.floor);
     let total = reply.count()?;
     let mut items = Vec::new();
@@ -242,7 +242,7 @@ pub(super) fn read_subject(
     frame: Frame,
     total: u64,
     reply: &mut Reply,
-) -> Result<Answer, Failure> {
+) -> Result<Answer, ServerFailure> {
     let kind = question.part.board.kind();
     let (score, better, capped) = (reply.score(kind)?, reply.count()?, reply.maybe_time()?);
     let held = positioned(reply, range, kind)?;

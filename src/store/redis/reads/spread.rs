@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::pages::{Held, Stamp};
+use super::pages::{CachedPage, Stamp};
 use super::question::{Answer, Question, What};
 use super::{Asks, mistaken, status_of};
 use crate::board::{Subject, Timestamp, Value};
 use crate::store::redis::merge::{self, Between, Known, Lines, MergeError, Near, Sampled, of_one_head};
 use crate::store::redis::parts::Parts;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 use crate::store::{Lookup, Page, Standing, Status};
 
@@ -27,7 +27,7 @@ pub(super) struct Spread<'a> {
 /// The data about a subject that its part returns besides the score.
 #[derive(Clone, Debug, Default)]
 pub(super) struct About {
-    pub slots: super::windows::Held,
+    pub slots: super::windows::Cells,
     /// The time of the latest value that was dropped because of `max_values`.
     pub capped: Option<Timestamp>,
 }
@@ -35,16 +35,16 @@ pub(super) struct About {
 /// The answer of a part, with its stamp if that is known.
 pub(super) type Share<T> = merge::Answer<T, Option<Stamp>>;
 
-fn failure(error: MergeError<Failure>) -> Failure {
+fn failure(error: MergeError<ServerFailure>) -> ServerFailure {
     match error {
         MergeError::Part(failure) => failure,
-        MergeError::Unsettled => Failure::Restless,
-        MergeError::Impossible(what) => Failure::Corrupt(format!("a part of a board answered {what}")),
+        MergeError::Unsettled => ServerFailure::KeptChanging,
+        MergeError::Impossible(what) => ServerFailure::Corrupt(format!("a part of a board answered {what}")),
     }
 }
 
 impl merge::Parts for Spread<'_> {
-    type Error = Failure;
+    type Error = ServerFailure;
     type Version = Option<Stamp>;
     type Extra = About;
 
@@ -57,7 +57,7 @@ impl merge::Parts for Spread<'_> {
         part: usize,
         at_least: Option<Timestamp>,
         question: &Near,
-    ) -> Result<Share<Lines<About>>, Failure> {
+    ) -> Result<Share<Lines<About>>, ServerFailure> {
         let what = What::Lines { near: question.clone(), with_slots: self.with_slots };
         match self.ask(part, at_least, what).await? {
             Answer::Lines(share) => Ok(share),
@@ -70,7 +70,7 @@ impl merge::Parts for Spread<'_> {
         part: usize,
         at_least: Option<Timestamp>,
         question: &Between,
-    ) -> Result<Share<Sampled>, Failure> {
+    ) -> Result<Share<Sampled>, ServerFailure> {
         match self.ask(part, at_least, What::Between(question.clone())).await? {
             Answer::Sampled(share) => Ok(share),
             _ => Err(mistaken()),
@@ -79,7 +79,7 @@ impl merge::Parts for Spread<'_> {
 }
 
 impl Spread<'_> {
-    async fn ask(&self, part: usize, at_least: Option<Timestamp>, what: What) -> Result<Answer, Failure> {
+    async fn ask(&self, part: usize, at_least: Option<Timestamp>, what: What) -> Result<Answer, ServerFailure> {
         let part = self.parts.all().get(part).ok_or_else(mistaken)?;
         let question = Question { at_least, ..Question::new(part.clone(), what) };
         match self.is_here {
@@ -88,7 +88,7 @@ impl Spread<'_> {
         }
     }
 
-    pub async fn page(&self, offset: u64, limit: u32) -> Result<Page, Failure> {
+    pub async fn page(&self, offset: u64, limit: u32) -> Result<Page, ServerFailure> {
         let (first, what) = (self.parts.first(), Arc::new(What::Page { offset, limit }));
         let held = self.asks.pages.get(first, &what);
         let known = held.as_ref().map(|held| Known { head: held.head, versions: &held.stamps });
@@ -102,7 +102,7 @@ impl Spread<'_> {
         };
         let page = Page { frame, total, items: found.into() };
         if stamps.iter().all(Option::is_some) {
-            let held = Held::new(Answer::Page(page.clone()), frame.window.head, stamps);
+            let held = CachedPage::new(Answer::Page(page.clone()), frame.window.head, stamps);
             self.asks.pages.put(first, &what, held);
         }
         Ok(page)
@@ -112,19 +112,19 @@ impl Spread<'_> {
         &self,
         subject: &Subject,
         radius: u32,
-    ) -> Result<merge::Merged<merge::Around<About>, Option<Stamp>>, Failure> {
+    ) -> Result<merge::Merged<merge::Around<About>, Option<Stamp>>, ServerFailure> {
         let board = &self.parts.first().board;
         let absent = board.kind().absent().unwrap_or(Value::ZERO);
         let own = self.parts.number_of(subject);
         merge::around(self, board.order(), own, subject, absent, u64::from(radius)).await.map_err(failure)
     }
 
-    pub async fn neighbors(&self, subject: &Subject, radius: u32) -> Result<Page, Failure> {
+    pub async fn neighbors(&self, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
         let around = self.around(subject, radius).await?;
         Ok(Page { frame: around.frame, total: around.total, items: around.found.lines.into() })
     }
 
-    pub async fn standing(&self, subject: &Subject) -> Result<Standing, Failure> {
+    pub async fn standing(&self, subject: &Subject) -> Result<Standing, ServerFailure> {
         let merge::Merged { frame, total, found, .. } = self.around(subject, 0).await?;
         let merge::Around { score, better, extra, .. } = found;
         Ok(Standing {
@@ -139,7 +139,7 @@ impl Spread<'_> {
     }
 
     /// Looks up scores. All parts are asked, because each returns its own total.
-    pub async fn lookup(&self, subjects: &[Subject]) -> Result<Lookup, Failure> {
+    pub async fn lookup(&self, subjects: &[Subject]) -> Result<Lookup, ServerFailure> {
         let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.parts.count()];
         for (place, subject) in subjects.iter().enumerate() {
             let (places, asked) = &mut shares[self.parts.number_of(subject)];
@@ -157,7 +157,7 @@ impl Spread<'_> {
             }
         };
         let answers = of_one_head(&all, None, ask).await.map_err(failure)?;
-        let (frame, _, said) = merge::take_apart(answers).ok_or(Failure::Restless)?;
+        let (frame, _, said) = merge::take_apart(answers).ok_or(ServerFailure::KeptChanging)?;
         let mut lookup = Lookup { frame, total: 0, scores: vec![None; subjects.len()] };
         for ((places, _), said) in shares.iter().zip(said) {
             lookup.total += said.total;
@@ -170,7 +170,7 @@ impl Spread<'_> {
 }
 
 /// Returns the state of a board of several parts as a whole: all parts with the same head, and their sizes added.
-pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, Failure> {
+pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, ServerFailure> {
     let all: Vec<usize> = (0..parts.count()).collect();
     let ask = |part: usize, at_least| {
         let part = Arc::clone(&parts.all()[part]);
@@ -180,7 +180,7 @@ pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, F
         }
     };
     let answers = of_one_head(&all, None, ask).await.map_err(failure)?;
-    let (mut frame, _, said) = merge::take_apart(answers).ok_or(Failure::Restless)?;
+    let (mut frame, _, said) = merge::take_apart(answers).ok_or(ServerFailure::KeptChanging)?;
     let (mut total, mut slots, mut retiring) = (0, BTreeMap::new(), BTreeMap::new());
     let add = |sizes: &mut BTreeMap<Timestamp, u64>, more: Vec<(Timestamp, u64)>| {
         for (start, subjects) in more {

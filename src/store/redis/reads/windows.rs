@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use super::question::{Answer, Question, What, reads_whole_key};
-use crate::board::{Amount, Board, Frame, Kind, Mode, Subject, Tally, Timestamp, Window};
+use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{Call, FORGET};
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{Answer as Answered, Moment, Session};
-use crate::store::{Reach, Reading, Removal, Standing};
+use crate::store::{Removal, SlotContents, SlotRange, Standing};
 
 /// The largest number of slots that are requested by name. With more, all slots between the first and the last are
 /// requested.
@@ -26,7 +26,7 @@ pub(super) struct Range {
 }
 
 /// The slots with data, oldest first.
-pub(super) type Held = Vec<(Timestamp, Tally)>;
+pub(super) type Cells = Vec<(Timestamp, Aggregate)>;
 
 impl Range {
     /// Returns the range of the window itself.
@@ -64,17 +64,17 @@ pub(super) fn range(question: &Question, moment: &Moment<'_>) -> Range {
 }
 
 /// Returns the slots of a reach. If not all of them exist, returns the oldest slot that can be requested as the error.
-fn slots(moment: &Moment<'_>, reach: Reach, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
+fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
     let (board, window) = (&*moment.part.board, &moment.window);
     let calendar = board.calendar();
     let Some(until) = as_of else {
         let starts = &moment.starts;
         let from = match reach {
-            Reach::Slots(slots) if slots > board.slots() => return Err(window.floor),
-            Reach::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
-            Reach::From(time) if time < window.floor => return Err(window.floor),
+            SlotRange::Slots(slots) if slots > board.slots() => return Err(window.floor),
+            SlotRange::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
+            SlotRange::From(time) if time < window.floor => return Err(window.floor),
             // A time ahead of the clock counts as now, and so does a reach that starts there.
-            Reach::From(time) => starts.partition_point(|start| *start < calendar.slot_of(time)),
+            SlotRange::From(time) => starts.partition_point(|start| *start < calendar.slot_of(time)),
         };
         if from == 0 {
             return Ok(Range::whole(moment));
@@ -85,16 +85,16 @@ fn slots(moment: &Moment<'_>, reach: Reach, as_of: Option<Timestamp>) -> Result<
     let oldest = moment.part.kept(window).oldest;
     let newest = calendar.slot_of(until);
     let first = match reach {
-        Reach::Slots(slots) if slots > board.slots() => return Err(oldest),
-        Reach::Slots(_) => None,
-        Reach::From(time) => Some(calendar.slot_of(time.min(until))),
+        SlotRange::Slots(slots) if slots > board.slots() => return Err(oldest),
+        SlotRange::Slots(_) => None,
+        SlotRange::From(time) => Some(calendar.slot_of(time.min(until))),
     };
     if newest < oldest || newest > window.head || first.is_some_and(|first| first < oldest) {
         return Err(oldest);
     }
     let most = match reach {
-        Reach::Slots(slots) => slots.max(1) as usize,
-        Reach::From(_) => board.slots() as usize,
+        SlotRange::Slots(slots) => slots.max(1) as usize,
+        SlotRange::From(_) => board.slots() as usize,
     };
     let mut starts = vec![newest];
     let mut start = newest;
@@ -149,11 +149,16 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
 }
 
 /// Reads the reply to [`command`]. Returns `None` if there is more data than the command may read.
-pub(super) fn read(question: &Question, range: &Range, now: Timestamp, reply: Reply) -> Result<Option<Held>, Failure> {
+pub(super) fn read(
+    question: &Question,
+    range: &Range,
+    now: Timestamp,
+    reply: Reply,
+) -> Result<Option<Cells>, ServerFailure> {
     let (board, mut reply) = (&*question.part.board, reply);
-    let mut held = Held::new();
+    let mut held = Cells::new();
     if is_counter(board) {
-        let (start, cell) = (reply.maybe_time()?, reply.tally(board.kind())?);
+        let (start, cell) = (reply.maybe_time()?, reply.aggregate(board.kind())?);
         let life = board.definition().metric.window.approximate_millis();
         held.extend(start.zip(cell).filter(|(start, _)| now < start.plus_millis(life)));
     } else if board.kind() == Kind::Distinct {
@@ -171,7 +176,7 @@ pub(super) fn read(question: &Question, range: &Range, now: Timestamp, reply: Re
             // A field whose name is not a time shows when the key was cleaned.
             match reply.field_time()? {
                 Some(start) if range.holds(start) => {
-                    held.extend(reply.tally(board.kind())?.map(|tally| (start, tally)));
+                    held.extend(reply.aggregate(board.kind())?.map(|aggregate| (start, aggregate)));
                 }
                 _ => drop(reply.bytes()?),
             }
@@ -179,21 +184,21 @@ pub(super) fn read(question: &Question, range: &Range, now: Timestamp, reply: Re
         held.sort_unstable_by_key(|(start, _)| *start);
     } else {
         for start in range.starts.iter() {
-            held.extend(reply.tally(board.kind())?.map(|tally| (*start, tally)));
+            held.extend(reply.aggregate(board.kind())?.map(|aggregate| (*start, aggregate)));
         }
     }
     Ok(Some(held))
 }
 
 /// Returns how many of these times, oldest first, are in each slot.
-fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Held {
-    let mut held = Held::new();
+fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
+    let mut held = Cells::new();
     let mut rest = times;
     while let Some(first) = rest.first() {
         let slot = range.starts.partition_point(|start| start <= first);
         let count = range.starts.get(slot).map_or(rest.len(), |next| rest.partition_point(|time| time < next));
         let start = range.starts[slot.saturating_sub(1)];
-        held.push((start, Tally::Sum(Amount(count as i64))));
+        held.push((start, Aggregate::Sum(Amount(count as i64))));
         rest = &rest[count.max(1)..];
     }
     held
@@ -221,12 +226,12 @@ fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, call: &mut Cal
 }
 
 /// Reads the reply of `slices.lua`: the time of the latest dropped value, and the slots.
-pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestamp>, Held), Failure> {
+pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestamp>, Cells), ServerFailure> {
     let capped = reply.maybe_time()?;
-    let mut held = Held::new();
+    let mut held = Cells::new();
     while !reply.is_empty() {
         let start = reply.time()?;
-        held.extend(reply.tally(kind)?.map(|tally| (start, tally)));
+        held.extend(reply.aggregate(kind)?.map(|aggregate| (start, aggregate)));
     }
     held.sort_unstable_by_key(|(start, _)| *start);
     Ok((capped, held))
@@ -238,18 +243,18 @@ pub(super) fn answer(
     moment: &Moment<'_>,
     mut frame: Frame,
     capped: Option<Timestamp>,
-    held: Held,
+    held: Cells,
 ) -> Answer {
     let board = &*question.part.board;
     let since = |floor: Timestamp| capped.is_some_and(|time| time >= floor);
     let What::Window { reach, as_of, .. } = &*question.what else {
-        let score = board.value(held.iter().map(|(_, tally)| tally));
+        let score = board.value(held.iter().map(|(_, aggregate)| aggregate));
         let capped = since(frame.window.floor);
         return Answer::Standing(Standing { frame, total: 0, score, rank: None, better: 0, slots: held, capped });
     };
     if is_counter(board) {
         frame.window = life(board, &frame, &held);
-        return Answer::Window(Ok(Reading { frame, slots: 1, tallies: held, capped: false }));
+        return Answer::Window(Ok(SlotContents { frame, slots: 1, aggregates: held, capped: false }));
     }
     if as_of.is_some_and(|time| time > frame.as_of) {
         return Answer::Window(Err(moment.part.kept(&moment.window).oldest));
@@ -262,11 +267,11 @@ pub(super) fn answer(
     let head = range.starts.last().copied().unwrap_or(frame.window.head);
     frame.window = Window { floor, head, end: range.end };
     let slots = u32::try_from(range.starts.len()).unwrap_or(u32::MAX);
-    Answer::Window(Ok(Reading { frame, slots, tallies: held, capped: since(floor) }))
+    Answer::Window(Ok(SlotContents { frame, slots, aggregates: held, capped: since(floor) }))
 }
 
 /// Returns the window that a counter's answer is about.
-fn life(board: &Board, frame: &Frame, held: &[(Timestamp, Tally)]) -> Window {
+fn life(board: &Board, frame: &Frame, held: &[(Timestamp, Aggregate)]) -> Window {
     let start = held.first().map_or(frame.as_of, |(start, _)| *start);
     let end = start.plus_millis(board.definition().metric.window.approximate_millis());
     Window { floor: start, head: start, end }
@@ -277,12 +282,12 @@ pub(in crate::store::redis) async fn remove(
     session: &Session,
     part: &Part,
     subject: &Subject,
-) -> Result<Removal, Failure> {
+) -> Result<Removal, ServerFailure> {
     let board = &*part.board;
     let answer = session.ask(part, &FORGET, |moment, call| ask_for(moment, subject, &Range::whole(moment), call));
     let Answered { frame, mut reply, .. } = answer.await?;
     let (_, held) = scripted(&mut reply, board.kind())?;
-    let score = board.value(held.iter().map(|(_, tally)| tally));
+    let score = board.value(held.iter().map(|(_, aggregate)| aggregate));
     Ok(Removal { frame, score, live_slots: held.len() as u64, retiring_slots: 0 })
 }
 
@@ -300,7 +305,7 @@ mod tests {
         let times = [first, first.plus_millis(1), third.plus_millis(-1), third, third.plus_millis(3_599_999)];
         let held: Vec<(Timestamp, i64)> = counted_by_slot(&range, &times)
             .into_iter()
-            .map(|(start, tally)| (start, matches!(tally, Tally::Sum(Amount(2))) as i64 + 1))
+            .map(|(start, aggregate)| (start, matches!(aggregate, Aggregate::Sum(Amount(2))) as i64 + 1))
             .collect();
         assert_eq!(held, [(first, 2), (second, 1), (third, 2)]);
         assert_eq!(counted_by_slot(&range, &[]), []);

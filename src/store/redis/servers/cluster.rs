@@ -9,8 +9,8 @@ use redis::{ErrorKind, Pipeline, RedisError, Value, cmd};
 
 use super::Servers;
 use super::address::Host;
-use super::failure::{Failure, Refusal};
-use super::link::{Care, Line};
+use super::failure::{Refusal, ServerFailure};
+use super::link::{Care, Channel};
 use super::map::Map;
 use super::node::Node;
 use crate::store::redis::hash_slot::HashSlot;
@@ -34,7 +34,7 @@ struct View {
 impl Servers {
     /// Asks all nodes at the same time and returns the first answer that is at least as recent as the current map. If
     /// there is none, returns the best answer.
-    pub(super) async fn ask_cluster(&self) -> Result<Map, Failure> {
+    pub(super) async fn ask_cluster(&self) -> Result<Map, ServerFailure> {
         let known: HashMap<Host, Arc<Node>> = self.known.lock().clone();
         let mut hosts: Vec<Host> = self.access.address.hosts.clone();
         hosts.extend(known.into_keys());
@@ -43,7 +43,7 @@ impl Servers {
         let nodes = hosts.iter().map(|host| self.node(host)).collect::<Result<Vec<_>, _>>()?;
         let enough = self.map.read().epoch;
         let mut asked: FuturesUnordered<_> = nodes.iter().map(|node| ask(node)).collect();
-        let (mut best, mut worst): (Option<View>, Option<Failure>) = (None, None);
+        let (mut best, mut worst): (Option<View>, Option<ServerFailure>) = (None, None);
         loop {
             // After a node has answered, a node that does not answer is not waited for.
             let patience = if best.is_some() { GRACE } else { Duration::MAX };
@@ -59,17 +59,17 @@ impl Servers {
                     }
                 }
                 // An error that a server returned is more useful than the fact that a different server does not answer.
-                Err(failure) if worst.is_none() || matches!(failure, Failure::Other(_)) => worst = Some(failure),
+                Err(failure) if worst.is_none() || matches!(failure, ServerFailure::Other(_)) => worst = Some(failure),
                 Err(_) => {}
             }
         }
         match best {
             Some(view) => self.map_of(view),
-            None => Err(worst.unwrap_or_else(|| Failure::busy("no node to ask".to_owned()))),
+            None => Err(worst.unwrap_or_else(|| ServerFailure::busy("no node to ask".to_owned()))),
         }
     }
 
-    fn map_of(&self, view: View) -> Result<Map, Failure> {
+    fn map_of(&self, view: View) -> Result<Map, ServerFailure> {
         let mut map = Map::empty();
         map.epoch = view.epoch;
         for (first, last, host) in &view.ranges {
@@ -79,16 +79,16 @@ impl Servers {
     }
 }
 
-async fn ask(node: &Node) -> Result<View, Failure> {
+async fn ask(node: &Node) -> Result<View, ServerFailure> {
     let (mut slots, mut info) = (cmd("CLUSTER"), cmd("CLUSTER"));
     slots.arg("SLOTS");
     info.arg("INFO");
     let mut questions = Pipeline::with_capacity(2);
     questions.add_command(slots).add_command(info);
-    let answers = node.request_all(Line::Calls, Care::Repeats, &questions).await.map_err(Refusal::into_failure)?;
+    let answers = node.request_all(Channel::Calls, Care::Repeats, &questions).await.map_err(Refusal::into_failure)?;
     let mut answers = answers.into_iter().map(|answer| answer.map_err(Refusal::into_failure));
     let unreadable =
-        || Failure::Other(RedisError::from((ErrorKind::UnexpectedReturnType, "CLUSTER SLOTS cannot be read")));
+        || ServerFailure::Other(RedisError::from((ErrorKind::UnexpectedReturnType, "CLUSTER SLOTS cannot be read")));
     let (Some(slots), Some(info)) = (answers.next(), answers.next()) else { return Err(unreadable()) };
     let ranges = read_ranges(&slots?, &node.host).ok_or_else(unreadable)?;
     let (is_ok, epoch) = read_info(&info?);
@@ -123,7 +123,7 @@ fn read_info(answer: &Value) -> (bool, u64) {
         Value::VerbatimString { text, .. } => text.as_str().into(),
         _ => return (false, 0),
     };
-    let fact = |name: &str| text.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
+    let fact = |name: &str| text.lines().find_map(|channel| channel.trim_end().strip_prefix(name)?.strip_prefix(':'));
     let epoch = fact("cluster_current_epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
     (fact("cluster_state") == Some("ok"), epoch)
 }

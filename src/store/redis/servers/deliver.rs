@@ -6,17 +6,17 @@ use std::sync::Arc;
 use redis::{ErrorKind, Pipeline, ServerErrorKind, Value, cmd};
 
 use super::address::Deployment;
-use super::failure::{Failure, Refusal};
+use super::failure::{Refusal, ServerFailure};
 use super::link::Care;
-use super::{Line, Node, Request, Servers};
+use super::{Channel, Node, Request, Servers};
 use crate::store::redis::hash_slot::HashSlot;
 
-/// The number of redirections that a command follows before it fails with [`Failure::Busy`].
+/// The number of redirections that a command follows before it fails with [`ServerFailure::Busy`].
 const REDIRECTIONS: usize = 5;
 
 impl Servers {
     /// Sends a request to the owner of its hash slot, following redirections.
-    pub(super) async fn deliver(&self, line: Line, request: &Request<'_>) -> Result<Value, Failure> {
+    pub(super) async fn deliver(&self, channel: Channel, request: &Request<'_>) -> Result<Value, ServerFailure> {
         let mut demoted = false;
         for _ in 0..REDIRECTIONS {
             let (seen, owner) = self.owner(request.slot);
@@ -25,18 +25,18 @@ impl Servers {
                 if self.owner(request.slot).1.is_some() {
                     continue;
                 }
-                return Err(Failure::busy(format!("no node has hash slot {}", request.slot)));
+                return Err(ServerFailure::busy(format!("no node has hash slot {}", request.slot)));
             };
-            let refusal = match self.ask(&node, line, request).await {
+            let refusal = match self.ask(&node, channel, request).await {
                 Ok(value) => return Ok(value),
                 Err(refusal) => refusal,
             };
             match refusal {
                 Refusal::Moved(to) => self.follow(request.slot, &node, &to).await?,
-                Refusal::Ask(to) => match self.ask_importer(&node, &to, line, request).await {
+                Refusal::SlotQuery(to) => match self.ask_importer(&node, &to, channel, request).await {
                     Ok(value) => return Ok(value),
                     // The move ended, or was canceled, in the meantime.
-                    Err(Refusal::Moved(_) | Refusal::Ask(_)) => {}
+                    Err(Refusal::Moved(_) | Refusal::SlotQuery(_)) => {}
                     Err(refusal) => return Err(refusal.into_failure()),
                 },
                 Refusal::Demoted(reason) => {
@@ -45,8 +45,10 @@ impl Servers {
                         match self.access.address.deployment {
                             // A new connection to this address may reach a different server.
                             Deployment::Single if !demoted => demoted = true,
-                            Deployment::Single => return Err(Failure::ReadOnly(reason)),
-                            Deployment::Sentinel { .. } | Deployment::Cluster => return Err(Failure::busy(reason)),
+                            Deployment::Single => return Err(ServerFailure::ReadOnly(reason)),
+                            Deployment::Sentinel { .. } | Deployment::Cluster => {
+                                return Err(ServerFailure::busy(reason));
+                            }
                         }
                     }
                 }
@@ -62,23 +64,23 @@ impl Servers {
                 refusal @ Refusal::NoScript(_) => return Err(refusal.into_failure()),
             }
         }
-        Err(Failure::busy(format!("hash slot {} is being moved", request.slot)))
+        Err(ServerFailure::busy(format!("hash slot {} is being moved", request.slot)))
     }
 
     /// Sends a request to one node. Sends the script too, if the node does not have it.
-    async fn ask(&self, node: &Node, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
-        let care = request.care(line);
-        let mut answer = node.request(line, care, request.command).await;
+    async fn ask(&self, node: &Node, channel: Channel, request: &Request<'_>) -> Result<Value, Refusal> {
+        let care = request.care(channel);
+        let mut answer = node.request(channel, care, request.command).await;
         if let (Err(Refusal::NoScript(_)), Some(script)) = (&answer, request.script) {
             // A user may not be allowed to load scripts, and a server may drop a script at any moment.
-            if node.request(line, Care::Repeats, &script.load()).await.is_ok() {
-                answer = node.request(line, care, request.command).await;
+            if node.request(channel, Care::Repeats, &script.load()).await.is_ok() {
+                answer = node.request(channel, care, request.command).await;
             }
             if matches!(answer, Err(Refusal::NoScript(_))) {
-                answer = node.request(line, care, &script.with_text(request.command)).await;
+                answer = node.request(channel, care, &script.with_text(request.command)).await;
             }
         }
-        if answer.as_ref().is_ok_and(|answer| request.has_written(line, answer)) {
+        if answer.as_ref().is_ok_and(|answer| request.has_written(channel, answer)) {
             node.note_write();
         }
         answer
@@ -87,7 +89,13 @@ impl Servers {
     /// Sends a request to the node to which a hash slot is being moved. ASKING is valid only for the next command of a
     /// connection, and the connection is shared, so both are sent in one pipeline. The script is sent as text, because
     /// within the same pipeline it could not be loaded after NOSCRIPT.
-    async fn ask_importer(&self, from: &Node, to: &str, line: Line, request: &Request<'_>) -> Result<Value, Refusal> {
+    async fn ask_importer(
+        &self,
+        from: &Node,
+        to: &str,
+        channel: Channel,
+        request: &Request<'_>,
+    ) -> Result<Value, Refusal> {
         let node = self.named(from, to)?;
         let mut pipeline = Pipeline::with_capacity(2);
         pipeline.add_command(cmd("ASKING"));
@@ -95,13 +103,13 @@ impl Servers {
             Some(script) => script.with_text(request.command),
             None => request.command.clone(),
         });
-        let answers = node.request_all(line, request.care(line), &pipeline).await?;
-        let lost = || Err(Failure::Unknown("a command after ASKING was not answered".to_owned()).into());
+        let answers = node.request_all(channel, request.care(channel), &pipeline).await?;
+        let lost = || Err(ServerFailure::Unknown("a command after ASKING was not answered".to_owned()).into());
         answers.into_iter().nth(1).unwrap_or_else(lost)
     }
 
     /// Records that a hash slot belongs to the node at `to`, as the node `from` replied.
-    async fn follow(&self, slot: HashSlot, from: &Arc<Node>, to: &str) -> Result<(), Failure> {
+    async fn follow(&self, slot: HashSlot, from: &Arc<Node>, to: &str) -> Result<(), ServerFailure> {
         let node = self.named(from, to)?;
         let version = {
             let mut map = self.map.write();
@@ -122,16 +130,16 @@ impl Servers {
         Ok(())
     }
 
-    fn named(&self, from: &Node, to: &str) -> Result<Arc<Node>, Failure> {
+    fn named(&self, from: &Node, to: &str) -> Result<Arc<Node>, ServerFailure> {
         let host = from.host.named_by(to);
-        self.node(&host.ok_or_else(|| Failure::busy(format!("{} names a node '{to}'", from.at())))?)
+        self.node(&host.ok_or_else(|| ServerFailure::busy(format!("{} names a node '{to}'", from.at())))?)
     }
 
     /// Returns whether a failure may mean that the map is wrong.
-    fn is_doubtful(&self, failure: &Failure) -> bool {
+    fn is_doubtful(&self, failure: &ServerFailure) -> bool {
         match failure {
-            Failure::Unreachable(_) | Failure::Unknown(_) => true,
-            Failure::Busy(error) => error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown),
+            ServerFailure::Unreachable(_) | ServerFailure::Unknown(_) => true,
+            ServerFailure::Busy(error) => error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown),
             _ => false,
         }
     }

@@ -8,7 +8,7 @@ use crate::store::{StoreError, Unreadable};
 
 /// The reason why a command was not done, or is not known to be done.
 #[derive(Clone, Debug)]
-pub(in crate::store::redis) enum Failure {
+pub(in crate::store::redis) enum ServerFailure {
     /// There is no connection: the command was never sent.
     Unreachable(RedisError),
     /// The command was sent, and the connection broke or no reply came: it may or may not have been done.
@@ -26,7 +26,7 @@ pub(in crate::store::redis) enum Failure {
     /// The board's definition cannot be read: nothing was done.
     Unreadable(Box<Unreadable>),
     /// The window, the head or the content changed in every attempt: nothing was done.
-    Restless,
+    KeptChanging,
     /// Any other error of the server.
     Other(RedisError),
 }
@@ -38,12 +38,12 @@ pub(super) enum Refusal {
     /// The hash slot belongs to the node at this address: nothing was done.
     Moved(String),
     /// The hash slot is being moved, and its keys are already at this address: nothing was done.
-    Ask(String),
+    SlotQuery(String),
     /// The server does not have the script: nothing was done.
     NoScript(RedisError),
     /// The server has become a replica: nothing was done.
     Demoted(String),
-    Failed(Failure),
+    Failed(ServerFailure),
 }
 
 impl Refusal {
@@ -55,38 +55,38 @@ impl Refusal {
                 let to = error.redirect_node().map(|(address, _)| address.to_owned());
                 match (to, kind) {
                     (Some(to), ServerErrorKind::Moved) => Refusal::Moved(to),
-                    (Some(to), _) => Refusal::Ask(to),
-                    (None, _) => Refusal::Failed(Failure::Other(error)),
+                    (Some(to), _) => Refusal::SlotQuery(to),
+                    (None, _) => Refusal::Failed(ServerFailure::Other(error)),
                 }
             }
-            _ => match Failure::read(error) {
-                Failure::ReadOnly(reason) if reason.contains("READONLY") => Refusal::Demoted(reason),
+            _ => match ServerFailure::read(error) {
+                ServerFailure::ReadOnly(reason) if reason.contains("READONLY") => Refusal::Demoted(reason),
                 failure => Refusal::Failed(failure),
             },
         }
     }
 
     /// Converts to a failure, for a caller that does not follow redirections.
-    pub fn into_failure(self) -> Failure {
+    pub fn into_failure(self) -> ServerFailure {
         match self {
             Refusal::Failed(failure) => failure,
-            Refusal::Demoted(reason) => Failure::ReadOnly(reason),
-            Refusal::NoScript(error) => Failure::Other(error),
-            Refusal::Moved(to) | Refusal::Ask(to) => Failure::busy(format!("the slot is at {to}")),
+            Refusal::Demoted(reason) => ServerFailure::ReadOnly(reason),
+            Refusal::NoScript(error) => ServerFailure::Other(error),
+            Refusal::Moved(to) | Refusal::SlotQuery(to) => ServerFailure::busy(format!("the slot is at {to}")),
         }
     }
 }
 
-impl From<Failure> for Refusal {
-    fn from(failure: Failure) -> Self {
+impl From<ServerFailure> for Refusal {
+    fn from(failure: ServerFailure) -> Self {
         Refusal::Failed(failure)
     }
 }
 
-impl Failure {
+impl ServerFailure {
     /// Creates a failure which says that nothing was done and that a retry may help soon.
     pub fn busy(why: String) -> Self {
-        Failure::Busy(RedisError::from((ErrorKind::Server(ServerErrorKind::TryAgain), "not ready", why)))
+        ServerFailure::Busy(RedisError::from((ErrorKind::Server(ServerErrorKind::TryAgain), "not ready", why)))
     }
 
     fn read(error: RedisError) -> Self {
@@ -94,40 +94,42 @@ impl Failure {
         let text = error.to_string();
         let says = |code: &str| error.code() == Some(code) || text.contains(code);
         match error.kind() {
-            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => Failure::Unknown(text),
+            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => ServerFailure::Unknown(text),
             ErrorKind::Server(
                 ServerErrorKind::BusyLoading
                 | ServerErrorKind::TryAgain
                 | ServerErrorKind::MasterDown
                 | ServerErrorKind::ClusterDown,
-            ) => Failure::Busy(error),
-            _ if error.code() == Some("BUSY") => Failure::Busy(error),
-            ErrorKind::Server(ServerErrorKind::ReadOnly) => Failure::ReadOnly(format!("READONLY: {text}")),
-            _ if ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].iter().any(|code| says(code)) => Failure::ReadOnly(text),
-            _ if says("WRONGTYPE") => Failure::Corrupt(text),
-            _ => Failure::Other(error),
+            ) => ServerFailure::Busy(error),
+            _ if error.code() == Some("BUSY") => ServerFailure::Busy(error),
+            ErrorKind::Server(ServerErrorKind::ReadOnly) => ServerFailure::ReadOnly(format!("READONLY: {text}")),
+            _ if ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].iter().any(|code| says(code)) => {
+                ServerFailure::ReadOnly(text)
+            }
+            _ if says("WRONGTYPE") => ServerFailure::Corrupt(text),
+            _ => ServerFailure::Other(error),
         }
     }
 
     /// Returns whether the command was certainly not done and may be sent again soon.
     pub fn is_passing(&self) -> bool {
-        matches!(self, Failure::Unreachable(_) | Failure::Busy(_))
+        matches!(self, ServerFailure::Unreachable(_) | ServerFailure::Busy(_))
     }
 
     /// Converts to an error of the store, whose servers are at `at`.
     pub fn at(self, at: &str) -> StoreError {
         match self {
-            Failure::Unreachable(error) | Failure::Busy(error) => {
+            ServerFailure::Unreachable(error) | ServerFailure::Busy(error) => {
                 StoreError::Unreachable { at: at.to_owned(), source: Box::new(error) }
             }
-            Failure::Unknown(_) => StoreError::TimedOut { at: at.to_owned() },
-            Failure::ReadOnly(reason) => StoreError::ReadOnly { reason },
-            Failure::Corrupt(detail) => StoreError::Corrupt { detail },
-            Failure::BoardChanged => StoreError::BoardChanged,
-            Failure::Emptied => StoreError::Emptied { at: at.to_owned() },
-            Failure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
-            Failure::Restless => StoreError::Overloaded { retry_after: Duration::from_secs(1) },
-            Failure::Other(error) => StoreError::Backend { source: Box::new(error) },
+            ServerFailure::Unknown(_) => StoreError::TimedOut { at: at.to_owned() },
+            ServerFailure::ReadOnly(reason) => StoreError::ReadOnly { reason },
+            ServerFailure::Corrupt(detail) => StoreError::Corrupt { detail },
+            ServerFailure::BoardChanged => StoreError::BoardChanged,
+            ServerFailure::Emptied => StoreError::Emptied { at: at.to_owned() },
+            ServerFailure::Unreadable(board) => StoreError::Unreadable { name: board.name, reason: board.reason },
+            ServerFailure::KeptChanging => StoreError::Overloaded { retry_after: Duration::from_secs(1) },
+            ServerFailure::Other(error) => StoreError::Backend { source: Box::new(error) },
         }
     }
 }
@@ -136,7 +138,7 @@ impl Failure {
 mod tests {
     use super::*;
 
-    fn said(code: &str, detail: &str) -> Failure {
+    fn said(code: &str, detail: &str) -> ServerFailure {
         Refusal::read(redis::make_extension_error(code.to_owned(), Some(detail.to_owned()))).into_failure()
     }
 
@@ -152,7 +154,10 @@ mod tests {
             ("NOREPLICAS", "Not enough good replicas to write."),
             ("ERR", "Error running script: @user_script:9: -READONLY You can't write against a read only replica."),
         ] {
-            assert!(matches!(said(code, detail), Failure::ReadOnly(text) if text.contains(detail)), "{code} {detail}");
+            assert!(
+                matches!(said(code, detail), ServerFailure::ReadOnly(text) if text.contains(detail)),
+                "{code} {detail}"
+            );
         }
         assert!(
             matches!(known(ServerErrorKind::ReadOnly, "detail"), Refusal::Demoted(text) if text.contains("READONLY"))
@@ -161,12 +166,12 @@ mod tests {
             ("WRONGTYPE", "Operation against a key holding the wrong kind of value"),
             ("ERR", "Error running script (call to f_1): @user_script:5: WRONGTYPE Operation against a key"),
         ] {
-            assert!(matches!(said(code, detail), Failure::Corrupt(_)), "{code} {detail}");
+            assert!(matches!(said(code, detail), ServerFailure::Corrupt(_)), "{code} {detail}");
         }
-        assert!(matches!(said("BUSY", "Redis is busy running a script."), Failure::Busy(_)));
-        assert!(matches!(said("NOPERM", "this user has no permissions"), Failure::Other(_)));
+        assert!(matches!(said("BUSY", "Redis is busy running a script."), ServerFailure::Busy(_)));
+        assert!(matches!(said("NOPERM", "this user has no permissions"), ServerFailure::Other(_)));
         let reset = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
-        assert!(matches!(Refusal::read(reset), Refusal::Failed(Failure::Unknown(_))));
+        assert!(matches!(Refusal::read(reset), Refusal::Failed(ServerFailure::Unknown(_))));
     }
 
     #[test]
@@ -174,8 +179,8 @@ mod tests {
         assert!(
             matches!(known(ServerErrorKind::Moved, "3999 10.0.0.1:6381"), Refusal::Moved(to) if to == "10.0.0.1:6381")
         );
-        assert!(matches!(known(ServerErrorKind::Ask, "3999 :6381"), Refusal::Ask(to) if to == ":6381"));
-        assert!(matches!(known(ServerErrorKind::Moved, "?"), Refusal::Failed(Failure::Other(_))));
+        assert!(matches!(known(ServerErrorKind::Ask, "3999 :6381"), Refusal::SlotQuery(to) if to == ":6381"));
+        assert!(matches!(known(ServerErrorKind::Moved, "?"), Refusal::Failed(ServerFailure::Other(_))));
         assert!(matches!(known(ServerErrorKind::NoScript, "no"), Refusal::NoScript(_)));
         for kind in [
             ServerErrorKind::TryAgain,
@@ -185,15 +190,17 @@ mod tests {
         ] {
             assert!(known(kind, "later").into_failure().is_passing(), "{kind:?}");
         }
-        assert!(matches!(known(ServerErrorKind::CrossSlot, "no").into_failure(), Failure::Other(_)));
+        assert!(matches!(known(ServerErrorKind::CrossSlot, "no").into_failure(), ServerFailure::Other(_)));
     }
 
     #[test]
     fn only_what_was_certainly_not_done_is_passing() {
         let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
-        assert!(Failure::Unreachable(refused.clone()).is_passing() && Failure::Busy(refused).is_passing());
-        assert!(Failure::busy("moving".to_owned()).is_passing());
-        assert!(!Failure::Unknown("no answer".to_owned()).is_passing());
-        assert!(matches!(Failure::Unknown(String::new()).at("host:1"), StoreError::TimedOut { at } if at == "host:1"));
+        assert!(ServerFailure::Unreachable(refused.clone()).is_passing() && ServerFailure::Busy(refused).is_passing());
+        assert!(ServerFailure::busy("moving".to_owned()).is_passing());
+        assert!(!ServerFailure::Unknown("no answer".to_owned()).is_passing());
+        assert!(
+            matches!(ServerFailure::Unknown(String::new()).at("host:1"), StoreError::TimedOut { at } if at == "host:1")
+        );
     }
 }

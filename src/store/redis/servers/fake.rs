@@ -123,15 +123,15 @@ async fn serve(mut stream: TcpStream, number: u64, state: Arc<State>) {
 
 /// Returns the first complete command, and its length in bytes.
 fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
-    let line = |at: usize| {
+    let channel = |at: usize| {
         let end = bytes[at..].windows(2).position(|two| two == b"\r\n")? + at;
         let number: usize = std::str::from_utf8(&bytes[at + 1..end]).ok()?.parse().ok()?;
         Some((number, end + 2))
     };
-    let (count, mut at) = line(0)?;
+    let (count, mut at) = channel(0)?;
     let mut words = Vec::new();
     for _ in 0..count {
-        let (length, start) = line(at)?;
+        let (length, start) = channel(at)?;
         at = start + length + 2;
         words.push(String::from_utf8_lossy(bytes.get(start..start + length)?).into_owned());
     }

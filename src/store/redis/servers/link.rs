@@ -11,7 +11,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult, cmd};
 use tokio::sync::Mutex;
 
-use super::failure::{Failure, Refusal};
+use super::failure::{Refusal, ServerFailure};
 use super::node::Node;
 
 /// The longest time to wait for a reply, including the wait in the connection's queue.
@@ -24,7 +24,7 @@ const IDLE: Duration = Duration::from_millis(50);
 
 /// The connections of a node, by use. Large commands on one of them do not delay small ones on a different one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store::redis) enum Line {
+pub(in crate::store::redis) enum Channel {
     /// Writes. Used only by the combiner, so that the connection's task runs on the combiner's thread.
     Writes,
     /// Writes of large flushes, and reads of scores for which many slots are combined. Used only by the combiner.
@@ -37,22 +37,22 @@ pub(in crate::store::redis) enum Line {
     Bulk,
 }
 
-impl Line {
+impl Channel {
     pub const COUNT: usize = 5;
 
     /// Returns whether the commands on it are write operations.
     pub(super) fn is_of_writes(self) -> bool {
-        matches!(self, Line::Writes | Line::BulkWrites)
+        matches!(self, Channel::Writes | Channel::BulkWrites)
     }
 
     /// Returns whether its commands are large, so that each waits for its turn.
     pub(super) fn is_large(self) -> bool {
-        matches!(self, Line::Bulk | Line::BulkWrites)
+        matches!(self, Channel::Bulk | Channel::BulkWrites)
     }
 
     /// Returns whether large commands wait for its commands.
     pub(super) fn is_small(self) -> bool {
-        matches!(self, Line::Writes | Line::Reads)
+        matches!(self, Channel::Writes | Channel::Reads)
     }
 }
 
@@ -106,10 +106,10 @@ impl Link {
         let refusal = match tokio::time::timeout(RESPONSE, exchange(connection)).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => Refusal::read(error),
-            Err(_) => Refusal::Failed(Failure::Unknown(format!("no answer in {} s", RESPONSE.as_secs()))),
+            Err(_) => Refusal::Failed(ServerFailure::Unknown(format!("no answer in {} s", RESPONSE.as_secs()))),
         };
         match &refusal {
-            Refusal::Failed(Failure::Unknown(reason)) => self.give_up(count, node, Some(reason)).await,
+            Refusal::Failed(ServerFailure::Unknown(reason)) => self.give_up(count, node, Some(reason)).await,
             Refusal::Demoted(reason) => {
                 self.give_up(count, node, None).await;
                 node.note_refusal(reason);
@@ -127,7 +127,7 @@ impl Link {
         }
     }
 
-    async fn connection(&self, node: &Node, care: Care) -> Result<(u64, MultiplexedConnection), Failure> {
+    async fn connection(&self, node: &Node, care: Care) -> Result<(u64, MultiplexedConnection), ServerFailure> {
         let mut state = self.state.lock().await;
         if let Some(open) = &mut state.open {
             let is_idle = open.used.elapsed() >= IDLE;
@@ -143,7 +143,7 @@ impl Link {
         if let Some((when, error)) = &state.failed
             && when.elapsed() < PAUSE
         {
-            return Err(Failure::Unreachable(error.clone()));
+            return Err(ServerFailure::Unreachable(error.clone()));
         }
         match node.connect().await {
             Ok(connection) => {
@@ -158,7 +158,7 @@ impl Link {
             }
             Err(error) => {
                 state.failed = Some((Instant::now(), error.clone()));
-                Err(Failure::Unreachable(error))
+                Err(ServerFailure::Unreachable(error))
             }
         }
     }
@@ -170,7 +170,7 @@ async fn probe(mut connection: MultiplexedConnection, care: Care) -> Result<(), 
     // With `Care::Repeats` the reply is not waited for. It arrives before that of the next command, and is dropped.
     ping.set_no_response(care == Care::Repeats);
     match tokio::time::timeout(RESPONSE, connection.send_packed_command(&ping)).await {
-        Ok(Err(error)) if matches!(Refusal::read(error.clone()), Refusal::Failed(Failure::Unknown(_))) => {
+        Ok(Err(error)) if matches!(Refusal::read(error.clone()), Refusal::Failed(ServerFailure::Unknown(_))) => {
             Err(error.to_string())
         }
         Ok(_) => Ok(()),

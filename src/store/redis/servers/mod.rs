@@ -1,7 +1,7 @@
 //! The servers of the store: one server, a master that Sentinels name, or the masters of a cluster.
 //!
-//! Every command is sent to the owner of a [`HashSlot`], on one of the node's [`Line`]s. Redirections are followed
-//! here. After a failure with [`Failure::is_passing`], callers wait and repeat the call. After [`Failure::Unknown`]
+//! Every command is sent to the owner of a [`HashSlot`], on one of the node's [`Channel`]s. Redirections are followed
+//! here. After a failure with [`ServerFailure::is_passing`], callers wait and repeat the call. After [`ServerFailure::Unknown`]
 //! they send the same write operation again to learn its outcome. It is then sent to the current owner of the hash
 //! slot.
 
@@ -31,9 +31,9 @@ use parking_lot::{Mutex, RwLock};
 use redis::{Cmd, Pipeline, Value};
 
 pub use self::address::{Address, AddressError};
-pub(super) use self::failure::Failure;
+pub(super) use self::failure::ServerFailure;
 pub(super) use self::info::Info;
-pub(super) use self::link::Line;
+pub(super) use self::link::Channel;
 pub(super) use self::node::Node;
 
 use self::address::{Deployment, Host};
@@ -82,7 +82,7 @@ pub(super) struct Request<'a> {
 /// The result of a request.
 #[derive(Debug)]
 pub(super) struct Reply {
-    pub answer: Result<Value, Failure>,
+    pub answer: Result<Value, ServerFailure>,
     /// The [`Servers::epoch`] of the hash slot from before the request was sent until after it was answered. `None` if
     /// it changed in the meantime, or the request was redirected.
     pub epoch: Option<u64>,
@@ -109,18 +109,18 @@ impl<'a> Request<'a> {
         Self { slot, command, script: Some(script), repeatable: script.is_repeatable(), writes: false }
     }
 
-    fn care(&self, line: Line) -> Care {
-        if self.repeatable || line.is_of_writes() { Care::Repeats } else { Care::Doubts }
+    fn care(&self, channel: Channel) -> Care {
+        if self.repeatable || channel.is_of_writes() { Care::Repeats } else { Care::Doubts }
     }
 
     /// Returns whether this reply proves that the server accepts writes.
-    fn has_written(&self, line: Line, answer: &Value) -> bool {
+    fn has_written(&self, channel: Channel, answer: &Value) -> bool {
         let is_done = || matches!(answer, Value::Array(values) if matches!(values.first(), Some(Value::BulkString(word)) if word == b"ok"));
-        self.writes || self.script.is_some() && line.is_of_writes() && is_done()
+        self.writes || self.script.is_some() && channel.is_of_writes() && is_done()
     }
 
     /// Counts the outcome of a call of a script.
-    fn count(&self, answer: &Result<Value, Failure>) {
+    fn count(&self, answer: &Result<Value, ServerFailure>) {
         if let Some(script) = self.script {
             let outcome = if answer.is_ok() { "ok" } else { "failed" };
             counter!("rolltop_store_calls_total", "call" => script.name(), "outcome" => outcome).increment(1);
@@ -130,29 +130,35 @@ impl<'a> Request<'a> {
 
 impl Servers {
     /// Sends a command to the owner of a hash slot, once.
-    pub async fn send(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
-        self.request(line, Request::write(slot, command)).await
+    pub async fn send(&self, slot: HashSlot, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::write(slot, command)).await
     }
 
     /// Sends a command that only reads, and once more if its reply is lost.
-    pub async fn read(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
-        self.request(line, Request::read(slot, command)).await
+    pub async fn read(&self, slot: HashSlot, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::read(slot, command)).await
     }
 
     /// Sends a command that has the same effect once and twice, and once more if its reply is lost.
-    pub async fn set(&self, slot: HashSlot, line: Line, command: &Cmd) -> Result<Value, Failure> {
-        self.request(line, Request::set(slot, command)).await
+    pub async fn set(&self, slot: HashSlot, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::set(slot, command)).await
     }
 
     /// Sends a call of a script. If the script is repeatable, sends it once more if its reply is lost.
-    pub async fn call(&self, slot: HashSlot, line: Line, script: &Script, command: &Cmd) -> Result<Value, Failure> {
-        self.request(line, Request::call(slot, script, command)).await
+    pub async fn call(
+        &self,
+        slot: HashSlot,
+        channel: Channel,
+        script: &Script,
+        command: &Cmd,
+    ) -> Result<Value, ServerFailure> {
+        self.request(channel, Request::call(slot, script, command)).await
     }
 
-    pub async fn request(&self, line: Line, request: Request<'_>) -> Result<Value, Failure> {
-        let mut answer = self.deliver(line, &request).await;
-        if request.repeatable && matches!(answer, Err(Failure::Unknown(_))) {
-            answer = self.deliver(line, &request).await;
+    pub async fn request(&self, channel: Channel, request: Request<'_>) -> Result<Value, ServerFailure> {
+        let mut answer = self.deliver(channel, &request).await;
+        if request.repeatable && matches!(answer, Err(ServerFailure::Unknown(_))) {
+            answer = self.deliver(channel, &request).await;
         }
         request.count(&answer);
         answer
@@ -160,12 +166,12 @@ impl Servers {
 
     /// Sends commands, in one pipeline to each node concerned. Those that a node did not do because it does not have
     /// the hash slot or the script are then sent separately.
-    pub async fn requests(&self, line: Line, requests: &[Request<'_>]) -> Vec<Result<Value, Failure>> {
-        self.replies(line, requests).await.into_iter().map(|reply| reply.answer).collect()
+    pub async fn requests(&self, channel: Channel, requests: &[Request<'_>]) -> Vec<Result<Value, ServerFailure>> {
+        self.replies(channel, requests).await.into_iter().map(|reply| reply.answer).collect()
     }
 
     /// Sends commands like [`requests`](Self::requests), and returns for each reply the epoch in which it was read.
-    pub async fn replies(&self, line: Line, requests: &[Request<'_>]) -> Vec<Reply> {
+    pub async fn replies(&self, channel: Channel, requests: &[Request<'_>]) -> Vec<Reply> {
         let mut groups: Vec<(Arc<Node>, Vec<usize>)> = Vec::new();
         let mut left = Vec::new();
         {
@@ -187,9 +193,9 @@ impl Servers {
                 pipeline.add_command(requests[*place].command.clone());
             }
             let before = node.epoch();
-            let is_doubtful = group.iter().any(|place| requests[*place].care(line) == Care::Doubts);
+            let is_doubtful = group.iter().any(|place| requests[*place].care(channel) == Care::Doubts);
             let care = if is_doubtful { Care::Doubts } else { Care::Repeats };
-            let answers = node.request_all(line, care, &pipeline).await;
+            let answers = node.request_all(channel, care, &pipeline).await;
             let epoch = Some(before).filter(|before| *before == node.epoch());
             (answers, epoch, group)
         });
@@ -205,11 +211,11 @@ impl Servers {
                         }
                     }
                 }
-                Err(Refusal::Failed(Failure::Unknown(reason))) => {
+                Err(Refusal::Failed(ServerFailure::Unknown(reason))) => {
                     for place in group {
                         match requests[place].repeatable {
                             true => left.push(place),
-                            false => replies[place] = reply(Err(Failure::Unknown(reason.clone()))),
+                            false => replies[place] = reply(Err(ServerFailure::Unknown(reason.clone()))),
                         }
                     }
                 }
@@ -217,11 +223,11 @@ impl Servers {
                 Err(_) => left.extend(group),
             }
         }
-        let again = left.into_iter().map(|place| async move { (place, self.deliver(line, &requests[place]).await) });
+        let again = left.into_iter().map(|place| async move { (place, self.deliver(channel, &requests[place]).await) });
         for (place, answer) in join_all(again).await {
             replies[place] = Some(Reply { answer, epoch: None });
         }
-        let lost = || Failure::Unknown("the answers were fewer than the commands".to_owned());
+        let lost = || ServerFailure::Unknown("the answers were fewer than the commands".to_owned());
         let replies =
             replies.into_iter().map(|reply| reply.unwrap_or_else(|| Reply { answer: Err(lost()), epoch: None }));
         replies.zip(requests).inspect(|(reply, request)| request.count(&reply.answer)).map(|(reply, _)| reply).collect()
@@ -250,7 +256,7 @@ impl Servers {
     }
 
     /// Converts a failure to an error of the store.
-    pub fn error(&self, failure: Failure) -> StoreError {
+    pub fn error(&self, failure: ServerFailure) -> StoreError {
         failure.at(&self.at)
     }
 
@@ -270,12 +276,12 @@ impl Servers {
     }
 
     /// Returns the node at this address.
-    fn node(&self, host: &Host) -> Result<Arc<Node>, Failure> {
+    fn node(&self, host: &Host) -> Result<Arc<Node>, ServerFailure> {
         let mut known = self.known.lock();
         if let Some(node) = known.get(host) {
             return Ok(node.clone());
         }
-        let node = Arc::new(self.access.node(host, &self.signs).map_err(Failure::Other)?);
+        let node = Arc::new(self.access.node(host, &self.signs).map_err(ServerFailure::Other)?);
         known.insert(host.clone(), node.clone());
         Ok(node)
     }
@@ -294,14 +300,14 @@ impl Servers {
             return;
         }
         let found = tokio::time::timeout(LOOK, self.discover()).await;
-        if let Err(failure) = found.unwrap_or_else(|_| Err(Failure::busy("no answer in time".to_owned()))) {
+        if let Err(failure) = found.unwrap_or_else(|_| Err(ServerFailure::busy("no answer in time".to_owned()))) {
             tracing::warn!(at = &*self.at, reason = %self.error(failure), "the owners of the data cannot be asked for");
         }
         *refreshed = Some(Instant::now());
     }
 
     /// Determines the owners of the hash slots.
-    async fn discover(&self) -> Result<(), Failure> {
+    async fn discover(&self) -> Result<(), ServerFailure> {
         let map = match &self.access.address.deployment {
             Deployment::Single => return Ok(()),
             Deployment::Sentinel { master, login } => self.ask_sentinels(master, login).await?,

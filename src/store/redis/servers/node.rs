@@ -10,9 +10,9 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, cmd};
 
 use super::address::Host;
-use super::failure::{Failure, Refusal};
+use super::failure::{Refusal, ServerFailure};
 use super::info::Info;
-use super::link::{Care, Line, Link};
+use super::link::{Care, Channel, Link};
 use super::turns::Turns;
 
 /// The longest time for connecting, and again for the first commands.
@@ -25,8 +25,8 @@ pub(in crate::store::redis) struct Node {
     pub(super) host: Host,
     at: Arc<str>,
     client: Client,
-    /// The connections, by [`Line`].
-    links: [Link; Line::COUNT],
+    /// The connections, by [`Channel`].
+    links: [Link; Channel::COUNT],
     turns: Turns,
     run: Mutex<Option<Arc<str>>>,
     epoch: AtomicU64,
@@ -81,39 +81,39 @@ impl Node {
 
     /// Sends a command that concerns the server itself and no key. It is sent once more if its reply is lost, because
     /// all such commands have the same effect once and twice.
-    pub async fn send(&self, line: Line, command: &Cmd) -> Result<Value, Failure> {
-        let mut answer = self.request(line, Care::Repeats, command).await;
-        if matches!(answer, Err(Refusal::Failed(Failure::Unknown(_)))) {
-            answer = self.request(line, Care::Repeats, command).await;
+    pub async fn send(&self, channel: Channel, command: &Cmd) -> Result<Value, ServerFailure> {
+        let mut answer = self.request(channel, Care::Repeats, command).await;
+        if matches!(answer, Err(Refusal::Failed(ServerFailure::Unknown(_)))) {
+            answer = self.request(channel, Care::Repeats, command).await;
         }
         answer.map_err(Refusal::into_failure)
     }
 
-    pub(super) async fn request(&self, line: Line, care: Care, command: &Cmd) -> Result<Value, Refusal> {
+    pub(super) async fn request(&self, channel: Channel, care: Care, command: &Cmd) -> Result<Value, Refusal> {
         let exchange =
             |mut connection: MultiplexedConnection| async move { command.query_async(&mut connection).await };
-        self.exchange(line, care, exchange).await
+        self.exchange(channel, care, exchange).await
     }
 
-    /// Runs `exchange` on the connection of a line, when it is its turn.
+    /// Runs `exchange` on the connection of a channel, when it is its turn.
     async fn exchange<T, F>(
         &self,
-        line: Line,
+        channel: Channel,
         care: Care,
         exchange: impl FnOnce(MultiplexedConnection) -> F,
     ) -> Result<T, Refusal>
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let _small = line.is_small().then(|| self.turns.small());
-        let _turn = if line.is_large() { self.turns.large().await } else { None };
-        self.links[line as usize].exchange(self, care, exchange).await
+        let _small = channel.is_small().then(|| self.turns.small());
+        let _turn = if channel.is_large() { self.turns.large().await } else { None };
+        self.links[channel as usize].exchange(self, care, exchange).await
     }
 
     /// Sends commands together. Returns a reply for each, or one refusal for all.
     pub(super) async fn request_all(
         &self,
-        line: Line,
+        channel: Channel,
         care: Care,
         commands: &Pipeline,
     ) -> Result<Vec<Result<Value, Refusal>>, Refusal> {
@@ -121,7 +121,7 @@ impl Node {
         let exchange = |mut connection: MultiplexedConnection| async move {
             connection.send_packed_commands(commands, 0, count).await
         };
-        let answers = self.exchange(line, care, exchange).await?;
+        let answers = self.exchange(channel, care, exchange).await?;
         Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
     }
 

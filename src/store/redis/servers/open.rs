@@ -9,10 +9,10 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::address::{Address, Deployment, Host, Login};
-use super::failure::Failure;
+use super::failure::ServerFailure;
 use super::map::Map;
 use super::node::{Node, Signs};
-use super::{Info, Line, Servers};
+use super::{Channel, Info, Servers};
 use crate::store::{Result, StoreError};
 
 /// The address and login of the servers.
@@ -88,7 +88,7 @@ impl Servers {
         };
         let first = servers.access.address.hosts.first().map(|host| servers.node(host)).transpose();
         let first = first.map_err(|failure| match failure {
-            Failure::Other(error) => setup(format!("redis_ca: {error}")),
+            ServerFailure::Other(error) => setup(format!("redis_ca: {error}")),
             failure => servers.error(failure),
         })?;
         match (&servers.access.address.deployment, first) {
@@ -99,8 +99,8 @@ impl Servers {
     }
 
     /// Returns the error for a refusal of the first request.
-    fn wrong_deployment(&self, failure: Failure) -> StoreError {
-        let Failure::Other(error) = failure else { return self.error(failure) };
+    fn wrong_deployment(&self, failure: ServerFailure) -> StoreError {
+        let ServerFailure::Other(error) = failure else { return self.error(failure) };
         let what = match self.access.address.deployment {
             Deployment::Single => "a server",
             Deployment::Sentinel { .. } => "Sentinels that know the master",
@@ -114,7 +114,7 @@ impl Servers {
     pub async fn identify(&self) -> Result<Vec<(Arc<Node>, Info)>> {
         let mut nodes = Vec::new();
         for node in self.nodes() {
-            let answer = node.send(Line::Calls, &Info::command()).await.map_err(|failure| failure.at(node.at()))?;
+            let answer = node.send(Channel::Calls, &Info::command()).await.map_err(|failure| failure.at(node.at()))?;
             let info = Info::read(answer).unwrap_or_default();
             let instead = match (&self.access.address.deployment, info.mode.as_str()) {
                 (Deployment::Single, "cluster") => {

@@ -9,7 +9,7 @@ use redis::{Cmd, Value, cmd};
 
 use super::fake::Reaction::{self, HangUp, Say, Silence};
 use super::fake::{Fake, cluster};
-use super::{Failure, Line, Request, Servers};
+use super::{Channel, Request, ServerFailure, Servers};
 use crate::store::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::scripts::{Call, SET_CLOCK};
@@ -24,7 +24,7 @@ fn get() -> Cmd {
     command
 }
 
-fn text(answer: Result<Value, Failure>) -> String {
+fn text(answer: Result<Value, ServerFailure>) -> String {
     match answer {
         Ok(Value::SimpleString(text)) => text,
         Ok(Value::Okay) => "OK".to_owned(),
@@ -65,11 +65,11 @@ async fn each_slot_has_its_node() {
     let (_one, _other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     assert_eq!(servers.nodes().len(), 2);
     for (number, who) in [(0, "one"), (8_191, "one"), (8_192, "other"), (16_383, "other")] {
-        assert_eq!(text(servers.send(slot(number), Line::Calls, &get()).await), who);
+        assert_eq!(text(servers.send(slot(number), Channel::Calls, &get()).await), who);
     }
     let command = get();
     let requests: Vec<_> = [1, 9_000, 2, 9_001].map(|number| Request::read(slot(number), &command)).into();
-    let answers: Vec<String> = servers.requests(Line::Bulk, &requests).await.into_iter().map(text).collect();
+    let answers: Vec<String> = servers.requests(Channel::Bulk, &requests).await.into_iter().map(text).collect();
     assert_eq!(answers, ["one", "other", "one", "other"]);
 }
 
@@ -82,16 +82,16 @@ async fn a_slot_that_moved_is_followed_and_remembered() {
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 7 127.0.0.1:{port}"))));
     other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+moved")));
     let before = servers.epoch(slot(7));
-    assert_eq!(text(servers.send(slot(7), Line::Calls, &get()).await), "moved");
+    assert_eq!(text(servers.send(slot(7), Channel::Calls, &get()).await), "moved");
     assert_ne!(servers.epoch(slot(7)), before);
     assert_eq!(without_cluster(one.asked()), ["GET k"]);
-    assert_eq!(text(servers.send(slot(7), Line::Calls, &get()).await), "moved");
+    assert_eq!(text(servers.send(slot(7), Channel::Calls, &get()).await), "moved");
     assert_eq!(without_cluster(one.asked()), [""; 0]);
     // In a pipeline, the commands whose hash slots moved are sent again separately.
     other.asked();
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say("+stays")));
     let command = get();
-    let answers = servers.requests(Line::Calls, &[Request::write(slot(8), &command); 2]).await;
+    let answers = servers.requests(Channel::Calls, &[Request::write(slot(8), &command); 2]).await;
     assert_eq!(answers.into_iter().map(text).collect::<Vec<_>>(), ["stays", "stays"]);
 }
 
@@ -102,8 +102,8 @@ async fn nodes_that_name_each_other_are_not_followed_for_ever() {
     let owners = [(0, 16_383, a)];
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 1 127.0.0.1:{b}"))));
     other.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-MOVED 1 127.0.0.1:{a}"))));
-    let answer = servers.send(slot(1), Line::Calls, &get()).await;
-    assert!(answer.as_ref().is_err_and(Failure::is_passing), "{answer:?}");
+    let answer = servers.send(slot(1), Channel::Calls, &get()).await;
+    assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
     assert!(without_cluster([one.asked(), other.asked()].concat()).len() <= 5);
 }
 
@@ -115,20 +115,20 @@ async fn a_slot_that_moves_is_asked_for_in_one_pipeline_with_the_scripts_text() 
     let mut call = Call::default();
     call.key("k").arg("open");
     let command = SET_CLOCK.command(&call);
-    assert_eq!(text(servers.call(slot(7), Line::Writes, &SET_CLOCK, &command).await), "other");
+    assert_eq!(text(servers.call(slot(7), Channel::Writes, &SET_CLOCK, &command).await), "other");
     let asked = without_cluster(other.asked());
     assert!(asked.len() == 2 && asked[0] == "ASKING", "{asked:?}");
     assert!(asked[1].starts_with("EVAL --") && asked[1].ends_with(" 1 k open"), "{asked:?}");
     // The hash slot still belongs to the first node.
-    assert_eq!(text(servers.send(slot(7), Line::Writes, &get()).await), "other");
+    assert_eq!(text(servers.send(slot(7), Channel::Writes, &get()).await), "other");
     assert_eq!(without_cluster(one.asked()).last().map(String::as_str), Some("GET k"));
     // Not all keys have been moved: the command must be tried again later.
     other.on(move |command| match command[0].as_str() {
         "ASKING" => say("+OK"),
         _ => say("-TRYAGAIN Multiple keys request during rehashing of slot"),
     });
-    let answer = servers.send(slot(7), Line::Writes, &get()).await;
-    assert!(matches!(answer, Err(Failure::Busy(_))), "{answer:?}");
+    let answer = servers.send(slot(7), Channel::Writes, &get()).await;
+    assert!(matches!(answer, Err(ServerFailure::Busy(_))), "{answer:?}");
 }
 
 #[tokio::test]
@@ -141,14 +141,14 @@ async fn a_script_that_is_forgotten_again_is_sent_as_text() {
     });
     let servers = open("redis", &[&fake]).await;
     let command = SET_CLOCK.command(Call::default().key("k"));
-    assert_eq!(text(servers.call(slot(0), Line::Calls, &SET_CLOCK, &command).await), "evaluated");
+    assert_eq!(text(servers.call(slot(0), Channel::Calls, &SET_CLOCK, &command).await), "evaluated");
     let names: Vec<String> = fake.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(names, ["EVALSHA", "SCRIPT", "EVALSHA", "EVAL"]);
     // The same for a command in the middle of a pipeline.
     let other = get();
     let requests =
         [Request::read(slot(0), &other), Request::call(slot(0), &SET_CLOCK, &command), Request::read(slot(0), &other)];
-    let answers: Vec<String> = servers.requests(Line::Calls, &requests).await.into_iter().map(text).collect();
+    let answers: Vec<String> = servers.requests(Channel::Calls, &requests).await.into_iter().map(text).collect();
     assert_eq!(answers, ["OK", "evaluated", "OK"]);
 }
 
@@ -162,11 +162,11 @@ async fn a_server_that_became_a_replica_is_left() {
         _ => say("+OK"),
     });
     let servers = open("redis", &[&fake]).await;
-    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "OK");
+    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "OK");
     assert_eq!(fake.state.connections.load(Ordering::SeqCst), 2, "another connection may lead to another server");
     fake.on(|_| say("-READONLY You can't write against a read only replica."));
-    let answer = servers.send(slot(0), Line::Calls, &get()).await;
-    assert!(matches!(answer, Err(Failure::ReadOnly(_))), "{answer:?}");
+    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    assert!(matches!(answer, Err(ServerFailure::ReadOnly(_))), "{answer:?}");
 }
 
 /// The log, as text.
@@ -187,7 +187,7 @@ impl std::io::Write for Log {
 impl Log {
     /// Returns how many lines contain this text.
     fn count(&self, text: &str) -> usize {
-        String::from_utf8_lossy(&self.0.lock()).lines().filter(|line| line.contains(text)).count()
+        String::from_utf8_lossy(&self.0.lock()).lines().filter(|channel| channel.contains(text)).count()
     }
 }
 
@@ -202,15 +202,15 @@ async fn that_a_server_takes_no_writes_is_logged_once_and_that_it_does_again_too
     for occasion in 1..=2 {
         fake.on(|_| say("-READONLY You can't write against a read only replica."));
         for _ in 0..20 {
-            let answer = servers.send(slot(0), Line::Calls, &get()).await;
-            assert!(matches!(answer, Err(Failure::ReadOnly(_))), "{answer:?}");
+            let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+            assert!(matches!(answer, Err(ServerFailure::ReadOnly(_))), "{answer:?}");
         }
         // A reply to a read does not prove that the server accepts writes.
         fake.on(|_| say("+OK"));
-        text(servers.read(slot(0), Line::Calls, &get()).await);
+        text(servers.read(slot(0), Channel::Calls, &get()).await);
         assert_eq!((log.count("WARN"), log.count("takes writes again")), (occasion, occasion - 1));
         for _ in 0..2 {
-            text(servers.send(slot(0), Line::Calls, &get()).await);
+            text(servers.send(slot(0), Channel::Calls, &get()).await);
         }
         assert_eq!((log.count("WARN"), log.count("takes writes again")), (occasion, occasion));
     }
@@ -221,11 +221,11 @@ async fn that_a_server_takes_no_writes_is_logged_once_and_that_it_does_again_too
 async fn what_is_sent_on_a_connection_that_was_closed_long_ago_was_not_sent() {
     let fake = Fake::start().await;
     let servers = open("redis", &[&fake]).await;
-    for line in [Line::Calls, Line::Writes] {
-        text(servers.send(slot(0), line, &get()).await);
+    for channel in [Channel::Calls, Channel::Writes] {
+        text(servers.send(slot(0), channel, &get()).await);
         fake.hang_up();
         tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(text(servers.send(slot(0), line, &get()).await), "OK");
+        assert_eq!(text(servers.send(slot(0), channel, &get()).await), "OK");
     }
     assert_eq!(fake.asked().len(), 4);
 }
@@ -241,11 +241,11 @@ async fn a_lost_answer_is_asked_for_again_only_where_nothing_can_be_done_twice()
         fake.asked();
     };
     lose(2);
-    assert_eq!(text(servers.read(slot(0), Line::Calls, &get()).await), "OK");
+    assert_eq!(text(servers.read(slot(0), Channel::Calls, &get()).await), "OK");
     assert_eq!(fake.asked().len(), 2);
     count.store(0, Ordering::SeqCst);
-    let answer = servers.send(slot(0), Line::Calls, &get()).await;
-    assert!(matches!(answer, Err(Failure::Unknown(_))), "{answer:?}");
+    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    assert!(matches!(answer, Err(ServerFailure::Unknown(_))), "{answer:?}");
     assert_eq!(fake.asked().len(), 1);
     // The reply to the second of three commands is lost, and that to the third with it.
     count.store(2, Ordering::SeqCst);
@@ -254,8 +254,8 @@ async fn a_lost_answer_is_asked_for_again_only_where_nothing_can_be_done_twice()
     let requests =
         [Request::read(slot(0), &command), Request::write(slot(0), &command), Request::read(slot(0), &command)];
     count.store(2, Ordering::SeqCst);
-    let answers = servers.requests(Line::Calls, &requests).await;
-    assert!(matches!(answers[1], Err(Failure::Unknown(_))), "{answers:?}");
+    let answers = servers.requests(Channel::Calls, &requests).await;
+    assert!(matches!(answers[1], Err(ServerFailure::Unknown(_))), "{answers:?}");
     assert!(answers[0].is_ok() && answers[2].is_ok(), "{answers:?}");
 }
 
@@ -264,14 +264,14 @@ async fn the_epoch_of_a_node_changes_with_its_connections_and_its_process() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     let send = |number: u16| {
         let servers = &servers;
-        async move { servers.read(slot(number), Line::Calls, &get()).await }
+        async move { servers.read(slot(number), Channel::Calls, &get()).await }
     };
     text(send(1).await);
     text(send(9_000).await);
     let epochs = || (servers.epoch(slot(1)), servers.epoch(slot(9_000)));
     let before = epochs();
-    text(servers.send(slot(1), Line::Bulk, &get()).await);
-    assert_eq!(epochs(), before, "one more line is no other connection");
+    text(servers.send(slot(1), Channel::Bulk, &get()).await);
+    assert_eq!(epochs(), before, "one more channel is no other connection");
     assert_eq!(servers.run(slot(1)).as_deref(), Some("1"));
 
     let owners = [(0, 8_191, one.port), (8_192, 16_383, other.port)];
@@ -294,9 +294,9 @@ async fn the_epoch_of_a_node_changes_with_its_connections_and_its_process() {
     let command = get();
     let requests = [Request::read(slot(1), &command), Request::read(slot(9_000), &command)];
     let of = |replies: Vec<super::Reply>| replies.into_iter().map(|reply| reply.epoch).collect::<Vec<_>>();
-    assert_eq!(of(servers.replies(Line::Reads, &requests).await), [Some(epochs().0), Some(epochs().1)]);
+    assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [Some(epochs().0), Some(epochs().1)]);
     hang_up_once(&one);
-    assert_eq!(of(servers.replies(Line::Reads, &requests).await), [None, Some(epochs().1)]);
+    assert_eq!(of(servers.replies(Channel::Reads, &requests).await), [None, Some(epochs().1)]);
     let replaced = epochs();
 
     other.state.run.store(2, Ordering::SeqCst);
@@ -311,20 +311,20 @@ async fn a_silent_node_and_a_silent_line_hold_up_nobody_else() {
     let (_one, _other, servers) =
         two(|_| say("+one"), |command| if command[0] == "SLOW" { Silence } else { say("+other") }).await;
     let (slow, quick) = (cmd("SLOW"), get());
-    let waiting = servers.send(slot(9_000), Line::Bulk, &slow);
+    let waiting = servers.send(slot(9_000), Channel::Bulk, &slow);
     tokio::pin!(waiting);
     let soon = tokio::time::timeout(Duration::from_millis(200), &mut waiting).await;
     assert!(soon.is_err(), "{soon:?}");
-    assert_eq!(text(servers.send(slot(9_000), Line::Calls, &quick).await), "other");
-    assert_eq!(text(servers.send(slot(1), Line::Bulk, &quick).await), "one");
-    assert!(matches!(waiting.await, Err(Failure::Unknown(_))));
+    assert_eq!(text(servers.send(slot(9_000), Channel::Calls, &quick).await), "other");
+    assert_eq!(text(servers.send(slot(1), Channel::Bulk, &quick).await), "one");
+    assert!(matches!(waiting.await, Err(ServerFailure::Unknown(_))));
 }
 
 #[tokio::test]
 async fn a_cluster_that_is_down_is_waited_for() {
     let (one, _other, servers) = two(|_| say("-CLUSTERDOWN The cluster is down"), |_| say("+other")).await;
-    let answer = servers.send(slot(1), Line::Calls, &get()).await;
-    assert!(matches!(answer, Err(Failure::Busy(_))), "{answer:?}");
+    let answer = servers.send(slot(1), Channel::Calls, &get()).await;
+    assert!(matches!(answer, Err(ServerFailure::Busy(_))), "{answer:?}");
     let asked = one.asked();
     assert!(asked.iter().any(|command| command == "CLUSTER SLOTS"), "{asked:?}");
     assert!(matches!(servers.error(answer.unwrap_err()), StoreError::Unreachable { .. }));
@@ -357,25 +357,25 @@ async fn sentinels_are_asked_in_turn_and_not_believed_blindly() {
     informed.on(naming(new.port));
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{},127.0.0.1:{}/main", behind.port, informed.port);
     let servers = Servers::open(&url, None).await.unwrap();
-    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "new");
-    assert_eq!(text(servers.send(slot(16_383), Line::Bulk, &get()).await), "new");
+    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
+    assert_eq!(text(servers.send(slot(16_383), Channel::Bulk, &get()).await), "new");
 
     // The roles change. The existing connection replies READONLY.
     let epoch = servers.epoch(slot(0));
     tokio::time::sleep(Duration::from_millis(150)).await;
     old.on(with_role("master", "+old"));
     new.on(with_role("slave", "-READONLY You can't write against a read only replica."));
-    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "old");
+    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "old");
     assert_ne!(servers.epoch(slot(0)), epoch);
 
     // There is no master: the command was certainly not done, and must be tried again.
     tokio::time::sleep(Duration::from_millis(150)).await;
     old.on(with_role("slave", "-READONLY You can't write against a read only replica."));
-    let answer = servers.send(slot(0), Line::Calls, &get()).await;
-    assert!(answer.as_ref().is_err_and(Failure::is_passing), "{answer:?}");
+    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
     tokio::time::sleep(Duration::from_millis(150)).await;
     new.on(with_role("master", "+new"));
-    assert_eq!(text(servers.send(slot(0), Line::Calls, &get()).await), "new");
+    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
 }
 
 #[tokio::test]

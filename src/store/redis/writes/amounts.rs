@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use redis::Cmd;
 
 use super::chunk::Chunk;
-use super::flush::{Flush, Hold};
+use super::flush::{Flush, Validity};
 use super::lane::Operation;
 use crate::board::{Board, EXACT_MAX, Timestamp};
 use crate::store::Entry;
@@ -19,7 +19,7 @@ pub(super) struct Amounts<'a, 'f, 'c> {
     pub session: &'a Session,
     pub board: &'a Board,
     pub part: &'a Part,
-    pub hold: &'a Hold,
+    pub validity: &'a Validity,
     pub flush: &'a Flush<'f>,
     pub chunk: &'a Chunk<'c, 'f>,
     pub operation: Operation<'a>,
@@ -38,12 +38,12 @@ impl Amounts<'_, '_, '_> {
 
     /// Returns the call of `add.lua`.
     pub fn add(&self, slot: Timestamp) -> Cmd {
-        let Amounts { session, board, part, hold, chunk, .. } = self;
+        let Amounts { session, board, part, validity, chunk, .. } = self;
         let bytes: usize = chunk.entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
         let mut command = Cmd::with_capacity(20 + 2 * chunk.entries.len(), bytes + 512);
         command.arg("EVALSHA").arg(ADD.hash()).arg(3);
         command.arg(&part.keys.meta).arg(part.keys.slot(slot)).arg(&part.keys.ranking);
-        for argument in session.preamble(part, &hold.preamble) {
+        for argument in session.preamble(part, &validity.preamble) {
             command.arg(argument);
         }
         command.arg(self.operation.sequence).arg(self.operation.lane()).arg(board.slot_bound().0);
@@ -58,7 +58,7 @@ impl Amounts<'_, '_, '_> {
 
     /// Returns the call of `write.lua`. It is built directly, because a chunk may have thousands of arguments.
     pub fn write(&self) -> Cmd {
-        let Amounts { session, board, part, hold, chunk, .. } = self;
+        let Amounts { session, board, part, validity, chunk, .. } = self;
         let mut slots: Vec<Timestamp> = Vec::new();
         let mut places: HashMap<Timestamp, usize> = HashMap::new();
         let (mut bytes, mut has_ids) = (0, false);
@@ -89,15 +89,15 @@ impl Amounts<'_, '_, '_> {
             command.arg(keys.slot(*slot));
         }
         for back in 0..buckets as i64 {
-            command.arg(keys.dedupe(hold.bucket - back));
+            command.arg(keys.dedupe(validity.bucket - back));
         }
-        for argument in session.preamble(part, &hold.preamble) {
+        for argument in session.preamble(part, &validity.preamble) {
             command.arg(argument);
         }
         command.arg(self.operation.sequence).arg(self.operation.lane()).arg(board.slot_bound().0);
         command.arg(slots.len()).arg(chunk.entries.len());
         command.arg(if coded { "coded" } else { "" });
-        command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
+        command.arg(if has_ids { validity.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
         for slot in &slots {
             command.arg(slot.millis());
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use redis::Cmd;
 
 use super::chunk::Chunk;
-use super::flush::{Flush, Hold};
+use super::flush::{Flush, Validity};
 use super::lane::Operation;
 use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestamp};
 use crate::store::redis::expiry;
@@ -23,7 +23,7 @@ pub(super) struct Encoder<'a, 'f> {
     pub session: &'a Session,
     pub board: &'a Board,
     pub part: &'a Part,
-    pub hold: &'a Hold,
+    pub validity: &'a Validity,
     pub flush: &'a Flush<'f>,
     pub operation: Operation<'a>,
     /// Whether the script returns scores. Otherwise they are read after the write.
@@ -69,7 +69,7 @@ impl Encoder<'_, '_> {
         let mut starts: BTreeSet<Timestamp> = chunk.entries.iter().map(|entry| entry.slot).collect();
         starts.extend(self.needed);
         if is_distinct {
-            let (_, window) = self.board.window_and_starts(self.hold.preamble.window.head);
+            let (_, window) = self.board.window_and_starts(self.validity.preamble.window.head);
             starts.extend(window.iter().rev().take(LIKELY));
         }
         starts.into_iter().zip(1..).collect()
@@ -82,7 +82,7 @@ impl Encoder<'_, '_> {
     }
 
     pub fn encode(&self, chunk: &Chunk<'_, '_>) -> Cmd {
-        let Encoder { session, board, part, hold, flush, .. } = self;
+        let Encoder { session, board, part, validity, flush, .. } = self;
         let slots = self.slots(chunk);
         let mut subjects: Vec<&Subject> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
@@ -112,7 +112,7 @@ impl Encoder<'_, '_> {
         keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(subject)));
         let first_bucket_key = keys.len() + 1;
         if has_ids {
-            keys.extend((0..3).map(|back| part.keys.dedupe(hold.bucket - back)));
+            keys.extend((0..3).map(|back| part.keys.dedupe(validity.bucket - back)));
         }
 
         let period = self.period();
@@ -124,7 +124,7 @@ impl Encoder<'_, '_> {
         let arguments = 32 + keys.len() + slots.len() + subjects.len() + 8 * entries;
         let mut command = Cmd::with_capacity(arguments, 64 * arguments);
         command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
-        for argument in session.preamble(part, &hold.preamble) {
+        for argument in session.preamble(part, &validity.preamble) {
             command.arg(argument);
         }
         command
@@ -134,9 +134,9 @@ impl Encoder<'_, '_> {
             .arg(slots.len())
             .arg(subjects.len())
             .arg(entries);
-        command.arg(if has_ids { hold.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
+        command.arg(if has_ids { validity.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
         command.arg(first_subject_key).arg(first_bucket_key);
-        command.arg(part.kept(&hold.preamble.window).oldest.millis());
+        command.arg(part.kept(&validity.preamble.window).oldest.millis());
         command.arg(period.map_or_else(String::new, |period| period.to_string()));
         for start in slots.keys() {
             command.arg(start.millis());

@@ -46,7 +46,7 @@ pub(super) struct Chunk<'p, 'a> {
     pub rejected: &'p [(usize, Rejection)],
     /// Items for which nothing is left to do, judged in the same way. After its entries, the script returns the scores
     /// of the items in `looks`.
-    pub moot: &'p [usize],
+    pub expired_retractions: &'p [usize],
     pub looks: &'p [usize],
 }
 
@@ -105,7 +105,7 @@ impl Budget {
         looks: bool,
     ) -> Vec<Chunk<'p, 'a>> {
         let most = if in_order { self.changes } else { self.amounts };
-        let chunk = |entries, moot, looks| Chunk { entries, rejected: &[], moot, looks };
+        let chunk = |entries, expired_retractions, looks| Chunk { entries, rejected: &[], expired_retractions, looks };
         let mut chunks = Vec::new();
         let mut rest = &plan.entries[..];
         while !rest.is_empty() {
@@ -115,14 +115,14 @@ impl Budget {
             chunks.push(chunk(entries, &[][..], &[][..]));
             rest = after;
         }
-        let mut rest = &plan.moot[..];
+        let mut rest = &plan.expired_retractions[..];
         while !rest.is_empty() {
             let size = match looks {
                 true => self.fitting(rest.iter().map(|item| (Some(subject(*item)), 0)), most),
                 false => rest.len(),
             };
-            let (moot, after) = rest.split_at(size);
-            chunks.push(chunk(&[][..], moot, if looks { moot } else { &[] }));
+            let (expired_retractions, after) = rest.split_at(size);
+            chunks.push(chunk(&[][..], expired_retractions, if looks { expired_retractions } else { &[] }));
             rest = after;
         }
         if chunks.is_empty() {
@@ -158,7 +158,7 @@ impl Chunk<'_, '_> {
             .iter()
             .flat_map(|entry| entry.items.iter().copied())
             .chain(self.rejected.iter().map(|(i, _)| *i))
-            .chain(self.moot.iter().copied())
+            .chain(self.expired_retractions.iter().copied())
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::progress::Trouble;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::Script;
-use crate::store::redis::servers::{Failure, Line};
+use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
 
 /// The longest time that a call may take from its arrival, and from one of its portions to the next. A script can be
@@ -28,9 +28,9 @@ pub(super) fn deadline(oldest: Instant) -> Instant {
 }
 
 /// Returns the failure of writes that are not sent because their deadline has passed.
-pub(super) fn too_late() -> Failure {
+pub(super) fn too_late() -> ServerFailure {
     let error = std::io::Error::new(std::io::ErrorKind::TimedOut, "the writes before this one were not answered");
-    Failure::Unreachable(RedisError::from(error))
+    ServerFailure::Unreachable(RedisError::from(error))
 }
 
 /// Waits between attempts, longer each time.
@@ -61,7 +61,7 @@ impl Pauses {
 pub(super) async fn deliver(
     session: &Session,
     part: &Part,
-    line: Line,
+    channel: Channel,
     script: &Script,
     deadline: Instant,
     encode: impl Fn() -> Cmd,
@@ -70,21 +70,21 @@ pub(super) async fn deliver(
         return Err(Trouble::NotSent(too_late()));
     }
     let mut pauses = Pauses::until(deadline);
-    let mut doubt: Option<Failure> = None;
+    let mut doubt: Option<ServerFailure> = None;
     loop {
         let command = encode();
-        let sending = session.servers.call(part.slot(), line, script, &command);
+        let sending = session.servers.call(part.slot(), channel, script, &command);
         let sent = if Instant::now() + SENDING < deadline {
             sending.await
         } else {
-            let silent = || Failure::Unknown("no answer before the deadline".to_owned());
+            let silent = || ServerFailure::Unknown("no answer before the deadline".to_owned());
             timeout_at(deadline, sending).await.unwrap_or_else(|_| Err(silent()))
         };
         let failure = match sent {
             Ok(value) => return Ok(value),
             Err(failure) => failure,
         };
-        let is_unknown = matches!(failure, Failure::Unknown(_));
+        let is_unknown = matches!(failure, ServerFailure::Unknown(_));
         let is_passing = failure.is_passing();
         if is_unknown {
             doubt = Some(failure.clone());

@@ -10,7 +10,7 @@ use super::chunk::Chunk;
 use super::progress::{Progress, Trouble};
 use super::queue::Request;
 use crate::board::{Board, Change, Frame, Mode, Subject, Timestamp, Value, Window};
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Preamble;
 use crate::store::{Entry, Increment, Outcome, Plan, Rejection};
 
@@ -44,7 +44,7 @@ struct State {
 
 /// The time for which a plan is valid, and the dedupe bucket for which it was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hold {
+pub(super) struct Validity {
     pub preamble: Preamble,
     pub bucket: i64,
 }
@@ -64,7 +64,7 @@ pub(super) struct Basis<'a> {
 
 /// An entry of a chunk that was not simply counted, or whose score was wanted.
 #[derive(Debug)]
-pub(super) struct Unusual {
+pub(super) struct EntryReply {
     pub entry: usize,
     pub outcome: String,
     pub score: Option<Value>,
@@ -82,7 +82,7 @@ impl<'a> Flush<'a> {
             calls.push(Origin { taken: range.start, first: items.len(), wants_score: request.batch.return_scores });
             items.extend(&request.batch.increments[range]);
         }
-        let latest = Err(Trouble::NotSent(Failure::Restless));
+        let latest = Err(Trouble::NotSent(ServerFailure::KeptChanging));
         Self { items, call_of, calls, state: Mutex::new(State { progress, latest }) }
     }
 
@@ -107,13 +107,13 @@ impl<'a> Flush<'a> {
         for single in items.iter().map(indexed).map(|item| Plan::new(board, &window, now, max_skew, [item])) {
             plan.entries.extend(single.entries);
             plan.rejected.extend(single.rejected);
-            plan.moot.extend(single.moot);
+            plan.expired_retractions.extend(single.expired_retractions);
         }
         plan
     }
 
     /// Returns the time for which the plan of the items is valid.
-    pub fn hold(&self, basis: &Basis<'_>, items: &[usize]) -> Hold {
+    pub fn validity(&self, basis: &Basis<'_>, items: &[usize]) -> Validity {
         let Basis { board, window, now, max_skew, strict, .. } = *basis;
         let (mut low, mut high) = (window.head, window.end);
         let mut has_ids = false;
@@ -145,7 +145,7 @@ impl<'a> Flush<'a> {
             low = low.max(Timestamp::from_millis(bucket * width));
             high = high.min(Timestamp::from_millis((bucket + 1) * width));
         }
-        Hold { preamble: Preamble { window, low, high }, bucket }
+        Validity { preamble: Preamble { window, low, high }, bucket }
     }
 
     pub fn item(&self, index: usize) -> &'a Increment {
@@ -168,7 +168,7 @@ impl<'a> Flush<'a> {
         &self,
         chunk: &Chunk<'_, '_>,
         frame: Frame,
-        unusual: &[Unusual],
+        unusual: &[EntryReply],
         scores: Option<&Scores<'_>>,
     ) -> Vec<usize> {
         let mut state = self.state.lock();
@@ -178,7 +178,7 @@ impl<'a> Flush<'a> {
             self.note(&mut state, *i, Outcome::Rejected(*rejection), frame);
         }
         let mut unusual = unusual.iter().peekable();
-        let told = |unusual: Option<&Unusual>, subject: &Subject| match scores {
+        let told = |unusual: Option<&EntryReply>, subject: &Subject| match scores {
             Some(scores) => scores.get(subject.as_str()).copied().flatten(),
             None => unusual.and_then(|unusual| unusual.score),
         };
@@ -198,7 +198,7 @@ impl<'a> Flush<'a> {
                 Some("refused") => Outcome::Rejected(Rejection::OutOfRange),
                 Some(other) => {
                     let detail = format!("the amount of '{}' in slot {} is {other}", entry.subject, entry.slot);
-                    let trouble = Trouble::Refused(Failure::Corrupt(detail));
+                    let trouble = Trouble::Refused(ServerFailure::Corrupt(detail));
                     entry.items.iter().for_each(|i| state.progress[self.call_of[*i]].fail(trouble.clone()));
                     continue;
                 }
@@ -207,7 +207,7 @@ impl<'a> Flush<'a> {
                 self.note(&mut state, *i, outcome, frame);
             }
         }
-        for (nth, i) in chunk.moot.iter().enumerate() {
+        for (nth, i) in chunk.expired_retractions.iter().enumerate() {
             let looked = unusual.next_if(|unusual| unusual.entry == chunk.entries.len() + nth);
             let score = told(looked, &self.items[*i].subject);
             self.note(&mut state, *i, Outcome::Counted { score }, frame);
@@ -327,24 +327,24 @@ mod tests {
         let board = board();
         let now = t("2026-01-01T10:30:00Z");
         let at = |millis: i64| Increment { at: Some(now.plus_millis(millis)), ..item("a", 1) };
-        let hold = |increments: Vec<Increment>, strict| {
+        let validity = |increments: Vec<Increment>, strict| {
             let requests = [request(&board, increments, false)];
             let (flush, _) = flush(&requests);
             let items: Vec<usize> = (0..flush.len()).collect();
-            let Preamble { low, high, .. } = flush.hold(&basis(&board, now, strict), &items).preamble;
+            let Preamble { low, high, .. } = flush.validity(&basis(&board, now, strict), &items).preamble;
             (low, high)
         };
         let window = board.window_at(now);
-        assert_eq!(hold(vec![item("a", 1)], true), (window.head, window.end));
+        assert_eq!(validity(vec![item("a", 1)], true), (window.head, window.end));
         // Past items are judged by the window alone.
-        assert_eq!(hold(vec![at(-3_600_000), at(-7_200_000)], true), (window.head, window.end));
+        assert_eq!(validity(vec![at(-3_600_000), at(-7_200_000)], true), (window.head, window.end));
         // An item 3 s ahead is acceptable from 2 s ago on. An item 7 s ahead is too early until 2 s from now.
         let items = || vec![at(3_000), at(SKEW + 2_000), at(-1)];
-        assert_eq!(hold(items(), true), (now.plus_millis(3_000 - SKEW), now.plus_millis(2_000)));
-        assert_eq!(hold(items(), false), (now.plus_millis(3_000 - SKEW), window.end));
+        assert_eq!(validity(items(), true), (now.plus_millis(3_000 - SKEW), now.plus_millis(2_000)));
+        assert_eq!(validity(items(), false), (now.plus_millis(3_000 - SKEW), window.end));
         // The dedupe buckets of a horizon of 2 h begin with the hours.
         let with_id = Increment { id: Some(EventId::parse("x").unwrap()), ..item("a", 1) };
-        assert_eq!(hold(vec![with_id], true), (window.head, window.end));
+        assert_eq!(validity(vec![with_id], true), (window.head, window.end));
     }
 
     #[test]
@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(wanted, [true, false, true, true, false]);
 
         let frame = Frame { window: basis.window, as_of: now, retiring: 0 };
-        let unusual = |entry, outcome: &str, score: Option<i64>| Unusual {
+        let unusual = |entry, outcome: &str, score: Option<i64>| EntryReply {
             entry,
             outcome: outcome.to_owned(),
             score: score.map(|units| Value::Exact(Amount(units))),

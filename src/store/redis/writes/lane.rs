@@ -18,7 +18,7 @@ use super::amounts::Amounts;
 use super::change::Encoder;
 use super::chunk::{Budget, Chunk};
 use super::deliver::{Pauses, deadline, deliver, too_late};
-use super::flush::{Basis, Flush, Hold, Unusual};
+use super::flush::{Basis, EntryReply, Flush, Validity};
 use super::progress::{Progress, Trouble};
 use super::queue::{Call, Request};
 use super::score;
@@ -27,7 +27,7 @@ use crate::store::Plan;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::scripts::{ADD, WRITE};
-use crate::store::redis::servers::{Failure, Line};
+use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Session};
 
 /// The largest number of lanes of a flush.
@@ -74,9 +74,9 @@ struct Lane<'a, 'f> {
 }
 
 /// Items that are ready to be sent.
-struct Planned<'f> {
+struct PlannedItems<'f> {
     plan: Plan<'f>,
-    hold: Hold,
+    validity: Validity,
     /// Whether entries are applied one after the other, by `change.lua`.
     in_order: bool,
     /// Whether scripts return the scores of items for which nothing is left to do.
@@ -97,10 +97,10 @@ struct Left {
 }
 
 /// The result of a script.
-enum Landed {
+enum ScriptResult {
     Done {
         frame: Frame,
-        unusual: Vec<Unusual>,
+        unusual: Vec<EntryReply>,
     },
     Stale(Timestamp),
     /// At this time, the script was found to need these slots too.
@@ -184,18 +184,18 @@ impl<'f> Context<'_, 'f> {
         if scripts == 1 {
             return Lane { context: self, number: 0, is_bulk: false }.write_divided(&planned, &chunks).await;
         }
-        let Planned { plan, hold, in_order, looks, alone } = planned;
+        let PlannedItems { plan, validity, in_order, looks, alone } = planned;
         let lanes = self.split(plan, scripts.min(LANES)).into_iter().enumerate().map(async |(number, plan)| {
-            if !(plan.entries.is_empty() && plan.rejected.is_empty() && plan.moot.is_empty()) {
+            if !(plan.entries.is_empty() && plan.rejected.is_empty() && plan.expired_retractions.is_empty()) {
                 let lane = Lane { context: self, number, is_bulk: true };
-                lane.write(Planned { plan, hold, in_order, looks, alone }).await;
+                lane.write(PlannedItems { plan, validity, in_order, looks, alone }).await;
             }
         });
         join_all(lanes).await;
     }
 
     /// Places items in slots, by the expected time or by a time that a reply returned.
-    async fn plan(&self, items: &[usize], read: Option<Timestamp>, alone: bool) -> Result<Planned<'f>, Trouble> {
+    async fn plan(&self, items: &[usize], read: Option<Timestamp>, alone: bool) -> Result<PlannedItems<'f>, Trouble> {
         let Context { session, part, board, flush, .. } = self;
         let now = match self.read_simulated().await? {
             Some(now) => read.map_or(now, |read| now.max(read)),
@@ -215,9 +215,9 @@ impl<'f> Context<'_, 'f> {
         if flush.has_scores() {
             group_by_subject(&mut plan);
         }
-        let looks = !self.budget.reads_scores && plan.moot.iter().any(|i| flush.is_scored(*i));
+        let looks = !self.budget.reads_scores && plan.expired_retractions.iter().any(|i| flush.is_scored(*i));
         let in_order = looks || !is_sum_of_amounts(board, &plan);
-        Ok(Planned { plan, hold: flush.hold(&basis, items), in_order, looks, alone })
+        Ok(PlannedItems { plan, validity: flush.validity(&basis, items), in_order, looks, alone })
     }
 
     /// Reads a simulated clock. Repeats the read until the deadline.
@@ -229,17 +229,17 @@ impl<'f> Context<'_, 'f> {
                 Err(failure) => failure,
             };
             match failure {
-                Failure::Unknown(_) if !pauses.wait().await => return Err(Trouble::NotSent(too_late())),
+                ServerFailure::Unknown(_) if !pauses.wait().await => return Err(Trouble::NotSent(too_late())),
                 failure if failure.is_passing() && !pauses.wait().await => return Err(Trouble::NotSent(failure)),
                 failure if failure.is_passing() => {}
-                Failure::Unknown(_) => {}
+                ServerFailure::Unknown(_) => {}
                 failure => return Err(Trouble::Refused(failure)),
             }
         }
     }
 
-    fn divide<'p>(&self, planned: &'p Planned<'f>) -> Vec<Chunk<'p, 'f>> {
-        let Planned { plan, in_order, looks, .. } = planned;
+    fn divide<'p>(&self, planned: &'p PlannedItems<'f>) -> Vec<Chunk<'p, 'f>> {
+        let PlannedItems { plan, in_order, looks, .. } = planned;
         let flush = self.flush;
         self.budget.divide(plan, *in_order, |entry| flush.wants_score(entry), |i| &flush.item(i).subject, *looks)
     }
@@ -255,8 +255,8 @@ impl<'f> Context<'_, 'f> {
         for (i, rejection) in plan.rejected {
             plans[lane(&self.flush.item(i).subject)].rejected.push((i, rejection));
         }
-        for i in plan.moot {
-            plans[lane(&self.flush.item(i).subject)].moot.push(i);
+        for i in plan.expired_retractions {
+            plans[lane(&self.flush.item(i).subject)].expired_retractions.push(i);
         }
         plans
     }
@@ -282,12 +282,12 @@ fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
 
 impl<'f> Lane<'_, 'f> {
     /// Writes until every item has an outcome or has failed.
-    async fn write(&self, planned: Planned<'f>) {
+    async fn write(&self, planned: PlannedItems<'f>) {
         self.write_divided(&planned, &self.context.divide(&planned)).await;
     }
 
     /// Writes a plan that is already divided into scripts.
-    async fn write_divided(&self, planned: &Planned<'f>, chunks: &[Chunk<'_, 'f>]) {
+    async fn write_divided(&self, planned: &PlannedItems<'f>, chunks: &[Chunk<'_, 'f>]) {
         let Context { flush, .. } = self.context;
         let mut needed = BTreeSet::new();
         let mut in_vain = 0;
@@ -296,7 +296,7 @@ impl<'f> Lane<'_, 'f> {
             // Each script may be found to need further slots. So only scripts that give no item an outcome are counted.
             in_vain = if left.in_vain { in_vain + 1 } else { 0 };
             if in_vain >= ATTEMPTS {
-                return flush.fail(left.items, &Trouble::NotSent(Failure::Restless));
+                return flush.fail(left.items, &Trouble::NotSent(ServerFailure::KeptChanging));
             }
             if !left.alone {
                 // Items that are tried one by one keep the order of the entries from which they come.
@@ -313,7 +313,7 @@ impl<'f> Lane<'_, 'f> {
     /// Sends script after script as long as each does all of its work. Otherwise returns what is left to do.
     async fn write_chunks(
         &self,
-        planned: &Planned<'f>,
+        planned: &PlannedItems<'f>,
         chunks: &[Chunk<'_, 'f>],
         needed: &mut BTreeSet<Timestamp>,
     ) -> Option<Left> {
@@ -323,7 +323,7 @@ impl<'f> Lane<'_, 'f> {
             let again =
                 |now| Left { items: rest(nth).collect(), alone: planned.alone, read: Some(now), in_vain: nth == 0 };
             match self.send(planned, chunk, needed).await {
-                Ok(Landed::Done { frame, unusual }) => {
+                Ok(ScriptResult::Done { frame, unusual }) => {
                     let mut singly = self.settle(planned, chunk, frame, &unusual).await;
                     if !singly.is_empty() {
                         // Items that follow a refused sum wait for the items of that sum.
@@ -332,8 +332,8 @@ impl<'f> Lane<'_, 'f> {
                         return Some(Left { items: singly, alone: true, read: None, in_vain });
                     }
                 }
-                Ok(Landed::Stale(now)) => return Some(again(now)),
-                Ok(Landed::Missing(now, slots)) => {
+                Ok(ScriptResult::Stale(now)) => return Some(again(now)),
+                Ok(ScriptResult::Missing(now, slots)) => {
                     needed.extend(slots);
                     return Some(again(now));
                 }
@@ -352,10 +352,10 @@ impl<'f> Lane<'_, 'f> {
     /// Records the result of a script. Reads the scores that the script could not return.
     async fn settle(
         &self,
-        planned: &Planned<'f>,
+        planned: &PlannedItems<'f>,
         chunk: &Chunk<'_, 'f>,
         frame: Frame,
-        unusual: &[Unusual],
+        unusual: &[EntryReply],
     ) -> Vec<usize> {
         let Context { session, part, flush, budget, deadline, .. } = *self.context;
         if !budget.reads_scores {
@@ -363,7 +363,7 @@ impl<'f> Lane<'_, 'f> {
         }
         let scored = chunk.items().filter(|i| flush.is_scored(*i));
         let subjects = scored.map(|i| &flush.item(i).subject);
-        let scores = match score::read(session, part, planned.hold.preamble.window.head, subjects, deadline).await {
+        let scores = match score::read(session, part, planned.validity.preamble.window.head, subjects, deadline).await {
             Ok(scores) => scores,
             Err(trouble) => {
                 flush.fail(chunk.items().filter(|i| flush.is_scored(*i)), &trouble);
@@ -376,45 +376,45 @@ impl<'f> Lane<'_, 'f> {
     /// Sends one script until it is known to be done or not done, up to the deadline.
     async fn send(
         &self,
-        planned: &Planned<'f>,
+        planned: &PlannedItems<'f>,
         chunk: &Chunk<'_, 'f>,
         needed: &BTreeSet<Timestamp>,
-    ) -> Result<Landed, Trouble> {
+    ) -> Result<ScriptResult, Trouble> {
         let Context { session, part, board, .. } = *self.context;
         let sent = self.send_numbered(planned, chunk, needed).await?;
         let mut reply = Reply::new(sent).map_err(Trouble::Unknown)?;
         let status = session.learn(part, &mut reply).map_err(|failure| match failure {
-            failure @ Failure::Unknown(_) => Trouble::Unknown(failure),
+            failure @ ServerFailure::Unknown(_) => Trouble::Unknown(failure),
             failure => Trouble::Refused(failure),
         })?;
         match status {
             Status::Done(header) => {
-                let frame = header.frame(planned.hold.preamble.window);
+                let frame = header.frame(planned.validity.preamble.window);
                 let unusual = unusual(&mut reply, board.kind()).map_err(Trouble::Unknown)?;
-                Ok(Landed::Done { frame, unusual })
+                Ok(ScriptResult::Done { frame, unusual })
             }
-            Status::Stale { now, .. } => Ok(Landed::Stale(now)),
-            Status::StaleKeys { header, .. } => Ok(Landed::Stale(header.now)),
-            Status::Missing { header, slots } => Ok(Landed::Missing(header.now, slots)),
+            Status::Stale { now, .. } => Ok(ScriptResult::Stale(now)),
+            Status::StaleKeys { header, .. } => Ok(ScriptResult::Stale(header.now)),
+            Status::Missing { header, slots } => Ok(ScriptResult::Missing(header.now, slots)),
         }
     }
 
     async fn send_numbered(
         &self,
-        planned: &Planned<'f>,
+        planned: &PlannedItems<'f>,
         chunk: &Chunk<'_, 'f>,
         needed: &BTreeSet<Timestamp>,
     ) -> Result<Sent, Trouble> {
         let Context { session, part, board, writer, flush, budget, deadline } = *self.context;
         let operation = Operation { writer: &writer.name, lane: self.number, sequence: writer.next() };
-        let hold = &planned.hold;
-        let line = if self.is_bulk { Line::BulkWrites } else { Line::Writes };
+        let validity = &planned.validity;
+        let line = if self.is_bulk { Channel::BulkWrites } else { Channel::Writes };
         if planned.in_order {
             let gives_scores = !budget.reads_scores;
-            let encoder = Encoder { session, board, part, hold, flush, operation, gives_scores, needed };
+            let encoder = Encoder { session, board, part, validity, flush, operation, gives_scores, needed };
             return deliver(session, part, line, encoder.script(), deadline, || encoder.encode(chunk)).await;
         }
-        let amounts = Amounts { session, board, part, hold, flush, chunk, operation, alone: planned.alone };
+        let amounts = Amounts { session, board, part, validity, flush, chunk, operation, alone: planned.alone };
         if let Some(slot) = amounts.only_slot() {
             let sent = deliver(session, part, line, &ADD, deadline, || amounts.add(slot)).await?;
             if !is_unusual(&sent) {
@@ -432,13 +432,13 @@ fn is_unusual(sent: &Sent) -> bool {
     matches!(sent, Sent::Array(values) if matches!(&values[..], [Sent::BulkString(word)] if word == b"unusual"))
 }
 
-fn unusual(reply: &mut Reply, kind: Kind) -> Result<Vec<Unusual>, Failure> {
+fn unusual(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {
     let mut unusual = Vec::new();
     while !reply.is_empty() {
         let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
         let outcome = reply.text()?;
         let score = reply.score(kind)?.or(kind.absent());
-        unusual.push(Unusual { entry, outcome, score });
+        unusual.push(EntryReply { entry, outcome, score });
     }
     Ok(unusual)
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::board::Frame;
-use crate::store::redis::servers::Failure;
+use crate::store::redis::servers::ServerFailure;
 use crate::store::{Added, Outcome, Result, StoreError};
 
 /// The reason why items are not known to be counted.
 #[derive(Clone, Debug)]
 pub(super) enum Trouble {
     /// The server refused the script: nothing of it was done.
-    Refused(Failure),
+    Refused(ServerFailure),
     /// No script with the items was sent, or it certainly did not reach the server.
-    NotSent(Failure),
+    NotSent(ServerFailure),
     /// A script with the items was sent, and its reply was lost.
-    Unknown(Failure),
+    Unknown(ServerFailure),
 }
 
 /// The outcomes of one call so far.
@@ -49,13 +49,12 @@ impl Trouble {
 
     /// Returns the failure for the caller. Most failures say that nothing was counted, which must not be said if
     /// something was.
-    fn failure(self, is_counted: bool) -> Failure {
+    fn failure(self, is_counted: bool) -> ServerFailure {
         match self {
-            Trouble::Unknown(failure) | Trouble::Refused(failure @ (Failure::BoardChanged | Failure::Corrupt(_))) => {
-                failure
-            }
+            Trouble::Unknown(failure)
+            | Trouble::Refused(failure @ (ServerFailure::BoardChanged | ServerFailure::Corrupt(_))) => failure,
             Trouble::Refused(failure) | Trouble::NotSent(failure) if is_counted => {
-                Failure::Unknown(format!("a part of the call was counted, the rest was not: {failure:?}"))
+                ServerFailure::Unknown(format!("a part of the call was counted, the rest was not: {failure:?}"))
             }
             Trouble::Refused(failure) | Trouble::NotSent(failure) => failure,
         }
@@ -110,7 +109,7 @@ impl Progress {
                 Some(outcomes) => Ok(Added { frame, outcomes }),
                 None => Err(StoreError::Corrupt { detail: "a script left out an item".to_owned() }),
             },
-            (None, None) => Err(self.error(Failure::Restless)),
+            (None, None) => Err(self.error(ServerFailure::KeptChanging)),
             (Some(trouble), _) => {
                 let is_counted = self.outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Counted { .. })));
                 Err(self.error(trouble.failure(is_counted)))
@@ -120,7 +119,7 @@ impl Progress {
         let _ = answer.send(told);
     }
 
-    fn error(&self, failure: Failure) -> StoreError {
+    fn error(&self, failure: ServerFailure) -> StoreError {
         failure.at(&self.at)
     }
 }
@@ -157,9 +156,9 @@ mod tests {
 
     #[test]
     fn nothing_was_counted_is_only_said_where_it_is_so() {
-        let lost = || Trouble::Unknown(Failure::Unknown("no answer".to_owned()));
-        let full = || Trouble::Refused(Failure::ReadOnly("OOM".to_owned()));
-        let gone = || Trouble::Refused(Failure::BoardChanged);
+        let lost = || Trouble::Unknown(ServerFailure::Unknown("no answer".to_owned()));
+        let full = || Trouble::Refused(ServerFailure::ReadOnly("OOM".to_owned()));
+        let gone = || Trouble::Refused(ServerFailure::BoardChanged);
         let rejected = Outcome::Rejected(Rejection::TooLate);
         let unreachable = |told: Result<Added>| matches!(told, Err(StoreError::Unreachable { .. }));
         let unknown = |told: Result<Added>| matches!(told, Err(StoreError::TimedOut { .. }));

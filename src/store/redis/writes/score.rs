@@ -9,10 +9,10 @@ use tokio::time::{Instant, timeout_at};
 use super::deliver::Pauses;
 use super::flush::Scores;
 use super::progress::Trouble;
-use crate::board::{Subject, Tally, Timestamp};
+use crate::board::{Aggregate, Subject, Timestamp};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::servers::{Failure, Line};
+use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::Session;
 
 /// The number of cells that one command reads: at most 128 KB of sketches.
@@ -40,8 +40,8 @@ pub(super) async fn read<'a>(
         }
         let key = part.keys.subject(subject);
         let pieces = stream::iter(starts.chunks(PIECE)).map(|starts| piece(session, part, &key, starts, deadline));
-        let tallies: Vec<Vec<Tally>> = pieces.buffered(AT_ONCE).try_collect().await?;
-        scores.insert(subject.as_str(), part.board.value(tallies.iter().flatten()));
+        let aggregates: Vec<Vec<Aggregate>> = pieces.buffered(AT_ONCE).try_collect().await?;
+        scores.insert(subject.as_str(), part.board.value(aggregates.iter().flatten()));
     }
     Ok(scores)
 }
@@ -53,7 +53,7 @@ async fn piece(
     key: &str,
     starts: &[Timestamp],
     deadline: Instant,
-) -> Result<Vec<Tally>, Trouble> {
+) -> Result<Vec<Aggregate>, Trouble> {
     let mut command = cmd("HMGET");
     command.arg(key);
     for start in starts {
@@ -61,29 +61,29 @@ async fn piece(
     }
     let mut pauses = Pauses::until(deadline);
     loop {
-        let silent = || Err(Failure::Unknown("no answer before the deadline".to_owned()));
-        let reading = session.servers.read(part.slot(), Line::BulkWrites, &command);
+        let silent = || Err(ServerFailure::Unknown("no answer before the deadline".to_owned()));
+        let reading = session.servers.read(part.slot(), Channel::BulkWrites, &command);
         let failure = match timeout_at(deadline, reading).await.unwrap_or_else(|_| silent()) {
-            Ok(value) => return tallies(part, value).map_err(Trouble::Unknown),
+            Ok(value) => return aggregates(part, value).map_err(Trouble::Unknown),
             Err(failure) => failure,
         };
-        let may_pass = failure.is_passing() || matches!(failure, Failure::Unknown(_));
+        let may_pass = failure.is_passing() || matches!(failure, ServerFailure::Unknown(_));
         if !may_pass || !pauses.wait().await {
             // The items are counted, but the caller gets no score.
-            return Err(Trouble::Unknown(Failure::Unknown(format!("a score was not read: {failure:?}"))));
+            return Err(Trouble::Unknown(ServerFailure::Unknown(format!("a score was not read: {failure:?}"))));
         }
     }
 }
 
-fn tallies(part: &Part, value: Value) -> Result<Vec<Tally>, Failure> {
+fn aggregates(part: &Part, value: Value) -> Result<Vec<Aggregate>, ServerFailure> {
     let Value::Array(values) = value else {
-        return Err(Failure::Corrupt("a list of cells was expected".to_owned()));
+        return Err(ServerFailure::Corrupt("a list of cells was expected".to_owned()));
     };
     let held = values.into_iter().filter(|value| *value != Value::Nil).collect();
     let mut reply = Reply::new(Value::Array(held))?;
-    let mut tallies = Vec::new();
+    let mut aggregates = Vec::new();
     while !reply.is_empty() {
-        tallies.extend(reply.tally(part.board.kind())?);
+        aggregates.extend(reply.aggregate(part.board.kind())?);
     }
-    Ok(tallies)
+    Ok(aggregates)
 }

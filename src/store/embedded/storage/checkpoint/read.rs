@@ -1,4 +1,4 @@
-//! Reading a file of blocks.
+//! SlotContents a file of blocks.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Reading the log at a start.
+//! SlotContents the log at a start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

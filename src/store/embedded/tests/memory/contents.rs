@@ -1,7 +1,7 @@
 //! The contents of a board's tables, and checks that they are consistent.
 
 use super::*;
-use crate::board::{Kind, Tally, Value};
+use crate::board::{Aggregate, Kind, Value};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::ranking::{Entry, TextSource};
 use crate::store::embedded::slot_list::SlotList;
@@ -9,7 +9,7 @@ use crate::store::embedded::tables::Tables;
 
 /// The data of a subject that a restart must not lose: its cells, its values (the time, and whether retracted), its
 /// cap.
-pub(super) type Content = (String, Vec<(Timestamp, Tally)>, Vec<(String, i64, bool)>, Option<i64>);
+pub(super) type Content = (String, Vec<(Timestamp, Aggregate)>, Vec<(String, i64, bool)>, Option<i64>);
 
 /// Returns the data of a board's tables that a restart must not lose, and checks that the tables are consistent.
 pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
@@ -38,17 +38,17 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
         }
         let floor = if traits.ranked { window.floor.millis() } else { holdings.oldest_kept };
         let cells = match traits.counter_duration {
-            None => holdings.tallies(name, floor, i64::MAX),
+            None => holdings.aggregates(name, floor, i64::MAX),
             Some(_) => {
                 let counter = holdings.counter(name, tables.now.millis()).into_iter();
-                counter.map(|c| (Timestamp::from_millis(c.start), Tally::Sum(Amount(c.amount)))).collect()
+                counter.map(|c| (Timestamp::from_millis(c.start), Aggregate::Sum(Amount(c.amount)))).collect()
             }
         };
         if traits.counter_duration.is_none() {
-            let by_definition = traits.kind.value(cells.iter().map(|(_, tally)| tally), traits.min_samples);
+            let by_definition = traits.kind.value(cells.iter().map(|(_, aggregate)| aggregate), traits.min_samples);
             assert_eq!(holdings.combined_value(name, floor), by_definition);
         }
-        assert!(traits.counter_duration.is_some() || cells.iter().all(|(_, tally)| !tally.is_empty()));
+        assert!(traits.counter_duration.is_some() || cells.iter().all(|(_, aggregate)| !aggregate.is_empty()));
         let last_seen = holdings.last_seen(name);
         let live = last_seen.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= window.floor.millis());
         let mut values: Vec<_> = live.map(|(value, s)| (value.to_string(), s.at, s.retracted)).collect();

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit};
-use crate::store::Reach;
+use crate::store::SlotRange;
 
 /// Returns the board that serves a metric, and the slots to read. Of several boards it chooses the one with the finest
 /// slots, then an unranked one, then the first by name. O(boards).
-pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, Reach)> {
-    let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), Reach::Slots(slots)));
+pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
+    let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), SlotRange::Slots(slots)));
     boards.iter().filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
 }
 
@@ -109,8 +109,8 @@ mod tests {
         Arc::new(Board::new(BoardName::parse(name).unwrap(), Generation(1), definition).unwrap())
     }
 
-    fn served(boards: &[Arc<Board>], metric: &str) -> Option<(String, Reach)> {
-        board_for(boards, &metric.parse().unwrap()).map(|(board, reach)| (board.name().to_string(), reach))
+    fn served(boards: &[Arc<Board>], metric: &str) -> Option<(String, SlotRange)> {
+        board_for(boards, &metric.parse().unwrap()).map(|(board, range)| (board.name().to_string(), range))
     }
 
     #[test]
@@ -127,11 +127,11 @@ mod tests {
             ("COUNT(1h, login, user_id)", None),
             ("SUM(1h, login, device_id, device_id)", None),
         ] {
-            assert_eq!(served(&boards, metric), slots.map(|n| ("day".to_owned(), Reach::Slots(n))), "{metric}");
+            assert_eq!(served(&boards, metric), slots.map(|n| ("day".to_owned(), SlotRange::Slots(n))), "{metric}");
         }
         let full = [board("full", "COUNT(24h, login, device_id)", "1h", |d| d.cover = Cover::Full)];
         for (metric, slots) in [("COUNT(24h, login, device_id)", Some(25)), ("COUNT(2h, login, device_id)", Some(3))] {
-            assert_eq!(served(&full, metric), slots.map(|n| ("full".to_owned(), Reach::Slots(n))), "{metric}");
+            assert_eq!(served(&full, metric), slots.map(|n| ("full".to_owned(), SlotRange::Slots(n))), "{metric}");
         }
         assert_eq!(served(&full, "COUNT(25h, login, device_id)"), None);
     }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(winner(0, 2).as_deref(), Some("e"));
         // A subject's own window has a different meaning: it serves only exactly that window, and only if no other
         // board does.
-        assert_eq!(served(&all[..1], "COUNT(1d, login, device_id)"), Some(("f".to_owned(), Reach::Slots(1))));
+        assert_eq!(served(&all[..1], "COUNT(1d, login, device_id)"), Some(("f".to_owned(), SlotRange::Slots(1))));
         assert_eq!(served(&all[..1], "COUNT(1h, login, device_id)"), None);
     }
 

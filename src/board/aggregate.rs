@@ -1,10 +1,10 @@
-//! Tallies: the content of one slot for one subject, and how slots combine into a value.
+//! Aggregates: the content of one slot for one subject, and how slots combine into a value.
 
 use super::{Amount, Sketch, Value};
 
 /// The content of one slot for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tally {
+pub enum Aggregate {
     /// For COUNT, SUM and COUNT_DISTINCT: a part of the sum.
     Sum(Amount),
     /// For AVG: the sum and the number of measurements.
@@ -33,23 +33,23 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the combined value of the tallies. Without data, it is 0 for the additive kinds and for sketches, and
+    /// Returns the combined value of the aggregates. Without data, it is 0 for the additive kinds and for sketches, and
     /// `None` for the others. A mean of fewer than `min_samples` measurements is `None` too.
-    pub fn value<'a>(self, tallies: impl IntoIterator<Item = &'a Tally>, min_samples: i64) -> Option<Value> {
+    pub fn value<'a>(self, aggregates: impl IntoIterator<Item = &'a Aggregate>, min_samples: i64) -> Option<Value> {
         let (mut sum, mut count) = (0i64, 0i64);
         let mut extreme: Option<i64> = None;
         let mut sketch: Option<Sketch> = None;
-        for tally in tallies {
-            match tally {
-                Tally::Sum(amount) => sum += amount.0,
-                Tally::Mean { sum: more, count: times } => {
+        for aggregate in aggregates {
+            match aggregate {
+                Aggregate::Sum(amount) => sum += amount.0,
+                Aggregate::Mean { sum: more, count: times } => {
                     sum += more.0;
                     count += times;
                 }
-                Tally::Extreme(amount) => {
+                Aggregate::Extreme(amount) => {
                     extreme = Some(extreme.map_or(amount.0, |so_far| self.better(so_far, amount.0)));
                 }
-                Tally::Sketch(other) => match &mut sketch {
+                Aggregate::Sketch(other) => match &mut sketch {
                     Some(merged) => merged.merge(other),
                     None => sketch = Some(other.clone()),
                 },
@@ -87,14 +87,14 @@ impl Kind {
     }
 }
 
-impl Tally {
-    /// Returns whether the tally is the same as no data. Stores do not keep such tallies.
+impl Aggregate {
+    /// Returns whether the aggregate is the same as no data. Stores do not keep such aggregates.
     pub fn is_empty(&self) -> bool {
         match self {
-            Tally::Sum(amount) => amount.0 == 0,
-            Tally::Mean { sum, count } => sum.0 == 0 && *count == 0,
-            Tally::Extreme(_) => false,
-            Tally::Sketch(sketch) => sketch.is_empty(),
+            Aggregate::Sum(amount) => amount.0 == 0,
+            Aggregate::Mean { sum, count } => sum.0 == 0 && *count == 0,
+            Aggregate::Extreme(_) => false,
+            Aggregate::Sketch(sketch) => sketch.is_empty(),
         }
     }
 }

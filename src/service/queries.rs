@@ -1,41 +1,41 @@
-//! Questions about the value that one subject has over a window. Many are answered at once, each with its own result.
+//! Queries about the value that one subject has over a window. Many are answered at once, each with its own result.
 //!
-//! All questions of one call are sent to the store together, in one round trip where the store allows. Questions that
+//! All queries of one call are sent to the store together, in one round trip where the store allows. Queries that
 //! read many slots are sent in portions, one portion after another, so that the memory of a request is bounded. If a
-//! board was removed and defined again in the meantime, the questions about it are asked once more, about the new
+//! board was removed and defined again in the meantime, the queries about it are asked once more, about the new
 //! board.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Result, Service, ServiceError, serving};
+use super::{Result, Service, ServiceError, board_selection};
 use crate::board::{
-    Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Span, Subject, Tally, Timestamp, Value, remaining_share,
-    share_after, weighted_value,
+    Aggregate, Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Span, Subject, Timestamp, Value,
+    remaining_share, share_after, weighted_value,
 };
-use crate::store::{Ask, Reach, Reading, StoreError};
+use crate::store::{SlotContents, SlotQuery, SlotRange, StoreError};
 
 /// The largest age of the list by which one of several boards that serve a metric is chosen. If no board of the list
 /// serves the metric, the store is always asked.
-const MOST_AGE: Duration = Duration::from_secs(1);
+const MAX_AGE: Duration = Duration::from_secs(1);
 
 /// The largest number of slots that one store call reads, because their contents are in memory at the same time. A
 /// sketch, which has up to 2 KB, counts as [`SKETCH`] slots.
 const PORTION: u64 = 32_768;
 const SKETCH: u64 = 32;
 
-/// A question about one subject.
+/// A query about one subject.
 #[derive(Clone, Debug)]
-pub enum Question {
+pub enum Query {
     /// Names a board and a window of it.
-    Window(WindowQuestion),
+    Window(WindowQuery),
     /// Names a metric. Any board that serves it answers.
     Metric { metric: Metric, subject: Subject },
 }
 
-/// A question for the value of one subject over a window of a board.
+/// A query for the value of one subject over a window of a board.
 #[derive(Clone, Debug)]
-pub struct WindowQuestion {
+pub struct WindowQuery {
     pub board: BoardName,
     pub subject: Subject,
     pub over: Over,
@@ -56,14 +56,14 @@ pub enum Over {
     From(Timestamp),
 }
 
-/// The answer to a [`Question`].
+/// The answer to a [`Query`].
 #[derive(Clone, Debug)]
-pub struct Feature {
+pub struct QueryAnswer {
     /// The board that answered.
     pub board: Arc<Board>,
     pub subject: Subject,
-    /// The reading, without its tallies. [`value`](Self::value) and [`measured`](Self::measured) contain their result.
-    pub reading: Reading,
+    /// The contents, without their aggregates. [`value`](Self::value) and [`measured`](Self::measured) contain their result.
+    pub contents: SlotContents,
     measured: Option<(Amount, i64)>,
     /// The weight with which the oldest slot counted.
     pub edge: Edge,
@@ -71,7 +71,7 @@ pub struct Feature {
     pub value: Option<Value>,
 }
 
-impl Feature {
+impl QueryAnswer {
     /// Returns the value in whole units. On a board with 2 decimals, 150 units are 1.5.
     pub fn number(&self) -> Option<f64> {
         let whole = Amount::one(self.board.decimals()).0 as f64;
@@ -85,46 +85,47 @@ impl Feature {
 }
 
 /// Returns the sum and the number of all measurements of a mean, or `None` for other kinds.
-fn measured(board: &Board, reading: &Reading) -> Option<(Amount, i64)> {
+fn measured(board: &Board, contents: &SlotContents) -> Option<(Amount, i64)> {
     (board.kind() == Kind::Mean).then(|| {
-        let tallies = reading.tallies.iter();
-        tallies.fold((Amount(0), 0), |(sum, count), (_, tally)| match tally {
-            Tally::Mean { sum: more, count: times } => (Amount(sum.0 + more.0), count + times),
+        let aggregates = contents.aggregates.iter();
+        aggregates.fold((Amount(0), 0), |(sum, count), (_, aggregate)| match aggregate {
+            Aggregate::Mean { sum: more, count: times } => (Amount(sum.0 + more.0), count + times),
             _ => (sum, count),
         })
     })
 }
 
-/// A question that was checked against its board, with the store request that answers it.
-struct Planned {
-    ask: Ask,
+/// A query that was checked against its board, with the store request that answers it.
+struct PlannedQuery {
+    slot_query: SlotQuery,
     over: Over,
     edge: Edge,
 }
 
 impl Service {
-    /// Answers one question. One store call.
-    pub async fn feature(&self, question: Question) -> Result<Feature> {
-        let mut answers = self.features(vec![question]).await;
+    /// Answers one query. One store call.
+    pub async fn query(&self, query: Query) -> Result<QueryAnswer> {
+        let mut answers = self.queries(vec![query]).await;
         answers.pop().unwrap_or_else(|| Err(unanswered().into()))
     }
 
-    /// Answers each question, in the given order. An error of one question does not affect the others. Makes one store
-    /// call for each 32,768 slots; O(slots) for each question.
-    pub async fn features(&self, questions: Vec<Question>) -> Vec<Result<Feature>> {
-        let mut plans = Vec::with_capacity(questions.len());
+    /// Answers each query, in the given order. An error of one query does not affect the others. Makes one store
+    /// call for each 32,768 slots; O(slots) for each query.
+    pub async fn queries(&self, queries: Vec<Query>) -> Vec<Result<QueryAnswer>> {
+        let mut plans = Vec::with_capacity(queries.len());
         let mut is_newest = false;
-        for question in &questions {
-            plans.push(self.plan(question, &mut is_newest).await);
+        for query in &queries {
+            plans.push(self.plan(query, &mut is_newest).await);
         }
         let mut answers = self.ask(plans).await;
-        let changed = |answer: &Result<Feature>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
+        let changed =
+            |answer: &Result<QueryAnswer>| matches!(answer, Err(ServiceError::Store(StoreError::BoardChanged)));
         let again: Vec<usize> = (0..answers.len()).filter(|&index| changed(&answers[index])).collect();
         // Boards change rarely, so all boards are looked up again in one call.
         if !again.is_empty() && self.boards().await.is_ok() {
             let mut plans = Vec::with_capacity(again.len());
             for &index in &again {
-                plans.push(self.plan(&questions[index], &mut is_newest).await);
+                plans.push(self.plan(&queries[index], &mut is_newest).await);
             }
             for (index, answer) in again.into_iter().zip(self.ask(plans).await) {
                 answers[index] = answer;
@@ -133,30 +134,30 @@ impl Service {
         answers
     }
 
-    async fn plan(&self, question: &Question, is_newest: &mut bool) -> Result<Planned> {
-        match question {
-            Question::Window(question) => {
-                let board = self.board(&question.board).await?;
-                let reach = reach(&board, question)?;
-                let ask = Ask { board, subject: question.subject.clone(), reach, as_of: question.as_of };
-                Ok(Planned { ask, over: question.over, edge: question.edge })
+    async fn plan(&self, query: &Query, is_newest: &mut bool) -> Result<PlannedQuery> {
+        match query {
+            Query::Window(query) => {
+                let board = self.board(&query.board).await?;
+                let range = range(&board, query)?;
+                let slot_query = SlotQuery { board, subject: query.subject.clone(), range, as_of: query.as_of };
+                Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }
-            Question::Metric { metric, subject } => {
-                let (board, reach) = self.serving(metric, is_newest).await?;
-                let ask = Ask { board, subject: subject.clone(), reach, as_of: None };
-                Ok(Planned { ask, over: Over::Whole, edge: Edge::Slots })
+            Query::Metric { metric, subject } => {
+                let (board, range) = self.select_board(metric, is_newest).await?;
+                let slot_query = SlotQuery { board, subject: subject.clone(), range, as_of: None };
+                Ok(PlannedQuery { slot_query, over: Over::Whole, edge: Edge::Slots })
             }
         }
     }
 
-    /// Returns the board that serves a metric, and the slots to read. If no known board serves it, asks the store
+    /// Returns the board that serves a metric, and the slots to read. If no known board serves it, slot_queries the store
     /// whether there are other boards.
     ///
     /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to
     /// true.
-    pub(super) async fn serving(&self, metric: &Metric, is_newest: &mut bool) -> Result<(Arc<Board>, Reach)> {
-        let listed = self.registry.listed_within(MOST_AGE).await?;
-        if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
+    pub(super) async fn select_board(&self, metric: &Metric, is_newest: &mut bool) -> Result<(Arc<Board>, SlotRange)> {
+        let listed = self.registry.listed_within(MAX_AGE).await?;
+        if let Some(found) = board_selection::board_for(listed.event_index.of(&metric.event), metric) {
             return Ok(found);
         }
         if !*is_newest {
@@ -165,28 +166,29 @@ impl Service {
             let listed =
                 if version == listed.version { listed } else { self.registry.listed_at(version, since).await? };
             *is_newest = true;
-            if let Some(found) = serving::board_for(listed.catalog.of(&metric.event), metric) {
+            if let Some(found) = board_selection::board_for(listed.event_index.of(&metric.event), metric) {
                 return Ok(found);
             }
         }
         Err(ServiceError::NoBoard {
             metric: Box::new(metric.clone()),
-            suggestion: serving::suggestion(metric).map(|board| (serving::suggested_name(metric), Box::new(board))),
+            suggestion: board_selection::suggestion(metric)
+                .map(|board| (board_selection::suggested_name(metric), Box::new(board))),
         })
     }
 
     /// Returns the board that serves a metric, if there is one.
     pub async fn board_serving(&self, metric: &Metric) -> Result<Option<Arc<Board>>> {
-        match self.serving(metric, &mut false).await {
+        match self.select_board(metric, &mut false).await {
             Ok((board, _)) => Ok(Some(board)),
             Err(ServiceError::NoBoard { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Reads from the store for all questions that could be planned, in portions. The slots of a portion are dropped as
+    /// Reads from the store for all queries that could be planned, in portions. The slots of a portion are dropped as
     /// soon as its answers are computed.
-    async fn ask(&self, plans: Vec<Result<Planned>>) -> Vec<Result<Feature>> {
+    async fn ask(&self, plans: Vec<Result<PlannedQuery>>) -> Vec<Result<QueryAnswer>> {
         let mut answers = Vec::with_capacity(plans.len());
         let mut plans = plans.into_iter().peekable();
         while plans.peek().is_some() {
@@ -200,65 +202,66 @@ impl Service {
         answers
     }
 
-    async fn ask_portion(&self, plans: Vec<Result<Planned>>) -> Vec<Result<Feature>> {
-        let asks: Vec<Ask> = plans.iter().flatten().map(|planned| planned.ask.clone()).collect();
-        let mut readings = if asks.is_empty() { Vec::new() } else { self.store.read(asks).await }.into_iter();
-        let answer = |plan: Result<Planned>| {
+    async fn ask_portion(&self, plans: Vec<Result<PlannedQuery>>) -> Vec<Result<QueryAnswer>> {
+        let slot_queries: Vec<SlotQuery> = plans.iter().flatten().map(|planned| planned.slot_query.clone()).collect();
+        let mut readings =
+            if slot_queries.is_empty() { Vec::new() } else { self.store.read(slot_queries).await }.into_iter();
+        let answer = |plan: Result<PlannedQuery>| {
             let planned = plan?;
-            let reading = readings.next().unwrap_or_else(|| Err(unanswered()));
-            let as_of = planned.ask.as_of;
-            let reading = reading.map_err(|error| match (error, as_of) {
+            let contents = readings.next().unwrap_or_else(|| Err(unanswered()));
+            let as_of = planned.slot_query.as_of;
+            let contents = contents.map_err(|error| match (error, as_of) {
                 (StoreError::BeyondWindow { floor }, Some(as_of)) => ServiceError::NotKept { as_of, floor },
                 (error, _) => error.into(),
             })?;
-            finish(planned, reading)
+            finish(planned, contents)
         };
         plans.into_iter().map(answer).collect()
     }
 }
 
-/// Returns the number of slots that a question reads, weighted by their size. Returns 0 for a question that was
+/// Returns the number of slots that a query reads, weighted by their size. Returns 0 for a query that was
 /// refused.
-fn cells(plan: &Result<Planned>) -> u64 {
-    let Ok(Planned { ask: Ask { board, reach, .. }, .. }) = plan else { return 0 };
-    let slots = match reach {
-        Reach::Slots(slots) => (*slots).min(board.slots()),
-        Reach::From(_) => board.slots(),
+fn cells(plan: &Result<PlannedQuery>) -> u64 {
+    let Ok(PlannedQuery { slot_query: SlotQuery { board, range, .. }, .. }) = plan else { return 0 };
+    let slots = match range {
+        SlotRange::Slots(slots) => (*slots).min(board.slots()),
+        SlotRange::From(_) => board.slots(),
     };
     u64::from(slots) * if board.kind() == Kind::Sketch { SKETCH } else { 1 }
 }
 
 fn unanswered() -> StoreError {
-    StoreError::Corrupt { detail: "a question was not answered".to_owned() }
+    StoreError::Corrupt { detail: "a query was not answered".to_owned() }
 }
 
-/// Returns the slots that a question asks for. Returns an error if the question does not fit the board.
-fn reach(board: &Board, question: &WindowQuestion) -> Result<Reach> {
+/// Returns the slots that a query slot_queries for. Returns an error if the query does not fit the board.
+fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
     let definition = board.definition();
-    check_as_of(board, question)?;
-    check_edge(board, question)?;
+    check_as_of(board, query)?;
+    check_edge(board, query)?;
     if definition.mode == Mode::FromFirst {
         let window = definition.metric.window;
-        let misasked = |field| {
+        let invalid = |field| {
             let detail = format!("a window that begins with the subject's first event is just {window} long");
-            Err(ServiceError::Misasked { field, detail })
+            Err(ServiceError::InvalidQuery { field, detail })
         };
-        return match question.over {
-            Over::Last(last) if !last.is_as_long_as(window) => misasked("last"),
-            Over::From(_) => misasked("from"),
-            _ => Ok(Reach::Slots(1)),
+        return match query.over {
+            Over::Last(last) if !last.is_as_long_as(window) => invalid("last"),
+            Over::From(_) => invalid("from"),
+            _ => Ok(SlotRange::Slots(1)),
         };
     }
-    match question.over {
-        Over::Whole => Ok(Reach::Slots(board.slots())),
-        Over::From(from) => Ok(Reach::From(from)),
+    match query.over {
+        Over::Whole => Ok(SlotRange::Slots(board.slots())),
+        Over::From(from) => Ok(SlotRange::From(from)),
         Over::Last(last) => {
             let slot = definition.slot;
             let Some(slots) = board.calendar().slots_covering(last) else {
                 let detail = format!("{last} and the board's slots of {slot}: months and shorter units do not mix");
-                return Err(ServiceError::Misasked { field: "last", detail });
+                return Err(ServiceError::InvalidQuery { field: "last", detail });
             };
-            let more = u64::from(question.edge == Edge::Weighted);
+            let more = u64::from(query.edge == Edge::Weighted);
             let within = u32::try_from(slots.saturating_add(more)).ok().filter(|slots| *slots <= board.slots());
             let too_long = || ServiceError::TooLong {
                 last,
@@ -267,20 +270,20 @@ fn reach(board: &Board, question: &WindowQuestion) -> Result<Reach> {
                 most: u64::from(board.slots()) - more,
                 window: definition.metric.window,
             };
-            within.map(Reach::Slots).ok_or_else(too_long)
+            within.map(SlotRange::Slots).ok_or_else(too_long)
         }
     }
 }
 
-fn check_as_of(board: &Board, question: &WindowQuestion) -> Result<()> {
+fn check_as_of(board: &Board, query: &WindowQuery) -> Result<()> {
     let definition = board.definition();
-    let Some(as_of) = question.as_of else { return Ok(()) };
+    let Some(as_of) = query.as_of else { return Ok(()) };
     let why = match board.kind() {
         _ if definition.ranked => "a ranked board does not keep slots that have left the window",
         _ if definition.mode == Mode::FromFirst => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
         _ => {
-            return match question.over {
+            return match query.over {
                 Over::From(from) if from > as_of => Err(ahead(from, "as_of", as_of)),
                 _ => Ok(()),
             };
@@ -289,28 +292,28 @@ fn check_as_of(board: &Board, question: &WindowQuestion) -> Result<()> {
     Err(ServiceError::AsOfUnsupported { board: board.name().clone(), why })
 }
 
-fn check_edge(board: &Board, question: &WindowQuestion) -> Result<()> {
+fn check_edge(board: &Board, query: &WindowQuery) -> Result<()> {
     let definition = board.definition();
     let why = match board.kind() {
-        _ if question.edge == Edge::Slots => return Ok(()),
+        _ if query.edge == Edge::Slots => return Ok(()),
         _ if definition.mode == Mode::FromFirst => "a from_first window has no slots",
         Kind::Min | Kind::Max => "MIN and MAX have no fractions",
         Kind::Sketch => "an estimate of distinct values has no fractions",
         _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
-        _ if question.as_of.is_some() => "only the current window begins within a slot",
+        _ if query.as_of.is_some() => "only the current window begins within a slot",
         _ => return Ok(()),
     };
     Err(ServiceError::EdgeUnsupported { board: board.name().clone(), why })
 }
 
 fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
-    ServiceError::Misasked { field: "from", detail: format!("{from} is after {of}, {end}") }
+    ServiceError::InvalidQuery { field: "from", detail: format!("{from} is after {of}, {end}") }
 }
 
-/// Computes the answer from a reading.
-fn finish(planned: Planned, mut reading: Reading) -> Result<Feature> {
-    let Planned { ask: Ask { board, subject, as_of, .. }, over, edge } = planned;
-    let frame = reading.frame;
+/// Computes the answer from a contents.
+fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnswer> {
+    let PlannedQuery { slot_query: SlotQuery { board, subject, as_of, .. }, over, edge } = planned;
+    let frame = contents.frame;
     if let Over::From(from) = over
         && as_of.is_none()
         && from > frame.as_of
@@ -318,17 +321,17 @@ fn finish(planned: Planned, mut reading: Reading) -> Result<Feature> {
         return Err(ahead(from, "the store's clock", frame.as_of));
     }
     let value = match edge {
-        Edge::Slots => reading.value(&board),
+        Edge::Slots => contents.value(&board),
         Edge::Weighted => {
             let oldest = frame.window.floor;
             let share = match over {
                 Over::From(from) => share_after(oldest, board.calendar().next(oldest), frame.as_of, from),
                 Over::Whole | Over::Last(_) => remaining_share(&frame.window, frame.as_of),
             };
-            weighted_value(board.kind(), &reading.tallies, oldest, share, board.min_samples())
+            weighted_value(board.kind(), &contents.aggregates, oldest, share, board.min_samples())
         }
     };
-    let measured = measured(&board, &reading);
-    reading.tallies = Vec::new();
-    Ok(Feature { board, subject, reading, measured, edge, value })
+    let measured = measured(&board, &contents);
+    contents.aggregates = Vec::new();
+    Ok(QueryAnswer { board, subject, contents, measured, edge, value })
 }

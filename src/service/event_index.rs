@@ -7,21 +7,21 @@ use crate::board::{Board, Generation};
 
 /// A list of boards at one moment, indexed by the type of event that each board counts.
 #[derive(Debug, Default)]
-pub(super) struct Catalog {
+pub(super) struct EventIndex {
     by_event: HashMap<Box<str>, Vec<Arc<Board>>, rapidhash::fast::RandomState>,
 }
 
-impl Catalog {
+impl EventIndex {
     /// Indexes the given boards. The boards of one type are ordered by name, which is also the order of results.
     pub(super) fn new(boards: impl IntoIterator<Item = Arc<Board>>) -> Self {
-        let mut catalog = Self::default();
+        let mut index = Self::default();
         for board in boards {
-            catalog.by_event.entry(board.definition().metric.event.clone()).or_default().push(board);
+            index.by_event.entry(board.definition().metric.event.clone()).or_default().push(board);
         }
-        for boards in catalog.by_event.values_mut() {
+        for boards in index.by_event.values_mut() {
             boards.sort_unstable_by(|a, b| a.name().cmp(b.name()));
         }
-        catalog
+        index
     }
 
     /// Returns the generations of all boards in the index.

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{
-    Amount, BoardName, Calendar, Change, Decimals, Definition, DefinitionError, EXACT_MAX, Kind, Layout, Mode, Order,
-    Placement, Stamp, Tally, Timestamp, Value, Window,
+    Aggregate, Amount, BoardName, Calendar, Change, Decimals, Definition, DefinitionError, EXACT_MAX, Kind, Layout,
+    Mode, Order, Placement, Stamp, Timestamp, Value, Window,
 };
 
 /// The longest dedupe horizon: a day, in milliseconds. It is shorter where the window is shorter.
 const LONGEST_DEDUPE_HORIZON: i64 = 86_400_000;
 
 /// The most slots by which a cached window is moved forward. If it has to move further, its slots are computed again.
-const MOST_STEPS: u32 = 64;
+const MAX_STEPS: u32 = 64;
 
 /// A number that tells a board from a deleted one of the same name. Drawn at random when the board is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -130,9 +130,9 @@ impl Board {
         i64::from(self.definition.min_samples)
     }
 
-    /// Returns the combined value of the tallies: a subject's score, or the value of a window. See [`Kind::value`].
-    pub fn value<'a>(&self, tallies: impl IntoIterator<Item = &'a Tally>) -> Option<Value> {
-        self.kind.value(tallies, self.min_samples())
+    /// Returns the combined value of the aggregates: a subject's score, or the value of a window. See [`Kind::value`].
+    pub fn value<'a>(&self, aggregates: impl IntoIterator<Item = &'a Aggregate>) -> Option<Value> {
+        self.kind.value(aggregates, self.min_samples())
     }
 
     /// Returns the largest magnitude that one subject may hold in one slot, in units: (2^53 − 1) / (2 x slots). With
@@ -185,11 +185,11 @@ impl Board {
     }
 
     /// Returns the window and its starts after the head has moved to `head`, or `None` if it moved by more than
-    /// [`MOST_STEPS`] slots.
+    /// [`MAX_STEPS`] slots.
     fn moved(&self, window: &Window, starts: &[Timestamp], head: Timestamp) -> Option<(Window, Arc<[Timestamp]>)> {
         let mut starts = starts.to_vec();
         let mut next = window.end;
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             if next > head || starts.last().is_none_or(|last| *last >= next) {
                 break;
             }
