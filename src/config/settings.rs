@@ -47,7 +47,7 @@ pub struct Settings {
     /// The prefix of every key in Redis [default: rolltop]
     #[arg(long, env = "ROLLTOP_REDIS_PREFIX", value_name = "TEXT")]
     pub redis_prefix: Option<String>,
-    /// SlotQuery a Redis that keeps an append-only file to rewrite it once after each of its starts [default: true]
+    /// Ask a Redis that keeps an append-only file to rewrite it once after each of its starts [default: true]
     #[arg(long, env = "ROLLTOP_REDIS_REWRITE_AOF", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     pub redis_rewrite_aof: Option<bool>,
     /// The largest number of increments that may wait for Redis; beyond it a write gets status 503 [default: 100000]

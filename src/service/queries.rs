@@ -310,7 +310,7 @@ fn ahead(from: Timestamp, of: &str, end: Timestamp) -> ServiceError {
     ServiceError::InvalidQuery { field: "from", detail: format!("{from} is after {of}, {end}") }
 }
 
-/// Computes the answer from a contents.
+/// Computes the answer from the contents of the slots.
 fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnswer> {
     let PlannedQuery { slot_query: SlotQuery { board, subject, as_of, .. }, over, edge } = planned;
     let frame = contents.frame;

@@ -26,7 +26,7 @@ const MAX_UNDER_WAY: usize = 8;
 /// The shortest step that is used to choose the number of steps in progress. A shorter one does not predict the next.
 const WORTH_A_PAUSE: Duration = Duration::from_micros(200);
 
-/// The shortest time that a timer waits. Shorter pauses add up until they range it.
+/// The shortest time that a timer waits. Shorter pauses add up until they reach it.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Each board is visited after this many to twice as many milliseconds of the store's clock, even if no slot has ended,

@@ -75,7 +75,7 @@ pub struct Connection {
 impl Connection {
     /// Connects to an address such as `127.0.0.1:8080`.
     pub async fn open(address: &str, protocol: Protocol) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(address).await.with_context(|| format!("cannot range {address}"))?;
+        let stream = TcpStream::connect(address).await.with_context(|| format!("cannot reach {address}"))?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, protocol, answer: Vec::with_capacity(1 << 14) })
     }

@@ -284,7 +284,7 @@ impl Client {
     }
 
     fn unreachable(&self) -> String {
-        format!("cannot range {}; is `rolltop serve` running there?", self.base)
+        format!("cannot reach {}; is `rolltop serve` running there?", self.base)
     }
 }
 

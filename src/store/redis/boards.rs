@@ -5,7 +5,6 @@ use std::sync::Arc;
 use futures_util::future::{join_all, try_join_all};
 use redis::{Value, cmd};
 
-use super::clock;
 use super::hash_slot::HashSlot;
 use super::part::Part;
 use super::partition::Partition;
@@ -14,6 +13,7 @@ use super::reply::Reply;
 use super::scripts::{ANNOUNCE, ANNOUNCED, Call, DEFINE, UNDEFINE};
 use super::servers::{Channel, Node, ServerFailure, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
+use super::timekeeping;
 use super::version;
 use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
 use crate::store::{Defined, Listing, Result, StoreError, Unreadable};
@@ -32,7 +32,7 @@ pub(super) async fn define(session: &Session, name: &BoardName, definition: &Def
     let board = board.with_parts(parts.map(String::into_boxed_str));
     if session.clock.refusal_to_define(session.monotonic()).is_some() {
         let failed = |failure| session.servers.error(failure);
-        clock::look(session).await.map_err(failed)?;
+        timekeeping::look(session).await.map_err(failed)?;
         let known = self::board(session, name).await.map_err(failed)?;
         if let (None, Some(doubted)) = (known, session.clock.refusal_to_define(session.monotonic())) {
             return Err(doubted);
@@ -155,7 +155,7 @@ async fn create_divided(
         Stored::Board { board, .. } => return Ok(Some(board)),
         Stored::Unreadable(unreadable) => return Err(ServerFailure::Unreadable(Box::new(unreadable))),
     }
-    let noted = Noted::unborn(board, clock::look(session).await?);
+    let noted = Noted::unborn(board, timekeeping::look(session).await?);
     noted.write(session).await?;
     let until = noted.until();
     let parts = session.parts_of(board);

@@ -96,7 +96,7 @@ fn staircase(kind: Kind, cells: &[(Timestamp, Aggregate)]) -> Vec<(Timestamp, i6
     stairs
 }
 
-/// Returns the score as text for the ranking. SlotContents it back gives the same number.
+/// Returns the score as text for the ranking. Reading it back gives the same number.
 pub(super) fn score_text(score: Option<Value>) -> String {
     match score {
         None => String::new(),

@@ -15,17 +15,13 @@ use redis::{Value, cmd};
 
 use super::audit::{Progress, step};
 use super::boards;
+use super::claim::{Claim, HELD, act, claim};
 use super::clock;
 use super::part::Part;
-use super::reply::Reply;
-use super::scripts::{Call, HEAL};
 use super::servers::{Channel, Node, ServerFailure};
 use super::session::Session;
 use crate::board::{Board, BoardName};
 
-/// The time for which a claim is valid without being renewed. If an instance ends, a different one can continue after
-/// this time.
-const LEASE: Duration = Duration::from_secs(30);
 const RENEW: Duration = Duration::from_secs(5);
 /// The interval at which new boards of other instances are looked for, once all known boards are complete.
 const LOOK: Duration = Duration::from_secs(15);
@@ -38,21 +34,10 @@ const RUNS: usize = 100;
 /// The number of passes that try to repair subjects which change in the meantime.
 const PASSES: usize = 5;
 
-/// The number of boards that are held.
-const HELD: &str = "rolltop_held_boards";
 /// The number of subjects repaired after a restart.
 const HEALED: &str = "rolltop_healed_subjects_total";
 /// The number of noticed restarts of the server.
 const RESTARTS: &str = "rolltop_store_restarts_total";
-
-/// The reply of `heal.lua`.
-enum Claim {
-    Yours,
-    Busy,
-    Whole,
-    Held(String),
-    Gone,
-}
 
 /// The result of the passes over a part.
 enum Verdict {
@@ -287,38 +272,6 @@ async fn pass(
         tokio::time::sleep(begun.elapsed()).await;
     }
     Ok(Some(progress))
-}
-
-/// Records that a requested audit has found no differences, or has repaired them, so that the part is no longer held.
-pub(super) async fn found_whole(session: &Session, part: &Part) -> Result<(), ServerFailure> {
-    let run = session.servers.run(part.slot());
-    let run_id = run.as_deref().unwrap_or_default();
-    if matches!(act(session, part, "whole", run_id, "").await?, Claim::Whole) {
-        session.health.findings(|findings| {
-            findings.release(part);
-            gauge!(HELD).set(findings.held_boards().len() as f64);
-        });
-    }
-    Ok(())
-}
-
-async fn claim(session: &Session, part: &Part, run_id: &str) -> Result<Claim, ServerFailure> {
-    act(session, part, "claim", run_id, "").await
-}
-
-async fn act(session: &Session, part: &Part, action: &str, run_id: &str, reason: &str) -> Result<Claim, ServerFailure> {
-    let mut call = Call::default();
-    call.key(&part.keys.meta).arg(part.board.generation()).arg(action).arg(&session.instance).arg(run_id);
-    call.arg(LEASE.as_millis()).arg(reason);
-    let mut reply = Reply::new(session.servers.call(part.slot(), Channel::Calls, &HEAL, &HEAL.command(&call)).await?)?;
-    Ok(match reply.text()?.as_str() {
-        "gone" => Claim::Gone,
-        "busy" => Claim::Busy,
-        "whole" => Claim::Whole,
-        "yours" => Claim::Yours,
-        "held" => Claim::Held(reply.text()?),
-        other => return Err(ServerFailure::Corrupt(format!("a claim was answered '{other}'"))),
-    })
 }
 
 /// Asks a server to rewrite its append-only file, once per run. If the file was cut inside a script, the next start

@@ -1,113 +1,17 @@
-//! Checks that the server can hold boards, and the state of servers and boards as known to this instance.
+//! Checks that the server can hold boards, and still has the data that it had.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join3;
-use parking_lot::Mutex;
 use redis::{Value, cmd};
 
-use super::part::Part;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::{boards, clock};
-use crate::board::BoardName;
-use crate::store::{ClockMode, Result, StoreError};
+use crate::store::{Result, StoreError};
 
-/// The time after which a listed name without a board is removed from the list. It is longer than any definition takes.
-const MISSING: Duration = Duration::from_secs(60);
 /// The interval at which the server's eviction policy is read. It may be changed while the server runs.
 const POLICY: Duration = Duration::from_secs(2);
-
-/// The state of the servers as known to one instance. No lock in it is held across an await.
-#[derive(Debug)]
-pub(super) struct Health {
-    clock: ClockMode,
-    pub rewrite_aof: bool,
-    /// The listed names without a board, each with the time when this was first seen.
-    missing: Mutex<HashMap<BoardName, Duration>>,
-    /// The time when the eviction policy was last found to be correct.
-    policy_read: Mutex<Option<Duration>>,
-    /// The mark of the store when it was opened. A different mark means that the store was emptied.
-    mark: Mutex<Option<String>>,
-    findings: Mutex<Findings>,
-}
-
-/// The known state of boards and servers. A *run* is the time from the start of a server's process until its end; the
-/// server gives each run an id.
-#[derive(Debug, Default)]
-pub(super) struct Findings {
-    /// The run of each server, by its address.
-    pub runs: HashMap<String, Arc<str>>,
-    /// The runs that were asked to rewrite their append-only file, by any instance.
-    pub rewritten: HashSet<Arc<str>>,
-    /// The parts of boards that are known to be complete, by the key of their index, each with the run of its server in
-    /// which this was found.
-    pub whole: HashMap<String, Arc<str>>,
-    /// The parts that are held, by the same key, each with its board and the reason.
-    pub held: BTreeMap<String, (BoardName, String)>,
-    /// The time when all boards were last checked.
-    pub looked: Option<Duration>,
-}
-
-impl Findings {
-    /// Records that a part is held. Returns whether this is new.
-    pub fn hold(&mut self, part: &Part, reason: &str) -> bool {
-        let held = (part.board.name().clone(), reason.to_owned());
-        self.held.insert(part.keys.index.clone(), held.clone()) != Some(held)
-    }
-
-    /// Records that a part is not held. Returns whether it was.
-    pub fn release(&mut self, part: &Part) -> bool {
-        self.held.remove(&part.keys.index).is_some()
-    }
-
-    /// Returns the boards that are held, each with the reason for one of its parts.
-    pub fn held_boards(&self) -> BTreeMap<&BoardName, &str> {
-        self.held.values().map(|(name, reason)| (name, reason.as_str())).collect()
-    }
-}
-
-impl Health {
-    pub fn new(clock: ClockMode, rewrite_aof: bool) -> Self {
-        Self {
-            clock,
-            rewrite_aof,
-            missing: Mutex::default(),
-            policy_read: Mutex::default(),
-            mark: Mutex::default(),
-            findings: Mutex::default(),
-        }
-    }
-
-    /// Records which listed names have no board now. Returns those that have had none for a long time.
-    pub fn long_missing(&self, without_board: &[&BoardName], monotonic: Duration) -> Vec<BoardName> {
-        let mut missing = self.missing.lock();
-        missing.retain(|name, _| without_board.contains(&name));
-        let is_old = |name: &&BoardName| {
-            let since = *missing.entry((*name).clone()).or_insert(monotonic);
-            monotonic.saturating_sub(since) >= MISSING
-        };
-        without_board.iter().copied().filter(is_old).cloned().collect()
-    }
-
-    /// Returns the conditions that an operator has to look at.
-    pub fn warnings(&self) -> Vec<String> {
-        let findings = self.findings.lock();
-        let text = |(name, reason): (&BoardName, &str)| {
-            format!(
-                "board '{name}' is held: {reason}; see docs/operating.md, then POST /v1/boards/{name}/audit with repair"
-            )
-        };
-        findings.held_boards().into_iter().map(text).collect()
-    }
-
-    /// Calls a function with the findings, to read or change them.
-    pub fn findings<T>(&self, of: impl FnOnce(&mut Findings) -> T) -> T {
-        of(&mut self.findings.lock())
-    }
-}
 
 /// Checks that the server accepts writes, does not evict, and has the data that it had when it was opened.
 pub(super) async fn check(session: &Session) -> Result<()> {
@@ -169,21 +73,4 @@ pub(super) async fn reopen(session: &Session) -> Result<()> {
     });
     clock::open(&session.servers, &session.keys, session.health.clock).await?;
     mark(session).await.map_err(|failure| session.servers.error(failure))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_without_a_board_is_long_missing_only_if_it_is_so_all_the_time() {
-        let health = Health::new(ClockMode::System, true);
-        let (a, b) = (BoardName::parse("a").unwrap(), BoardName::parse("b").unwrap());
-        let seconds = Duration::from_secs;
-        assert_eq!(health.long_missing(&[&a, &b], seconds(1)), []);
-        assert_eq!(health.long_missing(&[&a], seconds(50)), []);
-        assert_eq!(health.long_missing(&[&a, &b], seconds(61)), std::slice::from_ref(&a));
-        assert_eq!(health.long_missing(&[&b], seconds(120)), []);
-        assert_eq!(health.long_missing(&[&a, &b], seconds(121)), [b]);
-    }
 }

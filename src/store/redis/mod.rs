@@ -78,9 +78,11 @@
 
 mod audit;
 mod boards;
+mod claim;
 mod clock;
 mod divided;
 mod expiry;
+mod findings;
 mod fold;
 mod hash_slot;
 mod healing;
@@ -97,6 +99,8 @@ mod retire;
 mod scripts;
 mod servers;
 mod session;
+mod store_clock;
+mod timekeeping;
 mod version;
 mod writes;
 
@@ -107,15 +111,15 @@ use async_trait::async_trait;
 use futures_util::future::{join, join_all};
 use tokio::sync::oneshot;
 
-use self::clock::StoreClock;
 use self::divided::{Division, divide};
-use self::health::Health;
+use self::findings::Health;
 use self::keys::StoreKeys;
 use self::part::Part;
 use self::reads::Reads;
 pub use self::servers::{Address, AddressError};
 use self::servers::{ServerFailure, Servers};
 use self::session::Session;
+use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{Queue, Request};
 use super::{
@@ -222,7 +226,7 @@ impl RedisStore {
 
     /// Returns an error if the clock has been doubted since the start, so that the board must not be written to.
     async fn admit(&self, part: &Part) -> Result<()> {
-        clock::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
+        timekeeping::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
     }
 
     /// Checks the same for all requests that are about to be written to one board.
@@ -267,14 +271,14 @@ impl Store for RedisStore {
     }
 
     async fn now(&self) -> Result<Timestamp> {
-        clock::look(&self.session).await.map_err(|failure| self.error(failure))
+        timekeeping::look(&self.session).await.map_err(|failure| self.error(failure))
     }
 
     async fn set_clock(&self, to: Timestamp) -> Result<Timestamp> {
         if !self.session.simulated {
             return Err(StoreError::ClockNotSimulated);
         }
-        clock::set(&self.session, to).await
+        clock::set(&self.session.servers, &self.session.keys, to).await
     }
 
     async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
@@ -389,7 +393,7 @@ impl Store for RedisStore {
     }
 
     async fn tidy_step(&self) -> Result<bool> {
-        clock::record(&self.session).await.map_err(|failure| self.error(failure))?;
+        timekeeping::record(&self.session).await.map_err(|failure| self.error(failure))?;
         removing::go_on(&self.session).await.map_err(|failure| self.error(failure))
     }
 
@@ -399,10 +403,10 @@ impl Store for RedisStore {
 
     async fn check(&self) -> Result<()> {
         if !self.session.simulated {
-            clock::look(&self.session).await.map_err(|failure| self.error(failure))?;
+            timekeeping::look(&self.session).await.map_err(|failure| self.error(failure))?;
         }
         let checked = health::check(&self.session).await;
-        clock::check(&self.session).and(checked)
+        timekeeping::check(&self.session).and(checked)
     }
 
     async fn reopen(&self) -> Result<()> {

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::clock::{RESTART, Start};
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
+use super::store_clock::{RESTART, Start};
 use crate::board::{Board, Timestamp, Window};
 use crate::store::{ClockTrust, StoreError};
 

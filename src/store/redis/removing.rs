@@ -7,7 +7,6 @@
 use futures_util::future::try_join_all;
 use redis::{Cmd, cmd};
 
-use super::clock;
 use super::expiry;
 use super::hash_slot::HashSlot;
 use super::keys::BoardKeys;
@@ -16,6 +15,7 @@ use super::parts;
 use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
+use super::timekeeping;
 use crate::board::{Board, BoardName, Generation, Timestamp};
 
 /// The largest number of slots or buckets that one step deletes.
@@ -161,7 +161,7 @@ async fn step(session: &Session, noted: &Noted) -> Result<bool, ServerFailure> {
         }
         return Ok(true);
     }
-    if noted.unborn.is_some() && clock::look(session).await? < noted.until().plus_millis(GRACE) {
+    if noted.unborn.is_some() && timekeeping::look(session).await? < noted.until().plus_millis(GRACE) {
         return Ok(true);
     }
     noted.close(session).await?;

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::clock::{self, StoreClock};
-use super::health::Health;
+use super::clock;
+use super::findings::Health;
 use super::keys::StoreKeys;
 use super::part::{Existing, Part};
 use super::parts::Parts;
 use super::reply::{Reply, Status};
 use super::scripts::{Call, Script};
 use super::servers::{Channel, ServerFailure, Servers};
+use super::store_clock::StoreClock;
 use crate::board::{Board, Frame, Generation, Subject, Timestamp, Window};
 use crate::store::Limits;
 

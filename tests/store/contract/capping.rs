@@ -67,7 +67,7 @@ pub async fn a_late_value_may_be_dropped_at_once(site: Site) {
         site.count(&board, vec![seen("d", "u1").at(NINE), seen("d", "u2").at(NINE)]).await;
         assert_eq!(site.score(&board, vec![seen("d", "u3").at(SEVEN)]).await, [counted(2)]);
         assert_eq!(left(&site, &board).await, ["u2", "u1"]);
-        // The windows that range back to it are capped.
+        // The windows that reach back to it are capped.
         assert!(is_capped(&site, &board, 3).await);
         assert!(!is_capped(&site, &board, 2).await);
         assert!(!is_capped(&site, &board, 1).await);

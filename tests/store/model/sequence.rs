@@ -258,7 +258,7 @@ impl Leap {
 
 impl Item {
     /// Returns the item in the form that this board takes. Samples and retractions get a time. Only sums get amounts
-    /// that no store can hold: the other kinds refuse such amounts before they range a store.
+    /// that no store can hold: the other kinds refuse such amounts before they reach a store.
     pub fn resolve(&self, board: &Board, window: &Window, now: Timestamp) -> Increment {
         let units = match self.amount {
             Size::Units(units) => units,

@@ -348,7 +348,7 @@ async fn with_memory_full_no_change_is_half_done() {
         }
         let held = || {
             let all = keys(&server, "*");
-            // SlotContents a large hash may change the order in which the server dumps it.
+            // Reading a large hash may change the order in which the server dumps it.
             let of = |key: &String| match key.ends_with(":meta") {
                 true => {
                     let fields: std::collections::BTreeMap<String, Vec<u8>> = behind(&server, &["HGETALL", key]);

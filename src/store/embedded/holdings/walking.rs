@@ -72,7 +72,7 @@ impl Holdings {
         true
     }
 
-    /// Ends a walk that did not range its end.
+    /// Ends a walk that did not reach its end.
     pub(in super::super) fn end_walk(&mut self) {
         self.walk_position = None;
     }
@@ -83,7 +83,7 @@ impl Holdings {
         self.walk_position.is_some_and(|walked| id >= walked)
     }
 
-    /// Writes a subject's data until the operations range `end` bytes. Returns what is left.
+    /// Writes a subject's data until the operations reach `end` bytes. Returns what is left.
     fn write_subject(
         &self,
         id: u32,

@@ -14,7 +14,7 @@ fn classes_hold_what_they_should_and_waste_an_eighth_at_most() {
     }
 }
 
-/// Tests the arithmetic near the limit of references, because no test has enough memory to range it.
+/// Tests the arithmetic near the limit of references, because no test has enough memory to reach it.
 #[test]
 fn references_reach_32_gibibytes_of_text() {
     fn reaches<U: Unit>() -> u64 {

@@ -13,7 +13,7 @@ mod repair;
 
 pub(super) use self::progress::Progress;
 
-use super::healing;
+use super::claim;
 use super::part::Part;
 use super::parts::Parts;
 use super::servers::ServerFailure;
@@ -60,7 +60,7 @@ async fn audit_step(
     if progress.is_done() {
         let is_right = progress.differences == progress.repaired && (repair || progress.missing_slots == 0);
         if is_right {
-            match healing::found_whole(session, part).await {
+            match claim::found_whole(session, part).await {
                 // The result of the audit is correct all the same, and nothing had to be repaired.
                 Err(ServerFailure::ReadOnly(_)) => {}
                 outcome => outcome.map_err(error)?,

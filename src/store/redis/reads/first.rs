@@ -9,9 +9,8 @@
 use redis::{Value, cmd};
 
 use super::look::{self, Look};
-use super::pages::Stamp;
 use super::pipeline::{Pipeline, Replies};
-use super::spread::{About, Share};
+use super::share::{About, Share, Stamp};
 use crate::board::{Frame, Order, Window};
 use crate::store::redis::merge::{Lines, Near, Place};
 use crate::store::redis::part::Part;

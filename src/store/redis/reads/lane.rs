@@ -191,7 +191,7 @@ mod tests {
         let part = part("COUNT(2000m, e, s)", "1m", true);
         let lane = Lane::default();
         let names: Vec<String> = (0..10).map(|i| i.to_string()).collect();
-        let _answered = lane.ask_all(names.iter().map(|name| window(&part, name, 2_000)).collect());
+        let _answered = lane.ask_all(names.iter().map(|name| window(&part, name, 1_000)).collect());
         let sizes: Vec<usize> = std::iter::repeat_with(|| lane.state.lock().take().len()).take(6).collect();
         assert_eq!(sizes, [2, 2, 2, 2, 2, 0]);
     }

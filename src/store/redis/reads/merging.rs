@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
+use super::asks::Asks;
 use super::lane::{Lane, Waiting};
 use super::pending::Pending;
-use super::question::{Answer, Question, What};
+use super::question::{Answer, Question, What, mistaken};
 use super::spread::Spread;
-use super::{Asks, mistaken};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 

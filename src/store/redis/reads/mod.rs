@@ -1,4 +1,4 @@
-//! SlotContents: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
+//! Reads: questions that are asked at the same time are sent together, equal ones only once, and unchanged data is
 //! not read again.
 //!
 //! A call puts its questions on a [`Lane`](lane) and waits. A separate thread takes the questions that wait on the lane
@@ -18,6 +18,7 @@
 //! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on
 //! the light lane.
 
+mod asks;
 mod first;
 mod flight;
 mod lane;
@@ -29,29 +30,30 @@ mod pending;
 mod pipeline;
 mod question;
 mod scripted;
+mod share;
 mod spread;
+mod status;
 mod windows;
 
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
 
+use self::asks::{Asks, LIGHT};
 use self::lane::{Lane, answer_of};
 use self::lanes::Lanes;
 use self::pages::Pages;
-use self::question::{Answer, Question, What};
+use self::question::{Answer, Question, What, mistaken};
 use self::spread::Spread;
+use self::status::status_of;
 pub(super) use self::windows::remove;
 use super::part::Part;
 use super::parts::Parts;
-use super::scripts::STATUS;
 use super::servers::{Channel, ServerFailure};
-use super::session::{Answer as Answered, Session};
-use crate::board::{Subject, Timestamp};
+use super::session::Session;
+use crate::board::Subject;
 use crate::store::{Lookup, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values};
 
-/// The largest weight of a call, in cells, that does not use the bulk lane.
-const LIGHT: u64 = 2_048;
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
 /// same time.
 const PORTION: u64 = 2_048;
@@ -66,46 +68,6 @@ pub(super) struct Reads {
     asks: Arc<Asks>,
     /// The lane for pages of boards of several parts. A question about the first part stands for all parts.
     merging: Arc<Lane>,
-}
-
-/// The questions to parts.
-#[derive(Debug)]
-struct Asks {
-    light: Lanes,
-    bulk: Lanes,
-    pages: Arc<Pages>,
-}
-
-impl Asks {
-    /// Ends the threads once no question waits.
-    fn close(&self) {
-        self.light.close();
-        self.bulk.close();
-    }
-
-    async fn ask(&self, question: Question) -> Result<Answer, ServerFailure> {
-        answer_of(self.lanes(&question).ask(question)).await
-    }
-
-    /// Asks one of several questions of a round, each from a future of its own, which are polled one after the other.
-    /// All of them are on the lane before the first one is sent, so they are sent together.
-    async fn ask_in_round(&self, question: Question) -> Result<Answer, ServerFailure> {
-        let lane = self.lanes(&question).lane(&question);
-        let answered = lane.ask_with_others(question);
-        tokio::task::yield_now().await;
-        lane.go();
-        answer_of(answered).await
-    }
-
-    /// Asks a question from the thread of the lanes.
-    async fn ask_here(&self, question: Question) -> Result<Answer, ServerFailure> {
-        let stopped = |_| Err(ServerFailure::Unknown("nobody reads any more".to_owned()));
-        self.lanes(&question).ask(question).await.unwrap_or_else(stopped)
-    }
-
-    fn lanes(&self, question: &Question) -> &Lanes {
-        if question.weight() <= LIGHT { &self.light } else { &self.bulk }
-    }
 }
 
 impl Reads {
@@ -252,51 +214,12 @@ fn portions(questions: Vec<Question>) -> Vec<Vec<(usize, Question)>> {
     portions
 }
 
-fn mistaken() -> ServerFailure {
-    ServerFailure::Corrupt("a question got the answer of another".to_owned())
-}
-
-impl Answer {
-    fn page(self) -> Result<Page, ServerFailure> {
-        if let Answer::Page(page) = self { Ok(page) } else { Err(mistaken()) }
-    }
-
-    fn window(self) -> Result<Result<SlotContents, StoreError>, ServerFailure> {
-        match self {
-            Answer::Window(reading) => Ok(reading.map_err(|floor| StoreError::BeyondWindow { floor })),
-            _ => Err(mistaken()),
-        }
-    }
-}
-
 /// Returns the state of a board as a whole.
 pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, ServerFailure> {
     match parts.only() {
         Some(part) => status_of(session, part, None).await,
         None => spread::status(session, parts).await,
     }
-}
-
-/// Returns the state of a part as a whole.
-async fn status_of(session: &Session, part: &Part, at_least: Option<Timestamp>) -> Result<Status, ServerFailure> {
-    let answer = session.ask_at_least(part, Channel::Calls, at_least, &STATUS, |moment, call| {
-        for start in moment.existing.slots.iter() {
-            call.key(moment.part.keys.slot(*start)).arg(start.millis());
-        }
-        moment.existing.slots.clone()
-    });
-    let Answered { frame, asked: starts, mut reply, .. } = answer.await?;
-    let (total, dropped) = (reply.count()?, reply.time()?);
-    let (mut slots, mut retiring) = (Vec::new(), Vec::new());
-    for start in starts.iter() {
-        let subjects = reply.count()?;
-        if *start >= frame.window.floor {
-            slots.push((*start, subjects));
-        } else if *start >= dropped {
-            retiring.push((*start, subjects));
-        }
-    }
-    Ok(Status { frame, total, slots, retiring })
 }
 
 #[cfg(test)]
@@ -308,7 +231,7 @@ mod tests {
     fn a_large_call_goes_in_portions_in_which_equal_questions_are_one() {
         let (one, other) = (part("COUNT(2000m, e, s)", "1m", true), part("COUNT(2000m, e, s)", "1m", true));
         let questions: Vec<Question> =
-            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 2_000)).collect();
+            (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 1_000)).collect();
         let portions = portions(questions.clone());
         // There are ten different questions, two per portion.
         assert_eq!(portions.len(), 5);

@@ -25,6 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::question::{Answer, What};
+use super::share::Stamp;
 use crate::board::Timestamp;
 use crate::store::Ranked;
 use crate::store::redis::merge::{Center, Near, Place};
@@ -37,24 +38,6 @@ const MAX_BYTES: usize = 32 << 20;
 const BESIDE: usize = 512;
 /// The size of the stamp of each of its parts, in bytes.
 const STAMP: usize = 96;
-
-/// A mark of the content of a part when it was read. Equal stamps and equal heads mean equal rankings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Stamp {
-    /// The part's version.
-    pub version: Arc<str>,
-    /// The epoch of the part's node.
-    pub epoch: u64,
-}
-
-impl Stamp {
-    /// Creates a stamp. Returns `None` if the answer must not be cached: the part has no version, or the epoch changed
-    /// while it was read.
-    pub fn new(version: &str, epoch: Option<u64>) -> Option<Self> {
-        let epoch = epoch.filter(|_| !version.is_empty())?;
-        Some(Self { version: version.into(), epoch })
-    }
-}
 
 /// A cached answer, with the stamps and the head with which it was read.
 #[derive(Debug)]
@@ -102,7 +85,7 @@ impl CachedPage {
         Self { answer, head, stamps, keeps_changing: AtomicBool::new(false) }
     }
 
-    /// Returns whether a look at the part's version is likely to be sufficient. SlotContents a whole page by a script is so
+    /// Returns whether a look at the part's version is likely to be sufficient. Reading a whole page by a script is so
     /// much more expensive that a look is always worthwhile.
     pub fn is_worth_a_look(&self) -> bool {
         matches!(self.answer, Answer::Page(_)) || !self.keeps_changing.load(Ordering::Relaxed)
@@ -175,7 +158,7 @@ mod tests {
     use crate::board::{Amount, Frame, Subject, Value};
     use crate::store::Page;
     use crate::store::redis::merge::Lines;
-    use crate::store::redis::reads::spread::Share;
+    use crate::store::redis::reads::share::Share;
 
     fn held(part: &Part, lines: usize) -> CachedPage {
         let line = |i: usize| Ranked {

@@ -4,11 +4,12 @@ use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::spread::{About, Share};
+use super::share::{About, Share};
 use crate::board::{Board, Kind, Mode, Subject, Timestamp};
 use crate::store::redis::merge::{Between, Lines, Near, Sampled};
 use crate::store::redis::part::Part;
-use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, Values};
+use crate::store::redis::servers::ServerFailure;
+use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, StoreError, Values};
 
 /// The smallest weight of a question: about the cost of its command for the server, however little it reads.
 const LEAST: u64 = 16;
@@ -81,6 +82,24 @@ impl Answer {
         }
         self
     }
+}
+
+impl Answer {
+    pub fn page(self) -> Result<Page, ServerFailure> {
+        if let Answer::Page(page) = self { Ok(page) } else { Err(mistaken()) }
+    }
+
+    pub fn window(self) -> Result<Result<SlotContents, StoreError>, ServerFailure> {
+        match self {
+            Answer::Window(reading) => Ok(reading.map_err(|floor| StoreError::BeyondWindow { floor })),
+            _ => Err(mistaken()),
+        }
+    }
+}
+
+/// Returns the failure of a question that got the answer to a different one.
+pub(super) fn mistaken() -> ServerFailure {
+    ServerFailure::Corrupt("a question got the answer of another".to_owned())
 }
 
 impl Question {
@@ -167,11 +186,10 @@ impl Hash for Question {
 
 #[cfg(test)]
 pub(super) mod tests {
-
     use super::*;
     use crate::board::{BoardName, Definition, Generation};
-    use crate::store::redis::clock::Start;
     use crate::store::redis::keys::StoreKeys;
+    use crate::store::redis::store_clock::Start;
 
     /// Returns a part of a board with this metric.
     pub fn part(metric: &str, slot: &str, ranked: bool) -> Arc<Part> {

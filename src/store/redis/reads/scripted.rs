@@ -1,9 +1,8 @@
 //! Questions that a script answers, so that the whole answer is of one instant.
 
-use super::pages::Stamp;
 use super::question::{Answer, Question, What};
-use super::spread::{About, Share};
-use super::windows::{self, Cells, Range};
+use super::share::{About, Cells, Share, Stamp};
+use super::windows::{self, Range};
 use crate::board::{Board, Frame, Kind, Order, Subject};
 use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;

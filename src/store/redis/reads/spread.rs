@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::pages::{CachedPage, Stamp};
-use super::question::{Answer, Question, What};
-use super::{Asks, mistaken, status_of};
+use super::asks::Asks;
+use super::pages::CachedPage;
+use super::question::{Answer, Question, What, mistaken};
+use super::share::{About, Share, Stamp};
+use super::status::status_of;
 use crate::board::{Subject, Timestamp, Value};
 use crate::store::redis::merge::{self, Between, Known, Lines, MergeError, Near, Sampled, of_one_head};
 use crate::store::redis::parts::Parts;
@@ -23,17 +25,6 @@ pub(super) struct Spread<'a> {
     /// lanes.
     pub is_here: bool,
 }
-
-/// The data about a subject that its part returns besides the score.
-#[derive(Clone, Debug, Default)]
-pub(super) struct About {
-    pub slots: super::windows::Cells,
-    /// The time of the latest value that was dropped because of `max_values`.
-    pub capped: Option<Timestamp>,
-}
-
-/// The answer of a part, with its stamp if that is known.
-pub(super) type Share<T> = merge::Answer<T, Option<Stamp>>;
 
 fn failure(error: MergeError<ServerFailure>) -> ServerFailure {
     match error {

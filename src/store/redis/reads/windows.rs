@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::question::{Answer, Question, What, reads_whole_key};
+use super::share::Cells;
 use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
@@ -24,9 +25,6 @@ pub(super) struct Range {
     pub starts: Arc<[Timestamp]>,
     pub end: Timestamp,
 }
-
-/// The slots with data, oldest first.
-pub(super) type Cells = Vec<(Timestamp, Aggregate)>;
 
 impl Range {
     /// Returns the range of the window itself.

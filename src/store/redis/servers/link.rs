@@ -12,7 +12,6 @@ use redis::{RedisError, RedisResult, cmd};
 use tokio::sync::Mutex;
 
 use super::failure::{Refusal, ServerFailure};
-use super::node::Node;
 
 /// The longest time to wait for a reply, including the wait in the connection's queue.
 const RESPONSE: Duration = Duration::from_secs(2);
@@ -90,29 +89,44 @@ struct Open {
     used: Instant,
 }
 
+/// The server to which a link connects.
+pub(super) trait Server {
+    /// Returns host and port, for messages.
+    fn at(&self) -> &str;
+
+    /// Makes a connection and identifies the server.
+    fn connect(&self) -> impl Future<Output = RedisResult<MultiplexedConnection>> + Send;
+
+    /// Records that a connection was replaced, so that earlier reads may be outdated.
+    fn renew(&self);
+
+    /// Records that the server has refused a write because it is a replica.
+    fn note_refusal(&self, reason: &str);
+}
+
 impl Link {
     /// Runs `exchange` on the connection, and connects first if there is none. A connection that broke, that did not
     /// answer, or whose server turned out to be a replica, is replaced at the next command.
     pub async fn exchange<T, F>(
         &self,
-        node: &Node,
+        server: &impl Server,
         care: Care,
         exchange: impl FnOnce(MultiplexedConnection) -> F,
     ) -> Result<T, Refusal>
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let (count, connection) = self.connection(node, care).await?;
+        let (count, connection) = self.connection(server, care).await?;
         let refusal = match tokio::time::timeout(RESPONSE, exchange(connection)).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(error)) => Refusal::read(error),
             Err(_) => Refusal::Failed(ServerFailure::Unknown(format!("no answer in {} s", RESPONSE.as_secs()))),
         };
         match &refusal {
-            Refusal::Failed(ServerFailure::Unknown(reason)) => self.give_up(count, node, Some(reason)).await,
+            Refusal::Failed(ServerFailure::Unknown(reason)) => self.give_up(count, server, Some(reason)).await,
             Refusal::Demoted(reason) => {
-                self.give_up(count, node, None).await;
-                node.note_refusal(reason);
+                self.give_up(count, server, None).await;
+                server.note_refusal(reason);
             }
             _ => {}
         }
@@ -120,14 +134,18 @@ impl Link {
     }
 
     /// Closes a connection, unless it was already replaced. A reason is logged.
-    async fn give_up(&self, count: u64, node: &Node, reason: Option<&str>) {
+    async fn give_up(&self, count: u64, server: &impl Server, reason: Option<&str>) {
         let was_open = self.state.lock().await.open.take_if(|open| open.count == count).is_some();
         if let (true, Some(reason)) = (was_open, reason) {
-            tracing::warn!(at = node.at(), reason, "a connection to Redis is given up");
+            tracing::warn!(at = server.at(), reason, "a connection to Redis is given up");
         }
     }
 
-    async fn connection(&self, node: &Node, care: Care) -> Result<(u64, MultiplexedConnection), ServerFailure> {
+    async fn connection(
+        &self,
+        server: &impl Server,
+        care: Care,
+    ) -> Result<(u64, MultiplexedConnection), ServerFailure> {
         let mut state = self.state.lock().await;
         if let Some(open) = &mut state.open {
             let is_idle = open.used.elapsed() >= IDLE;
@@ -135,7 +153,7 @@ impl Link {
             match if is_idle { probe(open.connection.clone(), care).await } else { Ok(()) } {
                 Ok(()) => return Ok((open.count, open.connection.clone())),
                 Err(reason) => {
-                    tracing::warn!(at = node.at(), reason, "a connection to Redis is given up");
+                    tracing::warn!(at = server.at(), reason, "a connection to Redis is given up");
                     state.open = None;
                 }
             }
@@ -145,10 +163,10 @@ impl Link {
         {
             return Err(ServerFailure::Unreachable(error.clone()));
         }
-        match node.connect().await {
+        match server.connect().await {
             Ok(connection) => {
                 if state.count > 0 {
-                    node.renew();
+                    server.renew();
                 }
                 state.count += 1;
                 state.failed = None;

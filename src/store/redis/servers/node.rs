@@ -12,7 +12,7 @@ use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError,
 use super::address::Host;
 use super::failure::{Refusal, ServerFailure};
 use super::info::Info;
-use super::link::{Care, Channel, Link};
+use super::link::{Care, Channel, Link, Server};
 use super::turns::Turns;
 
 /// The longest time for connecting, and again for the first commands.
@@ -125,22 +125,6 @@ impl Node {
         Ok(answers.into_iter().map(|answer| answer.extract_error().map_err(Refusal::read)).collect())
     }
 
-    /// Makes a connection and identifies the server.
-    pub(super) async fn connect(&self) -> RedisResult<MultiplexedConnection> {
-        // The client's own timeout for replies would start later than that of the link, and would not close the
-        // connection.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT))
-            .set_response_timeout(None)
-            .set_pipeline_buffer_size(QUEUE);
-        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
-        let sent = Instant::now();
-        let greeted = tokio::time::timeout(CONNECT, self.greet(&mut connection)).await;
-        greeted.map_err(|_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)))??;
-        self.turns.learn_round_trip(sent.elapsed());
-        Ok(connection)
-    }
-
     async fn greet(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         let mut questions = Pipeline::new();
         questions.add_command(Info::command());
@@ -170,18 +154,42 @@ impl Node {
         }
     }
 
-    /// Records that the server has refused a write because it is a replica. This is logged once, until the server has
-    /// accepted a write again.
-    pub(super) fn note_refusal(&self, reason: &str) {
-        if !self.refuses.swap(true, Ordering::AcqRel) {
-            tracing::warn!(at = self.at(), reason, "the server is a replica: it takes no writes");
-        }
-    }
-
     /// Records that the server has certainly accepted a write.
     pub(super) fn note_write(&self) {
         if self.refuses.load(Ordering::Acquire) && self.refuses.swap(false, Ordering::AcqRel) {
             tracing::info!(at = self.at(), "the server takes writes again");
+        }
+    }
+}
+
+impl Server for Node {
+    fn at(&self) -> &str {
+        &self.at
+    }
+
+    fn renew(&self) {
+        self.epoch.store(self.signs.epoch(), Ordering::Release);
+    }
+
+    async fn connect(&self) -> RedisResult<MultiplexedConnection> {
+        // The client's own timeout for replies would start later than that of the link, and would not close the
+        // connection.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(QUEUE);
+        let mut connection = self.client.get_multiplexed_async_connection_with_config(&config).await?;
+        let sent = Instant::now();
+        let greeted = tokio::time::timeout(CONNECT, self.greet(&mut connection)).await;
+        greeted.map_err(|_| RedisError::from(std::io::Error::from(std::io::ErrorKind::TimedOut)))??;
+        self.turns.learn_round_trip(sent.elapsed());
+        Ok(connection)
+    }
+
+    /// This is logged once, until the server has accepted a write again.
+    fn note_refusal(&self, reason: &str) {
+        if !self.refuses.swap(true, Ordering::AcqRel) {
+            tracing::warn!(at = self.at(), reason, "the server is a replica: it takes no writes");
         }
     }
 }

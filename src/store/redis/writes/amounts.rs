@@ -7,7 +7,7 @@ use redis::Cmd;
 
 use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
-use super::lane::Operation;
+use super::operation::Operation;
 use crate::board::{Board, EXACT_MAX, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::part::Part;

@@ -6,7 +6,7 @@ use redis::Cmd;
 
 use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
-use super::lane::Operation;
+use super::operation::Operation;
 use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestamp};
 use crate::store::redis::expiry;
 use crate::store::redis::part::Part;

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
+use super::call::Request;
 use super::chunk::Chunk;
 use super::progress::{Progress, Trouble};
-use super::queue::Request;
 use crate::board::{Board, Change, Frame, Mode, Subject, Timestamp, Value, Window};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Preamble;
@@ -275,9 +275,9 @@ mod tests {
 
     use super::*;
     use crate::board::{Amount, BoardName, Change, Definition, EventId, Generation, Subject};
-    use crate::store::redis::clock::Start;
     use crate::store::redis::keys::StoreKeys;
     use crate::store::redis::part::Part;
+    use crate::store::redis::store_clock::Start;
     use crate::store::redis::writes::chunk::Budget;
     use crate::store::{Added, Batch, Result, StoreError};
 

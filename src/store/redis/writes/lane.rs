@@ -15,12 +15,13 @@ use redis::Value as Sent;
 use tokio::time::Instant;
 
 use super::amounts::Amounts;
+use super::call::{Call, Portion, Request};
 use super::change::Encoder;
 use super::chunk::{Budget, Chunk};
 use super::deliver::{Pauses, deadline, deliver, too_late};
 use super::flush::{Basis, EntryReply, Flush, Validity};
+use super::operation::Operation;
 use super::progress::{Progress, Trouble};
-use super::queue::{Call, Request};
 use super::score;
 use crate::board::{Board, Frame, Kind, Subject, Timestamp};
 use crate::store::Plan;
@@ -33,26 +34,11 @@ use crate::store::redis::session::{ATTEMPTS, Session};
 /// The largest number of lanes of a flush.
 const LANES: usize = 4;
 
-/// Some items of a call.
-#[derive(Debug)]
-pub(super) struct Portion {
-    pub call: Call,
-    pub items: Range<usize>,
-}
-
 /// Gives the scripts of one instance numbers, so that each is done once.
 #[derive(Debug)]
 pub(super) struct Writer {
     name: Arc<str>,
     sequence: AtomicU64,
-}
-
-/// The number that distinguishes a repeated script from the next one of its lane.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Operation<'a> {
-    writer: &'a str,
-    lane: usize,
-    pub sequence: u64,
 }
 
 /// The state that all lanes of a flush share.
@@ -105,21 +91,6 @@ enum ScriptResult {
     Stale(Timestamp),
     /// At this time, the script was found to need these slots too.
     Missing(Timestamp, Vec<Timestamp>),
-}
-
-impl Portion {
-    /// Returns the items of the portion, and the call with these items marked as taken.
-    pub fn into_taken(self) -> (Range<usize>, Call) {
-        let taken = self.items.end;
-        (self.items, Call { taken, ..self.call })
-    }
-}
-
-impl Operation<'_> {
-    /// Returns the name of the lane in the meta key.
-    pub fn lane(&self) -> String {
-        format!("{}:{}", self.writer, self.lane)
-    }
 }
 
 impl Writer {

@@ -14,40 +14,19 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use super::call::{Call, Portion, Request};
 use super::chunk::Budget;
 use super::deliver::{PATIENCE, too_late};
-use super::lane::{Portion, Writer};
-use super::progress::{Progress, Trouble};
+use super::lane::Writer;
+use super::progress::Trouble;
 use crate::store::redis::part::Part;
 use crate::store::redis::session::Session;
-use crate::store::{Added, Batch, Result, StoreError};
+use crate::store::{Added, Result, StoreError};
 
 /// The approximate number of scripts for the items of one flush.
 const SCRIPTS: usize = 8;
 /// The approximate number of scripts for a portion, if several calls wait.
 const SHARE: usize = 2;
-/// The largest number of items of one call that count toward the size of the queue: a larger call is written in
-/// portions.
-const LARGE: usize = 8_192;
-
-/// The items that one caller wants to write to one part.
-#[derive(Debug)]
-pub struct Request {
-    pub part: Arc<Part>,
-    pub batch: Batch,
-}
-
-/// A request that waits or is being written.
-#[derive(Debug)]
-pub(super) struct Call {
-    pub request: Request,
-    /// The number of its items that flushes have taken.
-    pub taken: usize,
-    /// The time when it arrived, or when its latest portion was done.
-    pub since: Instant,
-    pub progress: Progress,
-}
-
 /// The calls that wait for the next flush of their part.
 #[derive(Debug)]
 pub struct Queue {
@@ -70,18 +49,6 @@ struct State {
     /// The number of items that wait or are being written.
     items: usize,
     closed: bool,
-}
-
-impl Call {
-    fn new(request: Request, now: Instant, at: Arc<str>) -> (Self, oneshot::Receiver<Result<Added>>) {
-        let (answer, answered) = oneshot::channel();
-        let progress = Progress::new(request.batch.increments.len(), answer, at);
-        (Self { request, taken: 0, since: now, progress }, answered)
-    }
-
-    fn weight(&self) -> usize {
-        self.request.batch.increments.len().min(LARGE)
-    }
 }
 
 impl Queue {
@@ -252,9 +219,9 @@ async fn write_part(session: &Session, queue: &Queue, writer: &Writer, part: Arc
 mod tests {
     use super::*;
     use crate::board::{Amount, Board, BoardName, Change, Definition, EventId, Generation, Subject, Timestamp};
-    use crate::store::Increment;
-    use crate::store::redis::clock::Start;
     use crate::store::redis::keys::StoreKeys;
+    use crate::store::redis::store_clock::Start;
+    use crate::store::{Batch, Increment};
 
     fn part(name: &str, generation: u64) -> Arc<Part> {
         let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());

@@ -1,4 +1,4 @@
-//! SlotContents a file of blocks.
+//! Reads a file of blocks.
 
 use std::io;
 

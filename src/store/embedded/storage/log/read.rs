@@ -1,4 +1,4 @@
-//! SlotContents the log at a start.
+//! Reads the log at a start.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

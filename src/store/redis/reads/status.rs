@@ -1,0 +1,34 @@
+//! The state of a part as a whole.
+
+use crate::board::Timestamp;
+use crate::store::Status;
+use crate::store::redis::part::Part;
+use crate::store::redis::scripts::STATUS;
+use crate::store::redis::servers::{Channel, ServerFailure};
+use crate::store::redis::session::{Answer, Session};
+
+/// Returns the state of a part as a whole.
+pub(super) async fn status_of(
+    session: &Session,
+    part: &Part,
+    at_least: Option<Timestamp>,
+) -> Result<Status, ServerFailure> {
+    let answer = session.ask_at_least(part, Channel::Calls, at_least, &STATUS, |moment, call| {
+        for start in moment.existing.slots.iter() {
+            call.key(moment.part.keys.slot(*start)).arg(start.millis());
+        }
+        moment.existing.slots.clone()
+    });
+    let Answer { frame, asked: starts, mut reply, .. } = answer.await?;
+    let (total, dropped) = (reply.count()?, reply.time()?);
+    let (mut slots, mut retiring) = (Vec::new(), Vec::new());
+    for start in starts.iter() {
+        let subjects = reply.count()?;
+        if *start >= frame.window.floor {
+            slots.push((*start, subjects));
+        } else if *start >= dropped {
+            retiring.push((*start, subjects));
+        }
+    }
+    Ok(Status { frame, total, slots, retiring })
+}
