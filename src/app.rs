@@ -49,12 +49,26 @@ pub struct Application {
 pub enum StartError {
     #[error("cannot listen on {address}: {source}; choose another address with --listen")]
     Listen { address: SocketAddr, source: std::io::Error },
-    #[error(transparent)]
+    #[error("{}", with_settings(.0))]
     Store(#[from] StoreError),
     #[error("a board in {file} does not fit what is stored: {source}")]
     Board { file: String, source: ServiceError },
     #[error("the scheduler did not start: {0}")]
     Scheduler(#[from] tokio_cron_scheduler::JobSchedulerError),
+}
+
+/// Returns the message of a store that could not be opened, with the settings that change the outcome.
+fn with_settings(error: &StoreError) -> String {
+    match error {
+        StoreError::ClockModeMismatch { .. } => {
+            format!("{error}; use another store (--data-dir, --redis-prefix), or the same --clock")
+        }
+        StoreError::DataDirectory { .. } => format!(
+            "{error}; stop the other process or use the version that wrote it, or choose another directory with \
+             --data-dir"
+        ),
+        _ => error.to_string(),
+    }
 }
 
 impl Application {

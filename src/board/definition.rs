@@ -1,9 +1,10 @@
 //! The definition of a board: its metric, its slots, and everything else that its stored data depends on.
 
 use chrono_tz::Tz;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Calendar, Decimals, Kind, Metric, SlotError, Span};
+use super::{Calendar, Decimals, Kind, Metric, SlotError, Span, form};
 
 /// The largest number of slots that a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
@@ -65,30 +66,64 @@ pub enum Stamp {
 }
 
 /// The definition of a board. No key can change while the board holds data.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// In requests, the configuration and both stores it is a flat object of texts, numbers and truth values. Each key is
+/// parsed on its own, so that an error carries the line and column of the value at fault.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self", deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
 pub struct Definition {
+    #[serde(serialize_with = "form::text", deserialize_with = "form::metric")]
     pub metric: Metric,
+    #[serde(default = "form::no_slot", deserialize_with = "form::slot")]
     pub slot: Span,
+    #[serde(default, serialize_with = "form::digits", deserialize_with = "form::decimals")]
     pub decimals: Decimals,
+    #[serde(default = "form::utc", serialize_with = "form::text", deserialize_with = "form::timezone")]
     pub timezone: Tz,
+    #[serde(default)]
     pub order: Order,
+    #[serde(default)]
     pub cover: Cover,
+    // The keys below are written only where they differ from the default. So definitions stored before these keys
+    // existed still serialize to the same bytes.
     /// Whether the board has a ranking. Without a ranking, each subject's slots are read on their own and there is no
     /// rollover.
+    #[serde(default = "form::yes", skip_serializing_if = "form::is_yes")]
     pub ranked: bool,
     /// For unranked boards: how long slots are kept for reads of the past (`as_of`). If absent, the window and one
     /// slot.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::keep")]
     pub keep: Option<Span>,
+    #[serde(default, skip_serializing_if = "form::is_default")]
     pub mode: Mode,
     /// For AVG: the number of measurements, at least 1, that a subject needs to be ranked.
+    #[serde(default = "form::one", skip_serializing_if = "form::is_one")]
     pub min_samples: u32,
     /// For COUNT_DISTINCT: the largest number of values remembered per subject. Beyond it, the value that was seen
     /// longest ago is dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_values: Option<u32>,
+    #[serde(default, skip_serializing_if = "form::is_default")]
     pub stamp: Stamp,
     /// For Redis: the number of parts that the board is spread over, so that several nodes of a cluster share it. If
     /// absent, the board is not spread. The embedded store ignores it. It does not change any result.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
     pub shards: Option<u32>,
+}
+
+impl Serialize for Definition {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Definition::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Definition {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut definition = Definition::deserialize(deserializer)?;
+        let given = Some(definition.slot).filter(|slot| *slot != form::no_slot());
+        definition.slot = definition.mode.slot(given).ok_or_else(|| D::Error::missing_field("slot"))?;
+        Ok(definition)
+    }
 }
 
 /// The slots that a definition leads to.
@@ -131,6 +166,23 @@ impl DefinitionError {
 }
 
 impl Definition {
+    /// The keys of the serialized form.
+    pub const KEYS: [&str; 13] = [
+        "metric",
+        "slot",
+        "decimals",
+        "timezone",
+        "order",
+        "cover",
+        "ranked",
+        "mode",
+        "keep",
+        "min_samples",
+        "max_values",
+        "stamp",
+        "shards",
+    ];
+
     /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.
     pub fn new(metric: Metric, slot: Span) -> Self {
         Self {

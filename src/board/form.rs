@@ -1,188 +1,109 @@
-//! The serialized form of a definition, in requests and on disk: a flat object of texts, numbers and truth values.
+//! The values of a definition's keys in the serialized form: how each is written, parsed, and left out.
 
 use std::fmt;
 
 use chrono_tz::Tz;
 use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serializer};
 
-use super::{Cover, Decimals, Definition, MAX_SHARDS, Metric, Mode, Order, Span, Stamp};
+use super::{Decimals, MAX_SHARDS, Metric, Span};
 
-/// The serialized keys. Each key is parsed on its own, so that an error carries the line and column of the value at
-/// fault.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
-struct Plain {
-    #[serde(serialize_with = "shown", deserialize_with = "metric")]
-    metric: Metric,
-    #[serde(default, deserialize_with = "slot")]
-    slot: Option<Span>,
-    #[serde(default, serialize_with = "digits", deserialize_with = "decimals")]
-    decimals: Decimals,
-    #[serde(default = "utc", serialize_with = "shown", deserialize_with = "timezone")]
-    timezone: Tz,
-    #[serde(default)]
-    order: Order,
-    #[serde(default)]
-    cover: Cover,
-    // The keys below are written only where they differ from the default. So definitions stored before these keys
-    // existed still serialize to the same bytes.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
-    ranked: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "keep")]
-    keep: Option<Span>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    mode: Mode,
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    min_samples: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    max_values: Option<u32>,
-    #[serde(default, skip_serializing_if = "is_default")]
-    stamp: Stamp,
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "shards")]
-    shards: Option<u32>,
-}
-
-fn yes() -> bool {
+pub(super) fn yes() -> bool {
     true
 }
 
-fn is_yes(value: &bool) -> bool {
+pub(super) fn is_yes(value: &bool) -> bool {
     *value
 }
 
-fn one() -> u32 {
+pub(super) fn one() -> u32 {
     1
 }
 
-fn is_one(value: &u32) -> bool {
+pub(super) fn is_one(value: &u32) -> bool {
     *value == 1
 }
 
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-fn keep<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
+pub(super) fn keep<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
     let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
     text.parse().map(Some).map_err(|error| D::Error::custom(format!("keep: {error}")))
 }
 
-fn utc() -> Tz {
+pub(super) fn utc() -> Tz {
     Tz::UTC
 }
 
-fn shown<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
 
-fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
+pub(super) fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u8(value.digits())
 }
 
-fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
+pub(super) fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
     String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))
 }
 
-fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
-    String::deserialize(deserializer)?.parse().map(Some).map_err(|error| D::Error::custom(format!("slot: {error}")))
+/// Returns the value of a missing key `slot`. It is no duration, so no text parses to it.
+pub(super) fn no_slot() -> Span {
+    Span::ZERO
 }
 
-fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
+pub(super) fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("slot: {error}")))
+}
+
+pub(super) fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
     let digits = i64::deserialize(deserializer)?;
     let allowed = u8::try_from(digits).ok().and_then(Decimals::new);
     allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MAX)))
 }
 
-fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
     let Some(number) = Option::<i64>::deserialize(deserializer)? else { return Ok(None) };
     let allowed = u32::try_from(number).ok().filter(|shards| (1..=MAX_SHARDS).contains(shards));
     allowed.map(Some).ok_or_else(|| D::Error::custom(format!("shards: {number} is not within 1 to {MAX_SHARDS}")))
 }
 
-fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> {
+pub(super) fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> {
     let name = String::deserialize(deserializer)?;
     name.parse().map_err(|_| {
         D::Error::custom(format!("timezone: '{name}' is not a zone of the IANA database, such as Europe/Berlin"))
     })
 }
 
-impl Serialize for Definition {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Definition {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-            shards,
-        } = self.clone();
-        let slot = Some(slot);
-        Plain {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-            shards,
-        }
-        .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Definition {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Plain {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-            shards,
-        } = Plain::deserialize(deserializer)?;
-        let slot = mode.slot(slot).ok_or_else(|| D::Error::missing_field("slot"))?;
-        Ok(Definition {
-            metric,
-            slot,
-            decimals,
-            timezone,
-            order,
-            cover,
-            ranked,
-            keep,
-            mode,
-            min_samples,
-            max_values,
-            stamp,
-            shards,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::{Cover, Definition, Mode, Order, Stamp};
+
+    #[test]
+    fn every_key_is_listed_once() {
+        let definition = Definition {
+            decimals: Decimals::new(2).unwrap(),
+            order: Order::Asc,
+            cover: Cover::Full,
+            ranked: false,
+            keep: Some(Span::DAY),
+            mode: Mode::FromFirst,
+            min_samples: 2,
+            max_values: Some(2),
+            stamp: Stamp::End,
+            shards: Some(2),
+            ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
+        };
+        let written = serde_json::to_value(&definition).unwrap();
+        let mut written: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
+        let mut listed = Definition::KEYS;
+        written.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(written, listed);
+    }
 
     #[test]
     fn the_wire_form_round_trips_and_names_its_errors() {

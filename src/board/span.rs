@@ -61,6 +61,8 @@ impl Unit {
 }
 
 impl Span {
+    /// No duration. Stands for a missing key until a definition is complete.
+    pub(super) const ZERO: Span = Span { count: 0, unit: Unit::Day };
     /// One calendar day.
     pub const DAY: Span = Span { count: 1, unit: Unit::Day };
 

@@ -21,7 +21,7 @@ pub(super) struct CheckDataArgs {
 pub(super) fn run(args: &CheckDataArgs) -> Result<(), CommandError> {
     let directory = args.directory.display();
     let DataReport { boards, files, bytes, damage } = check_data(&args.directory).map_err(|error| match error {
-        StoreError::Setup { .. } => CommandError::WrongConfig(error.into()),
+        StoreError::DataDirectory { .. } | StoreError::Setup { .. } => CommandError::WrongConfig(error.into()),
         error => CommandError::Failed(error.into()),
     })?;
     println!("{directory}: {boards} boards, {files} files, {bytes} bytes read");

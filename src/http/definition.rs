@@ -7,26 +7,9 @@ use super::problem::Problem;
 use super::schemas;
 use crate::board::{Decimals, Definition, MAX_SHARDS, Metric, Mode, SyntaxError};
 
-/// Keys of a definition.
-const KEYS: [&str; 13] = [
-    "metric",
-    "slot",
-    "decimals",
-    "timezone",
-    "order",
-    "cover",
-    "ranked",
-    "mode",
-    "keep",
-    "min_samples",
-    "max_values",
-    "stamp",
-    "shards",
-];
-
 /// Parses a definition key by key, so that an error names its key. A key with the value `null` is treated as absent.
 pub(super) fn parse(body: &[u8]) -> Result<Definition, Problem> {
-    let object = Object::parse(body, &KEYS)?;
+    let object = Object::parse(body, &Definition::KEYS)?;
     let invalid = |key: &str, error: &dyn std::fmt::Display| Problem::field(key, format!("'{key}': {error}"));
     let metric: String = object.required("metric")?;
     let metric: Metric =

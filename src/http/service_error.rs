@@ -74,12 +74,13 @@ impl From<StoreError> for Problem {
             StoreError::TimedOut { .. } => Problem::new(Code::StoreTimeout, detail),
             StoreError::ReadOnly { .. } => Problem::new(Code::StoreReadOnly, detail),
             StoreError::ClockDoubted { .. } => Problem::new(Code::ClockDoubted, detail),
-            StoreError::Unsupported { .. } => Problem::new(Code::Unsupported, detail),
+            StoreError::Unsupported { .. } | StoreError::NoBackupDirectory => Problem::new(Code::Unsupported, detail),
             StoreError::BackupFailed { .. } => Problem::new(Code::BackupFailed, detail),
             StoreError::Unreadable { name, .. } => Problem::new(Code::BoardUnreadable, detail).with("board", name),
             StoreError::Emptied { .. } => Problem::new(Code::NotReady, detail),
             StoreError::ClockModeMismatch { .. }
             | StoreError::Corrupt { .. }
+            | StoreError::DataDirectory { .. }
             | StoreError::Setup { .. }
             | StoreError::Backend { .. } => Problem::new(Code::Internal, detail),
         };
@@ -97,6 +98,7 @@ pub(super) fn detail_of(error: &StoreError) -> String {
         StoreError::ClockNotSimulated => {
             format!("{error}; start a new store with --clock simulated=<time> to set the clock")
         }
+        StoreError::NoBackupDirectory => format!("{error}; set backup_dir (--backup-dir)"),
         _ => error.to_string(),
     }
 }

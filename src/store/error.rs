@@ -6,11 +6,12 @@ use crate::board::Timestamp;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of a store. The message names the cause and the remedy.
+/// An error of a store. The message names the cause. The names of settings and paths of the API that change the
+/// outcome are added where they are known: by `http` and `app`.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The board of that generation no longer exists. The caller must look it up again.
-    #[error("the board was removed or defined anew meanwhile")]
+    #[error("the board was removed or defined again in the meantime")]
     BoardChanged,
     /// The requested window reaches back before the board's window.
     #[error("the board's window starts at {floor}")]
@@ -22,9 +23,7 @@ pub enum StoreError {
     #[error("the store runs on the system clock, which cannot be set")]
     ClockNotSimulated,
     /// The store was created with the other clock mode.
-    #[error(
-        "the store was made with a {stored} clock and cannot be opened with a {wanted} one; use another store (--data-dir, --redis-prefix), or the same --clock"
-    )]
+    #[error("the store was made with a {stored} clock and cannot be opened with a {wanted} one")]
     ClockModeMismatch { stored: &'static str, wanted: &'static str },
     /// Too many writes are waiting already. Nothing of this call was done.
     #[error("too many writes are waiting for the store; try again shortly")]
@@ -49,6 +48,9 @@ pub enum StoreError {
     /// This store does not support the operation. The message names a tool that does.
     #[error("{detail}")]
     Unsupported { detail: String },
+    /// No directory for backups is configured.
+    #[error("no directory for backups is configured")]
+    NoBackupDirectory,
     /// The backup failed. The store continues as before.
     #[error("the backup was not made: {detail}")]
     BackupFailed { detail: String },
@@ -63,6 +65,10 @@ pub enum StoreError {
     /// The store's data is not what this version wrote.
     #[error("the store's data is damaged: {detail}")]
     Corrupt { detail: String },
+    /// The data directory is in use, or was written by a version that this one cannot read. Found when the store is
+    /// opened.
+    #[error("{detail}")]
+    DataDirectory { detail: String },
     /// The configuration is wrong. Found when the store is opened.
     #[error("{detail}")]
     Setup { detail: String },

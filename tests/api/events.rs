@@ -231,7 +231,7 @@ async fn a_retraction_undoes_its_twin_where_the_metric_can() {
     assert_eq!(rejections(&answer), [rejection(0, "best", "retract", "retraction_unsupported")], "{answer:?}");
     assert_eq!(answer.body["accepted"], 1);
     assert_eq!(site.client.score("likes", "p").await, 1);
-    // Its twin had left that board's window: there was nothing to undo.
+    // The event that it retracts had left that board's window: there was nothing to undo.
     assert_eq!(answer.body["boards"]["weights"]["accepted"], 1);
     assert_eq!(site.client.score("weights", "p").await, 7);
     let again = send(&site.client, undone).await;
@@ -286,7 +286,7 @@ async fn boards_that_other_instances_define_change_and_remove_are_found() {
     assert_eq!(send(&other, like.clone()).await.body["boards"]["b"]["accepted"], 1);
     other.delete("/v1/boards/b").await;
     assert_eq!(send(&other, like.clone()).await.body["boards"].get("b"), None);
-    // A board defined anew elsewhere counts as it does now, though what is known here is still the old one.
+    // A board defined again elsewhere counts as it does now, though what is known here is still the old one.
     site.client.delete("/v1/boards/a").await;
     assert_eq!(site.client.define("a", "SUM(24h, like, weight, post)", "1h").await.status, 201);
     let answer = send(&other, like.clone()).await;

@@ -164,7 +164,7 @@ async fn a_retraction_subtracts_from_the_slot_of_its_twin() {
     }
     let standing = site.client.get("/v1/boards/b/subjects/a").await;
     assert_eq!((&standing.body["score"], &standing.body["slots"]), (&json!(0), &json!([])), "{standing:?}");
-    // One whose twin has left the window is accepted, and changes nothing.
+    // A retraction of an increment that has left the window is accepted and changes nothing.
     let late = json!({"subject": "a", "at": "2026-01-01T10:59:59Z", "retract": true});
     assert_eq!(site.client.add("b", late).await.body["accepted"], 1);
     assert_eq!(site.client.score("b", "a").await, 0);
@@ -180,7 +180,7 @@ async fn a_field_of_another_metric_is_refused_by_the_board_as_it_is_now() {
     let answer = other.add("b", value.clone()).await;
     assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "unknown_field"), &json!("value")));
     assert!(answer.body["detail"].as_str().unwrap().contains("'amount'"), "{answer:?}");
-    // Defined anew through the first instance, it takes a value, which the second does not know yet.
+    // Defined again through the first instance, it takes a value, which the second does not know yet.
     site.client.delete("/v1/boards/b").await;
     assert_eq!(site.client.define("b", "MAX(24h, like, weight, post_id)", "1h").await.status, 201);
     let retraction = json!({"subject": "a", "value": 5, "at": "2026-01-02T10:00:00Z", "retract": true});

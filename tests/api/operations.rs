@@ -1,4 +1,4 @@
-//! For whoever runs the service, and for whoever comes by with a browser.
+//! Tests of the endpoints for operators, and of the start page.
 
 use reqwest::Method;
 use serde_json::json;

@@ -48,7 +48,7 @@ async fn a_rollover_answers_what_it_did_and_a_dry_run_what_it_would() {
     assert_eq!(site.client.get("/v1/boards/b/rankings").await.body["retiring"], 1);
     let mut done = site.client.post("/v1/boards/b/rollover", json!({})).await.body;
     assert!(done["took_ms"].is_u64(), "{done}");
-    // Whoever looked first has advanced the head: the dry run did.
+    // The first call that looks advances the head. Here it is the dry run.
     done["took_ms"] = json!(0);
     let expected = json!({"board": "b", "head": "2026-01-02T11:00:00Z", "floor": "2026-01-01T12:00:00Z",
         "slots_advanced": 0, "slots_retired": 1, "subjects_touched": 2, "subjects_removed": 1, "took_ms": 0});

@@ -237,8 +237,8 @@ async fn a_folder_is_one_process_s() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await.unwrap();
     match open(folder.path()).await {
-        Err(StoreError::Setup { detail }) => {
-            assert!(detail.contains(&folder.path().display().to_string()) && detail.contains("--data-dir"), "{detail}");
+        Err(StoreError::DataDirectory { detail }) => {
+            assert!(detail.contains(&folder.path().display().to_string()) && detail.contains("another process"));
         }
         other => panic!("{other:?}"),
     }
@@ -288,9 +288,9 @@ async fn a_folder_of_an_older_layout_is_refused_and_left_alone() {
             file => fs::write(folder.path().join(file), b"8").unwrap(),
         }
         match open(folder.path()).await {
-            Err(StoreError::Setup { detail }) => {
+            Err(StoreError::DataDirectory { detail }) => {
                 assert!(detail.contains(&folder.path().display().to_string()), "{detail}");
-                assert!(detail.contains("version") && detail.contains("--data-dir"), "{detail}");
+                assert!(detail.contains("version"), "{detail}");
             }
             other => panic!("{other:?}"),
         }

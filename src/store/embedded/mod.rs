@@ -107,7 +107,7 @@ impl Embedded {
     /// Opens the data directory, creating it if it does not exist, and reads it into memory. This takes some seconds
     /// for 10 million subjects.
     ///
-    /// Returns [`StoreError::Setup`] if the directory is in use or cannot be created, [`StoreError::ClockModeMismatch`]
+    /// Returns [`StoreError::DataDirectory`] if the directory is in use, [`StoreError::Setup`] if it cannot be created, [`StoreError::ClockModeMismatch`]
     /// if it was created with the other clock mode, and [`StoreError::Corrupt`] if something is damaged or missing.
     pub async fn open(options: EmbeddedOptions) -> Result<Arc<Embedded>> {
         Self::open_at_pace(options, Pace::default()).await

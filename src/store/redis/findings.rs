@@ -88,9 +88,7 @@ impl Health {
     pub fn warnings(&self) -> Vec<String> {
         let findings = self.findings.lock();
         let text = |(name, reason): (&BoardName, &str)| {
-            format!(
-                "board '{name}' is held: {reason}; see docs/operating.md, then POST /v1/boards/{name}/audit with repair"
-            )
+            format!("board '{name}' is held: {reason}; see docs/operating.md, then audit it with repair")
         };
         findings.held_boards().into_iter().map(text).collect()
     }

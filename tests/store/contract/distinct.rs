@@ -275,10 +275,10 @@ pub async fn boards_remember_values_of_their_own(site: Site) {
     site.count(&two, vec![seen("d", "u1")]).await;
     assert_eq!((site.value(&one, "d").await, site.value(&two, "d").await), (exact(2), exact(1)));
     assert!(site.store.undefine(&one).await.unwrap());
-    let anew = site.board(METRIC, "1h").await;
-    assert_eq!((site.value(&anew, "d").await, site.values(&anew, "d").await), (exact(0), Vec::new()));
-    site.count(&anew, vec![seen("d", "u1")]).await;
-    assert_eq!(site.ranking(&anew).await, [(1, "d".to_owned(), 1)]);
+    let again = site.board(METRIC, "1h").await;
+    assert_eq!((site.value(&again, "d").await, site.values(&again, "d").await), (exact(0), Vec::new()));
+    site.count(&again, vec![seen("d", "u1")]).await;
+    assert_eq!(site.ranking(&again).await, [(1, "d".to_owned(), 1)]);
 }
 
 pub async fn thousands_of_values_of_one_subject(site: Site) {

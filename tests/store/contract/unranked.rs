@@ -110,9 +110,9 @@ pub async fn a_board_defined_anew_knows_nothing_of_the_old(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     site.count(&board, vec![plus("a", 1)]).await;
     assert!(site.store.undefine(&board).await.unwrap());
-    let anew = site.define("plain", &unranked(COUNT, "1h")).await;
-    assert_eq!(site.value(&anew, "a").await, exact(0));
-    assert_eq!(site.score(&anew, vec![plus("a", 2)]).await, [counted(2)]);
+    let again = site.define("plain", &unranked(COUNT, "1h")).await;
+    assert_eq!(site.value(&again, "a").await, exact(0));
+    assert_eq!(site.score(&again, vec![plus("a", 2)]).await, [counted(2)]);
 }
 
 pub async fn two_thousand_slots_of_a_subject(site: Site) {

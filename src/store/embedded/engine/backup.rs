@@ -27,8 +27,7 @@ impl Checkpointer {
     /// Makes a backup in a new directory below the configured one.
     pub(super) fn back_up(&mut self) -> Result<BackedUp> {
         let Some(directory) = self.backup_dir.clone() else {
-            let detail = "no directory for backups is configured; set backup_dir (--backup-dir)".to_owned();
-            return Err(StoreError::Unsupported { detail });
+            return Err(StoreError::NoBackupDirectory);
         };
         if let Some(reason) = self.journal.refusal() {
             return Err(StoreError::ReadOnly { reason });

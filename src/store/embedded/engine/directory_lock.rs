@@ -32,11 +32,8 @@ pub(super) fn lock_existing(place: &Path) -> Result<File> {
     match locked {
         Ok(()) => Ok(file),
         Err(TryLockError::Error(error)) => Err(cannot(error)),
-        Err(TryLockError::WouldBlock) => Err(StoreError::Setup {
-            detail: format!(
-                "{}: another process has this data directory open; stop it, or choose another with --data-dir",
-                place.display()
-            ),
+        Err(TryLockError::WouldBlock) => Err(StoreError::DataDirectory {
+            detail: format!("{}: another process has this data directory open", place.display()),
         }),
     }
 }

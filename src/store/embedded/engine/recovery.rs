@@ -106,10 +106,10 @@ fn create(files: &dyn Files, clock: ClockMode) -> Result<Manifest, OpenError> {
     if exists(files, "database")? || exists(files, "watermark")? {
         let detail = format!(
             "{}: the directory was written by rolltop 0.1 before its storage was rebuilt, and cannot be read by this \
-             version; open it with the version that wrote it, or choose another directory with --data-dir",
+             version",
             files.root().display()
         );
-        return Err(OpenError::Store(StoreError::Setup { detail }));
+        return Err(OpenError::Store(StoreError::DataDirectory { detail }));
     }
     for directory in [DIRECTORY, CHECKPOINTS, IDS] {
         let names = match files.list(directory) {
