@@ -8,7 +8,7 @@
 //! app        config -> store -> service -> HTTP + scheduler; run until stopped
 //! http       the API by resource: parses requests, calls the service, writes responses
 //!   items      parsing of a single item, a batch or a stream
-//! service    boards, events, features and rules, rollover, audit, scheduled jobs: usable as a library
+//! service    boards, events, queries and rules, rollover, audit, scheduled jobs: usable as a library
 //! store      the trait and its written contract; a batch, and how it takes effect
 //!   redis      hashes by slot and a sorted set of results, or a key per subject, changed only by Lua scripts
 //!   embedded   the whole state in memory; a log and checkpoints on disk

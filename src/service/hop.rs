@@ -19,7 +19,7 @@ const AT_ONCE: usize = 32;
 /// The largest number of distinct values held in memory. They are held so that each one is counted once.
 const MAX_HELD: usize = 100_000;
 
-/// A two-hop question.
+/// A two-hop count to make.
 #[derive(Clone, Debug)]
 pub struct Hop {
     /// The board whose values of `subject` are the subjects on the other board.

@@ -62,7 +62,7 @@ pub struct QueryAnswer {
     /// The board that answered.
     pub board: Arc<Board>,
     pub subject: Subject,
-    /// The contents, without their aggregates. [`value`](Self::value) and [`measured`](Self::measured) contain their result.
+    /// The contents of the slots without the aggregates, whose result is in `value` and `measured`.
     pub contents: SlotContents,
     measured: Option<(Amount, i64)>,
     /// The weight with which the oldest slot counted.
@@ -150,7 +150,7 @@ impl Service {
         }
     }
 
-    /// Returns the board that serves a metric, and the slots to read. If no known board serves it, slot_queries the store
+    /// Returns the board that serves a metric, and the slots to read. If no known board serves it, asks the store
     /// whether there are other boards.
     ///
     /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to
@@ -204,11 +204,11 @@ impl Service {
 
     async fn ask_portion(&self, plans: Vec<Result<PlannedQuery>>) -> Vec<Result<QueryAnswer>> {
         let slot_queries: Vec<SlotQuery> = plans.iter().flatten().map(|planned| planned.slot_query.clone()).collect();
-        let mut readings =
+        let mut all_contents =
             if slot_queries.is_empty() { Vec::new() } else { self.store.read(slot_queries).await }.into_iter();
         let answer = |plan: Result<PlannedQuery>| {
             let planned = plan?;
-            let contents = readings.next().unwrap_or_else(|| Err(unanswered()));
+            let contents = all_contents.next().unwrap_or_else(|| Err(unanswered()));
             let as_of = planned.slot_query.as_of;
             let contents = contents.map_err(|error| match (error, as_of) {
                 (StoreError::BeyondWindow { floor }, Some(as_of)) => ServiceError::NotKept { as_of, floor },
@@ -235,7 +235,7 @@ fn unanswered() -> StoreError {
     StoreError::Corrupt { detail: "a query was not answered".to_owned() }
 }
 
-/// Returns the slots that a query slot_queries for. Returns an error if the query does not fit the board.
+/// Returns the slots that a query asks for. Returns an error if the query does not fit the board.
 fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
     let definition = board.definition();
     check_as_of(board, query)?;

@@ -371,9 +371,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Returns what one subject has in its newest slots: [`read`](Self::read) with one request.
     async fn count(&self, board: &Arc<Board>, subject: &Subject, range: SlotRange) -> Result<SlotContents> {
-        let ask = SlotQuery { board: board.clone(), subject: subject.clone(), range, as_of: None };
-        let mut readings = self.read(vec![ask]).await;
-        readings.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a question was not answered".to_owned() }))
+        let query = SlotQuery { board: board.clone(), subject: subject.clone(), range, as_of: None };
+        let mut answers = self.read(vec![query]).await;
+        answers.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a slot query was not answered".to_owned() }))
     }
 
     /// Removes a subject from the ranking and from every slot, including retiring ones.

@@ -58,11 +58,11 @@ impl PostStats {
             *self.slots_retired.get_or_insert(0) += slots;
         }
         for (code, count) in response.counts() {
-            let aggregate = self.rejected.entry(code.clone()).or_insert(OutcomeCount { count: 0, example: None });
-            aggregate.count += count;
-            if aggregate.example.is_none() {
+            let outcome = self.rejected.entry(code.clone()).or_insert(OutcomeCount { count: 0, example: None });
+            outcome.count += count;
+            if outcome.example.is_none() {
                 let first = response.rejected.iter().find(|rejected| rejected.code == code);
-                aggregate.example = first.and_then(|rejected| {
+                outcome.example = first.and_then(|rejected| {
                     let place = usize::try_from(rejected.line).ok()?.checked_sub(1)?;
                     Some((*lines.get(place)?, rejected.detail.clone()))
                 });
@@ -72,7 +72,7 @@ impl PostStats {
 
     /// Returns the number of increments that the server rejected.
     pub fn rejections(&self) -> u64 {
-        self.rejected.values().map(|aggregate| aggregate.count).sum()
+        self.rejected.values().map(|outcome| outcome.count).sum()
     }
 }
 
@@ -92,12 +92,12 @@ impl fmt::Display for Summary<'_> {
         row(f, "counted", posts.counted)?;
         row(f, "duplicates", posts.duplicates)?;
         row(f, "rejected", posts.rejections())?;
-        for (code, aggregate) in &posts.rejected {
-            detail(f, code, aggregate)?;
+        for (code, outcome) in &posts.rejected {
+            detail(f, code, outcome)?;
         }
-        row(f, "skipped", read.skipped.values().map(|aggregate| aggregate.count).sum())?;
-        for (reason, aggregate) in &read.skipped {
-            detail(f, &reason.to_string(), aggregate)?;
+        row(f, "skipped", read.skipped.values().map(|outcome| outcome.count).sum())?;
+        for (reason, outcome) in &read.skipped {
+            detail(f, &reason.to_string(), outcome)?;
         }
         if let Some(slots) = posts.slots_retired {
             row(f, "slots retired", slots)?;
@@ -111,9 +111,9 @@ impl fmt::Display for Summary<'_> {
     }
 }
 
-fn detail(f: &mut fmt::Formatter<'_>, what: &str, aggregate: &OutcomeCount) -> fmt::Result {
-    write!(f, "{:>26}  {what}", aggregate.count)?;
-    match &aggregate.example {
+fn detail(f: &mut fmt::Formatter<'_>, what: &str, outcome: &OutcomeCount) -> fmt::Result {
+    write!(f, "{:>26}  {what}", outcome.count)?;
+    match &outcome.example {
         Some((line, message)) if message.is_empty() => writeln!(f, " (first: line {line})"),
         Some((line, message)) => writeln!(f, " (first: line {line}: {})", message.escape_debug()),
         None => writeln!(f),

@@ -7,17 +7,17 @@ use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
 use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
-pub(super) fn read(board: &Board, tables: &Tables, ask: &SlotQuery) -> Result<SlotContents> {
+pub(super) fn read(board: &Board, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
     if tables.holdings.traits.counter_duration.is_some() {
-        return Ok(counter(tables, &ask.subject));
+        return Ok(counter(tables, &query.subject));
     }
-    let (window, slots) = match ask.as_of {
-        Some(time) => past_window(board, tables, ask.range, time)?,
-        None => current_window(board, tables, ask.range)?,
+    let (window, slots) = match query.as_of {
+        Some(time) => past_window(board, tables, query.range, time)?,
+        None => current_window(board, tables, query.range)?,
     };
     let aggregates =
-        tables.holdings.aggregates(ask.subject.as_str().into(), window.floor.millis(), window.head.millis());
-    let capped = ranking_reads::capped_from(tables, &ask.subject, window.floor);
+        tables.holdings.aggregates(query.subject.as_str().into(), window.floor.millis(), window.head.millis());
+    let capped = ranking_reads::capped_from(tables, &query.subject, window.floor);
     let mut frame = tables.frame();
     frame.window = window;
     Ok(SlotContents { frame, slots, aggregates, capped })
@@ -71,7 +71,7 @@ fn past_window(board: &Board, tables: &Tables, range: SlotRange, time: Timestamp
     Ok((Window { floor, head, end: calendar.next(head) }, slots))
 }
 
-/// Returns the current counter of a subject of a `from_first` board, or an empty reading if there is none.
+/// Returns the current counter of a subject of a `from_first` board, or contents without an aggregate if there is none.
 fn counter(tables: &Tables, subject: &Subject) -> SlotContents {
     let duration = tables.holdings.traits.counter_duration.unwrap_or_default();
     let aggregates = ranking_reads::live_aggregates(tables, subject);

@@ -13,8 +13,9 @@ use super::session::Session;
 /// The time for which a claim is valid without being renewed. If an instance ends, a different one can continue after
 /// this time.
 const LEASE: Duration = Duration::from_secs(30);
-/// The number of boards that are held.
+/// The name of the gauge of boards that are held.
 pub(super) const HELD: &str = "rolltop_held_boards";
+
 /// The reply of `heal.lua`.
 pub(super) enum Claim {
     Yours,

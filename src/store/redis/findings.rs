@@ -1,4 +1,4 @@
-//! The state of servers and boards as known to this instance.
+//! What this instance knows of servers and boards (`Session::health`), which `health` and `healing` update.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::store::ClockMode;
 
 /// The time after which a listed name without a board is removed from the list. It is longer than any definition takes.
 const MISSING: Duration = Duration::from_secs(60);
-/// The state of the servers as known to one instance. No lock in it is held across an await.
+
+/// The state of the servers as known to one instance, and the options that checks and healing need. No lock in it is held across an await.
 #[derive(Debug)]
 pub(super) struct Health {
     pub clock: ClockMode,

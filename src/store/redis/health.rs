@@ -1,4 +1,4 @@
-//! Checks that the server can hold boards, and still has the data that it had.
+//! Checks, while this instance runs, that the servers accept writes, evict nothing, and still have their data.
 
 use std::time::Duration;
 

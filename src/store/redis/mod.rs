@@ -59,7 +59,7 @@
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
 //! board is deleted in steps that any instance continues (see `removing`). Every decision that depends on time uses the
-//! believed time (see `clock`), never the server's clock alone.
+//! believed time (see `store_clock` and `part`), never the server's clock alone.
 //!
 //! Slots at or above `floor` are live. Slots below it are sealed and retire. Slots below `dropped` were dropped with
 //! the ranking when all slots had expired at once: they are deleted whole, and no sum contains them. `cursor` is the

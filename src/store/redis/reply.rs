@@ -1,4 +1,4 @@
-//! SlotContents the replies of scripts. A reply of an unexpected form is [`ServerFailure::Corrupt`], never a panic.
+//! Reads the replies of scripts. A reply of an unexpected form is [`ServerFailure::Corrupt`], never a panic.
 
 use redis::Value;
 

@@ -16,6 +16,7 @@ use crate::store::{Removal, RetireStep};
 /// The shortest interval, in milliseconds, between steps of two instances for one board. So together they use no more
 /// of the server's time than one instance.
 const PAUSE: i64 = 5;
+
 /// Removes a subject from a ranked board.
 pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
     let board = &*part.board;

@@ -10,7 +10,8 @@ use crate::store::redis::servers::ServerFailure;
 
 /// The largest weight of a call, in cells, that does not use the bulk lane.
 pub(super) const LIGHT: u64 = 2_048;
-/// The questions to parts.
+
+/// Where questions to parts are asked: the lanes for light and for large calls, and the cached pages.
 #[derive(Debug)]
 pub(super) struct Asks {
     pub light: Lanes,

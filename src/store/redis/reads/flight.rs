@@ -29,13 +29,13 @@ use crate::store::redis::session::{ATTEMPTS, Moment, Session};
 const TOGETHER: usize = 1_000;
 
 /// Sends questions, and sends each answer to all its callers.
-pub(super) async fn fly(session: &Session, line: Channel, pages: &Pages, taken: Vec<(Question, Waiting)>) {
+pub(super) async fn fly(session: &Session, channel: Channel, pages: &Pages, taken: Vec<(Question, Waiting)>) {
     let mut left: Vec<Pending> = taken.into_iter().map(Pending::new).collect();
     for _ in 0..ATTEMPTS {
         if left.is_empty() {
             return;
         }
-        left = Round::of(session, line, pages, left).await;
+        left = Round::of(session, channel, pages, left).await;
     }
     for pending in left {
         tracing::warn!(board = pending.board().name().as_str(), "the window moved at every attempt to read");
@@ -48,7 +48,7 @@ pub(super) async fn fly(session: &Session, line: Channel, pages: &Pages, taken: 
 #[derive(PartialEq, Eq)]
 enum Slots {
     Standing,
-    SlotRange(SlotRange, Option<Timestamp>),
+    Window(SlotRange, Option<Timestamp>),
 }
 
 /// The commands that were sent for one part.
@@ -92,7 +92,7 @@ struct Round<'s> {
 
 impl<'s> Round<'s> {
     /// Asks all of these questions once. Returns those that must be asked again.
-    async fn of(session: &'s Session, line: Channel, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
+    async fn of(session: &'s Session, channel: Channel, pages: &'s Pages, left: Vec<Pending>) -> Vec<Pending> {
         let simulated = match left.first() {
             Some(first) => session.read_simulated(&first.question.part).await,
             None => return Vec::new(),
@@ -112,7 +112,7 @@ impl<'s> Round<'s> {
             }
             sent.push(round.send(part, group, simulated.is_some(), &mut pipeline));
         }
-        let mut replies = pipeline.send(session, line).await;
+        let mut replies = pipeline.send(session, channel).await;
         for sent in sent {
             round.receive(sent, &mut replies);
         }
@@ -137,7 +137,7 @@ impl<'s> Round<'s> {
             match &*what {
                 What::Standing(_) | What::Window { .. } if part.board.is_ranked() => {
                     let slots = match &*what {
-                        What::Window { reach, as_of, .. } => Slots::SlotRange(*reach, *as_of),
+                        What::Window { reach, as_of, .. } => Slots::Window(*reach, *as_of),
                         _ => Slots::Standing,
                     };
                     match together.iter_mut().find(|(of, all)| *of == slots && all.len() < TOGETHER) {

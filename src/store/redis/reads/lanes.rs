@@ -27,7 +27,7 @@ type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Lanes {
     session: Arc<Session>,
     pages: Arc<Pages>,
-    line: Channel,
+    channel: Channel,
     flights: usize,
     /// The lanes, by [`place`](crate::store::redis::servers::Servers::place).
     by_node: RwLock<HashMap<usize, Arc<Lane>>>,
@@ -41,7 +41,7 @@ impl Lanes {
         name: &str,
         session: &Arc<Session>,
         pages: &Arc<Pages>,
-        line: Channel,
+        channel: Channel,
         flights: usize,
     ) -> std::io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -55,7 +55,7 @@ impl Lanes {
         };
         std::thread::Builder::new().name(name.to_owned()).spawn(move || runtime.block_on(run))?;
         let (session, pages) = (session.clone(), pages.clone());
-        Ok(Self { session, pages, line, flights, by_node: RwLock::default(), jobs: RwLock::new(Some(jobs)) })
+        Ok(Self { session, pages, channel, flights, by_node: RwLock::default(), jobs: RwLock::new(Some(jobs)) })
     }
 
     /// Runs a different future on the thread of the lanes, until it ends.
@@ -68,12 +68,12 @@ impl Lanes {
 
     fn make(&self) -> Arc<Lane> {
         let lane = Arc::new(Lane::default());
-        let (session, pages, line, flights) = (self.session.clone(), self.pages.clone(), self.line, self.flights);
+        let (session, pages, channel, flights) = (self.session.clone(), self.pages.clone(), self.channel, self.flights);
         let running = lane.clone();
         self.run(async move {
             let fly = |taken| {
                 let (session, pages) = (session.clone(), pages.clone());
-                async move { flight::fly(&session, line, &pages, taken).await }
+                async move { flight::fly(&session, channel, &pages, taken).await }
             };
             running.run(flights, fly).await;
         });

@@ -14,6 +14,16 @@
 //! A page of a board of several parts first waits on a different lane, where equal questions become one ([`merging`]).
 //! Its parts are then asked like any others.
 //!
+//! | module | content |
+//! |---|---|
+//! | [`question`], [`share`] | the questions to a part, the answers, and the stamp of the state that an answer is from |
+//! | [`asks`], [`lanes`], [`lane`] | the choice of a lane, the lanes of all nodes, and the questions that wait on one |
+//! | [`flight`], [`pipeline`], [`pending`] | sending what waits, and asking again what the window moved under |
+//! | [`scripted`], [`windows`], [`look`], [`first`] | how each kind of question is sent and its reply is read |
+//! | [`pages`] | the cache |
+//! | [`spread`], [`merging`] | boards of several parts |
+//! | [`status`] | the state of a part as a whole |
+//!
 //! There are two lanes to each node, each with a connection of its own. A call that reads many cells uses the bulk
 //! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on
 //! the light lane.
@@ -143,8 +153,8 @@ impl Reads {
         }
     }
 
-    /// Reads windows, each independently. In each result, the outer error is that of the server; the inner one is a
-    /// reach beyond the slots that exist.
+    /// Reads windows, each independently. In each result, the outer error is that of the server; the inner one
+    /// says that the requested slots do not all exist.
     pub async fn windows(
         &self,
         session: &Session,

@@ -39,12 +39,12 @@ impl Pipeline {
         self.sent.len() - 1
     }
 
-    pub async fn send(self, session: &Session, line: Channel) -> Replies {
+    pub async fn send(self, session: &Session, channel: Channel) -> Replies {
         let requests = self.sent.iter().map(|(slot, command, script)| match script {
             Some(script) => Request::call(*slot, script, command),
             None => Request::read(*slot, command),
         });
-        let told = session.servers.replies(line, &requests.collect::<Vec<_>>()).await;
+        let told = session.servers.replies(channel, &requests.collect::<Vec<_>>()).await;
         let (values, single) = told.into_iter().map(|reply| (Some(reply.answer), reply.epoch.is_none())).unzip();
         Replies { values, single }
     }

@@ -65,7 +65,7 @@ pub(super) enum Answer {
     Page(Page),
     Lookup(Lookup),
     Standing(Standing),
-    /// A reading, or the oldest slot that can be requested.
+    /// The slot contents, or the oldest slot that can be requested.
     Window(Result<SlotContents, Timestamp>),
     Values(Values),
     Lines(Share<Lines<About>>),
@@ -91,7 +91,7 @@ impl Answer {
 
     pub fn window(self) -> Result<Result<SlotContents, StoreError>, ServerFailure> {
         match self {
-            Answer::Window(reading) => Ok(reading.map_err(|floor| StoreError::BeyondWindow { floor })),
+            Answer::Window(contents) => Ok(contents.map_err(|floor| StoreError::BeyondWindow { floor })),
             _ => Err(mistaken()),
         }
     }

@@ -123,7 +123,7 @@ fn read_info(answer: &Value) -> (bool, u64) {
         Value::VerbatimString { text, .. } => text.as_str().into(),
         _ => return (false, 0),
     };
-    let fact = |name: &str| text.lines().find_map(|channel| channel.trim_end().strip_prefix(name)?.strip_prefix(':'));
+    let fact = |name: &str| text.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
     let epoch = fact("cluster_current_epoch").and_then(|epoch| epoch.parse().ok()).unwrap_or(0);
     (fact("cluster_state") == Some("ok"), epoch)
 }

@@ -33,10 +33,10 @@ impl Servers {
             };
             match refusal {
                 Refusal::Moved(to) => self.follow(request.slot, &node, &to).await?,
-                Refusal::SlotQuery(to) => match self.ask_importer(&node, &to, channel, request).await {
+                Refusal::Ask(to) => match self.ask_importer(&node, &to, channel, request).await {
                     Ok(value) => return Ok(value),
                     // The move ended, or was canceled, in the meantime.
-                    Err(Refusal::Moved(_) | Refusal::SlotQuery(_)) => {}
+                    Err(Refusal::Moved(_) | Refusal::Ask(_)) => {}
                     Err(refusal) => return Err(refusal.into_failure()),
                 },
                 Refusal::Demoted(reason) => {

@@ -38,7 +38,7 @@ pub(super) enum Refusal {
     /// The hash slot belongs to the node at this address: nothing was done.
     Moved(String),
     /// The hash slot is being moved, and its keys are already at this address: nothing was done.
-    SlotQuery(String),
+    Ask(String),
     /// The server does not have the script: nothing was done.
     NoScript(RedisError),
     /// The server has become a replica: nothing was done.
@@ -55,7 +55,7 @@ impl Refusal {
                 let to = error.redirect_node().map(|(address, _)| address.to_owned());
                 match (to, kind) {
                     (Some(to), ServerErrorKind::Moved) => Refusal::Moved(to),
-                    (Some(to), _) => Refusal::SlotQuery(to),
+                    (Some(to), _) => Refusal::Ask(to),
                     (None, _) => Refusal::Failed(ServerFailure::Other(error)),
                 }
             }
@@ -72,7 +72,7 @@ impl Refusal {
             Refusal::Failed(failure) => failure,
             Refusal::Demoted(reason) => ServerFailure::ReadOnly(reason),
             Refusal::NoScript(error) => ServerFailure::Other(error),
-            Refusal::Moved(to) | Refusal::SlotQuery(to) => ServerFailure::busy(format!("the slot is at {to}")),
+            Refusal::Moved(to) | Refusal::Ask(to) => ServerFailure::busy(format!("the slot is at {to}")),
         }
     }
 }
@@ -179,7 +179,7 @@ mod tests {
         assert!(
             matches!(known(ServerErrorKind::Moved, "3999 10.0.0.1:6381"), Refusal::Moved(to) if to == "10.0.0.1:6381")
         );
-        assert!(matches!(known(ServerErrorKind::Ask, "3999 :6381"), Refusal::SlotQuery(to) if to == ":6381"));
+        assert!(matches!(known(ServerErrorKind::Ask, "3999 :6381"), Refusal::Ask(to) if to == ":6381"));
         assert!(matches!(known(ServerErrorKind::Moved, "?"), Refusal::Failed(ServerFailure::Other(_))));
         assert!(matches!(known(ServerErrorKind::NoScript, "no"), Refusal::NoScript(_)));
         for kind in [

@@ -27,7 +27,7 @@ impl Info {
             _ => return None,
         };
         let mut info = Info::default();
-        for (name, value) in text.lines().filter_map(|channel| channel.trim_end().split_once(':')) {
+        for (name, value) in text.lines().filter_map(|line| line.trim_end().split_once(':')) {
             match name {
                 "redis_version" => info.version = value.to_owned(),
                 "redis_mode" | "server_mode" => info.mode = value.to_owned(),

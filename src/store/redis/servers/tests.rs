@@ -187,7 +187,7 @@ impl std::io::Write for Log {
 impl Log {
     /// Returns how many lines contain this text.
     fn count(&self, text: &str) -> usize {
-        String::from_utf8_lossy(&self.0.lock()).lines().filter(|channel| channel.contains(text)).count()
+        String::from_utf8_lossy(&self.0.lock()).lines().filter(|line| line.contains(text)).count()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The calls that are written: what a caller wants to write to one part, and how much of it is done.
+//! Calls: what a caller wants to write to one part, and how much of it is done.
 
 use std::ops::Range;
 use std::sync::Arc;

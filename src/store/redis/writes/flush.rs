@@ -62,7 +62,7 @@ pub(super) struct Basis<'a> {
     pub alone: bool,
 }
 
-/// An entry of a chunk that was not simply counted, or whose score was wanted.
+/// The reply of a script about an entry of a chunk that was not simply counted, or whose score was wanted.
 #[derive(Debug)]
 pub(super) struct EntryReply {
     pub entry: usize,

@@ -379,22 +379,22 @@ impl<'f> Lane<'_, 'f> {
         let Context { session, part, board, writer, flush, budget, deadline } = *self.context;
         let operation = Operation { writer: &writer.name, lane: self.number, sequence: writer.next() };
         let validity = &planned.validity;
-        let line = if self.is_bulk { Channel::BulkWrites } else { Channel::Writes };
+        let channel = if self.is_bulk { Channel::BulkWrites } else { Channel::Writes };
         if planned.in_order {
             let gives_scores = !budget.reads_scores;
             let encoder = Encoder { session, board, part, validity, flush, operation, gives_scores, needed };
-            return deliver(session, part, line, encoder.script(), deadline, || encoder.encode(chunk)).await;
+            return deliver(session, part, channel, encoder.script(), deadline, || encoder.encode(chunk)).await;
         }
         let amounts = Amounts { session, board, part, validity, flush, chunk, operation, alone: planned.alone };
         if let Some(slot) = amounts.only_slot() {
-            let sent = deliver(session, part, line, &ADD, deadline, || amounts.add(slot)).await?;
+            let sent = deliver(session, part, channel, &ADD, deadline, || amounts.add(slot)).await?;
             if !is_unusual(&sent) {
                 return Ok(sent);
             }
         }
         // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this call
         // stops it.
-        deliver(session, part, line, &WRITE, deadline, || amounts.write()).await
+        deliver(session, part, channel, &WRITE, deadline, || amounts.write()).await
     }
 }
 

@@ -6,7 +6,7 @@
 //! | [`queue`] | calls wait by part; each flush takes portions of them in turn, one flush per part at a time |
 //! | [`progress`] | the outcomes of a call so far, and its answer |
 //! | [`flush`] | the portions that are written together, as one list of items: plans, and records outcomes |
-//! | [`operation`] | the number of a script, by which it is done once |
+//! | [`operation`] | the identity of a write operation, by which it is done once |
 //! | [`lane`] | the items of a flush whose subjects share a hash, written script by script in their order |
 //! | [`chunk`] | division of a plan into scripts of bounded cost |
 //! | [`amounts`], [`change`] | one chunk as a call of `add.lua` or `write.lua`, or of `change.lua` |

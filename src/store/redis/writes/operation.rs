@@ -1,6 +1,6 @@
-//! The number of a script, by which it is done once although it may arrive twice.
+//! The identity of a write operation, by which it is done once although it may arrive twice.
 
-/// The number that distinguishes a repeated script from the next one of its lane.
+/// Writer, lane and sequence number, which distinguish a repeated script from the next one of its lane.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Operation<'a> {
     pub writer: &'a str,

@@ -27,6 +27,7 @@ use crate::store::{Added, Result, StoreError};
 const SCRIPTS: usize = 8;
 /// The approximate number of scripts for a portion, if several calls wait.
 const SHARE: usize = 2;
+
 /// The calls that wait for the next flush of their part.
 #[derive(Debug)]
 pub struct Queue {
