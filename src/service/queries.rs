@@ -197,7 +197,14 @@ impl Service {
                 slots += cells(&plan);
                 portion.push(plan);
             }
-            answers.extend(self.ask_portion(portion).await);
+            let found = self.ask_portion(portion).await;
+            let silence = silence_of(&found);
+            answers.extend(found);
+            if let Some(at) = silence {
+                // Each further portion would wait for its timeout, with the same result.
+                answers.extend(plans.map(|plan| plan.and_then(|_| Err(unasked(&at).into()))));
+                break;
+            }
         }
         answers
     }
@@ -229,6 +236,25 @@ fn cells(plan: &Result<PlannedQuery>) -> u64 {
         SlotRange::From(_) => board.slots(),
     };
     u64::from(slots) * if board.kind() == Kind::Sketch { SKETCH } else { 1 }
+}
+
+/// Returns the address of a store that answered none of these queries.
+fn silence_of(answers: &[Result<QueryAnswer>]) -> Option<String> {
+    let mut silent = None;
+    for answer in answers {
+        match answer {
+            Err(ServiceError::Store(StoreError::Unreachable { at, .. } | StoreError::TimedOut { at })) => {
+                silent = Some(at.clone());
+            }
+            _ => return None,
+        }
+    }
+    silent
+}
+
+/// Returns the error of a query that was not asked, because the store did not answer those before it.
+fn unasked(at: &str) -> StoreError {
+    StoreError::Unreachable { at: at.to_owned(), source: "the queries before this one were not answered".into() }
 }
 
 fn unanswered() -> StoreError {

@@ -220,6 +220,37 @@ async fn reading_without_a_script_advances_the_head_all_the_same() {
     }
 }
 
+/// Tests that a large call to a server that stopped answering ends with its first portion, although small reads wait
+/// too and each portion would wait for its turn.
+#[tokio::test]
+async fn a_large_call_to_a_silent_server_ends_soon() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = Arc::new(system(&server).await);
+        let board = define(&store, "wide", "COUNT(2000m, e, s)", "1m").await;
+        add(&store, &board, (0..300).map(|i| item(&format!("s{i}"), i + 1))).await;
+        store.count(&board, &subject("s1"), SlotRange::Slots(2_000)).await.unwrap();
+        server.pause(true);
+        let small = tokio::spawn({
+            let (store, board) = (store.clone(), board.clone());
+            async move {
+                loop {
+                    drop(store.page(&board, 0, 10).await);
+                }
+            }
+        });
+        let begun = std::time::Instant::now();
+        let asks: Vec<SlotQuery> = (0..300).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
+        let answers = store.read(asks).await;
+        let took = begun.elapsed();
+        small.abort();
+        server.pause(false);
+        assert!(answers.iter().all(|answer| answer.as_ref().is_err_and(StoreError::is_transient)));
+        assert!(took < std::time::Duration::from_secs(15), "{took:?}");
+        store.count(&board, &subject("s1"), SlotRange::Slots(2_000)).await.unwrap();
+    }
+}
+
 /// Tests how much one huge request makes the server receive and do at a time.
 #[tokio::test]
 async fn a_huge_query_goes_in_bounded_portions() {

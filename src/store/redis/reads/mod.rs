@@ -45,9 +45,11 @@ mod spread;
 mod status;
 mod windows;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt};
+use parking_lot::Mutex;
 
 use self::asks::{Asks, LIGHT};
 use self::lane::{Lane, answer_of};
@@ -177,12 +179,27 @@ impl Reads {
         let count = questions.len();
         let mut answers: Vec<_> = std::iter::repeat_with(|| Err(mistaken())).take(count).collect();
         let portions = stream::iter(portions(questions));
+        // The nodes that did not answer. They are asked no more in this call: each portion would wait for its timeout.
+        let silent: Mutex<HashMap<usize, ServerFailure>> = Mutex::default();
         let mut answered = portions
             .map(|portion| async {
-                let (places, questions): (Vec<usize>, Vec<Question>) = portion.into_iter().unzip();
-                let mut answers = Vec::with_capacity(places.len());
-                for (place, answered) in places.into_iter().zip(self.asks.bulk.ask_all(questions)) {
-                    answers.push((place, answer_of(answered).await.and_then(Answer::window)));
+                let (mut answers, mut asked, mut questions) = (Vec::new(), Vec::new(), Vec::new());
+                for (place, question) in portion {
+                    let node = session.servers.place(question.part.slot());
+                    match silent.lock().get(&node) {
+                        Some(failure) => answers.push((place, Err(failure.clone()))),
+                        None => {
+                            asked.push((place, node));
+                            questions.push(question);
+                        }
+                    }
+                }
+                for ((place, node), answered) in asked.into_iter().zip(self.asks.bulk.ask_all(questions)) {
+                    let answer = answer_of(answered).await;
+                    if let Err(failure @ (ServerFailure::Unreachable(_) | ServerFailure::Unknown(_))) = &answer {
+                        silent.lock().insert(node, failure.clone());
+                    }
+                    answers.push((place, answer.and_then(Answer::window)));
                 }
                 answers
             })
