@@ -100,7 +100,7 @@ impl Turns {
 impl Drop for Small<'_> {
     fn drop(&mut self) {
         if self.0.small.fetch_sub(1, Ordering::AcqRel) == 1 {
-            self.0.quiet.notify_one();
+            self.0.quiet.notify_waiters();
         }
     }
 }
@@ -141,6 +141,17 @@ mod tests {
             }
             assert_eq!(under_way.len(), most, "{millis} ms");
         }
+    }
+
+    #[tokio::test]
+    async fn all_large_commands_that_may_go_do_when_the_small_ones_are_done() {
+        let turns = Turns::new(Duration::from_secs(60));
+        turns.learn_round_trip(Duration::from_millis(50));
+        let small = turns.small();
+        let (mut first, mut second) = (Box::pin(turns.large()), Box::pin(turns.large()));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        drop(small);
+        assert!(first.now_or_never().is_some() && second.now_or_never().is_some());
     }
 
     #[tokio::test]
