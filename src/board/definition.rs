@@ -1,8 +1,11 @@
 //! The definition of a board: its metric, its slots, and everything else that its stored data depends on.
 
+use std::ops::RangeInclusive;
+
 use chrono_tz::Tz;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::{PartialSchema, ToSchema};
 
 use super::{Calendar, Decimals, Kind, Metric, SlotError, Span, form};
 
@@ -12,8 +15,8 @@ pub const MAX_SLOTS: u64 = 2_000;
 /// The largest number of shards that a board may have.
 pub const MAX_SHARDS: u32 = 64;
 
-/// The order of a ranking.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Order of the ranking: highest or lowest score first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Order {
     /// The highest score is first. Ties are ordered by subject, the greatest bytes first.
@@ -23,8 +26,8 @@ pub enum Order {
     Asc,
 }
 
-/// The amount of time that the window's slots cover at least.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// `full` keeps one additional slot, so that the window never covers less than its length.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cover {
     /// `window / slot` slots, including the one that contains now. They cover between N−1 and N slots of time.
@@ -34,8 +37,9 @@ pub enum Cover {
     Full,
 }
 
-/// The beginning of a subject's window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// `sliding`: the window covers the newest slots. `from_first`: the window of a subject begins with its first event and
+/// has a fixed length; for COUNT and SUM on unranked boards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// The window slides: it consists of the last slots, the same for every subject.
@@ -54,8 +58,8 @@ impl Mode {
     }
 }
 
-/// The end of its slot that a sample is stamped with.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The end of its slot that the time of a sample denotes: with `end`, 06:02 belongs to 06:01–06:02.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stamp {
     /// The start: a sample stamped 06:02 belongs to 06:02–06:03.
@@ -65,49 +69,73 @@ pub enum Stamp {
     End,
 }
 
-/// The definition of a board. No key can change while the board holds data.
-///
-/// In requests, the configuration and both stores it is a flat object of texts, numbers and truth values. Each key is
-/// parsed on its own, so that an error carries the line and column of the value at fault.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The definition of a board.
+//
+// The one place of its keys. Requests, the configuration and both stores contain this form: a flat object of strings,
+// numbers and booleans. The comments of the keys are also their descriptions in the OpenAPI document.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self", deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
 pub struct Definition {
-    #[serde(serialize_with = "form::text", deserialize_with = "form::metric")]
+    /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX(window, event, value, subject)`, or
+    /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the closing
+    /// parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`, or several
+    /// fields `(ip, device_id)`.
+    #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]
+    #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
     pub metric: Metric,
-    #[serde(default = "form::no_slot", deserialize_with = "form::slot")]
+    /// Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole days,
+    /// `1w` or `1mo`. The window is a whole number of slots, at most 2,000. Optional with the `mode` `from_first`.
+    #[serde(default = "form::no_slot")]
+    #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
     pub slot: Span,
+    /// Number of decimals of scores. Default: 0.
     #[serde(default, serialize_with = "form::digits", deserialize_with = "form::decimals")]
+    #[schema(value_type = u8, minimum = 0, maximum = 9)]
     pub decimals: Decimals,
+    /// IANA time zone with whose midnights slots of an hour and more are aligned. Default: UTC.
     #[serde(default = "form::utc", serialize_with = "form::text", deserialize_with = "form::timezone")]
+    #[schema(value_type = String, example = "Europe/Berlin")]
     pub timezone: Tz,
+    /// Order of the ranking. Default: `desc`.
     #[serde(default)]
+    #[schema(schema_with = Order::schema)]
     pub order: Order,
+    /// `full` keeps one additional slot, so that the window never covers less than its length. Default: `current`.
     #[serde(default)]
+    #[schema(schema_with = Cover::schema)]
     pub cover: Cover,
     // The keys below are written only where they differ from the default. So definitions stored before these keys
     // existed still serialize to the same bytes.
-    /// Whether the board has a ranking. Without a ranking, each subject's slots are read on their own and there is no
-    /// rollover.
+    /// Whether the board has a ranking. An unranked board needs no rollover; its subjects are read one by one, for example
+    /// as features of rules. Default: `true`.
     #[serde(default = "form::yes", skip_serializing_if = "form::is_yes")]
     pub ranked: bool,
-    /// For unranked boards: how long slots are kept for reads of the past (`as_of`). If absent, the window and one
-    /// slot.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::keep")]
-    pub keep: Option<Span>,
+    /// Default: `sliding`.
     #[serde(default, skip_serializing_if = "form::is_default")]
+    #[schema(schema_with = Mode::schema)]
     pub mode: Mode,
-    /// For AVG: the number of measurements, at least 1, that a subject needs to be ranked.
-    #[serde(default = "form::one", skip_serializing_if = "form::is_one")]
-    pub min_samples: u32,
-    /// For COUNT_DISTINCT: the largest number of values remembered per subject. Beyond it, the value that was seen
-    /// longest ago is dropped.
+    /// Retention time of slots on an unranked board, for reads with `as_of`. Not available with COUNT_DISTINCT. Default:
+    /// the window and one slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    pub keep: Option<Span>,
+    /// Number of measurements that a subject needs to be ranked, for ranked AVG boards. Default: 1.
+    #[serde(default = "form::one", skip_serializing_if = "form::is_one", deserialize_with = "form::positive")]
+    #[schema(minimum = 1)]
+    pub min_samples: u32,
+    /// Maximum number of values stored per subject, for COUNT_DISTINCT. Beyond it the value last seen longest ago is
+    /// dropped, and responses have `capped` true. Default: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::positive_if_any")]
+    #[schema(value_type = u32, minimum = 1, example = 1000)]
     pub max_values: Option<u32>,
+    /// Default: `start`.
     #[serde(default, skip_serializing_if = "form::is_default")]
+    #[schema(schema_with = Stamp::schema)]
     pub stamp: Stamp,
-    /// For Redis: the number of parts that the board is spread over, so that several nodes of a cluster share it. If
-    /// absent, the board is not spread. The embedded store ignores it. It does not change any result.
+    /// Number of parts that a Redis store divides the board into, so that several nodes of a cluster share it. It does not
+    /// change any result. The embedded store ignores it. Default: not divided.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
+    #[schema(value_type = u32, minimum = 1, maximum = 64, example = 24)]
     pub shards: Option<u32>,
 }
 
@@ -148,8 +176,9 @@ pub enum DefinitionError {
     /// The key is not allowed together with the others.
     #[error("'{key}' {why}")]
     Misplaced { key: &'static str, why: &'static str },
-    #[error("{shards} shards are not within 1 to {MAX_SHARDS}")]
-    Shards { shards: u32 },
+    /// The number is outside of the [limits](Definition::limits) of its key.
+    #[error("{}", form::not_within(number, limits))]
+    Number { key: &'static str, number: u32, limits: RangeInclusive<u32> },
 }
 
 impl DefinitionError {
@@ -159,14 +188,13 @@ impl DefinitionError {
             DefinitionError::Slot(SlotError::NotWhole { .. }) | DefinitionError::TooManySlots { .. } => "metric",
             DefinitionError::Slot(_) => "slot",
             DefinitionError::TooManyKept { .. } => "keep",
-            DefinitionError::Misplaced { key, .. } => key,
-            DefinitionError::Shards { .. } => "shards",
+            DefinitionError::Misplaced { key, .. } | DefinitionError::Number { key, .. } => key,
         }
     }
 }
 
 impl Definition {
-    /// The keys of the serialized form.
+    /// The keys of the serialized form, in the order of the fields.
     pub const KEYS: [&str; 13] = [
         "metric",
         "slot",
@@ -199,6 +227,16 @@ impl Definition {
             max_values: None,
             stamp: Stamp::Start,
             shards: None,
+        }
+    }
+
+    /// Returns the smallest and the largest value of a key, if its value is a number.
+    pub fn limits(key: &str) -> Option<RangeInclusive<u32>> {
+        match key {
+            "decimals" => Some(form::DECIMALS),
+            "min_samples" | "max_values" => Some(form::POSITIVE),
+            "shards" => Some(form::SHARDS),
+            _ => None,
         }
     }
 
@@ -237,17 +275,19 @@ impl Definition {
         if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
             return misplaced("min_samples", "goes with AVG on ranked boards only");
         }
-        if self.min_samples == 0 {
-            return misplaced("min_samples", "must be at least 1");
+        if self.max_values.is_some() && kind != Kind::Distinct {
+            return misplaced("max_values", "goes with COUNT_DISTINCT only");
         }
-        if let Some(shards) = self.shards.filter(|shards| !(1..=MAX_SHARDS).contains(shards)) {
-            return Err(DefinitionError::Shards { shards });
+        let numbers =
+            [("min_samples", Some(self.min_samples)), ("max_values", self.max_values), ("shards", self.shards)];
+        for (key, number) in numbers {
+            if let (Some(number), Some(limits)) = (number, Self::limits(key))
+                && !limits.contains(&number)
+            {
+                return Err(DefinitionError::Number { key, number, limits });
+            }
         }
-        match self.max_values {
-            Some(_) if kind != Kind::Distinct => misplaced("max_values", "goes with COUNT_DISTINCT only"),
-            Some(0) => misplaced("max_values", "must be at least 1"),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     /// Returns the calendar, the number of slots in the window and the number of slots that the board keeps.
@@ -290,26 +330,8 @@ impl Definition {
     /// Returns the keys in which two definitions differ, for the error message of an attempt to change a board in
     /// place.
     pub fn differences(&self, other: &Definition) -> Vec<&'static str> {
-        let mut keys = Vec::new();
-        let mut differs = |key, different: bool| {
-            if different {
-                keys.push(key);
-            }
-        };
-        differs("metric", self.metric != other.metric);
-        differs("slot", self.slot != other.slot);
-        differs("decimals", self.decimals != other.decimals);
-        differs("timezone", self.timezone != other.timezone);
-        differs("order", self.order != other.order);
-        differs("cover", self.cover != other.cover);
-        differs("ranked", self.ranked != other.ranked);
-        differs("keep", self.keep != other.keep);
-        differs("mode", self.mode != other.mode);
-        differs("min_samples", self.min_samples != other.min_samples);
-        differs("max_values", self.max_values != other.max_values);
-        differs("stamp", self.stamp != other.stamp);
-        differs("shards", self.shards != other.shards);
-        keys
+        let [these, others] = [self, other].map(|definition| serde_json::to_value(definition).unwrap_or_default());
+        Self::KEYS.into_iter().filter(|key| these[key] != others[key]).collect()
     }
 }
 
@@ -326,6 +348,22 @@ mod tests {
         assert_eq!(define("COUNT(90m, a, b)", "1h").unwrap_err().field(), "metric");
         assert_eq!(define("COUNT(90m, a, b)", "7m").unwrap_err().field(), "slot");
         assert_eq!(define("COUNT(1d, a, b)", "1d").unwrap().slots, 1);
+    }
+
+    #[test]
+    fn numbers_have_limits() {
+        let distinct = Definition::new("COUNT_DISTINCT(1h, a, b, c)".parse().unwrap(), "1m".parse().unwrap());
+        let mean = Definition::new("AVG(1h, a, v, b)".parse().unwrap(), "1m".parse().unwrap());
+        for (definition, key) in [
+            (Definition { max_values: Some(0), ..distinct }, "max_values"),
+            (Definition { min_samples: 0, ..mean }, "min_samples"),
+        ] {
+            let error = definition.layout().unwrap_err();
+            assert_eq!(
+                (error.field(), error.to_string().as_str()),
+                (key, "0 is not a whole number from 1 to 4294967295")
+            );
+        }
     }
 
     #[test]
@@ -356,9 +394,7 @@ mod tests {
             (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","ranked":false,"keep":"2h"}"#, "keep"),
             (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","decimals":2}"#, "decimals"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","min_samples":2}"#, "min_samples"),
-            (r#"{"metric":"AVG(1h, a, v, b)","slot":"1m","min_samples":0}"#, "min_samples"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","max_values":5}"#, "max_values"),
-            (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","max_values":0}"#, "max_values"),
         ] {
             let definition: Definition = serde_json::from_str(json).unwrap();
             assert_eq!(definition.layout().unwrap_err().field(), key, "{json}");

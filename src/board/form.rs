@@ -1,12 +1,25 @@
 //! The values of a definition's keys in the serialized form: how each is written, parsed, and left out.
 
-use std::fmt;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 
 use chrono_tz::Tz;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
+use serde_json::Value;
 
-use super::{Decimals, MAX_SHARDS, Metric, Span};
+use super::{Decimals, MAX_SHARDS, Span};
+
+/// The limits of the number of decimals.
+pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
+/// The limits of numbers that are at least 1.
+pub(super) const POSITIVE: RangeInclusive<u32> = 1..=u32::MAX;
+/// The limits of the number of shards.
+pub(super) const SHARDS: RangeInclusive<u32> = 1..=MAX_SHARDS;
+
+/// The largest number of characters of a value in an error message.
+const SHOWN: usize = 64;
 
 pub(super) fn yes() -> bool {
     true
@@ -28,25 +41,8 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-pub(super) fn keep<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Span>, D::Error> {
-    let Some(text) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
-    text.parse().map(Some).map_err(|error| D::Error::custom(format!("keep: {error}")))
-}
-
 pub(super) fn utc() -> Tz {
     Tz::UTC
-}
-
-pub(super) fn text<S: Serializer>(value: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(value)
-}
-
-pub(super) fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u8(value.digits())
-}
-
-pub(super) fn metric<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("metric: {error}")))
 }
 
 /// Returns the value of a missing key `slot`. It is no duration, so no text parses to it.
@@ -54,36 +50,73 @@ pub(super) fn no_slot() -> Span {
     Span::ZERO
 }
 
-pub(super) fn slot<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Span, D::Error> {
-    String::deserialize(deserializer)?.parse().map_err(|error| D::Error::custom(format!("slot: {error}")))
+pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(value)
 }
 
-pub(super) fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
-    let digits = i64::deserialize(deserializer)?;
-    let allowed = u8::try_from(digits).ok().and_then(Decimals::new);
-    allowed.ok_or_else(|| D::Error::custom(format!("decimals: {digits} is not within 0 to {}", Decimals::MAX)))
+pub(super) fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8(value.digits())
 }
 
-pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
-    let Some(number) = Option::<i64>::deserialize(deserializer)? else { return Ok(None) };
-    let allowed = u32::try_from(number).ok().filter(|shards| (1..=MAX_SHARDS).contains(shards));
-    allowed.map(Some).ok_or_else(|| D::Error::custom(format!("shards: {number} is not within 1 to {MAX_SHARDS}")))
+/// Parses a text.
+pub(super) fn parsed<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: Display>,
+{
+    String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
 }
 
 pub(super) fn timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tz, D::Error> {
     let name = String::deserialize(deserializer)?;
     name.parse().map_err(|_| {
-        D::Error::custom(format!("timezone: '{name}' is not a zone of the IANA database, such as Europe/Berlin"))
+        let name: String = name.chars().take(SHOWN).collect();
+        D::Error::custom(format!("'{name}' is not an IANA time zone, such as Europe/Berlin"))
     })
+}
+
+pub(super) fn decimals<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Decimals, D::Error> {
+    let digits = whole_number::<D::Error>(&Value::deserialize(deserializer)?, DECIMALS)?;
+    Ok(u8::try_from(digits).ok().and_then(Decimals::new).unwrap_or_default())
+}
+
+pub(super) fn positive<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    whole_number(&Value::deserialize(deserializer)?, POSITIVE)
+}
+
+pub(super) fn positive_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = Option::<Value>::deserialize(deserializer)?;
+    number.map(|number| whole_number(&number, POSITIVE)).transpose()
+}
+
+pub(super) fn shards<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    let number = Option::<Value>::deserialize(deserializer)?;
+    number.map(|number| whole_number(&number, SHARDS)).transpose()
+}
+
+/// Returns a whole number, which may be written as 2.0.
+fn whole_number<E: Error>(value: &Value, limits: RangeInclusive<u32>) -> Result<u32, E> {
+    let within = |n: &f64| n.fract() == 0.0 && (f64::from(*limits.start())..=f64::from(*limits.end())).contains(n);
+    match value.as_f64().filter(within) {
+        Some(number) => Ok(number as u32),
+        None => Err(E::custom(not_within(value, &limits))),
+    }
+}
+
+/// Returns the message about a value that is not a whole number within the limits.
+pub(super) fn not_within(value: impl Display, limits: &RangeInclusive<u32>) -> String {
+    format!("{value} is not a whole number from {} to {}", limits.start(), limits.end())
 }
 
 #[cfg(test)]
 mod tests {
+    use utoipa::PartialSchema;
+
     use super::*;
     use crate::board::{Cover, Definition, Mode, Order, Stamp};
 
     #[test]
-    fn every_key_is_listed_once() {
+    fn every_key_is_listed_in_order() {
         let definition = Definition {
             decimals: Decimals::new(2).unwrap(),
             order: Order::Asc,
@@ -97,16 +130,30 @@ mod tests {
             shards: Some(2),
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
-        let written = serde_json::to_value(&definition).unwrap();
-        let mut written: Vec<&str> = written.as_object().unwrap().keys().map(String::as_str).collect();
-        let mut listed = Definition::KEYS;
-        written.sort_unstable();
-        listed.sort_unstable();
-        assert_eq!(written, listed);
+        let written = serde_json::to_string(&definition).unwrap();
+        let places = Definition::KEYS.map(|key| written.find(&format!("\"{key}\":")));
+        assert!(places.is_sorted() && places[0].is_some(), "{written}");
+        assert_eq!(serde_json::to_value(&definition).unwrap().as_object().unwrap().len(), places.len());
     }
 
     #[test]
-    fn the_wire_form_round_trips_and_names_its_errors() {
+    fn the_schema_has_every_key_with_its_limits() {
+        let schema = serde_json::to_value(Definition::schema()).unwrap();
+        assert_eq!(schema["properties"].as_object().unwrap().len(), Definition::KEYS.len());
+        for key in Definition::KEYS {
+            let property = &schema["properties"][key];
+            let limits = Definition::limits(key);
+            // The schema leaves out the largest value of the type.
+            let maximum = limits.clone().map(|limits| *limits.end()).filter(|maximum| *maximum != u32::MAX);
+            let number = |member: &str| property[member].as_f64();
+            assert!(property.is_object(), "{key}");
+            assert_eq!(number("minimum"), limits.map(|limits| f64::from(*limits.start())), "{key}");
+            assert_eq!(number("maximum"), maximum.map(f64::from), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_form_round_trips_and_its_errors_name_what_is_allowed() {
         let text = r#"{"metric":"SUM(7d, sale, amount, seller_id)","slot":"1h","decimals":2,"timezone":"Europe/Berlin","order":"asc","cover":"full"}"#;
         let definition: Definition = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&definition).unwrap(), text);
@@ -114,14 +161,17 @@ mod tests {
         let written = serde_json::to_string(&spread).unwrap();
         assert_eq!(written, text.replace('}', r#","shards":24}"#));
         assert_eq!(serde_json::from_str::<Definition>(&written).unwrap(), spread);
+        assert_eq!(serde_json::from_str::<Definition>(&written.replace("24", "24.0")).unwrap(), spread);
         for (bad, says) in [
-            (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "metric: expected a duration"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","decimals":10}"#, "decimals: 10"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","timezone":"Mars"}"#, "timezone: 'Mars'"),
+            (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "expected a duration"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","decimals":10}"#, "10 is not a whole number from 0 to 9"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","timezone":"Mars"}"#, "'Mars' is not an IANA time zone"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","colour":"red"}"#, "unknown field `colour`"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":0}"#, "shards: 0 is not within 1 to 64"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":65}"#, "shards: 65 is not within 1 to 64"),
-            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":-1}"#, "shards: -1 is not within 1 to 64"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":0}"#, "0 is not a whole number from 1 to 64"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":65}"#, "65 is not a whole number from 1 to 64"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":2.5}"#, "2.5 is not a whole number from 1 to 64"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","min_samples":0}"#, "0 is not a whole number from 1 to"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","shards":-1}"#, "-1 is not a whole number from 1 to 64"),
         ] {
             let error = serde_json::from_str::<Definition>(bad).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

@@ -6,15 +6,15 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
+use utoipa::{PartialSchema, ToSchema};
 
-use super::definition::{self, DefinitionBody};
+use super::definition;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
-use crate::board::{Board, BoardName, Cover, Mode, Order, Shown, Span, Stamp, Subject, Timestamp};
+use crate::board::{Board, BoardName, Cover, Definition, Mode, Order, Shown, Span, Stamp, Subject, Timestamp};
 use crate::service::{About, Difference};
 
 /// The definition of a board with all defaults.
@@ -33,15 +33,15 @@ pub(super) struct DefinedBoard {
     /// Time zone with whose midnights slots of an hour and more are aligned.
     timezone: String,
     /// Order of the ranking: `desc` or `asc`.
-    #[schema(schema_with = schemas::order)]
+    #[schema(schema_with = Order::schema)]
     order: Order,
     /// `current`, or `full` if the window has one additional slot, so that it never covers less than its length.
-    #[schema(schema_with = schemas::cover)]
+    #[schema(schema_with = Cover::schema)]
     cover: Cover,
     /// Whether the board has a ranking. Subjects of unranked boards are read one by one.
     ranked: bool,
     /// `sliding`, or `from_first` if the window of each subject begins with its first event.
-    #[schema(schema_with = schemas::mode)]
+    #[schema(schema_with = Mode::schema)]
     mode: Mode,
     /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot.
     #[schema(value_type = Option<String>, required = true, example = "48h")]
@@ -53,7 +53,7 @@ pub(super) struct DefinedBoard {
     #[schema(required = true, minimum = 1)]
     max_values: Option<u32>,
     /// End of its slot that the time of a sample denotes: `start` or `end`.
-    #[schema(schema_with = schemas::stamp)]
+    #[schema(schema_with = Stamp::schema)]
     stamp: Stamp,
     /// Number of parts that a Redis store divides the board into; null if it is not divided.
     #[schema(required = true, minimum = 1, maximum = 64)]
@@ -204,7 +204,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
 /// a different definition is refused (409). A definition cannot be changed, because stored data depends on every key.
 #[utoipa::path(
     put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
-    request_body(content = DefinitionBody, description = "The definition.", examples(
+    request_body(content = Definition, description = "The definition.", examples(
         ("likes in 24 h" = (value = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h"}))),
         ("sales in 7 days" = (value = json!({"metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h", "decimals": 2,
             "timezone": "Europe/Berlin"}))),

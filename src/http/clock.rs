@@ -2,14 +2,13 @@
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::body::Object;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
-use super::{body, response, schemas};
+use super::{body, object, response, schemas};
 use crate::board::Timestamp;
 
 /// The time of the store.
@@ -20,13 +19,11 @@ pub(super) struct Clock {
 }
 
 /// A new time for the clock.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = ClockSetting)]
-#[expect(dead_code, reason = "schema only; bodies are parsed field by field")]
-pub(super) struct ClockBody {
+pub(super) struct ClockSetting {
     #[schema(schema_with = schemas::time)]
-    now: String,
+    now: Timestamp,
 }
 
 /// Get the simulated clock
@@ -48,7 +45,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
 /// refused. This path exists only with `--clock simulated=…`.
 #[utoipa::path(
     put, path = "/v1/clock", operation_id = "setClock", tag = "clock",
-    request_body(content = ClockBody, description = "The new time.",
+    request_body(content = ClockSetting, description = "The new time.",
         example = json!({"now": "2026-01-02T00:00:00Z"})),
     responses((status = 200, description = "The new time of the store.", body = Clock,
         example = json!({"now": "2026-01-02T00:00:00Z"}))),
@@ -60,6 +57,6 @@ pub(super) async fn put(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let to: Timestamp = Object::parse(&body, &["now"])?.required("now")?;
-    Ok(response::json(&Clock { now: state.service.set_clock(to).await? }))
+    let ClockSetting { now } = object::parse(&body)?;
+    Ok(response::json(&Clock { now: state.service.set_clock(now).await? }))
 }

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::body::Object;
 use super::codes::Code;
 use super::events::EventsReceipt;
 use super::items::TextField;
@@ -16,7 +16,7 @@ use super::parameters::Parameters;
 use super::problem::Problem;
 use super::response::WindowBounds;
 use super::state::HttpState;
-use super::{body, events, response, schemas};
+use super::{body, events, object, response, schemas};
 use crate::board::{
     BoardName, Compared, Event, Fields, Kind, Metric, Operand, Rule, Shown, Subject, SyntaxError, Timestamp,
 };
@@ -148,36 +148,39 @@ impl RuleVerdict {
 }
 
 /// Rules to evaluate: exactly one of `rule`, `rules`, `name` and `names`.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Evaluation)]
-#[expect(dead_code, reason = "schema only; bodies are parsed field by field")]
-pub(super) struct EvaluateBody {
+pub(super) struct EvaluateBody<'a> {
     /// A rule: comparisons (`>`, `>=`, `<`, `<=`, `=`, `!=`) of metrics, fields, numbers, 'strings' and arithmetic
     /// expressions, combined with AND, OR and NOT.
-    #[schema(required = false, example = "COUNT(30m, login, device_id) > 3", max_length = 4096)]
-    rule: String,
+    #[schema(value_type = String, required = false, example = "COUNT(30m, login, device_id) > 3", max_length = 4096)]
+    rule: Option<String>,
     /// Several rules.
-    #[schema(required = false, min_items = 1, max_items = 100)]
-    rules: Vec<String>,
+    #[schema(value_type = Vec<String>, required = false, min_items = 1, max_items = 100)]
+    rules: Option<Vec<String>>,
     /// Name of a rule in the configuration.
-    #[schema(required = false, example = "many-logins")]
-    name: String,
+    #[schema(value_type = String, required = false, example = "many-logins")]
+    name: Option<String>,
     /// Names of several rules in the configuration.
-    #[schema(required = false, min_items = 1, max_items = 100)]
-    names: Vec<String>,
+    #[schema(value_type = Vec<String>, required = false, min_items = 1, max_items = 100)]
+    names: Option<Vec<String>>,
     #[schema(schema_with = schemas::fields, required = false)]
-    fields: String,
+    #[serde(borrow)]
+    fields: Option<&'a RawValue>,
     /// Type of the event, if it is to be recorded.
-    #[schema(required = false, example = "login", min_length = 1, max_length = 128)]
-    r#type: String,
+    #[serde(default, borrow)]
+    #[schema(value_type = String, required = false, example = "login", min_length = 1, max_length = 128)]
+    r#type: TextField<'a>,
     /// Time of the event. Default: the store's current time. Rules are always evaluated for the current time.
+    #[serde(default, borrow)]
     #[schema(schema_with = schemas::time, required = false)]
-    at: String,
+    at: TextField<'a>,
+    #[serde(default, borrow)]
     #[schema(schema_with = schemas::id, required = false)]
-    id: String,
+    id: TextField<'a>,
     /// Whether to record the event before the rules are evaluated, so that they include it. Default: false.
-    #[schema(required = false)]
+    #[serde(default)]
     record: bool,
 }
 
@@ -221,10 +224,10 @@ pub(super) async fn evaluate(
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let object = Object::parse(&body, &KEYS)?;
-    let rules = parse_rules(&object, &state.service)?;
-    let fields = events::parse_fields(object.optional("fields")?)?;
-    let event = parse_event(&object, &fields)?;
+    let mut body: EvaluateBody<'_> = object::parse(&body)?;
+    let rules = parse_rules(&mut body, &state.service)?;
+    let fields = events::parse_fields(body.fields)?;
+    let event = parse_event(body, &fields)?;
     let refs: Vec<&Rule> = rules.iter().map(|named| &*named.rule).collect();
     let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, answers, recorded, as_of } = evaluated;
@@ -235,8 +238,6 @@ pub(super) async fn evaluate(
     Ok(response::json(&Evaluations { hit, rules: verdicts, as_of, recorded }))
 }
 
-const KEYS: [&str; 9] = ["rule", "rules", "name", "names", "fields", "type", "at", "id", "record"];
-
 /// A rule of a request, with its name if it is one of the configuration.
 struct RequestedRule<'a> {
     name: Option<RuleName>,
@@ -244,15 +245,13 @@ struct RequestedRule<'a> {
 }
 
 /// Parses the rules of a body.
-fn parse_rules<'a>(object: &Object<'_>, service: &'a Service) -> Result<Vec<RequestedRule<'a>>, Problem> {
-    let forms = ["rule", "rules", "name", "names"];
-    let given: Vec<&str> = forms.into_iter().filter(|form| object.has(form)).collect();
-    let &[form] = given.as_slice() else {
-        return Err(Problem::field("rule", "give exactly one of 'rule', 'rules', 'name' and 'names'"));
-    };
-    let texts: Vec<String> = match form {
-        "rule" | "name" => vec![object.required(form)?],
-        _ => object.required(form)?,
+fn parse_rules<'a>(body: &mut EvaluateBody<'_>, service: &'a Service) -> Result<Vec<RequestedRule<'a>>, Problem> {
+    let (form, texts) = match (body.rule.take(), body.rules.take(), body.name.take(), body.names.take()) {
+        (Some(rule), None, None, None) => ("rule", vec![rule]),
+        (None, Some(rules), None, None) => ("rules", rules),
+        (None, None, Some(name), None) => ("name", vec![name]),
+        (None, None, None, Some(names)) => ("names", names),
+        _ => return Err(Problem::field("rule", "give exactly one of 'rule', 'rules', 'name' and 'names'")),
     };
     if texts.is_empty() || texts.len() > MAX_RULES {
         let detail = format!("'{form}' must have 1 to {MAX_RULES} elements, not {}", texts.len());
@@ -289,13 +288,10 @@ pub(super) fn invalid_rule(field: &str, error: &SyntaxError) -> Problem {
 }
 
 /// Parses the event of a body; `None` if it is not to be recorded. Its members are validated in either case.
-fn parse_event(object: &Object<'_>, fields: &Fields) -> Result<Option<Event>, Problem> {
-    let text = |key| Ok::<_, Problem>(object.optional::<TextField<'_>>(key)?.unwrap_or_default());
-    let at = text("at")?.at()?;
-    let id = text("id")?.id()?;
-    let kind = text("type")?;
-    let kind = (!kind.is_absent()).then(|| events::parse_type(kind)).transpose()?;
-    if !object.optional::<bool>("record")?.unwrap_or_default() {
+fn parse_event(body: EvaluateBody<'_>, fields: &Fields) -> Result<Option<Event>, Problem> {
+    let (at, id) = (body.at.at()?, body.id.id()?);
+    let kind = (!body.r#type.is_absent()).then(|| events::parse_type(body.r#type)).transpose()?;
+    if !body.record {
         return Ok(None);
     }
     match kind {

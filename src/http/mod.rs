@@ -9,7 +9,7 @@
 //! resources    query, evaluate -> windows, events; subjects -> rankings; samples -> increments;
 //!              boards -> definition; values, rollover, rules, clock, backup, operations, welcome
 //! items        parsing of a single item, a batch or a stream; rejections
-//! requests     path, parameters, body, large
+//! requests     path, parameters, object -> body, large
 //! responses    response, metrics, counts
 //! base         state, schemas, problem, service_error, codes; cors
 //! ```
@@ -32,6 +32,7 @@ mod increments;
 mod items;
 mod large;
 mod metrics;
+mod object;
 mod operations;
 mod parameters;
 mod path;

@@ -73,6 +73,11 @@ impl Problem {
         self
     }
 
+    /// Returns the value of a member.
+    pub(super) fn member(&self, name: &str) -> Option<&Value> {
+        self.0.members.iter().find(|(member, _)| member == name).map(|(_, value)| value)
+    }
+
     /// Returns the stable code.
     pub fn code(&self) -> Code {
         self.0.code

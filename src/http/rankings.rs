@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
-use super::body::Object;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::response::WindowBounds;
 use super::state::HttpState;
-use super::{body, path, response, schemas};
+use super::{body, object, path, response, schemas};
 use crate::board::{Board, BoardName, Order, Shown, Subject, Timestamp};
 use crate::service::{About, Lines, Lookup, Ranked};
 
@@ -136,13 +135,13 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
 }
 
 /// A body with subjects to rank.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Lookup)]
-#[expect(dead_code, reason = "schema only; bodies are parsed field by field")]
 pub(super) struct LookupBody {
+    // Each element is checked on its own, so that an error names its index.
     #[schema(schema_with = schemas::subjects)]
-    subjects: Vec<String>,
+    subjects: Vec<serde_json::Value>,
 }
 
 /// The ranking among given subjects.
@@ -218,7 +217,7 @@ pub(super) async fn lookup(
 
 /// Parses the subjects of a body; returns each once, in the order of first occurrence.
 fn parse_subjects(body: &[u8]) -> Result<Vec<Subject>, Problem> {
-    let given: Vec<serde_json::Value> = Object::parse(body, &["subjects"])?.required("subjects")?;
+    let LookupBody { subjects: given } = object::parse(body)?;
     if given.is_empty() || given.len() as u64 > MAX_LINES {
         let detail = format!("'subjects' must have 1 to {MAX_LINES} elements, not {}", given.len());
         return Err(Problem::field("subjects", detail).with("minimum", 1).with("maximum", MAX_LINES));

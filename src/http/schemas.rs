@@ -76,35 +76,11 @@ pub(super) fn amount() -> Object {
     ObjectBuilder::new().schema_type(Type::Number).description(Some(description)).build()
 }
 
-pub(super) fn order() -> Object {
-    string()
-        .enum_values(Some(["desc", "asc"]))
-        .description(Some("Order of the ranking: highest or lowest score first."))
-        .build()
-}
-
-pub(super) fn cover() -> Object {
-    let description = "`full` keeps one additional slot, so that the window never covers less than its length.";
-    string().enum_values(Some(["current", "full"])).description(Some(description)).build()
-}
-
 pub(super) fn operand() -> Object {
     let types = SchemaType::from_iter([Type::Number, Type::String, Type::Boolean, Type::Null]);
     let description = "The value of one side of a comparison: a number, a string or a boolean; null if it has no \
                        value, such as the mean of no data or a quotient with divisor 0.";
     ObjectBuilder::new().schema_type(types).description(Some(description)).examples([4]).build()
-}
-
-pub(super) fn mode() -> Object {
-    let description = "`sliding`: the window covers the newest slots. `from_first`: the window of a subject begins \
-                       with its first event and has a fixed length; for COUNT and SUM on unranked boards.";
-    string().enum_values(Some(["sliding", "from_first"])).description(Some(description)).build()
-}
-
-pub(super) fn stamp() -> Object {
-    let description = "The end of its slot that the time of a sample denotes: with `end`, 06:02 belongs to \
-                       06:01–06:02.";
-    string().enum_values(Some(["start", "end"])).description(Some(description)).build()
 }
 
 pub(super) fn edge() -> Object {

@@ -1,22 +1,23 @@
 //! Several queries in one request, each with its own answer or error.
 
-mod schema;
+mod body;
 
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::body::Object;
+use self::body::{HopBody, MetricQueryBody, QueriesBody, QueryBatchBody, WindowQueryBody};
+use super::body::read_json;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
+use super::object::Object;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
 use super::windows::{self, WindowValue};
-use super::{body, events, large, response, schemas};
+use super::{events, large, response, schemas};
 use crate::board::{BoardName, Metric, Subject, Timestamp};
 use crate::service::{Hop, Hopped, Over, Query, QueryAnswer, Service, ServiceError, WindowQuery};
 
@@ -160,7 +161,7 @@ enum ParsedQuery {
 /// were left out. A request may have at most 10 two-hop counts.
 #[utoipa::path(
     post, path = "/v1/query", operation_id = "query", tag = "features",
-    request_body(content = schema::QueriesBody, description = "The queries.", examples(
+    request_body(content = QueriesBody, description = "The queries.", examples(
         ("many" = (value = json!({"queries": [
             {"board": "device-logins", "subject": "device-1", "last": "5m"},
             {"metric": "COUNT(30m, login, device_id)", "fields": {"device_id": "device-1"}},
@@ -193,7 +194,7 @@ pub(super) async fn query(
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
-    let body = body::read_json(&request, payload, &state.options).await?;
+    let body = read_json(&request, payload, &state.options).await?;
     let queries: Vec<Result<ParsedQuery, Problem>> = parse_queries(&body)?;
     let hops = queries.iter().filter(|query| matches!(query, Ok(ParsedQuery::Hop(_)))).count();
     if hops > MAX_HOPS {
@@ -241,8 +242,7 @@ fn parse_queries(body: &[u8]) -> Result<Vec<Result<ParsedQuery, Problem>>, Probl
     if !object.has("queries") {
         return Ok(vec![Ok(parse_query(&object)?)]);
     }
-    object.only(&["queries"])?;
-    let given: Vec<&RawValue> = object.required("queries")?;
+    let QueryBatchBody { queries: given } = object.parse_as()?;
     if given.len() > MAX_QUERIES {
         let detail = format!("'queries' may have at most {MAX_QUERIES} elements, not {}", given.len());
         return Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_QUERIES));
@@ -254,21 +254,19 @@ fn parse_queries(body: &[u8]) -> Result<Vec<Result<ParsedQuery, Problem>>, Probl
 fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
     match (object.has("board"), object.has("metric"), object.has("hop")) {
         (true, false, false) => {
-            object.only(&["board", "subject", "last", "from", "as_of", "edge"])?;
-            let text = |key| object.optional::<String>(key);
+            let body: WindowQueryBody = object.parse_as()?;
             Ok(ParsedQuery::Single(Query::Window(WindowQuery {
-                board: parse_board(object)?,
-                subject: parse_subject(object)?,
-                over: windows::parse_over(text("last")?.as_deref(), text("from")?.as_deref())?,
-                as_of: text("as_of")?.map(|text| windows::parse_time("as_of", &text)).transpose()?,
-                edge: windows::parse_edge(text("edge")?.as_deref())?,
+                board: parse_board(&body.board)?,
+                subject: parse_subject(&body.subject)?,
+                over: windows::parse_over(body.last.as_deref(), body.from.as_deref())?,
+                as_of: body.as_of.map(|text| windows::parse_time("as_of", &text)).transpose()?,
+                edge: windows::parse_edge(body.edge.as_deref())?,
             })))
         }
         (false, true, false) => {
-            object.only(&["metric", "fields"])?;
-            let text: String = object.required("metric")?;
-            let metric: Metric = text.parse().map_err(|error| invalid_rule("metric", &error))?;
-            let fields = events::parse_fields(object.optional("fields")?)?;
+            let body: MetricQueryBody<'_> = object.parse_as()?;
+            let metric: Metric = body.metric.parse().map_err(|error| invalid_rule("metric", &error))?;
+            let fields = events::parse_fields(body.fields)?;
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
             Ok(ParsedQuery::Single(Query::Metric { metric, subject }))
         }
@@ -277,28 +275,28 @@ fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
     }
 }
 
-fn parse_hop(raw: &RawValue) -> Result<Hop, Problem> {
-    let object = Object::nested("hop", raw, &["from", "to", "most"])?;
-    let from = Object::nested("from", object.required("from")?, &["board", "subject"])?;
-    let to = Object::nested("to", object.required("to")?, &["board"])?;
-    let most = object.optional::<u32>("most")?.unwrap_or(DEFAULT_FOLLOWED);
+fn parse_hop(HopBody { from, to, most }: HopBody) -> Result<Hop, Problem> {
+    let most = most.unwrap_or(DEFAULT_FOLLOWED);
     if !(1..=MAX_FOLLOWED).contains(&most) {
         let detail = format!("'most' must be a whole number from 1 to {MAX_FOLLOWED}");
         return Err(Problem::field("most", detail).with("minimum", 1).with("maximum", MAX_FOLLOWED));
     }
-    Ok(Hop { from: parse_board(&from)?, subject: parse_subject(&from)?, to: parse_board(&to)?, most })
+    Ok(Hop {
+        from: parse_board(&from.board)?,
+        subject: parse_subject(&from.subject)?,
+        to: parse_board(&to.board)?,
+        most,
+    })
 }
 
 /// Parses the name of a board. An invalid name is an unknown board.
-fn parse_board(object: &Object<'_>) -> Result<BoardName, Problem> {
-    let text: String = object.required("board")?;
-    BoardName::parse(&text).map_err(|error| {
+fn parse_board(text: &str) -> Result<BoardName, Problem> {
+    BoardName::parse(text).map_err(|error| {
         let name: String = text.chars().take(64).collect();
         Problem::new(Code::UnknownBoard, format!("unknown board '{name}': {error}")).with("board", name)
     })
 }
 
-fn parse_subject(object: &Object<'_>) -> Result<Subject, Problem> {
-    let text: String = object.required("subject")?;
-    Subject::parse(&text).map_err(|error| Problem::field("subject", format!("'subject': {error}")))
+fn parse_subject(text: &str) -> Result<Subject, Problem> {
+    Subject::parse(text).map_err(|error| Problem::field("subject", format!("'subject': {error}")))
 }

@@ -1,5 +1,7 @@
-//! Schemas of bodies with queries, which the parent module parses.
+//! Bodies with queries.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::http::schemas;
@@ -7,109 +9,106 @@ use crate::http::schemas;
 /// Several queries or a single one.
 #[derive(ToSchema)]
 #[schema(as = Queries)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
+#[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 #[serde(untagged)]
 pub(in crate::http) enum QueriesBody {
-    Many(QueryBatchBody),
+    Many(QueryBatchBody<'static>),
     One(QueryBody),
 }
 
 /// A list of queries.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = QueryBatch)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
-pub(in crate::http) struct QueryBatchBody {
-    #[schema(max_items = 1000)]
-    queries: Vec<QueryBody>,
+pub(in crate::http) struct QueryBatchBody<'a> {
+    // Each query is parsed on its own, so that it has its own error.
+    #[serde(borrow)]
+    #[schema(value_type = Vec<QueryBody>, max_items = 1000)]
+    pub(super) queries: Vec<&'a RawValue>,
 }
 
 /// A query: by window, by metric or by two hops.
 #[derive(ToSchema)]
 #[schema(as = Query)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
+#[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 #[serde(untagged)]
 pub(in crate::http) enum QueryBody {
     Window(WindowQueryBody),
-    Metric(MetricQueryBody),
+    Metric(MetricQueryBody<'static>),
     Hop(HopQueryBody),
 }
 
 /// The value of a subject over a window of a board.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = WindowQuery)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
 pub(in crate::http) struct WindowQueryBody {
     #[schema(schema_with = schemas::board)]
-    board: String,
+    pub(super) board: String,
     #[schema(schema_with = schemas::subject)]
-    subject: String,
+    pub(super) subject: String,
     /// A duration, at most the window of the board. Default: the whole window.
-    #[schema(required = false, example = "5m", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
-    last: String,
+    #[schema(value_type = String, required = false, example = "5m", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    pub(super) last: Option<String>,
     /// Start of the window, an alternative to `last`.
     #[schema(schema_with = schemas::time, required = false)]
-    from: String,
+    pub(super) from: Option<String>,
     /// End of the window. Default: the current time.
     #[schema(schema_with = schemas::time, required = false)]
-    as_of: String,
+    pub(super) as_of: Option<String>,
     #[schema(schema_with = schemas::edge, required = false)]
-    edge: String,
+    pub(super) edge: Option<String>,
 }
 
 /// The value of a metric, from a board that serves it.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = MetricQuery)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
-pub(in crate::http) struct MetricQueryBody {
+pub(in crate::http) struct MetricQueryBody<'a> {
     #[schema(example = "COUNT(30m, login, device_id)")]
-    metric: String,
-    #[schema(schema_with = schemas::fields)]
-    fields: String,
+    pub(super) metric: String,
+    #[serde(borrow)]
+    #[schema(schema_with = schemas::fields, required = true)]
+    pub(super) fields: Option<&'a RawValue>,
 }
 
 /// The two-hop count.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HopQuery)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
+#[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 pub(in crate::http) struct HopQueryBody {
     hop: HopBody,
 }
 
 /// From the values of a subject on one COUNT_DISTINCT board to the values of those on another.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Hop)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
 pub(in crate::http) struct HopBody {
-    from: HopFromBody,
-    to: HopToBody,
+    pub(super) from: HopFromBody,
+    pub(super) to: HopToBody,
     /// Maximum number of values to follow, and to read for each of them, last seen first. Default: 100.
-    #[schema(minimum = 1, maximum = 1000, required = false)]
-    most: u32,
+    #[schema(value_type = u32, minimum = 1, maximum = 1000, required = false)]
+    pub(super) most: Option<u32>,
 }
 
 /// Start of a hop.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HopStart)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
 pub(in crate::http) struct HopFromBody {
     #[schema(schema_with = schemas::board)]
-    board: String,
+    pub(super) board: String,
     #[schema(schema_with = schemas::subject)]
-    subject: String,
+    pub(super) subject: String,
 }
 
 /// End of a hop.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HopEnd)]
-#[expect(dead_code, reason = "schema only; queries are parsed one by one")]
 pub(in crate::http) struct HopToBody {
     #[schema(schema_with = schemas::board)]
-    board: String,
+    pub(super) board: String,
 }
