@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::definition;
+use super::frame::FrameShown;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
 use crate::board::{Board, BoardName, Cover, Definition, Mode, Order, Shown, Span, Stamp, Subject, Timestamp};
@@ -127,22 +127,18 @@ pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result
 pub(super) struct BoardStatus {
     #[serde(flatten)]
     definition: DefinedBoard,
-    window: WindowBounds,
+    #[serde(flatten)]
+    frame: FrameShown,
     /// Start of the newest slot.
     #[schema(schema_with = schemas::time)]
     head: Timestamp,
     /// Start of the oldest slot that counts.
     #[schema(schema_with = schemas::time)]
     floor: Timestamp,
-    /// The store's time of the response.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
     /// Number of ranked subjects.
     total: u64,
     /// Slots of the window that contain data, oldest first; empty for an unranked board.
     slots: Vec<SlotStatus>,
-    /// Number of expired slots that are not yet fully subtracted.
-    retiring: u64,
     /// The expired slots, oldest first, with the number of subjects still to be subtracted.
     retiring_slots: Vec<SlotStatus>,
 }
@@ -187,13 +183,11 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     };
     Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board),
-        window: WindowBounds::of(&board, &status.frame),
+        frame: FrameShown::of(&status.frame, board.slots()),
         head: status.frame.window.head,
         floor: status.frame.window.floor,
-        as_of: status.frame.as_of,
         total: status.total,
         slots: slots(status.slots),
-        retiring: status.frame.retiring,
         retiring_slots: slots(status.retiring),
     }))
 }

@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::events::EventsReceipt;
+use super::frame::WindowBounds;
 use super::items::TextField;
 use super::metrics::EventMetrics;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{body, events, object, response, schemas};
 use crate::board::{
@@ -109,13 +109,12 @@ struct MetricValue {
 impl MetricValue {
     fn of(metric: &Metric, answer: &QueryAnswer) -> Self {
         let QueryAnswer { board, subject, contents, value, .. } = answer;
-        let bounds = contents.frame.window;
         Self {
             metric: metric.to_string(),
             board: board.name().clone(),
             subject: subject.clone(),
             value: response::score(board, *value),
-            window: WindowBounds { from: bounds.floor, to: bounds.end, slots: contents.slots },
+            window: WindowBounds::of(&contents.frame.window, contents.slots),
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
         }

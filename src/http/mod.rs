@@ -10,7 +10,7 @@
 //!              boards -> definition; values, rollover, rules, clock, backup, operations, welcome
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, large
-//! responses    response, metrics, counts
+//! responses    response, frame, metrics, counts
 //! base         state, schemas, problem, service_error, codes; cors
 //! ```
 //!
@@ -28,6 +28,7 @@ mod definition;
 mod document;
 mod evaluate;
 mod events;
+mod frame;
 mod increments;
 mod items;
 mod large;

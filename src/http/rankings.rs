@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::to_raw_value;
 use utoipa::ToSchema;
 
+use super::frame::RankingFrame;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{body, object, path, response, schemas};
-use crate::board::{Board, BoardName, Order, Shown, Subject, Timestamp};
+use crate::board::{Board, Order, Shown, Subject};
 use crate::service::{About, Lines, Lookup, Ranked};
 
 /// Maximum number of lines of a page, and of subjects of a lookup.
@@ -26,19 +26,11 @@ const MAX_OFFSET: u64 = 1_000_000_000;
 /// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Ranking {
-    #[schema(schema_with = schemas::board)]
-    pub(super) board: BoardName,
+    #[serde(flatten)]
+    pub(super) frame: RankingFrame,
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     pub(super) metric: String,
-    pub(super) window: WindowBounds,
-    /// The store's time of the response.
-    #[schema(schema_with = schemas::time)]
-    pub(super) as_of: Timestamp,
-    /// Number of expired slots that are not yet fully subtracted. Unless it is 0, scores may include parts of them.
-    pub(super) retiring: u64,
-    /// Number of ranked subjects on the board.
-    pub(super) total: u64,
     /// The lines, best first.
     #[schema(value_type = Vec<RankingLine>, max_items = 1000)]
     pub(super) items: RankingLines,
@@ -123,14 +115,10 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     let more = !page.items.is_empty() && after < page.total;
     let next = more.then(|| format!("/v1/boards/{name}/rankings?offset={after}&limit={limit}"));
     Ok(response::json(&Ranking {
+        frame: RankingFrame::of(&board, &page.frame, page.total),
         metric: board.definition().metric.to_string(),
-        window: WindowBounds::of(&board, &page.frame),
-        as_of: page.frame.as_of,
-        retiring: page.frame.retiring,
-        total: page.total,
         items: RankingLines::new(&board, page.items),
         next,
-        board: name,
     }))
 }
 
@@ -148,19 +136,11 @@ pub(super) struct LookupBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Among)]
 pub(super) struct LookupRanking {
-    #[schema(schema_with = schemas::board)]
-    board: BoardName,
+    #[serde(flatten)]
+    frame: RankingFrame,
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     metric: String,
-    window: WindowBounds,
-    /// The store's time of the response.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
-    /// Number of expired slots that are not yet fully subtracted.
-    retiring: u64,
-    /// Number of ranked subjects on the board.
-    total: u64,
     /// The given subjects, each once: ranked ones in the order of the board, then those that are not ranked.
     items: Vec<LookupLine>,
 }
@@ -205,13 +185,9 @@ pub(super) async fn lookup(
     let subjects = parse_subjects(&body)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects).await?;
     Ok(response::json(&LookupRanking {
+        frame: RankingFrame::of(&board, &found.frame, found.total),
         metric: board.definition().metric.to_string(),
-        window: WindowBounds::of(&board, &found.frame),
-        as_of: found.frame.as_of,
-        retiring: found.frame.retiring,
-        total: found.total,
         items: rank(&board, subjects, found),
-        board: name,
     }))
 }
 

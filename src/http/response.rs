@@ -1,4 +1,4 @@
-//! JSON responses and the values that many of them contain.
+//! JSON responses.
 
 use std::sync::Arc;
 
@@ -6,33 +6,10 @@ use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
-use super::schemas;
-use crate::board::{Board, Frame, Shown, Timestamp, Value};
-
-/// The exact bounds of a window: `from` is inclusive, `to` is exclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub(super) struct WindowBounds {
-    /// Start of the oldest slot that counts.
-    #[schema(schema_with = schemas::time)]
-    pub(super) from: Timestamp,
-    /// End of the newest slot. It is in the future; the window rolls over when the clock reaches it.
-    #[schema(schema_with = schemas::time)]
-    pub(super) to: Timestamp,
-    /// Number of slots in the window.
-    #[schema(minimum = 1, maximum = 2001)]
-    pub(super) slots: u32,
-}
-
-impl WindowBounds {
-    /// Returns the whole window of the board.
-    pub(super) fn of(board: &Board, frame: &Frame) -> Self {
-        Self { from: frame.window.floor, to: frame.window.end, slots: board.slots() }
-    }
-}
+use crate::board::{Board, Shown, Value};
 
 /// Formats a value with the decimals of the board; `None` if the metric has no value.
 pub(super) fn score(board: &Arc<Board>, value: impl Into<Option<Value>>) -> Option<Shown> {

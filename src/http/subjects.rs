@@ -5,10 +5,10 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::frame::RankingFrame;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::rankings::{RankingLine, RankingLines};
-use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::board::{
@@ -19,8 +19,8 @@ use crate::service::About;
 /// Score, rank and slots of a subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Standing {
-    #[schema(schema_with = schemas::board)]
-    board: BoardName,
+    #[serde(flatten)]
+    frame: RankingFrame,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
@@ -31,14 +31,6 @@ pub(super) struct Standing {
     /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked.
     #[schema(required = true, minimum = 0, maximum = 100)]
     percentile: Option<f64>,
-    /// Number of ranked subjects on the board.
-    total: u64,
-    window: WindowBounds,
-    /// The store's time of the response.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
-    /// Number of expired slots that are not yet fully subtracted. Unless it is 0, the score may include parts of them.
-    retiring: u64,
     /// Whether values of this window were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false, nullable = false)]
@@ -139,18 +131,14 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
     Ok(response::json(&Standing {
+        frame: RankingFrame::of(&board, &standing.frame, standing.total),
+        subject,
         score: response::score(&board, standing.score),
         rank: standing.rank,
         percentile: standing.rank.map(|_| percentile(standing.total, standing.better)),
-        total: standing.total,
-        window: WindowBounds::of(&board, &standing.frame),
-        as_of: standing.frame.as_of,
-        retiring: standing.frame.retiring,
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: board.kind().standard_error(),
         slots: standing.slots.into_iter().map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
-        board: name,
-        subject,
     }))
 }
 
@@ -163,18 +151,10 @@ fn percentile(total: u64, better: u64) -> f64 {
 /// The ranking around a subject.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Neighbors {
-    #[schema(schema_with = schemas::board)]
-    board: BoardName,
+    #[serde(flatten)]
+    frame: RankingFrame,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
-    window: WindowBounds,
-    /// The store's time of the response.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
-    /// Number of expired slots that are not yet fully subtracted.
-    retiring: u64,
-    /// Number of ranked subjects on the board.
-    total: u64,
     /// The subject and its neighbors, best first; empty if the subject is not ranked.
     #[schema(value_type = Vec<RankingLine>, max_items = 201)]
     items: RankingLines,
@@ -200,13 +180,9 @@ pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> R
     let About { board, answer: page } =
         state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
     Ok(response::json(&Neighbors {
-        window: WindowBounds::of(&board, &page.frame),
-        as_of: page.frame.as_of,
-        retiring: page.frame.retiring,
-        total: page.total,
-        items: RankingLines::new(&board, page.items),
-        board: name,
+        frame: RankingFrame::of(&board, &page.frame, page.total),
         subject,
+        items: RankingLines::new(&board, page.items),
     }))
 }
 

@@ -5,9 +5,9 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::frame::WindowBounds;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::board::{BoardName, Counted, Subject, Timestamp};
@@ -83,7 +83,7 @@ pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Resu
     // The path as it was sent contains the encoded subject.
     let next = more.then(|| format!("{}?offset={after}&limit={limit}", request.uri().path()));
     Ok(response::json(&ValuePage {
-        window: WindowBounds::of(&board, &page.frame),
+        window: WindowBounds::of(&page.frame.window, board.slots()),
         as_of: page.frame.as_of,
         total: page.total,
         capped: page.capped,

@@ -5,15 +5,16 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::frame::FrameShown;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::response::WindowBounds;
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::board::{Amount, BoardName, Decimals, Edge, Kind, Metric, Shown, Span, Subject, Timestamp, Value};
 use crate::service::{Over, Query, QueryAnswer, WindowQuery};
 
-/// The value of a subject over a window.
+/// The value of a subject over a window. On a `from_first` board the window is the subject's own, or the one that an event
+/// at the current time would begin.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct WindowValue {
     #[schema(schema_with = schemas::board)]
@@ -36,9 +37,8 @@ pub(super) struct WindowValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
     looking_back_to: Option<Timestamp>,
-    /// The slots that were read. On a `from_first` board the window of the subject, or the one that an event at the current
-    /// time would begin.
-    window: WindowBounds,
+    #[serde(flatten)]
+    frame: FrameShown,
     /// For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements in
     /// these slots, which `edge` does not weight.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,11 +60,6 @@ pub(super) struct WindowValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
-    /// The store's time of the response.
-    #[schema(schema_with = schemas::time)]
-    as_of: Timestamp,
-    /// Number of expired slots of the board that are not yet fully subtracted. They are never part of this value.
-    retiring: u64,
 }
 
 impl WindowValue {
@@ -79,7 +74,6 @@ impl WindowValue {
             Kind::Min | Kind::Max => None,
             Kind::Sum | Kind::Distinct | Kind::Sketch => value,
         };
-        let frame = contents.frame;
         Self {
             board: board.name().clone(),
             subject: subject.clone(),
@@ -87,15 +81,13 @@ impl WindowValue {
             last: if let Over::Last(last) = over { Some(last) } else { None },
             from: if let Over::From(from) = over { Some(from) } else { None },
             looking_back_to: as_of,
-            window: WindowBounds { from: frame.window.floor, to: frame.window.end, slots: contents.slots },
+            frame: FrameShown::of(&contents.frame, contents.slots),
             count,
             sum: measured.map(|(sum, _)| shown(Value::Exact(sum))),
             value,
             edge: *edge,
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
-            as_of: frame.as_of,
-            retiring: frame.retiring,
         }
     }
 
@@ -178,7 +170,7 @@ pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Resu
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let question = Query::Window(WindowQuery { board, subject, over, as_of, edge });
-    let answer = state.service.query(question).await?;
+    let query = Query::Window(WindowQuery { board, subject, over, as_of, edge });
+    let answer = state.service.query(query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }
