@@ -18,7 +18,8 @@ const MAX_CONCURRENT: usize = 16;
 
 /// The result of a rollover, or of a dry run.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Rollover {
+#[schema(as = Rollover)]
+pub(super) struct RolloverResult {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
     /// Start of the newest slot after the rollover.
@@ -52,7 +53,7 @@ pub(super) struct Rollover {
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rollover", operation_id = "rollOverBoard", tag = "operations",
     params(("dry_run" = bool, Query, example = false, description = "Whether to return only what would be done. Default: false.")),
-    responses((status = 200, description = "The result.", body = Rollover, example = json!({
+    responses((status = 200, description = "The result.", body = RolloverResult, example = json!({
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}))),
 )]
@@ -68,7 +69,7 @@ pub(super) async fn one(request: HttpRequest, state: Data<HttpState>) -> Result<
 #[utoipa::path(
     post, path = "/v1/rollover", operation_id = "rollOverAll", tag = "operations",
     params(("dry_run" = bool, Query, example = false, description = "Whether to return only what would be done. Default: false.")),
-    responses((status = 200, description = "The result of each board.", body = Vec<Rollover>, example = json!([{
+    responses((status = 200, description = "The result of each board.", body = Vec<RolloverResult>, example = json!([{
         "board": "hot-posts", "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "slots_advanced": 1,
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}]))),
 )]
@@ -88,13 +89,13 @@ pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<
     Ok(response::json(&done))
 }
 
-async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<Rollover, Problem> {
+async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<RolloverResult, Problem> {
     let board = state.service.board(&name).await?;
     let report = match dry_run {
         true => state.service.rollover_preview(&board).await?.answer,
         false => state.service.rollover(&board).await?.answer,
     };
-    Ok(Rollover {
+    Ok(RolloverResult {
         board: name,
         head: report.frame.window.head,
         floor: report.frame.window.floor,

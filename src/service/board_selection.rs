@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_finest_then_the_unranked_then_the_first_by_name() {
+    fn the_board_with_the_shortest_slots_then_the_unranked_then_the_first_by_name_is_chosen() {
         let metric = "COUNT(24h, login, device_id)";
         let unranked = |d: &mut Definition| d.ranked = false;
         let from_first = |d: &mut Definition| (d.ranked, d.mode) = (false, Mode::FromFirst);

@@ -34,14 +34,14 @@ pub struct Hop {
 
 /// The result of a two-hop count.
 #[derive(Clone, Debug)]
-pub struct Hopped {
+pub struct HopAnswer {
     pub from: Arc<Board>,
     pub to: Arc<Board>,
     /// The number of values of the first board that were followed.
     pub followed: u64,
     /// The number of distinct values that they have on the second board.
     pub count: u64,
-    /// Whether a bound, of the question or of a board, left something out.
+    /// Whether a bound, of the query or of a board, left something out.
     pub capped: bool,
     /// The store's time when the first board answered.
     pub as_of: Timestamp,
@@ -52,7 +52,7 @@ impl Service {
     /// state of its own instant.
     ///
     /// Returns [`ServiceError::NoValues`](super::ServiceError::NoValues) if either board is not COUNT_DISTINCT.
-    pub async fn hop(&self, hop: &Hop) -> Result<Hopped> {
+    pub async fn hop(&self, hop: &Hop) -> Result<HopAnswer> {
         let from = self.board(&hop.from).await?;
         let to = self.board(&hop.to).await?;
         // A second board without values is an error even if there is nothing to follow.
@@ -79,6 +79,6 @@ impl Service {
             }
         }
         drop(pages);
-        Ok(Hopped { from, to, followed, count: seen.len() as u64, capped, as_of: first.frame.as_of })
+        Ok(HopAnswer { from, to, followed, count: seen.len() as u64, capped, as_of: first.frame.as_of })
     }
 }

@@ -56,7 +56,7 @@ pub use audit::AuditReport;
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
-pub use hop::{Hop, Hopped};
+pub use hop::{Hop, HopAnswer};
 pub use queries::{Over, Query, QueryAnswer, WindowQuery};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
@@ -73,7 +73,7 @@ pub use crate::store::{
     SlotContents, Standing, Status, StoreError, Values,
 };
 use registry::Registry;
-use rollover::Rollover;
+use rollover::RolloverRunner;
 
 /// A gauge: 1 if the store accepted no writes or could not be reached at the last check, otherwise 0.
 pub const WRITES_REFUSED: &str = "rolltop_writes_refused";
@@ -91,7 +91,7 @@ pub type Result<T, E = ServiceError> = std::result::Result<T, E>;
 pub struct Service {
     store: Arc<dyn Store>,
     registry: Registry,
-    rollover: Rollover,
+    rollover: RolloverRunner,
     rules: NamedRules,
 }
 
@@ -166,7 +166,12 @@ impl Service {
     /// Creates a service over this store, with named rules.
     pub fn with_rules(store: Arc<dyn Store>, rules: NamedRules) -> Arc<Self> {
         describe_gauge!(WRITES_REFUSED, "1 while the store takes no writes or cannot be reached");
-        Arc::new(Self { registry: Registry::new(store.clone()), rollover: Rollover::new(store.clone()), rules, store })
+        Arc::new(Self {
+            registry: Registry::new(store.clone()),
+            rollover: RolloverRunner::new(store.clone()),
+            rules,
+            store,
+        })
     }
 
     /// Returns the named rules.

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_does_not_undo_what_was_learned_while_it_was_on_its_way() {
+    fn a_list_does_not_undo_changes_made_while_it_was_read() {
         let mut known = Known::default();
         assert!(known.learn(&[board("a", 1), board("b", 1), board("c", 1)], 0, list(1)));
         let asked_after = known.lessons;
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_catalog_is_made_anew_only_when_boards_come_or_go() {
+    fn the_catalog_is_rebuilt_only_when_boards_are_added_or_removed() {
         let mut known = Known::default();
         known.learn(&[board("a", 1)], 0, list(1));
         let first = known.boards.values().next().unwrap().board.clone();

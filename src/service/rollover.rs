@@ -61,7 +61,7 @@ pub struct RolloverReport {
 
 /// The state of one board's rollover on this instance.
 #[derive(Default)]
-struct Progress {
+struct RolloverState {
     /// The time on the store's clock at which the head's slot ends. Unknown before the first step.
     due_at: Option<Timestamp>,
     /// The time since which the rollover is due without a successful step.
@@ -97,7 +97,7 @@ fn visit_after(name: &BoardName) -> u64 {
 }
 
 /// The rollover of all boards.
-pub(super) struct Rollover {
+pub(super) struct RolloverRunner {
     store: Arc<dyn Store>,
     /// Held by the step that begins next. The mutex of Tokio is fair, so the boards take turns.
     turn: Turn<()>,
@@ -105,10 +105,10 @@ pub(super) struct Rollover {
     /// so the store spends at most half of its time on retiring, independent of the number of steps in progress.
     free_at: Mutex<Instant>,
     /// Never held across an await.
-    progress: Mutex<HashMap<BoardName, Progress>>,
+    states: Mutex<HashMap<BoardName, RolloverState>>,
 }
 
-impl Rollover {
+impl RolloverRunner {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         describe_gauge!(RETIRING, "Expired slots not yet fully subtracted, by board, after the last step");
         describe_counter!(SLOTS_RETIRED, "Slots retired by this instance, by board");
@@ -117,7 +117,7 @@ impl Rollover {
             "Subtractions made by this instance, one for each subject and slot, by board"
         );
         describe_gauge!(LAG, "How long ago the head's slot ended without this instance having rolled over, by board");
-        Self { store, turn: Turn::new(()), free_at: Mutex::new(Instant::now()), progress: Mutex::default() }
+        Self { store, turn: Turn::new(()), free_at: Mutex::new(Instant::now()), states: Mutex::default() }
     }
 
     /// Rolls a board over. Returns when nothing is left below its floor, nor any other data that is no longer needed.
@@ -191,8 +191,8 @@ impl Rollover {
         gauge!(RETIRING, "board" => name.as_str().to_owned()).set(step.frame.retiring as f64);
         counter!(SLOTS_RETIRED, "board" => name.as_str().to_owned()).increment(step.slots_retired);
         counter!(SUBJECTS_RETIRED, "board" => name.as_str().to_owned()).increment(step.subjects_touched);
-        let mut progress = self.progress.lock();
-        let entry = progress.entry(name.clone()).or_default();
+        let mut states = self.states.lock();
+        let entry = states.entry(name.clone()).or_default();
         entry.due_at = Some(step.frame.window.end);
         entry.stalled_since = if step.done { None } else { Some(Instant::now()) };
     }
@@ -215,12 +215,12 @@ impl Rollover {
     /// Returns those of the boards that are due at `now`, marked as running. The caller rolls each of them over and
     /// then calls [`finished`](Self::finished).
     pub(super) fn claim_due(&self, boards: Vec<Arc<Board>>, now: Timestamp) -> Vec<Arc<Board>> {
-        let mut progress = self.progress.lock();
+        let mut states = self.states.lock();
         let known: HashSet<&BoardName> = boards.iter().map(|board| board.name()).collect();
-        progress.retain(|name, _| known.contains(name));
+        states.retain(|name, _| known.contains(name));
         let mut due = Vec::new();
         for board in boards {
-            let entry = progress.entry(board.name().clone()).or_default();
+            let entry = states.entry(board.name().clone()).or_default();
             let lag = entry.due_at.map_or(0, |at| now.millis() - at.millis()).max(0);
             gauge!(LAG, "board" => board.name().as_str().to_owned()).set(lag as f64 / 1_000.0);
             // A clock before the last visit also counts: the clock was wrong at that visit.
@@ -242,20 +242,20 @@ impl Rollover {
 
     /// Marks the rollover of a board claimed with [`claim_due`](Self::claim_due) as finished.
     pub(super) fn finished(&self, name: &BoardName, outcome: &store::Result<RolloverReport>) {
-        let mut progress = self.progress.lock();
-        if let Some(entry) = progress.get_mut(name) {
+        let mut states = self.states.lock();
+        if let Some(entry) = states.get_mut(name) {
             entry.running = false;
             if matches!(outcome, Err(StoreError::BoardChanged)) {
-                *entry = Progress::default();
+                *entry = RolloverState::default();
             }
         }
     }
 
     /// Returns the boards whose rollover has been due for a minute without progress.
     pub(super) fn overdue(&self) -> Vec<BoardName> {
-        let progress = self.progress.lock();
-        let stalled = |p: &Progress| p.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER);
-        progress.iter().filter(|(_, p)| stalled(p)).map(|(name, _)| name.clone()).collect()
+        let states = self.states.lock();
+        let stalled = |p: &RolloverState| p.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER);
+        states.iter().filter(|(_, p)| stalled(p)).map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_further_away_the_store_is_the_more_steps_are_under_way() {
+    fn a_slower_round_trip_has_more_steps_in_progress() {
         let us = Duration::from_micros;
         assert_eq!(most_under_way(us(2_000), us(2_100)), 1);
         assert_eq!(most_under_way(us(2_000), us(4_000)), 1);

@@ -78,7 +78,7 @@ fn check(path: &Path) -> DataReport {
 }
 
 #[actix_web::test]
-async fn a_backup_is_the_state_when_it_was_made_and_what_comes_after_is_not_in_it() {
+async fn a_backup_has_the_state_of_its_time_without_later_writes() {
     let backups = tempfile::tempdir().unwrap();
     let site = Site::with_backups(BUSY, backups.path()).await;
     define_all(&site.client).await;
@@ -113,7 +113,7 @@ async fn a_backup_is_the_state_when_it_was_made_and_what_comes_after_is_not_in_i
 }
 
 #[actix_web::test]
-async fn a_backup_made_while_writing_has_all_that_was_answered_before_and_nothing_sent_after() {
+async fn a_backup_during_writes_has_every_write_answered_before_and_none_sent_after() {
     let backups = tempfile::tempdir().unwrap();
     let site = Site::with_backups(BUSY, backups.path()).await;
     define_all(&site.client).await;
@@ -153,7 +153,7 @@ async fn a_backup_made_while_writing_has_all_that_was_answered_before_and_nothin
 
 /// Nothing is written between these backups, so there is nothing for which the log would need a new segment.
 #[actix_web::test]
-async fn a_store_that_nobody_writes_to_is_backed_up_as_often_as_asked() {
+async fn an_unchanged_store_can_be_backed_up_repeatedly() {
     let backups = tempfile::tempdir().unwrap();
     let site = Site::with_backups(Pace::default(), backups.path()).await;
     for _ in 0..3 {
@@ -169,7 +169,7 @@ async fn a_store_that_nobody_writes_to_is_backed_up_as_often_as_asked() {
 }
 
 #[actix_web::test]
-async fn what_keeps_a_backup_from_being_made_is_said() {
+async fn a_failed_backup_says_why() {
     let site = Site::with_board("b").await;
     let answer = site.client.send(Method::POST, "/v1/backup", None, "").await;
     assert_eq!(answer.refusal(), (409, "unsupported"));

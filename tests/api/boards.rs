@@ -157,7 +157,7 @@ async fn every_key_of_a_definition_is_shown_and_can_be_sent_back() {
 }
 
 #[actix_web::test]
-async fn a_board_can_be_looked_into() {
+async fn a_board_shows_its_slots() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "a", "b"]).await;
     site.client.add("b", json!({"subject": "a", "at": "2026-01-01T11:30:00Z"})).await;
@@ -177,7 +177,7 @@ async fn a_board_can_be_looked_into() {
 }
 
 #[actix_web::test]
-async fn a_removed_board_is_gone_with_what_it_held() {
+async fn removing_a_board_deletes_its_data() {
     let site = Site::with_board("b").await;
     site.client.define("a", "COUNT(1h, x, y)", "1m").await;
     let list = site.client.get("/v1/boards").await.body;

@@ -24,7 +24,7 @@ async fn evaluate(site: &Site, body: Value) -> Answer {
 }
 
 #[actix_web::test]
-async fn a_rule_is_answered_with_what_its_sides_came_to() {
+async fn the_result_of_a_rule_has_the_values_of_its_sides() {
     let site = site().await;
     let answer = evaluate(&site, json!({"rule": "count(30m,login,device_id)>3", "fields": {"device_id": "d1"}})).await;
     assert_eq!(
@@ -45,8 +45,8 @@ async fn a_rule_is_answered_with_what_its_sides_came_to() {
             "as_of": "2026-01-02T10:07:00Z",
         })
     );
-    let nobody = evaluate(&site, json!({"rule": RULE, "fields": {"device_id": "d2"}})).await;
-    assert_eq!((&nobody.body["hit"], &nobody.body["rules"][0]["sides"][0]["left_value"]), (&json!(false), &json!(0)));
+    let absent = evaluate(&site, json!({"rule": RULE, "fields": {"device_id": "d2"}})).await;
+    assert_eq!((&absent.body["hit"], &absent.body["rules"][0]["sides"][0]["left_value"]), (&json!(false), &json!(0)));
 }
 
 /// From the background: an event at 09:31:08 counts in 09:31–09:32; at 09:33:20 a 5-minute window of minute slots spans
@@ -111,7 +111,7 @@ async fn a_comparison_lists_its_own_metrics_only() {
 }
 
 #[actix_web::test]
-async fn the_rules_of_a_request_read_so_much_and_no_more() {
+async fn the_number_of_rules_and_metrics_is_limited() {
     let site = site().await;
     // 180 different metrics a rule.
     let sum = |from: usize| (from..from + 180).map(|n| format!("COUNT({n}s,a,b)")).collect::<Vec<_>>().join("+");
@@ -123,7 +123,7 @@ async fn the_rules_of_a_request_read_so_much_and_no_more() {
 }
 
 #[actix_web::test]
-async fn null_is_as_good_as_leaving_a_field_out() {
+async fn a_null_field_is_treated_as_absent() {
     let site = site().await;
     let body = json!({"rule": RULE, "rules": null, "name": null, "fields": {"device_id": "d1"}, "type": null,
         "at": null, "id": null, "record": null});
@@ -131,7 +131,7 @@ async fn null_is_as_good_as_leaving_a_field_out() {
 }
 
 #[actix_web::test]
-async fn configured_rules_are_listed_and_asked_for_by_name() {
+async fn configured_rules_are_listed_and_evaluated_by_name() {
     let site = site().await;
     let list = site.client.get("/v1/rules").await;
     assert_eq!(
@@ -152,7 +152,7 @@ async fn configured_rules_are_listed_and_asked_for_by_name() {
 }
 
 #[actix_web::test]
-async fn a_metric_that_no_board_serves_is_told_which_would() {
+async fn the_error_of_an_unserved_metric_has_a_board_that_would_serve_it() {
     let site = site().await;
     let rule = "COUNT(1h, login, device_id) > 3";
     let answer = evaluate(&site, json!({"rule": rule, "fields": {"device_id": "d1"}})).await;
@@ -166,7 +166,7 @@ async fn a_metric_that_no_board_serves_is_told_which_would() {
 }
 
 #[actix_web::test]
-async fn a_board_defined_or_removed_elsewhere_is_noticed() {
+async fn a_board_defined_or_removed_by_another_instance_is_noticed() {
     let site = site().await;
     let other = site.second_instance();
     let ask = json!({"rule": RULE, "fields": {"device_id": "d1"}});
@@ -180,7 +180,7 @@ async fn a_board_defined_or_removed_elsewhere_is_noticed() {
 }
 
 #[actix_web::test]
-async fn recording_counts_the_event_first_and_only_if_the_rules_are_sound() {
+async fn record_counts_the_event_first_and_only_if_all_rules_are_valid() {
     let site = site().await;
     let event = json!({"rule": RULE, "fields": {"device_id": "d9"}, "type": "login", "id": "e-1", "record": true});
     for (id, value) in [("e-1", 1), ("e-2", 2), ("e-2", 2), ("e-3", 3), ("e-4", 4)] {
@@ -220,7 +220,7 @@ async fn recording_counts_the_event_first_and_only_if_the_rules_are_sound() {
 }
 
 #[actix_web::test]
-async fn what_is_wrong_is_named() {
+async fn errors_name_the_field() {
     let site = site().await;
     let fields = json!({"device_id": "d1", "text": "x"});
     for (body, code, field, says) in [

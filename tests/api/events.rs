@@ -92,7 +92,7 @@ async fn an_event_counts_on_every_board_of_its_type() {
 }
 
 #[actix_web::test]
-async fn types_that_nobody_counts_are_reported_and_filters_leave_out() {
+async fn uncounted_types_and_filtered_events_are_reported() {
     let site = site(&[("apps", "COUNT(24h, login, user WHERE channel = 'app')")]).await;
     let none = send(&site.client, json!({"type": "page_view"})).await;
     assert_eq!(
@@ -114,7 +114,7 @@ async fn types_that_nobody_counts_are_reported_and_filters_leave_out() {
 }
 
 #[actix_web::test]
-async fn what_one_board_refuses_another_counts() {
+async fn an_event_may_be_refused_by_one_board_and_counted_by_another() {
     let site = site(&[
         ("count", "COUNT(24h, sale, seller)"),
         ("day", "COUNT(1h, sale, seller)"),
@@ -158,7 +158,7 @@ async fn what_one_board_refuses_another_counts() {
         ],
         "{answer:?}"
     );
-    // Events 6, 8 and 9 were taken by nobody.
+    // No board counted events 6, 8 and 9.
     assert_eq!((&answer.body["accepted"], &answer.body["unmatched"]), (&json!(8), &json!(0)), "{answer:?}");
     assert_eq!(answer.body["rejected_counts"]["missing_field"], 2);
     assert_eq!(answer.body["boards"]["sum"], json!({"accepted": 3, "duplicates": 0, "rejected": 6}));
@@ -168,7 +168,7 @@ async fn what_one_board_refuses_another_counts() {
 }
 
 #[actix_web::test]
-async fn a_wrong_shape_is_a_refusal_alone_and_a_rejection_in_a_batch() {
+async fn a_wrong_shape_is_refused_alone_and_rejected_in_a_batch() {
     let site = site(&[("b", "COUNT(24h, like, post)")]).await;
     for (event, code, field, item_code) in [
         (json!({}), "invalid_field", "type", "invalid_type"),
@@ -213,7 +213,7 @@ async fn a_wrong_shape_is_a_refusal_alone_and_a_rejection_in_a_batch() {
 }
 
 #[actix_web::test]
-async fn a_retraction_undoes_its_twin_where_the_metric_can() {
+async fn a_retraction_undoes_its_event_if_the_metric_supports_it() {
     let site = site(&[
         ("likes", "COUNT(24h, like, post)"),
         ("weights", "SUM(2h, like, weight, post)"),
@@ -240,7 +240,7 @@ async fn a_retraction_undoes_its_twin_where_the_metric_can() {
 }
 
 #[actix_web::test]
-async fn a_stream_names_its_lines_and_spreads_over_boards() {
+async fn a_stream_counts_on_several_boards_and_names_rejected_lines() {
     let site = site(&[("posts", "COUNT(24h, like, post)"), ("users", "COUNT(24h, like, user)")]).await;
     let mut text = String::new();
     for line in 1..=5_000_u32 {
@@ -276,7 +276,7 @@ async fn a_stream_names_its_lines_and_spreads_over_boards() {
 }
 
 #[actix_web::test]
-async fn boards_that_other_instances_define_change_and_remove_are_found() {
+async fn boards_defined_changed_and_removed_by_other_instances_are_noticed() {
     let site = site(&[("a", "COUNT(24h, like, post)")]).await;
     let other = site.second_instance();
     let like = json!({"type": "like", "fields": {"post": "p", "weight": 5}});
@@ -320,7 +320,7 @@ async fn boards_that_other_instances_define_change_and_remove_are_found() {
 }
 
 #[actix_web::test]
-async fn a_store_that_fails_is_told_and_a_stream_says_how_far_it_came() {
+async fn a_failure_of_the_store_is_reported_with_the_progress_of_the_stream() {
     let site = site(&[("a", "COUNT(24h, like, post)"), ("b", "COUNT(24h, like, post)")]).await;
     let like = json!({"type": "like", "fields": {"post": "p"}});
     assert_eq!(send(&site.client, like.clone()).await.body["accepted"], 1);
@@ -357,7 +357,7 @@ async fn events_are_measured() {
 }
 
 #[actix_web::test]
-async fn one_event_feeds_every_metric_ranked_and_not() {
+async fn one_event_counts_on_ranked_and_unranked_boards_of_every_metric() {
     let boards = [
         ("count", "COUNT(24h, pay, user)", json!(3)),
         ("sum", "SUM(24h, pay, amount, user)", json!(60)),
@@ -398,7 +398,7 @@ async fn one_event_feeds_every_metric_ranked_and_not() {
 }
 
 #[actix_web::test]
-async fn one_person_one_like_however_often_they_click() {
+async fn repeated_likes_of_one_user_count_once() {
     let site = site(&[("likes", "COUNT_DISTINCT(24h, like, post, user)")]).await;
     let click = |at: &str, retract: bool| {
         let fields = json!({"post": "p", "user": "u"});
@@ -418,7 +418,7 @@ async fn one_person_one_like_however_often_they_click() {
 }
 
 #[actix_web::test]
-async fn more_than_one_portion_reads_as_one() {
+async fn a_batch_of_several_portions_has_one_receipt() {
     let site = site(&[("a", "COUNT(24h, e, s)"), ("b", "COUNT(24h, e, s)"), ("c", "SUM(24h, e, v, s)")]).await;
     let event = |n: usize| match n {
         39_999 => r#"{"type":"e","fields":{"s":"x"}}"#,

@@ -40,7 +40,7 @@ impl Switch {
         *self.fault.lock() = Some((fault, writes));
     }
 
-    /// How often the store was called; each question of a read is one.
+    /// How often the store was called; each query of a read is one.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }

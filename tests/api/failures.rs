@@ -16,7 +16,7 @@ const FAULTS: [(Fault, u16, &str, &str); 7] = [
 ];
 
 #[actix_web::test]
-async fn a_failed_write_says_why_and_when_to_come_back() {
+async fn a_failed_write_says_why_and_when_to_retry() {
     for (fault, status, code, retry_after) in FAULTS {
         let site = Site::with_board("b").await;
         site.client.count("b", &["a"]).await;

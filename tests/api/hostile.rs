@@ -101,7 +101,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
 /// `ROLLTOP_HOSTILE_CASES` sets how many are tried. A failure prints the request, shrunk, and its seed, which
 /// `ROLLTOP_HOSTILE_SEED` runs again.
 #[test]
-fn no_request_gives_a_500_or_an_undescribed_answer() {
+fn no_request_gives_a_500_or_an_undescribed_response() {
     let from_environment = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let cases = from_environment("ROLLTOP_HOSTILE_CASES").unwrap_or(1_500);
     let seed = from_environment("ROLLTOP_HOSTILE_SEED").unwrap_or_else(rand::random);
@@ -123,7 +123,7 @@ fn no_request_gives_a_500_or_an_undescribed_answer() {
         });
         let described = &document["paths"][template][method.as_str().to_lowercase()]["responses"];
         let status = answer.status.to_string();
-        // The client resolves dots before sending, so the path that arrives may be another one's or nobody's.
+        // The client resolves dots before sending, so the path that arrives may name another resource or none.
         let elsewhere = path.contains("..") || path.contains("/.") || path.to_lowercase().contains("%2e");
         prop_assert!(answer.status < 500, "{method} {url}: {answer:?}");
         if !elsewhere {
@@ -142,7 +142,7 @@ fn no_request_gives_a_500_or_an_undescribed_answer() {
 
 /// What is sent where HTTP itself is broken must not take the server down.
 #[actix_web::test]
-async fn broken_http_is_survived() {
+async fn broken_http_does_not_stop_the_service() {
     let site = Site::with_board("b").await;
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let deep = format!(

@@ -19,7 +19,7 @@ async fn one_increment_counts_with_every_default() {
 }
 
 #[actix_web::test]
-async fn a_value_that_cannot_count_is_a_result_and_a_wrong_shape_is_a_refusal() {
+async fn an_invalid_value_is_rejected_and_a_wrong_shape_is_refused() {
     let site = Site::with_board("b").await;
     for (body, code) in [
         (json!({"subject": "x", "at": "2026-01-01T10:59:59.999Z"}), "too_late"),
@@ -101,7 +101,7 @@ async fn a_thousand_rejections_are_shown_and_all_are_counted() {
 }
 
 #[actix_web::test]
-async fn scores_come_from_the_same_step() {
+async fn scores_are_returned_on_request() {
     let site = Site::with_board("b").await;
     let path = "/v1/boards/b/increments?return=score";
     let batch = json!({"increments": [
@@ -137,7 +137,7 @@ async fn amounts_are_exact_to_the_last_decimal() {
 }
 
 #[actix_web::test]
-async fn a_board_that_was_defined_anew_elsewhere_is_read_again() {
+async fn a_board_redefined_by_another_instance_is_read_again() {
     // Two instances over one store would do this; one instance does it with its cache of the first board.
     let site = Site::with_board("b").await;
     let other = site.second_instance();
@@ -153,7 +153,7 @@ async fn a_board_that_was_defined_anew_elsewhere_is_read_again() {
 }
 
 #[actix_web::test]
-async fn a_retraction_subtracts_from_the_slot_of_its_twin() {
+async fn a_retraction_subtracts_from_the_slot_of_its_increment() {
     let site = Site::with_board("b").await;
     let at = "2026-01-01T11:30:00Z";
     site.client.add("b", json!({"subject": "a", "at": at, "id": "e-1"})).await;
@@ -173,7 +173,7 @@ async fn a_retraction_subtracts_from_the_slot_of_its_twin() {
 }
 
 #[actix_web::test]
-async fn a_field_of_another_metric_is_refused_by_the_board_as_it_is_now() {
+async fn fields_are_checked_against_the_current_definition() {
     let site = Site::with_board("b").await;
     let other = site.second_instance();
     let value = json!({"subject": "a", "value": 5});
@@ -219,7 +219,7 @@ async fn every_metric_counts_what_is_sent_to_its_board() {
         assert_eq!(site.client.add(board, undone).await.body["accepted"], 1);
         assert_eq!(site.client.score(board, "a").await, score, "{board}");
     }
-    // A mean that nobody has enough measurements for says nothing, and is no error.
+    // A board on which no subject has enough measurements has an empty ranking, and no error.
     let definition = json!({"metric": "AVG(24h, e, v, s)", "slot": "1h", "min_samples": 2});
     site.client.put("/v1/boards/rare", definition).await;
     let once = site.client.post("/v1/boards/rare/increments?return=score", json!({"subject": "a", "value": 4})).await;
@@ -242,8 +242,8 @@ async fn a_large_request_is_answered_as_a_small_one() {
         assert_eq!(scores.len(), 3_000);
         assert_eq!(scores[2_999], json!({"index": 2_999, "subject": "post-299", "score": 10}));
     }
-    let question = |i: usize| json!({"board": "b", "subject": format!("post-{i}")});
-    let answer = site.client.post("/v1/query", json!({"queries": (0..301).map(question).collect::<Vec<_>>()})).await;
+    let asked = |i: usize| json!({"board": "b", "subject": format!("post-{i}")});
+    let answer = site.client.post("/v1/query", json!({"queries": (0..301).map(asked).collect::<Vec<_>>()})).await;
     let counts: Vec<_> = answer.body["answers"].as_array().unwrap().iter().map(|answer| &answer["count"]).collect();
     assert_eq!((counts.len(), counts[0], counts[299], counts[300]), (301, &json!(10), &json!(10), &json!(0)));
     let answer = site.client.add("unknown", batch.clone()).await;

@@ -53,7 +53,7 @@ async fn metrics_say_whether_the_store_takes_writes() {
 }
 
 #[actix_web::test]
-async fn the_series_of_a_board_go_with_it() {
+async fn the_series_of_a_removed_board_are_removed() {
     let site = Site::new().await;
     let shown = async |board: &str| {
         let metrics = site.client.get("/metrics").await.text;
@@ -71,7 +71,7 @@ async fn the_series_of_a_board_go_with_it() {
 }
 
 #[actix_web::test]
-async fn a_person_is_told_where_to_go() {
+async fn the_root_page_links_to_the_api() {
     let site = Site::new().await;
     let page = site.client.get("/").await;
     assert!(page.header("content-type").starts_with("text/html"));
@@ -89,7 +89,7 @@ async fn a_person_is_told_where_to_go() {
 }
 
 #[actix_web::test]
-async fn other_origins_are_let_in_only_where_configured() {
+async fn other_origins_are_allowed_only_if_configured() {
     let preflight = "OPTIONS /v1/boards HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\
                      access-control-request-method: POST\r\naccess-control-request-headers: content-type\r\n\r\n";
     let get = "GET /v1/boards HTTP/1.1\r\nhost: x\r\nconnection: close\r\norigin: https://app.example\r\n\r\n";

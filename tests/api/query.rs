@@ -1,4 +1,4 @@
-//! Many questions at once.
+//! Many queries in one request.
 
 use serde_json::{Value, json};
 
@@ -18,9 +18,9 @@ async fn query(site: &Site, body: Value) -> Answer {
 }
 
 #[actix_web::test]
-async fn each_question_is_answered_in_its_place_or_refused_for_itself() {
+async fn each_query_has_its_own_answer_or_error_in_order() {
     let site = site().await;
-    let questions = json!([
+    let queries = json!([
         {"board": "likes", "subject": "p1"},
         {"board": "likes", "subject": "p2", "last": "1h"},
         {"board": "nothing", "subject": "p1"},
@@ -41,7 +41,7 @@ async fn each_question_is_answered_in_its_place_or_refused_for_itself() {
         5,
         {"board": "likes", "subject": "p2"},
     ]);
-    let answer = query(&site, json!({ "queries": questions })).await;
+    let answer = query(&site, json!({ "queries": queries })).await;
     let answers = answer.body["answers"].as_array().unwrap_or_else(|| panic!("{answer:?}"));
     let said: Vec<Value> = answers
         .iter()
@@ -84,7 +84,7 @@ async fn each_question_is_answered_in_its_place_or_refused_for_itself() {
 }
 
 #[actix_web::test]
-async fn one_question_needs_no_list() {
+async fn a_single_query_needs_no_list() {
     let site = site().await;
     let one = query(&site, json!({"board": "likes", "subject": "p1", "last": "2h"})).await;
     assert_eq!(one.body["answers"][0]["count"], 2);
@@ -96,12 +96,12 @@ async fn one_question_needs_no_list() {
 }
 
 #[actix_web::test]
-async fn a_request_asks_so_much_and_no_more() {
+async fn the_number_of_queries_is_limited() {
     let site = site().await;
-    let question = json!({"board": "likes", "subject": "p1"});
-    let most = query(&site, json!({"queries": vec![question.clone(); 1_000]})).await;
+    let one = json!({"board": "likes", "subject": "p1"});
+    let most = query(&site, json!({"queries": vec![one.clone(); 1_000]})).await;
     assert_eq!(most.body["answers"].as_array().map(Vec::len), Some(1_000));
-    let more = query(&site, json!({"queries": vec![question; 1_001]})).await;
+    let more = query(&site, json!({"queries": vec![one; 1_001]})).await;
     assert_eq!((more.refusal(), &more.body["limit"]), ((413, "too_large"), &json!(1_000)));
     let hop = json!({"hop": {"from": {"board": "likes", "subject": "p1"}, "to": {"board": "logins"}}});
     let more = query(&site, json!({"queries": vec![hop; 11]})).await;
@@ -109,18 +109,18 @@ async fn a_request_asks_so_much_and_no_more() {
 }
 
 #[actix_web::test]
-async fn metrics_that_no_board_serves_do_not_cost_a_call_each() {
+async fn many_unserved_metrics_take_few_calls_of_the_store() {
     let site = site().await;
-    let question = json!({"metric": "COUNT(1h, nothing, device_id)", "fields": {"device_id": "d1"}});
+    let one = json!({"metric": "COUNT(1h, nothing, device_id)", "fields": {"device_id": "d1"}});
     let before = site.switch.calls();
-    let answer = query(&site, json!({"queries": vec![question; 100]})).await;
+    let answer = query(&site, json!({"queries": vec![one; 100]})).await;
     assert_eq!(answer.body["answers"][99]["error"]["code"], "no_board");
     // Whether the list of boards is still the newest, for the request, and perhaps because it was old.
     assert!(site.switch.calls() - before <= 3, "{} calls", site.switch.calls() - before);
 }
 
 #[actix_web::test]
-async fn a_board_defined_anew_elsewhere_is_asked_once_more() {
+async fn a_query_is_repeated_if_another_instance_redefined_the_board() {
     let site = site().await;
     let ask = json!({"queries": [{"board": "likes", "subject": "p1"}, {"board": "logins", "subject": "d1"}]});
     assert_eq!(query(&site, ask.clone()).await.body["answers"][0]["value"], 2);

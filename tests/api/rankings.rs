@@ -15,7 +15,7 @@ fn line(rank: impl Into<Value>, subject: &str, score: i64) -> (Value, String, Va
 }
 
 #[actix_web::test]
-async fn a_page_says_what_it_is_about() {
+async fn a_page_has_its_board_metric_window_and_time() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "b", "b", "c", "c", "d"]).await;
     let page = site.client.get("/v1/boards/b/rankings").await;
@@ -35,7 +35,7 @@ async fn a_page_says_what_it_is_about() {
 }
 
 #[actix_web::test]
-async fn following_next_reads_everything_once() {
+async fn following_next_reads_every_line_once() {
     let site = Site::with_board("b").await;
     let subjects: Vec<String> = (0..25).map(|n| format!("s{n:02}")).collect();
     site.client.count("b", &subjects.iter().map(String::as_str).collect::<Vec<_>>()).await;
@@ -61,14 +61,14 @@ async fn an_ascending_board_has_the_lowest_on_top() {
     site.client.add("laps", times).await;
     let expected = vec![line(1, "z", 10), line(2, "w", 20), line(2, "y", 20), line(4, "x", 30)];
     assert_eq!(lines(&site.client.get("/v1/boards/laps/rankings").await.body), expected);
-    let given = json!({"subjects": ["x", "y", "nobody", "w"]});
+    let given = json!({"subjects": ["x", "y", "absent", "w"]});
     let among = site.client.post("/v1/boards/laps/rankings/lookup", given).await;
-    let expected = vec![line(1, "w", 20), line(1, "y", 20), line(3, "x", 30), line(Value::Null, "nobody", 0)];
+    let expected = vec![line(1, "w", 20), line(1, "y", 20), line(3, "x", 30), line(Value::Null, "absent", 0)];
     assert_eq!(lines(&among.body), expected);
 }
 
 #[actix_web::test]
-async fn a_lookup_ranks_only_those_given_each_once() {
+async fn a_lookup_ranks_the_given_subjects_each_once() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "b", "b", "c", "c", "d", "d", "d"]).await;
     let given = json!({"subjects": ["none-2", "a", "c", "a", "none-1", "b", "none-2"]});

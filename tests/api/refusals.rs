@@ -26,7 +26,7 @@ async fn malformed_json_says_where() {
 }
 
 #[actix_web::test]
-async fn types_that_are_not_read_and_bodies_that_are_too_large() {
+async fn unsupported_media_types_and_bodies_that_are_too_large() {
     let site = Site::with(|options| options.max_body = 1_000).await;
     site.client.define("b", "COUNT(1h, x, y)", "1m").await;
     let path = "/v1/boards/b/increments";
@@ -52,7 +52,7 @@ async fn types_that_are_not_read_and_bodies_that_are_too_large() {
 }
 
 #[actix_web::test]
-async fn a_batch_has_a_most() {
+async fn the_number_of_items_of_a_batch_is_limited() {
     let site = Site::with_board("b").await;
     let body = format!(r#"{{"increments":[{}0]}}"#, "0,".repeat(100_000));
     let path = "/v1/boards/b/increments";
@@ -61,7 +61,7 @@ async fn a_batch_has_a_most() {
 }
 
 #[actix_web::test]
-async fn a_body_that_does_not_come_is_not_waited_for() {
+async fn a_body_that_does_not_arrive_times_out() {
     let site = Site::with(|options| options.body_timeout = std::time::Duration::from_millis(50)).await;
     assert_eq!(site.client.define("b", "COUNT(24h, like, post_id)", "1h").await.status, 201);
     for path in ["POST /v1/boards/b/increments", "POST /v1/boards/b/rankings/lookup", "PUT /v1/boards/c"] {

@@ -33,7 +33,7 @@ async fn without_the_flag_the_clock_does_not_exist() {
 }
 
 #[actix_web::test]
-async fn a_rollover_answers_what_it_did_and_a_dry_run_what_it_would() {
+async fn a_rollover_returns_what_it_did_and_a_dry_run_what_it_would_do() {
     let site = Site::with_board("b").await;
     site.client.define("other", "COUNT(1h, x, y)", "1m").await;
     for (subject, at) in [("a", "2026-01-01T11:10:00Z"), ("a", "2026-01-02T10:01:00Z"), ("b", "2026-01-01T11:20:00Z")] {

@@ -16,7 +16,7 @@ async fn define(site: &Site, board: &str, definition: Value) {
 }
 
 #[actix_web::test]
-async fn boards_that_have_no_numbers_or_no_slots_take_none() {
+async fn distinct_and_from_first_boards_refuse_samples() {
     let site = Site::new().await;
     for (board, definition) in [
         ("distinct", json!({"metric": "COUNT_DISTINCT(24h, login, device, user)", "slot": "1h"})),
@@ -36,7 +36,7 @@ async fn boards_that_have_no_numbers_or_no_slots_take_none() {
 }
 
 #[actix_web::test]
-async fn a_sample_alone_of_the_wrong_shape_is_a_refusal() {
+async fn a_single_sample_of_the_wrong_shape_is_refused() {
     let site = Site::with_board("b").await;
     for (body, code, field) in [
         (json!({}), "invalid_field", json!("subject")),
@@ -58,7 +58,7 @@ async fn a_sample_alone_of_the_wrong_shape_is_a_refusal() {
 }
 
 #[actix_web::test]
-async fn a_sample_sets_and_sending_it_again_changes_nothing() {
+async fn a_sample_replaces_and_repeating_it_changes_nothing() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "a", "b"]).await;
     let sample = |amount: i64| json!({"subject": "a", "at": "2026-01-02T10:01:00Z", "amount": amount});
@@ -83,7 +83,7 @@ async fn a_sample_sets_and_sending_it_again_changes_nothing() {
 }
 
 #[actix_web::test]
-async fn each_metric_is_set_by_what_it_holds() {
+async fn each_kind_of_metric_has_its_own_fields() {
     let site = Site::new().await;
     for metric in ["AVG", "MIN", "MAX"] {
         let definition = json!({"metric": format!("{metric}(2h, measured, v, sensor)"), "slot": "1h", "decimals": 1});

@@ -20,7 +20,7 @@ fn in_pieces(text: &str, size: usize) -> Body {
 }
 
 #[actix_web::test]
-async fn a_hundred_thousand_lines_with_bad_ones_in_the_middle() {
+async fn a_stream_of_a_hundred_thousand_lines_with_invalid_ones() {
     let site = Site::with_board("b").await;
     let mut text = String::new();
     for line in 1..=100_000_u32 {
@@ -55,7 +55,7 @@ async fn a_hundred_thousand_lines_with_bad_ones_in_the_middle() {
 }
 
 #[actix_web::test]
-async fn what_arrived_before_the_client_left_has_counted() {
+async fn lines_received_before_a_disconnect_are_counted() {
     let site = Site::with_board("b").await;
     let mut stream = TcpStream::connect(("127.0.0.1", site.client.port)).await.unwrap();
     let head = "POST /v1/boards/b/increments HTTP/1.1\r\nhost: test\r\ncontent-type: application/x-ndjson\r\n\
@@ -82,7 +82,7 @@ async fn until(so: impl AsyncFn() -> bool) {
 }
 
 #[actix_web::test]
-async fn a_store_that_fails_on_the_way_says_how_far_the_stream_came() {
+async fn a_stream_that_the_store_fails_says_how_many_lines_were_sent() {
     let site = Site::with_board("b").await;
     site.switch.fail_after_writes(Fault::Unreachable, 3);
     let text = "{\"subject\":\"a\"}\nnot json\n".repeat(10_000);
@@ -96,7 +96,7 @@ async fn a_store_that_fails_on_the_way_says_how_far_the_stream_came() {
 }
 
 #[actix_web::test]
-async fn small_and_odd_streams() {
+async fn unusual_streams() {
     let site = Site::with_board("b").await;
     for (text, accepted, rejected) in [
         ("", 0, 0),

@@ -24,10 +24,10 @@ async fn a_standing_has_rank_percentile_and_slots() {
         })
     );
     assert_eq!(site.client.get("/v1/boards/b/subjects/b").await.body["percentile"], 75.0);
-    let nobody = site.client.get("/v1/boards/b/subjects/nobody").await;
-    assert_eq!((nobody.status, &nobody.body["score"]), (200, &json!(0)));
+    let absent = site.client.get("/v1/boards/b/subjects/absent").await;
+    assert_eq!((absent.status, &absent.body["score"]), (200, &json!(0)));
     assert_eq!(
-        (&nobody.body["rank"], &nobody.body["percentile"], &nobody.body["slots"]),
+        (&absent.body["rank"], &absent.body["percentile"], &absent.body["slots"]),
         (&Value::Null, &Value::Null, &json!([]))
     );
 }
@@ -89,7 +89,7 @@ async fn neighbors_stand_on_both_sides() {
     assert_eq!(around("s15/neighbors?radius=1").await, ["s16", "s15", "s14"]);
     assert_eq!(around("s15/neighbors").await.len(), 11);
     assert_eq!(around("s29/neighbors?radius=2").await, ["s29", "s28", "s27"]);
-    assert_eq!(around("nobody/neighbors").await, [""; 0]);
+    assert_eq!(around("absent/neighbors").await, [""; 0]);
     for radius in ["0", "101", "x"] {
         let answer = site.client.get(&format!("/v1/boards/b/subjects/s15/neighbors?radius={radius}")).await;
         assert_eq!(answer.refusal(), (422, "invalid_field"));
@@ -97,7 +97,7 @@ async fn neighbors_stand_on_both_sides() {
 }
 
 #[actix_web::test]
-async fn a_removed_subject_leaves_a_receipt_and_nothing_else() {
+async fn removing_a_subject_returns_its_data_and_deletes_it() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "a", "b"]).await;
     site.client.add("b", json!({"subject": "a", "at": "2026-01-02T07:00:00Z"})).await;
@@ -111,7 +111,7 @@ async fn a_removed_subject_leaves_a_receipt_and_nothing_else() {
 }
 
 #[actix_web::test]
-async fn any_subject_can_be_asked_for_by_its_path() {
+async fn every_subject_can_be_encoded_in_a_path() {
     let site = Site::with_board("b").await;
     let long = "é".repeat(256);
     let subjects = [
@@ -172,7 +172,7 @@ async fn any_subject_can_be_asked_for_by_its_path() {
 }
 
 #[actix_web::test]
-async fn what_is_no_subject_is_a_bad_request() {
+async fn an_invalid_subject_is_a_bad_request() {
     let site = Site::with_board("b").await;
     let too_long = "x".repeat(513);
     for encoded in ["%FF", "%ED%A0%80", "a%", "a%2", "%zz", "%00", "%0A", "%C2%85", too_long.as_str()] {

@@ -10,8 +10,8 @@ async fn define(site: &Site, board: &str, definition: Value) {
     assert_eq!(answer.status, 201, "{answer:?}");
 }
 
-/// Adds events of one type to whatever boards count it, and checks that some did.
-async fn happen(site: &Site, kind: &str, events: &[(&str, Value)]) {
+/// Records events of one type on every board that counts it.
+async fn record_events(site: &Site, kind: &str, events: &[(&str, Value)]) {
     for (at, fields) in events {
         let event = json!({"rule": "1 = 1", "fields": fields, "type": kind, "at": at, "record": true});
         let answer = site.client.post("/v1/evaluate", event).await;
@@ -25,7 +25,7 @@ async fn window(site: &Site, board: &str, subject: &str, query: &str) -> Answer 
 
 /// The clock reads 10:07 and the slots are of an hour: the oldest reaches 53 minutes into its own.
 #[actix_web::test]
-async fn the_oldest_slot_is_weighted_by_what_remains_of_it() {
+async fn a_weighted_edge_counts_the_remaining_share_of_the_oldest_slot() {
     let site = Site::new().await;
     define(&site, "full", json!({"metric": "COUNT(3h, like, post_id)", "slot": "1h", "cover": "full"})).await;
     for (at, amount) in [("07:30", 60), ("08:30", 600), ("09:30", 6_000), ("10:06", 60_000)] {
@@ -55,7 +55,7 @@ async fn the_oldest_slot_is_weighted_by_what_remains_of_it() {
 }
 
 #[actix_web::test]
-async fn what_a_board_cannot_weight_or_look_back_on_it_refuses_with_the_reason() {
+async fn edge_and_as_of_are_refused_where_they_are_not_supported() {
     let site = Site::new().await;
     let metric = "COUNT(3h, login, device_id)";
     let distinct = "COUNT_DISTINCT(3h, login, device_id, user_id)";
@@ -92,11 +92,11 @@ async fn what_a_board_cannot_weight_or_look_back_on_it_refuses_with_the_reason()
 }
 
 #[actix_web::test]
-async fn a_board_without_a_ranking_answers_for_its_subjects_only() {
+async fn an_unranked_board_has_subjects_but_no_rankings() {
     let site = Site::new().await;
     define(&site, "u", json!({"metric": "COUNT(3h, login, device_id)", "slot": "1h", "ranked": false})).await;
     let now = "2026-01-02T10:06:00Z";
-    happen(&site, "login", &[(now, json!({"device_id": "d1"})), (now, json!({"device_id": "d1"}))]).await;
+    record_events(&site, "login", &[(now, json!({"device_id": "d1"})), (now, json!({"device_id": "d1"}))]).await;
     let standing = site.client.get("/v1/boards/u/subjects/d1").await.body;
     assert_eq!(
         (&standing["score"], &standing["rank"], &standing["percentile"], &standing["total"]),
@@ -119,7 +119,7 @@ async fn a_board_without_a_ranking_answers_for_its_subjects_only() {
 }
 
 #[actix_web::test]
-async fn a_past_window_is_read_as_of_its_end() {
+async fn as_of_reads_a_past_window() {
     let site = Site::new().await;
     let definition = json!({"metric": "COUNT(2h, login, device_id)", "slot": "1h", "ranked": false, "keep": "6h"});
     define(&site, "u", definition).await;
@@ -154,15 +154,15 @@ async fn a_past_window_is_read_as_of_its_end() {
 }
 
 #[actix_web::test]
-async fn a_mean_shows_what_it_is_of() {
+async fn a_mean_is_shown_with_sum_and_count() {
     let site = Site::new().await;
     let definition = json!({"metric": "AVG(3h, rating, stars, film)", "slot": "1h", "decimals": 1, "min_samples": 3});
     define(&site, "films", definition).await;
     let rated = |at: &'static str, stars: f64| (at, json!({"film": "f", "stars": stars}));
-    happen(&site, "rating", &[rated("2026-01-02T09:30:00Z", 2.5), rated("2026-01-02T10:01:00Z", 4.0)]).await;
+    record_events(&site, "rating", &[rated("2026-01-02T09:30:00Z", 2.5), rated("2026-01-02T10:01:00Z", 4.0)]).await;
     let too_few = site.client.get("/v1/boards/films/subjects/f").await.body;
     assert_eq!((&too_few["score"], &too_few["rank"]), (&Value::Null, &Value::Null), "{too_few}");
-    happen(&site, "rating", &[rated("2026-01-02T10:02:00Z", 2.5)]).await;
+    record_events(&site, "rating", &[rated("2026-01-02T10:02:00Z", 2.5)]).await;
     let standing = site.client.get("/v1/boards/films/subjects/f").await.body;
     assert_eq!(standing["rank"], 1);
     assert_eq!(standing["score"], 3);
@@ -175,8 +175,8 @@ async fn a_mean_shows_what_it_is_of() {
     );
     let whole = window(&site, "films", "f", "").await.body;
     assert_eq!((&whole["count"], &whole["sum"], &whole["value"]), (&json!(3), &json!(9), &json!(3)));
-    let nobody = window(&site, "films", "nobody", "").await.body;
-    assert_eq!((&nobody["count"], &nobody["sum"], &nobody["value"]), (&json!(0), &json!(0), &Value::Null));
+    let absent = window(&site, "films", "absent", "").await.body;
+    assert_eq!((&absent["count"], &absent["sum"], &absent["value"]), (&json!(0), &json!(0), &Value::Null));
 }
 
 #[actix_web::test]
@@ -186,14 +186,14 @@ async fn extremes_and_estimates_show_a_value_for_each_slot() {
     define(&site, "bidders", json!({"metric": "APPROX_COUNT_DISTINCT(3h, bid, item, user)", "slot": "1h"})).await;
     let bid = |at: &'static str, amount: i64, user: &str| (at, json!({"item": "i", "amount": amount, "user": user}));
     let (nine, ten) = ("2026-01-02T09:30:00Z", "2026-01-02T10:01:00Z");
-    happen(&site, "bid", &[bid(nine, 70, "a"), bid(nine, 50, "b"), bid(ten, 60, "a"), bid(ten, -5, "c")]).await;
+    record_events(&site, "bid", &[bid(nine, 70, "a"), bid(nine, 50, "b"), bid(ten, 60, "a"), bid(ten, -5, "c")]).await;
     let bids = site.client.get("/v1/boards/bids/subjects/i").await.body;
     let slot = |hour: &str, end: &str, value: i64| json!({"from": format!("2026-01-02T{hour}:00:00Z"), "to": format!("2026-01-02T{end}:00:00Z"), "value": value});
     assert_eq!((&bids["score"], &bids["slots"]), (&json!(70), &json!([slot("09", "10", 70), slot("10", "11", 60)])));
     assert_eq!(bids.get("standard_error"), None);
     assert_eq!(window(&site, "bids", "i", "?last=1h").await.body["value"], 60);
-    let nobody = window(&site, "bids", "nobody", "").await.body;
-    assert_eq!((&nobody["value"], nobody.get("count")), (&Value::Null, None));
+    let absent = window(&site, "bids", "absent", "").await.body;
+    assert_eq!((&absent["value"], absent.get("count")), (&Value::Null, None));
     let bidders = site.client.get("/v1/boards/bidders/subjects/i").await.body;
     assert_eq!((&bidders["score"], &bidders["standard_error"]), (&json!(3), &json!(0.023)), "{bidders}");
     assert_eq!(bidders["slots"], json!([slot("09", "10", 2), slot("10", "11", 2)]));
@@ -208,7 +208,7 @@ async fn distinct_values_are_paged_with_the_time_each_was_last_seen() {
     define(&site, "users", json!({"metric": metric, "slot": "1h", "max_values": 3})).await;
     let login = |at: &'static str, user: &str| (at, json!({"device_id": "d/1", "user_id": user}));
     let (eight, nine, ten) = ("2026-01-02T08:30:00Z", "2026-01-02T09:30:00Z", "2026-01-02T10:01:00Z");
-    happen(&site, "login", &[login(eight, "a"), login(nine, "b"), login(ten, "a"), login(ten, "c")]).await;
+    record_events(&site, "login", &[login(eight, "a"), login(nine, "b"), login(ten, "a"), login(ten, "c")]).await;
     let standing = site.client.get("/v1/boards/users/subjects/d%2F1").await.body;
     assert_eq!((&standing["score"], &standing["capped"]), (&json!(3), &json!(false)), "{standing}");
     assert_eq!(standing["slots"][0]["count"], 1);
@@ -226,7 +226,7 @@ async fn distinct_values_are_paged_with_the_time_each_was_last_seen() {
     let second = site.client.get(first["next"].as_str().unwrap()).await.body;
     assert_eq!(second["items"], json!([{"value": "b", "last_seen": nine}]));
     assert_eq!(second["next"], Value::Null);
-    happen(&site, "login", &[login(ten, "d")]).await;
+    record_events(&site, "login", &[login(ten, "d")]).await;
     let capped = site.client.get("/v1/boards/users/subjects/d%2F1").await.body;
     assert_eq!((&capped["score"], &capped["capped"]), (&json!(3), &json!(true)), "{capped}");
     assert_eq!(window(&site, "users", "d%2F1", "?last=1h").await.body["capped"], false);
@@ -239,18 +239,18 @@ async fn distinct_values_are_paged_with_the_time_each_was_last_seen() {
 }
 
 #[actix_web::test]
-async fn a_window_that_begins_with_the_first_event_is_the_subjects_own() {
+async fn a_from_first_window_begins_with_the_first_event_of_the_subject() {
     let site = Site::new().await;
     let definition =
         json!({"metric": "SUM(1h, transfer, amount, customer)", "decimals": 2, "ranked": false, "mode": "from_first"});
     define(&site, "transfers", definition).await;
-    let nobody = window(&site, "transfers", "c", "").await.body;
+    let absent = window(&site, "transfers", "c", "").await.body;
     let would_be = json!({"from": "2026-01-02T10:07:00Z", "to": "2026-01-02T11:07:00Z", "slots": 1});
-    assert_eq!((&nobody["value"], &nobody["window"]), (&json!(0), &would_be));
+    assert_eq!((&absent["value"], &absent["window"]), (&json!(0), &would_be));
     let paid = |at: &'static str, amount: f64| (at, json!({"customer": "c", "amount": amount}));
-    happen(&site, "transfer", &[paid("2026-01-02T10:05:00Z", 10.5)]).await;
+    record_events(&site, "transfer", &[paid("2026-01-02T10:05:00Z", 10.5)]).await;
     site.client.set_clock("2026-01-02T11:04:59Z").await;
-    happen(&site, "transfer", &[paid("2026-01-02T11:04:58Z", 20.25)]).await;
+    record_events(&site, "transfer", &[paid("2026-01-02T11:04:58Z", 20.25)]).await;
     let own = window(&site, "transfers", "c", "?last=1h").await.body;
     let bounds = json!({"from": "2026-01-02T10:05:00Z", "to": "2026-01-02T11:05:00Z", "slots": 1});
     assert_eq!((&own["value"], &own["window"]), (&json!(30.75), &bounds));

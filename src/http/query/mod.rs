@@ -19,7 +19,7 @@ use super::state::HttpState;
 use super::windows::{self, WindowValue};
 use super::{events, large, response, schemas};
 use crate::board::{BoardName, Metric, Subject, Timestamp};
-use crate::service::{Hop, Hopped, Over, Query, QueryAnswer, Service, ServiceError, WindowQuery};
+use crate::service::{Hop, HopAnswer, Over, Query, QueryAnswer, Service, ServiceError, WindowQuery};
 
 /// Maximum number of queries of one request.
 const MAX_QUERIES: usize = 1_000;
@@ -35,13 +35,14 @@ const DEFAULT_FOLLOWED: u32 = 100;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Answers {
     /// The answer to each query, in the order of the request.
-    answers: Vec<Answer>,
+    answers: Vec<AnswerOrError>,
 }
 
 /// The answer to a query.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(super) enum Answer {
+#[schema(as = Answer)]
+pub(super) enum AnswerOrError {
     Window(Box<WindowValue>),
     Hop(HopValue),
     Refused(Refused),
@@ -96,38 +97,38 @@ pub(super) struct HopTo {
 }
 
 impl HopValue {
-    fn of(hop: Hop, found: &Hopped) -> Self {
+    fn of(hop: Hop, answer: &HopAnswer) -> Self {
         Self {
             hop: HopShown {
                 from: HopFrom { board: hop.from, subject: hop.subject },
                 to: HopTo { board: hop.to },
                 most: hop.most,
             },
-            count: found.count,
-            value: found.count,
-            followed: found.followed,
-            capped: found.capped,
-            as_of: found.as_of,
+            count: answer.count,
+            value: answer.count,
+            followed: answer.followed,
+            capped: answer.capped,
+            as_of: answer.as_of,
         }
     }
 }
 
-impl Answer {
-    fn of(question: &Query, feature: &QueryAnswer) -> Self {
-        Answer::Window(Box::new(match question {
-            Query::Window(window) => WindowValue::of(feature, window.over, window.as_of),
-            Query::Metric { metric, .. } => WindowValue::of(feature, Over::Whole, None).with_metric(metric),
+impl AnswerOrError {
+    fn of(query: &Query, answer: &QueryAnswer) -> Self {
+        AnswerOrError::Window(Box::new(match query {
+            Query::Window(window) => WindowValue::of(answer, window.over, window.as_of),
+            Query::Metric { metric, .. } => WindowValue::of(answer, Over::Whole, None).with_metric(metric),
         }))
     }
 }
 
-impl From<Problem> for Answer {
+impl From<Problem> for AnswerOrError {
     fn from(problem: Problem) -> Self {
-        Answer::Refused(Refused { error: problem.redacted().into_owned() })
+        AnswerOrError::Refused(Refused { error: problem.redacted().into_owned() })
     }
 }
 
-impl From<ServiceError> for Answer {
+impl From<ServiceError> for AnswerOrError {
     fn from(error: ServiceError) -> Self {
         Problem::from(error).into()
     }
@@ -207,22 +208,22 @@ pub(super) async fn query(
 }
 
 /// Runs all queries: those by window and metric in one call of the store, then the two-hop counts one by one.
-async fn run(service: &Service, queries: Vec<Result<ParsedQuery, Problem>>) -> Vec<Answer> {
-    let questions = queries.iter().filter_map(|query| match query {
-        Ok(ParsedQuery::Single(question)) => Some(question.clone()),
+async fn run(service: &Service, queries: Vec<Result<ParsedQuery, Problem>>) -> Vec<AnswerOrError> {
+    let single = queries.iter().filter_map(|query| match query {
+        Ok(ParsedQuery::Single(query)) => Some(query.clone()),
         _ => None,
     });
-    let mut features = service.queries(questions.collect()).await.into_iter();
+    let mut single = service.queries(single.collect()).await.into_iter();
     let mut answers = Vec::with_capacity(queries.len());
     for query in queries {
         answers.push(match query {
             Err(problem) => problem.into(),
             Ok(ParsedQuery::Hop(hop)) => match service.hop(&hop).await {
-                Ok(found) => Answer::Hop(HopValue::of(hop, &found)),
+                Ok(answer) => AnswerOrError::Hop(HopValue::of(hop, &answer)),
                 Err(error) => error.into(),
             },
-            Ok(ParsedQuery::Single(question)) => match features.next() {
-                Some(Ok(feature)) => Answer::of(&question, &feature),
+            Ok(ParsedQuery::Single(query)) => match single.next() {
+                Some(Ok(answer)) => AnswerOrError::of(&query, &answer),
                 Some(Err(error)) => error.into(),
                 None => Problem::new(Code::Internal, "a query has no answer").into(),
             },
