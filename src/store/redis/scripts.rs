@@ -8,18 +8,29 @@
 //! |---|---|
 //! | `clock` | `read_clock`, `format` |
 //! | `stopwatch` | `worked`, which returns how long the script has run |
-//! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies |
-//! | `bulk` | `each_thousand`, for commands with many values |
+//! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
 //! | `places` | `lines_before` a place in the order of the ranking |
-//! | `gather` | `gather` and `save_gathered`: changed totals and scores, written together |
 //! | `operation` | `begin` and `record`, which make it safe to send a write again |
-//! | `entries` | the arguments of `change` by name; `position` of a slot, and the `missing` slots |
-//! | `slices` | `add_slices`, which reads the data of a subject of an unranked board |
-//! | `kind/*` | how cells combine: `sound`, `new`, `fold`, `score_of`; totals: `read_total`, `total_of`, `withdraw` |
-//! | `cells/*` | where cells are stored: `cell`, `set_cell`, `save_cells` |
-//! | `scores/*` | the effect of cells on the ranking: `acc_of`, `move`, `score_text`, `save_standing`, `IS_RANKED` |
-//! | `change/*` | the effect of an entry: `prepare`, `apply`, and `finish` after everything was saved |
-//! | `retire/*` | `load_totals` and `subtract`: subtract cells from scores that are sums, or from totals |
+//! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `prepare`, `apply`, `save`, `finish`, `score_text` |
+//! | `kind/*` | a kind: how cells combine, and how an entry changes them |
+//! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
+//! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
+//! | `unranked` | the steps of a change of a board whose cells are stored by subject |
+//!
+//! The kinds `sum`, `mean`, `extreme` and `sketch` are pure: they compute, and call no commands. An accumulated state,
+//! `acc`, is what cells of a subject come to. Each of these kinds defines:
+//!
+//! | name | meaning |
+//! |---|---|
+//! | `HAS_TOTALS` | whether totals are stored; if not, the score stands for the total |
+//! | `sound(cell)` | returns whether a text is a valid cell |
+//! | `new()`, `read_total(text)` | return the state of no cells, or of a stored total; nil if it is not valid |
+//! | `fold(acc, start, cell)` | adds a cell to the state |
+//! | `total_of(acc)`, `score_of(acc)` | return the texts to store, or nil for none |
+//! | `withdraw(acc, start, cell, next_other)` | removes the oldest cell from the state and returns whether that changed it; `next_other` returns the subject's other cells, one at each call |
+//! | `change_cell(before, entry, acc)` | returns the cell after the entry, `''` for none, or nil if it does not change; then the outcome, if the entry is not simply counted; then what happened to `acc`, which is nil on an unranked board: nil if it is changed accordingly, `same` if it needs no change, `lost` if it must be computed from all cells again. Only for `change`, because it uses names of `entries` |
+//!
+//! The kinds `distinct` and `from_first` store other data than cells, so they define the steps of a change themselves.
 //!
 //! [`change`] and [`retire`] choose the script for the kind of a board.
 
@@ -154,14 +165,14 @@ macro_rules! scripts {
     (
         { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys $($repeatable:ident)?;)* }
         change { $($change:ident: [$($change_part:literal),*];)* }
-        retire { $($retire:ident: [$($retire_part:literal),*];)* }
+        retire { $($retire:ident: $retire_part:literal;)* }
     ) => {
         $(pub(super) static $constant: LazyLock<Script> =
             script!($name, [$($before),*], $keys, is_repeatable!($($repeatable)?));)*
         $(pub(super) static $change: LazyLock<Script> =
-            script!("change", ["clock", "board", "bulk", "operation", "entries", $($change_part),*], 5, false);)*
+            script!("change", ["clock", "board", "operation", "entries", $($change_part),*], 5, false);)*
         $(pub(super) static $retire: LazyLock<Script> =
-            script!("retire", ["stopwatch", "clock", "board", "bulk", "retire/arguments", $($retire_part),*], 8, false);)*
+            script!("retire", ["stopwatch", "clock", "board", $retire_part, "scores"], 8, false);)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
@@ -182,15 +193,15 @@ scripts! {
         SUBJECTS = "subjects" after ["clock", "board"] with 5 keys repeatable;
         STATUS = "status" after ["clock", "board"] with 5 keys repeatable;
         VALUES = "values" after ["clock", "board"] with 7 keys repeatable;
-        READ = "read" after ["clock", "board", "slices"] with 7 keys repeatable;
-        FORGET = "forget" after ["clock", "board", "slices"] with 7 keys;
+        READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys repeatable;
+        FORGET = "subject_slots" after ["clock", "board"] with 7 keys;
         REMOVE = "remove" after ["clock", "board"] with 5 keys;
         AUDIT = "audit" after ["clock", "board"] with 5 keys repeatable;
         AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys repeatable;
         AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys repeatable;
-        AUDIT_REPAIR = "audit_repair" after ["clock", "board", "bulk"] with 5 keys repeatable;
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys repeatable;
         HEAL = "heal" after [] with 1 keys repeatable;
-        SWEEP = "sweep" after ["stopwatch", "clock", "board", "bulk"] with 8 keys;
+        SWEEP = "sweep" after ["stopwatch", "clock", "board"] with 8 keys;
         UNDEFINE = "undefine" after [] with 1 keys;
         DEFINE = "define" after ["clock"] with 1 keys repeatable;
         ANNOUNCE = "announce" after [] with 2 keys;
@@ -198,23 +209,23 @@ scripts! {
         SET_CLOCK = "set_clock" after [] with 1 keys repeatable;
     }
     change {
-        CHANGE_RANKED_SUM: ["kind/sum", "cells/slots", "scores/sums", "change/sum"];
-        CHANGE_UNRANKED_SUM: ["kind/sum", "cells/subject", "scores/window", "change/sum"];
-        CHANGE_RANKED_MEAN: ["kind/mean", "cells/slots", "gather", "scores/totals", "change/mean"];
-        CHANGE_UNRANKED_MEAN: ["kind/mean", "cells/subject", "scores/window", "change/mean"];
-        CHANGE_RANKED_EXTREME: ["kind/extreme", "cells/slots", "gather", "scores/totals", "change/extreme"];
-        CHANGE_UNRANKED_EXTREME: ["kind/extreme", "cells/subject", "scores/window", "change/extreme"];
-        CHANGE_RANKED_SKETCH: ["kind/sketch", "cells/slots", "gather", "scores/totals", "change/sketch"];
-        CHANGE_UNRANKED_SKETCH: ["kind/sketch", "cells/subject", "scores/window", "change/sketch"];
-        CHANGE_RANKED_DISTINCT: ["kind/sum", "cells/slots", "scores/sums", "change/distinct"];
-        CHANGE_UNRANKED_DISTINCT: ["cells/none", "scores/seen", "change/distinct"];
-        CHANGE_FROM_FIRST: ["change/from_first"];
+        CHANGE_RANKED_SUM: ["kind/sum", "scores", "ranked"];
+        CHANGE_UNRANKED_SUM: ["kind/sum", "unranked"];
+        CHANGE_RANKED_MEAN: ["kind/mean", "scores", "ranked"];
+        CHANGE_UNRANKED_MEAN: ["kind/mean", "unranked"];
+        CHANGE_RANKED_EXTREME: ["kind/extreme", "scores", "ranked"];
+        CHANGE_UNRANKED_EXTREME: ["kind/extreme", "unranked"];
+        CHANGE_RANKED_SKETCH: ["kind/sketch", "scores", "ranked"];
+        CHANGE_UNRANKED_SKETCH: ["kind/sketch", "unranked"];
+        CHANGE_RANKED_DISTINCT: ["kind/sum", "scores", "ranked", "kind/distinct"];
+        CHANGE_UNRANKED_DISTINCT: ["kind/distinct"];
+        CHANGE_FROM_FIRST: ["kind/from_first"];
     }
     retire {
-        RETIRE_SUM: ["kind/sum", "retire/sums"];
-        RETIRE_MEAN: ["kind/mean", "gather", "retire/totals"];
-        RETIRE_EXTREME: ["kind/extreme", "gather", "retire/totals"];
-        RETIRE_SKETCH: ["kind/sketch", "gather", "retire/totals"];
+        RETIRE_SUM: "kind/sum";
+        RETIRE_MEAN: "kind/mean";
+        RETIRE_EXTREME: "kind/extreme";
+        RETIRE_SKETCH: "kind/sketch";
     }
 }
 

@@ -17,7 +17,6 @@ end
 local COUNT = tonumber(ARGV[11])
 local FIRST = 11 + COUNT
 local SLOTS = #ARGV - FIRST
-local call = redis.call
 
 if not names_slots_from(ARGV[9], ARGV[10], FIRST + 1, SLOTS) then
   return stale_keys()

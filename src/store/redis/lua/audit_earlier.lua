@@ -17,7 +17,6 @@ end
 local COUNT = tonumber(ARGV[11])
 local FIRST = 11 + COUNT
 local SLOTS = #ARGV - FIRST
-local call = redis.call
 
 local newest = call('ZREVRANGEBYSCORE', INDEX, '(' .. ARGV[9], '-inf', 'LIMIT', 0, ARGV[10])
 if not are_named(newest, FIRST + 1, SLOTS) then

@@ -16,7 +16,6 @@
 
 local FIRST = 14
 local SLOTS = #ARGV - FIRST
-local call = redis.call
 
 local early = enter()
 if early then

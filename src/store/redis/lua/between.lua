@@ -13,7 +13,6 @@ local early = enter_with_version()
 if early then
   return early
 end
-local call = redis.call
 local total = call('ZCARD', RANKING)
 local from, better, till = 0, 0, total
 if ARGV[10] ~= '' then

@@ -95,8 +95,7 @@ if #missing > 0 then
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
-save_cells()
-save_standing()
+save()
 finish()
 if #arrivals > 0 then
   call('ZADD', BUCKETS, ARGV[15], ARGV[15])

@@ -16,7 +16,6 @@ local early = enter_with_version()
 if early then
   return early
 end
-local call = redis.call
 local CAPPED = ARGV[15] == 'capped'
 local COMPANION = 6
 local FIRST_SLOT = CAPPED and COMPANION + 1 or COMPANION

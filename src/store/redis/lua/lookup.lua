@@ -11,10 +11,10 @@ if early then
   return early
 end
 local reply = ok()
-reply[5] = redis.call('ZCARD', RANKING)
+reply[5] = call('ZCARD', RANKING)
 -- `unpack` fails with about 8,000 values.
 for first = 9, #ARGV, 1000 do
-  local scores = redis.call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+  local scores = call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, #ARGV)))
   for i = 1, #scores do
     reply[#reply + 1] = scores[i] or ''
   end

@@ -14,13 +14,13 @@ if early then
 end
 local ascending = ARGV[9] == 'asc'
 local reply = ok()
-reply[5] = redis.call('ZCARD', RANKING)
+reply[5] = call('ZCARD', RANKING)
 reply[6], reply[7] = 0, 0
-local place = redis.call(ascending and 'ZRANK' or 'ZREVRANK', RANKING, ARGV[10])
+local place = call(ascending and 'ZRANK' or 'ZREVRANK', RANKING, ARGV[10])
 if place then
   local radius = tonumber(ARGV[11])
   local first = math.max(0, place - radius)
-  local lines = redis.call(
+  local lines = call(
     ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, format(first), format(place + radius), 'WITHSCORES')
   reply[6], reply[7] = first, better_than(lines[2], ascending)
   for i = 1, #lines do

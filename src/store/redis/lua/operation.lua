@@ -23,7 +23,7 @@ end
 -- Records the reply of an operation that changed nothing. From then on the same operation can no longer change
 -- anything.
 local function record_unchanged(reply)
-  redis.call('HSET', META, FIELD, SEQUENCE .. ':' .. format(now) .. ':' .. cmsgpack.pack(reply))
+  call('HSET', META, FIELD, SEQUENCE .. ':' .. format(now) .. ':' .. cmsgpack.pack(reply))
   return reply
 end
 

@@ -13,10 +13,10 @@ if early then
 end
 local ascending = ARGV[9] == 'asc'
 local reply = ok()
-local lines = redis.call(ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, ARGV[10], ARGV[11], 'WITHSCORES')
-reply[5] = redis.call('ZCARD', RANKING)
+local lines = call(ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, ARGV[10], ARGV[11], 'WITHSCORES')
+reply[5] = call('ZCARD', RANKING)
 reply[6] = lines[2] and better_than(lines[2], ascending) or 0
-reply[7] = redis.call('HGET', META, 'version') or ''
+reply[7] = call('HGET', META, 'version') or ''
 for i = 1, #lines do
   reply[7 + i] = lines[i]
 end

@@ -16,31 +16,31 @@ local slots = #ARGV - 10
 if not names_all_slots(11, slots) then
   return stale_keys()
 end
-redis.call('ZCARD', RANKING)
-redis.call('HLEN', TOTALS)
+call('ZCARD', RANKING)
+call('HLEN', TOTALS)
 for i = 1, slots do
-  redis.call('HLEN', KEYS[5 + i])
+  call('HLEN', KEYS[5 + i])
 end
 run_when_full()
-local score = redis.call('ZSCORE', RANKING, ARGV[9]) or ''
-redis.call('ZREM', RANKING, ARGV[9])
-redis.call('HDEL', TOTALS, ARGV[9])
+local score = call('ZSCORE', RANKING, ARGV[9]) or ''
+call('ZREM', RANKING, ARGV[9])
+call('HDEL', TOTALS, ARGV[9])
 local live, retiring = 0, 0
 for i = 1, slots do
   local start = tonumber(ARGV[10 + i])
-  if redis.call('HDEL', KEYS[5 + i], ARGV[9]) == 1 then
+  if call('HDEL', KEYS[5 + i], ARGV[9]) == 1 then
     if start >= FLOOR then
       live = live + 1
     elseif start >= dropped then
       retiring = retiring + 1
     end
-    if redis.call('HLEN', KEYS[5 + i]) == 0 then
-      redis.call('ZREM', INDEX, ARGV[10 + i])
+    if call('HLEN', KEYS[5 + i]) == 0 then
+      call('ZREM', INDEX, ARGV[10 + i])
     end
   end
 end
 for i = 6 + slots, #KEYS do
-  redis.call('UNLINK', KEYS[i])
+  call('UNLINK', KEYS[i])
 end
 recount()
 touch(ARGV[10])

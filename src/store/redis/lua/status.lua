@@ -17,9 +17,9 @@ if not names_all_slots(9, slots) then
   return stale_keys()
 end
 local reply = ok()
-reply[5] = redis.call('ZCARD', RANKING)
+reply[5] = call('ZCARD', RANKING)
 reply[6] = format(dropped)
 for i = 1, slots do
-  reply[6 + i] = redis.call('HLEN', KEYS[5 + i])
+  reply[6 + i] = call('HLEN', KEYS[5 + i])
 end
 return reply

@@ -10,7 +10,6 @@
 -- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each rank
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
 
-local call = redis.call
 local FIRST, SUBJECTS, CAPPED = 12, tonumber(ARGV[10]), ARGV[11] == 'capped'
 local FIRST_SLOT = CAPPED and 6 + SUBJECTS or 6
 

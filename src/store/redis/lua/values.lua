@@ -12,12 +12,12 @@ if early then
   return early
 end
 local reply = ok()
-reply[5] = redis.call('ZSCORE', KEYS[7], 'c') or ''
-reply[6] = redis.call('ZCOUNT', KEYS[6], ARGV[5], '+inf')
+reply[5] = call('ZSCORE', KEYS[7], 'c') or ''
+reply[6] = call('ZCOUNT', KEYS[6], ARGV[5], '+inf')
 -- Read by position: a read by time would walk over the skipped values. The values of the window come before all others.
 local first, last = tonumber(ARGV[9]), math.min(ARGV[9] + ARGV[10], reply[6]) - 1
 if first <= last then
-  local page = redis.call('ZREVRANGE', KEYS[6], format(first), format(last), 'WITHSCORES')
+  local page = call('ZREVRANGE', KEYS[6], format(first), format(last), 'WITHSCORES')
   for i = 1, #page do
     reply[6 + i] = page[i]
   end

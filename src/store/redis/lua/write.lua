@@ -24,7 +24,7 @@ local FIRST_SLOT, FIRST_START = 6, 17
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
 -- Formatting in Lua is much cheaper than letting the server print a number, and as exact, because sums are below 2^53.
-local call, tonumber, whole = redis.call, tonumber, string.format
+local tonumber, whole = tonumber, string.format
 
 local early = begin()
 if early then

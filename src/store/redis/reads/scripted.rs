@@ -8,7 +8,7 @@ use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled};
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::{BETWEEN, Call, LINES, LOOKUP, NEIGHBORS, PAGE, READ, Script, VALUES};
+use crate::store::redis::scripts::{BETWEEN, Call, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, VALUES};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Moment;
 use crate::store::{Lookup, Page, Ranked, Standing, Values};
@@ -66,7 +66,7 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) 
         }
         What::Standing(subject) | What::Window { subject, .. } => {
             windows::ask_by_script(question, moment, subject, call);
-            &READ
+            &READ_SLOTS
         }
     }
 }

@@ -202,12 +202,12 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
     held
 }
 
-/// Adds the arguments of `slices.lua`.
+/// Adds the arguments of `subject_slots.lua`, to read slots.
 pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut Call) {
-    ask_for(moment, subject, &range(question, moment), call);
+    ask_for(moment, subject, &range(question, moment), false, call);
 }
 
-fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, call: &mut Call) {
+fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut Call) {
     let (board, keys) = (&*moment.part.board, &moment.part.keys);
     let by_time = board.kind() == Kind::Distinct;
     let (how, first) = match range.starts.first() {
@@ -217,13 +217,13 @@ fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, call: &mut Cal
     };
     call.key(if by_time { keys.seen(subject) } else { keys.subject(subject) }).key(keys.gone(subject));
     call.arg(how).arg(subject).arg(first).arg(range.end.millis());
-    call.arg(if may_be_capped(board) { "capped" } else { "" });
+    call.arg(if may_be_capped(board) { "capped" } else { "" }).arg(if removes { "remove" } else { "" });
     if how == "seen" || how == "subject" && range.starts.len() <= NAMED {
         call.args(range.starts.iter().map(|start| start.millis()));
     }
 }
 
-/// Reads the reply of `slices.lua`: the time of the latest dropped value, and the slots.
+/// Reads the reply of `subject_slots.lua`: the time of the latest dropped value, and the slots.
 pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestamp>, Cells), ServerFailure> {
     let capped = reply.maybe_time()?;
     let mut held = Cells::new();
@@ -282,7 +282,7 @@ pub(in crate::store::redis) async fn remove(
     subject: &Subject,
 ) -> Result<Removal, ServerFailure> {
     let board = &*part.board;
-    let answer = session.ask(part, &FORGET, |moment, call| ask_for(moment, subject, &Range::whole(moment), call));
+    let answer = session.ask(part, &FORGET, |moment, call| ask_for(moment, subject, &Range::whole(moment), true, call));
     let Answered { frame, mut reply, .. } = answer.await?;
     let (_, held) = scripted(&mut reply, board.kind())?;
     let score = board.value(held.iter().map(|(_, aggregate)| aggregate));

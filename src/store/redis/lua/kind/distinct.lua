@@ -1,5 +1,4 @@
--- The effect of an entry on a COUNT_DISTINCT board, where each value is stored with the time when it was last seen. Not
--- a script of its own.
+-- COUNT_DISTINCT, where each value is stored with the time when it was last seen. Not a script of its own.
 --
 -- KEYS  two for each subject: the values by the time each was last seen; the companion: tombstones, `t` and the value
 --       by the time of the retraction, and `c` by the latest time of a value dropped because of the limit
@@ -7,7 +6,8 @@
 -- verbs  `seen` a; `gone` a: its retraction
 --
 -- A value whose time is below the floor counts as absent. On a ranked board every remembered value counts 1 in the slot
--- of its time.
+-- of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times of the
+-- values are sufficient.
 
 local MOST = tonumber(ARGV[#ARGV])
 -- The largest number of expired times that a write removes from a key.
@@ -78,13 +78,13 @@ local function locate(who, value, time)
 end
 
 -- Reads all data that applying the entry may need. Returns `damaged` if this data is not valid.
-local function prepare(entry)
+function prepare(entry)
   if entry.verb == 'look' then
     return
   end
   local who, memory = entry.who, memory_of(entry.who)
   local known, time = state(who, entry.a)
-  if not IS_RANKED then
+  if not is_ranked then
     return
   end
   acc_of(who)
@@ -113,9 +113,9 @@ end
 
 -- Adds `by`, 1 or -1, to the number of values that the slot counts.
 local function count(who, slot, by)
-  if IS_RANKED and slot then
+  if is_ranked and slot then
     local sum = tonumber(cell(slot, who) or 0) + by
-    set_cell(slot, who, sum ~= 0 and string.format('%d', sum) or nil)
+    set_cell(slot, who, sum ~= 0 and string.format('%d', sum) or '')
     local acc = acc_of(who)
     acc.sum = acc.sum + by
     move(who)
@@ -201,7 +201,7 @@ end
 
 local touched = {}
 
-local function apply(entry)
+function apply(entry)
   if not next(touched) then
     -- All subjects are noted at once, before the first write.
     local subjects, keys = {}, {}
@@ -227,11 +227,17 @@ local function keep_up(key)
   end
 end
 
-local function finish()
+function finish()
   for who in pairs(touched) do
     keep_up(seen_key(who))
     if memories[who].has_gone then
       keep_up(gone_key(who))
     end
+  end
+end
+
+if not is_ranked then
+  function score_text(who)
+    return format(call('ZCOUNT', seen_key(who), ARGV[5], '+inf'))
   end
 end

@@ -1,15 +1,27 @@
--- Some of the slots of a subject of an unranked board. Not a script of its own.
+-- Reads some of the slots of one subject of an unranked board, or removes the subject and returns what it had there.
 --
--- KEYS  6 the subject's own key and 7 its companion, on boards that have one
--- ARGV  9 how the board stores the subject: `subject`, `seen` or `counter`; 10 subject; 11 start of the oldest slot to
---       read, or the duration of a counter's window in ms; 12 end of the newest slot; 13 `capped` to get the time of
---       the latest dropped value, or ''; then the start of each slot, oldest first; on a `subject` board none, to read
---       all slots between 11 and 12
+-- KEYS  1-5 the board (board.lua), 6 the subject's own key and 7 its companion, on boards that have one
+-- ARGV  1-8 the board, 9 how the board stores the subject: `subject`, `seen` or `counter`; 10 subject; 11 start of the
+--       oldest slot to read, or the duration of a counter's window in ms; 12 end of the newest slot; 13 `capped` to get
+--       the time of the latest dropped value, or ''; 14 `remove` to remove the subject, or ''; then the start of each
+--       slot, oldest first; on a `subject` board none, to read all slots between 11 and 12
+-- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', then start and
+--       cell of every slot that has data, in any order; on a `counter` board the start and amount of the counter if its
+--       window has not ended
+-- cost  O(slots), or O(log values) for each slot on a `seen` board; the memory of removed keys is freed in the server's
+--       background
+-- why a script: all slots must be of one instant, after the window was advanced, and exactly the data that is returned
+--       may be removed
 
-local call = redis.call
-local FIRST_START = 14
+local FIRST_START = 15
 local SLOTS = #ARGV - FIRST_START + 1
 
+local early = enter()
+if early then
+  return early
+end
+
+-- Each function calls `add` with start and cell of every slot that has data.
 local read_by = {}
 
 function read_by.subject(add)
@@ -70,14 +82,13 @@ function read_by.counter(add)
   end
 end
 
--- Adds to the reply the time of the latest dropped value, or '', then start and cell of every slot that has data, in
--- any order.
-local function add_slices(reply)
-  local capped = ARGV[13] == 'capped' and call('ZSCORE', KEYS[7], 'c')
-  reply[#reply + 1] = capped or ''
-  read_by[ARGV[9]](function(start, cell)
-    reply[#reply + 1] = start
-    reply[#reply + 1] = cell
-  end)
-  return reply
+local reply = ok()
+reply[5] = ARGV[13] == 'capped' and call('ZSCORE', KEYS[7], 'c') or ''
+read_by[ARGV[9]](function(start, cell)
+  reply[#reply + 1] = start
+  reply[#reply + 1] = cell
+end)
+if ARGV[14] == 'remove' then
+  call('UNLINK', KEYS[6], KEYS[7])
 end
+return reply
