@@ -1,13 +1,14 @@
 -- The arguments of a change (change.lua) by name, and the functions that ranked.lua, unranked.lua or the kind defines.
 -- Not a script of its own.
 
-local BOUND = tonumber(ARGV[11])
-local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
-local FIRST_SLOT_KEY, FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = 6, tonumber(ARGV[17]), tonumber(ARGV[18])
-local OLDEST, PERIOD = tonumber(ARGV[19]), ARGV[20]
+local BOUND = tonumber(ARGV.bound)
+local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV.slots), tonumber(ARGV.subjects), tonumber(ARGV.entries)
+local FIRST_SLOT_KEY = 6
+local FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = tonumber(ARGV.first_subject_key), tonumber(ARGV.first_bucket_key)
+local OLDEST, PERIOD = tonumber(ARGV.oldest), ARGV.period
 -- Valid only if subjects have keys of their own.
 local PERIODS, WRITTEN = KEYS[#KEYS - 1], KEYS[#KEYS]
-local FIRST_START = 21
+local FIRST_START = FIXED_ARGUMENTS + 1
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local FIRST_ENTRY, STRIDE = FIRST_SUBJECT + SUBJECTS, 8
 

@@ -1,13 +1,13 @@
 -- The records that make it safe to send a write again: the script stores its reply under the number of the operation.
 -- Not a script of its own.
 --
--- ARGV  9 sequence number of this operation, 10 its lane: `<writer>:<lane>`
+-- ARGV  `sequence` number of this operation, its `lane`: `<writer>:<lane>`
 --
 -- The field `o:<writer>:<lane>` of meta contains the last operation of a lane: `<sequence>:<now>:<reply, packed>`. A
 -- reply of `ok` and the header alone is left out. An instance stops sending an operation again after some seconds.
 -- Housekeeping removes the field after five minutes, which is longer than a network may take to deliver a late request.
 
-local SEQUENCE, LANE = ARGV[9], ARGV[10]
+local SEQUENCE, LANE = ARGV.sequence, ARGV.lane
 local FIELD = 'o:' .. LANE
 
 local function record_of(reply)

@@ -1,8 +1,8 @@
 -- Places in the order of the ranking, for scripts about boards of several parts. Not a script of its own.
 --
--- ARGV  9 `desc` or `asc`
+-- ARGV  `order`: `desc` or `asc`
 
-local ASCENDING = ARGV[9] == 'asc'
+local ASCENDING = ARGV.order == 'asc'
 local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
 
 -- Checks the part, advances, and reads the part's version into `asked_field`, in the same command as the rest of meta.

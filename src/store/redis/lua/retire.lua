@@ -2,10 +2,10 @@
 --
 -- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, 8 the expiry periods that exist,
 --       then, if the kind needs the remaining cells to withdraw one (APPROX_COUNT_DISTINCT), every slot that exists
--- ARGV  1-8 the board, 9 start of that slot or '', 10 number of that bucket or '', 11 oldest bucket still needed,
---       12 number of subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, 15 oldest
---       expiry period of which data may still be kept, 16 the new board version, then the start of each of the slots
---       named for withdrawing; last, the option of the kind (kind/)
+-- ARGV  the board's, `slot`: start of that slot or '', `bucket`: number of that bucket or '', `oldest_bucket` still
+--       needed, number of `subjects` to subtract, this `instance`, `pause` in ms between steps of two instances,
+--       `oldest_period`: oldest expiry period of which data may still be kept, `version`: the new board version, then
+--       the start of each of the slots named for withdrawing; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed, 1 if no slot below
 --       the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest expiry period that is
 --       due or '', microseconds of work (stopwatch.lua)
@@ -18,7 +18,7 @@
 --       behind the cursor.
 
 local SLOT, BUCKET, PERIODS = KEYS[6], KEYS[7], KEYS[8]
-local FIRST_SLOT_KEY, FIRST_START = 9, 17
+local FIRST_SLOT_KEY, FIRST_START = 9, FIXED_ARGUMENTS + 1
 local SLOTS = #ARGV - FIRST_START
 -- The number of bytes of cells and totals that a step looks through, if that takes most of the time: about 2 ms.
 local BUDGET = 60000
@@ -27,9 +27,9 @@ local early = enter()
 if early then
   return early
 end
-local oldest = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. ARGV[5], 'LIMIT', 0, 1)[1]
-local bucket = call('ZRANGEBYSCORE', BUCKETS, '-inf', '(' .. ARGV[11], 'LIMIT', 0, 1)[1]
-if (oldest or '') ~= ARGV[9] or (bucket or '') ~= ARGV[10]
+local oldest = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. ARGV.floor, 'LIMIT', 0, 1)[1]
+local bucket = call('ZRANGEBYSCORE', BUCKETS, '-inf', '(' .. ARGV.oldest_bucket, 'LIMIT', 0, 1)[1]
+if (oldest or '') ~= ARGV.slot or (bucket or '') ~= ARGV.bucket
     or SLOTS > 0 and not names_all_slots(FIRST_START, SLOTS) then
   return stale_keys()
 end
@@ -45,7 +45,7 @@ local fields = {}
 -- Returns the subjects and cells to subtract now, and the cursor from which to continue.
 local function next_part()
   local cursor = call('HGET', META, 'cursor') or '0'
-  local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV[12])
+  local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV.subjects)
   local subjects, cells, seen = {}, {}, {}
   for i = 1, #scanned[2], 2 do
     local subject, cell = scanned[2][i], scanned[2][i + 1]
@@ -138,7 +138,7 @@ if oldest then
   local clock = time[1] * 1000 + math.floor(time[2] / 1000)
   local last = call('HMGET', META, 'stepper', 'stepped')
   local since = clock - (tonumber(last[2]) or 0)
-  if last[1] and last[1] ~= ARGV[13] and since >= 0 and since < tonumber(ARGV[14]) then
+  if last[1] and last[1] ~= ARGV.instance and since >= 0 and since < tonumber(ARGV.pause) then
     skipped = 1
   elseif tonumber(oldest) < dropped then
     -- The slot was dropped with the ranking, so there is nothing to subtract it from.
@@ -169,7 +169,7 @@ if oldest then
       -- If some subjects were left, the next step finds them at the same cursor.
       fields = {'cursor', cursor}
     end
-    for _, text in ipairs({'stepper', ARGV[13], 'stepped', format(clock)}) do
+    for _, text in ipairs({'stepper', ARGV.instance, 'stepped', format(clock)}) do
       fields[#fields + 1] = text
     end
   end
@@ -179,18 +179,19 @@ if retired > 0 or touched > 0 then
   if retired > 0 then
     recount()
   end
-  touch(ARGV[16], unpack(fields))
+  touch(ARGV.version, unpack(fields))
 elseif #fields > 0 then
   -- The server found nothing at this cursor. The next step continues after it.
   call('HSET', META, unpack(fields))
 end
 local reply = ok()
-local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV[5]) + call('ZCOUNT', BUCKETS, '-inf', '(' .. ARGV[11])
+local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV.floor)
+  + call('ZCOUNT', BUCKETS, '-inf', '(' .. ARGV.oldest_bucket)
 if remaining == 0 and retired + touched == 0 then
   forget_operations()
 end
 reply[5], reply[6], reply[7], reply[8] = previous_head, retired, touched, removed
 reply[9], reply[10] = remaining == 0 and 1 or 0, skipped
-reply[11] = call('ZRANGEBYSCORE', PERIODS, '-inf', '(' .. ARGV[15], 'LIMIT', 0, 1)[1] or ''
+reply[11] = call('ZRANGEBYSCORE', PERIODS, '-inf', '(' .. ARGV.oldest_period, 'LIMIT', 0, 1)[1] or ''
 reply[12] = worked()
 return reply

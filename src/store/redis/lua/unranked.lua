@@ -47,7 +47,7 @@ local room = LOOKED_AT
 -- Removes slots that are no longer kept. This needs a look at all fields, so it is done only after a sixteenth of the
 -- kept slots has expired. If the call has looked at too many fields already, the subject is left for a later call.
 local function clean(who)
-  if OLDEST - cleaned[who] < (tonumber(ARGV[6]) - OLDEST) / 16 or room <= 0 then
+  if OLDEST - cleaned[who] < (tonumber(ARGV.head) - OLDEST) / 16 or room <= 0 then
     return
   end
   local key, gone = subject_key(who), {}
@@ -103,7 +103,7 @@ function score_text(who)
   local acc, held = new(), call('HGETALL', subject_key(who))
   for i = 1, #held, 2 do
     local start = tonumber(held[i])
-    if start and start >= FLOOR and start <= tonumber(ARGV[6]) and sound(held[i + 1]) then
+    if start and start >= FLOOR and start <= tonumber(ARGV.head) and sound(held[i + 1]) then
       fold(acc, start, held[i + 1])
     end
   end

@@ -2,12 +2,13 @@
 --
 -- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, if there are ids, the current dedupe
 --       bucket, the one before, and the one before that
--- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 number of slots,
---       13 number of entries, 14 `coded` if the entries have codes, else ''; codes are required if a subject may occur
---       twice or if the number of slots is not one, 15 number of the current dedupe bucket if there are ids, else '',
---       16 dedupe horizon in ms; then the start of each slot; then, each for all entries in their order: subjects;
---       amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of several items and there are
---       ids, plus 1 if its score is wanted; ids, if there are any, with an empty text for an entry that has none
+-- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
+--       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
+--       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
+--       ids, else '', dedupe `horizon` in ms; then the start of each slot; then, each for all entries in their order:
+--       subjects; amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of several items and
+--       there are ids, plus 1 if its score is wanted; ids, if there are any, with an empty text for an entry that has
+--       none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: it has an
 --       id, an earlier sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`;
@@ -18,9 +19,9 @@
 -- why a script: slot and ranking change together or not at all, the bound is checked on the sum, and the reply is
 --       recorded in the same atomic step, which makes it safe to send the operation again after a lost reply
 
-local BOUND, SLOTS, ENTRIES = tonumber(ARGV[11]), tonumber(ARGV[12]), tonumber(ARGV[13])
-local CODED, HAS_IDS = ARGV[14] ~= '', ARGV[15] ~= ''
-local FIRST_SLOT, FIRST_START = 6, 17
+local BOUND, SLOTS, ENTRIES = tonumber(ARGV.bound), tonumber(ARGV.slots), tonumber(ARGV.entries)
+local CODED, HAS_IDS = ARGV.coded ~= '', ARGV.bucket ~= ''
+local FIRST_SLOT, FIRST_START = 6, FIXED_ARGUMENTS + 1
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local LAST_SUBJECT = FIRST_SUBJECT + ENTRIES - 1
 -- Formatting in Lua is much cheaper than letting the server print a number, and as exact, because sums are below 2^53.
@@ -102,7 +103,7 @@ local function read_ids()
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
       found = found or at
-      if at and now - at < tonumber(ARGV[16]) then
+      if at and now - at < tonumber(ARGV.horizon) then
         is_duplicate[some[i]] = true
       end
     end
@@ -223,7 +224,7 @@ local function save()
   end
   if #arrivals > 0 then
     if bucket_is_new then
-      call('ZADD', BUCKETS, ARGV[15], ARGV[15])
+      call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
     end
     call('HSET', KEYS[FIRST_SLOT + SLOTS], unpack(arrivals))
   end

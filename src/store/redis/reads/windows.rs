@@ -8,7 +8,7 @@ use super::share::Cells;
 use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::{Call, FORGET};
+use crate::store::redis::scripts::{FORGET, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{Answer as Answered, Moment, Session};
 use crate::store::{Removal, SlotContents, SlotRange, Standing};
@@ -203,11 +203,11 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
 }
 
 /// Adds the arguments of `subject_slots.lua`, to read slots.
-pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut Call) {
+pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut ScriptCall) {
     ask_for(moment, subject, &range(question, moment), false, call);
 }
 
-fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut Call) {
+fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
     let (board, keys) = (&*moment.part.board, &moment.part.keys);
     let by_time = board.kind() == Kind::Distinct;
     let (how, first) = match range.starts.first() {
@@ -216,10 +216,11 @@ fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool,
         None => (if by_time { "seen" } else { "subject" }, range.end.millis()),
     };
     call.key(if by_time { keys.seen(subject) } else { keys.subject(subject) }).key(keys.gone(subject));
-    call.arg(how).arg(subject).arg(first).arg(range.end.millis());
-    call.arg(if may_be_capped(board) { "capped" } else { "" }).arg(if removes { "remove" } else { "" });
+    call.arg("stored", how).arg("from", first).arg("till", range.end.millis());
+    call.arg("capped", if may_be_capped(board) { "capped" } else { "" });
+    call.arg("action", if removes { "remove" } else { "read" });
     if how == "seen" || how == "subject" && range.starts.len() <= NAMED {
-        call.args(range.starts.iter().map(|start| start.millis()));
+        call.all(range.starts.iter().map(|start| start.millis()));
     }
 }
 

@@ -31,7 +31,7 @@ local function memory_of(who)
   local memory = memories[who]
   if not memory then
     memory = {states = {}, slots = {}, entries = 0, located = 0, has_gone = call('ZCARD', gone_key(who)) > 0}
-    memory.live = MOST and call('ZCOUNT', seen_key(who), ARGV[5], '+inf')
+    memory.live = MOST and call('ZCOUNT', seen_key(who), ARGV.floor, '+inf')
     memories[who] = memory
   end
   return memory
@@ -102,7 +102,7 @@ function prepare(entry)
     -- Locate the values that may be dropped. They are no more than there are entries.
     local more = memory.entries - memory.located
     local oldest =
-      call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
+      call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
     for i = 1, #oldest, 2 do
       memory.is_damaged = not locate(who, oldest[i], oldest[i + 1]) or memory.is_damaged
     end
@@ -133,7 +133,7 @@ end
 local function drop_oldest_seen(who)
   local memory = memories[who]
   while MOST and memory.live > MOST do
-    local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     call('ZREM', seen_key(who), oldest[1])
     call('ZADD', gone_key(who), 'GT', oldest[2], 'c')
     memory.has_gone = true
@@ -144,13 +144,13 @@ end
 
 local function drop_oldest_gone(who)
   local key = gone_key(who)
-  local live = MOST and call('ZCOUNT', key, ARGV[5], '+inf') or 0
+  local live = MOST and call('ZCOUNT', key, ARGV.floor, '+inf') or 0
   local capped = live > 0 and tonumber(call('ZSCORE', key, 'c') or nil)
   if capped and capped >= FLOOR then
     live = live - 1
   end
   while MOST and live > MOST do
-    local oldest = call('ZRANGEBYSCORE', key, ARGV[5], '+inf', 'LIMIT', 0, 2)
+    local oldest = call('ZRANGEBYSCORE', key, ARGV.floor, '+inf', 'LIMIT', 0, 2)
     local tombstone = oldest[1] ~= 'c' and oldest[1] or oldest[2]
     call('ZREM', key, tombstone)
     memories[who].states[string.sub(tombstone, 2)] = {}
@@ -221,7 +221,7 @@ end
 
 -- Removes some of the members below the floor.
 local function keep_up(key)
-  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV[5], 'LIMIT', 0, SWEPT)
+  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV.floor, 'LIMIT', 0, SWEPT)
   if #old > 0 then
     call('ZREM', key, unpack(old))
   end
@@ -238,6 +238,6 @@ end
 
 if not is_ranked then
   function score_text(who)
-    return format(call('ZCOUNT', seen_key(who), ARGV[5], '+inf'))
+    return format(call('ZCOUNT', seen_key(who), ARGV.floor, '+inf'))
   end
 end
