@@ -48,7 +48,7 @@ use crate::board::{Board, Kind, Mode};
 const BOARD: [&str; 8] = ["clock", "believable", "time", "generation", "floor", "head", "valid_from", "valid_until"];
 
 /// The arguments that the list of a script abbreviates as `operation` (see `lua/operation.lua`).
-const OPERATION: [&str; 2] = ["sequence", "lane"];
+const OPERATION: [&str; 2] = ["sequence", "write_lane"];
 
 /// A script, which the server identifies by the SHA-1 of its text.
 #[derive(Debug)]

@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::progress::{Place, Progress};
+use super::progress::{AuditProgress, Place};
 use crate::board::{Frame, Kind, Sketch, Timestamp};
 use crate::store::AuditStep;
 use crate::store::redis::part::Part;
@@ -29,7 +29,7 @@ const LOOKS: usize = 3_000;
 pub(super) async fn find(
     session: &Session,
     part: &Part,
-    progress: &mut Progress,
+    progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
     let (place, cursor, from) = match &progress.place {
@@ -90,7 +90,7 @@ pub(super) async fn find(
 pub(super) async fn leave_out(
     session: &Session,
     part: &Part,
-    progress: &mut Progress,
+    progress: &mut AuditProgress,
     below: Timestamp,
 ) -> Result<Frame, ServerFailure> {
     let names = std::mem::take(&mut progress.pending);

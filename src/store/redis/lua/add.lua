@@ -11,7 +11,7 @@
 -- why a script: the reasons of write.lua
 
 local redis_call, argv = redis.call, ARGV
-local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv.lane)
+local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv.write_lane)
 local now, reading = nil, nil
 if argv.clock == 'system' then
   local time = redis_call('TIME')
@@ -68,6 +68,6 @@ end
 redis_call('HSET', KEYS[2], unpack(slot_pairs))
 redis_call('ZADD', KEYS[3], unpack(rank_pairs))
 redis_call(
-  'HSET', KEYS[1], 'version', argv.lane .. ':' .. argv.sequence,
-  'o:' .. argv.lane, argv.sequence .. ':' .. format('%.0f', now) .. ':')
+  'HSET', KEYS[1], 'version', argv.write_lane .. ':' .. argv.sequence,
+  'o:' .. argv.write_lane, argv.sequence .. ':' .. format('%.0f', now) .. ':')
 return {'ok', now, reading, tonumber(meta[3])}

@@ -1,14 +1,14 @@
 -- The records that make it safe to send a write again: the script stores its reply under the number of the operation.
 -- Not a script of its own.
 --
--- ARGV  `sequence` number of this operation, its `lane`: `<writer>:<lane>`
+-- ARGV  `sequence` number of this operation, its `write_lane`: `<writer>:<lane>`
 --
 -- The field `o:<writer>:<lane>` of meta contains the last operation of a lane: `<sequence>:<now>:<reply, packed>`. A
 -- reply of `ok` and the header alone is left out. An instance stops sending an operation again after some seconds.
 -- Housekeeping removes the field after five minutes, which is longer than a network may take to deliver a late request.
 
-local SEQUENCE, LANE = ARGV.sequence, ARGV.lane
-local FIELD = 'o:' .. LANE
+local SEQUENCE, WRITE_LANE = ARGV.sequence, ARGV.write_lane
+local FIELD = 'o:' .. WRITE_LANE
 
 local function record_of(reply)
   return SEQUENCE .. ':' .. format(now) .. ':' .. (#reply > 4 and cmsgpack.pack(reply) or '')
@@ -16,7 +16,7 @@ end
 
 -- Records the reply and a new board version, for an operation that has changed the board.
 local function record(reply)
-  touch(LANE .. ':' .. SEQUENCE, FIELD, record_of(reply))
+  touch(WRITE_LANE .. ':' .. SEQUENCE, FIELD, record_of(reply))
   return reply
 end
 

@@ -137,7 +137,7 @@ impl<'s> Round<'s> {
             match &*what {
                 What::Standing(_) | What::Window { .. } if part.board.is_ranked() => {
                     let slots = match &*what {
-                        What::Window { reach, as_of, .. } => Slots::Window(*reach, *as_of),
+                        What::Window { range, as_of, .. } => Slots::Window(*range, *as_of),
                         _ => Slots::Standing,
                     };
                     match together.iter_mut().find(|(of, all)| *of == slots && all.len() < TOGETHER) {

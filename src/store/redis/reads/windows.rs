@@ -53,25 +53,25 @@ fn is_counter(board: &Board) -> bool {
 /// Returns the slots that a question is about in this window. Returns none if not all of them exist.
 pub(super) fn range(question: &Question, moment: &Moment<'_>) -> Range {
     match &*question.what {
-        What::Window { reach, as_of, .. } if !is_counter(&question.part.board) => {
+        What::Window { range, as_of, .. } if !is_counter(&question.part.board) => {
             // Even if there is nothing to read, the time must be read.
-            slots(moment, *reach, *as_of).unwrap_or_else(|_| Range::nothing(moment))
+            slots(moment, *range, *as_of).unwrap_or_else(|_| Range::nothing(moment))
         }
         _ => Range::whole(moment),
     }
 }
 
-/// Returns the slots of a reach. If not all of them exist, returns the oldest slot that can be requested as the error.
-fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
+/// Returns the slots of a range. If not all of them exist, returns the oldest slot that can be requested as the error.
+fn slots(moment: &Moment<'_>, range: SlotRange, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
     let (board, window) = (&*moment.part.board, &moment.window);
     let calendar = board.calendar();
     let Some(until) = as_of else {
         let starts = &moment.starts;
-        let from = match reach {
+        let from = match range {
             SlotRange::Slots(slots) if slots > board.slots() => return Err(window.floor),
             SlotRange::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
             SlotRange::From(time) if time < window.floor => return Err(window.floor),
-            // A time ahead of the clock counts as now, and so does a reach that starts there.
+            // A time ahead of the clock counts as now, and so does a range that starts there.
             SlotRange::From(time) => starts.partition_point(|start| *start < calendar.slot_of(time)),
         };
         if from == 0 {
@@ -82,7 +82,7 @@ fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Res
     };
     let oldest = moment.part.kept(window).oldest;
     let newest = calendar.slot_of(until);
-    let first = match reach {
+    let first = match range {
         SlotRange::Slots(slots) if slots > board.slots() => return Err(oldest),
         SlotRange::Slots(_) => None,
         SlotRange::From(time) => Some(calendar.slot_of(time.min(until))),
@@ -90,7 +90,7 @@ fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Res
     if newest < oldest || newest > window.head || first.is_some_and(|first| first < oldest) {
         return Err(oldest);
     }
-    let most = match reach {
+    let most = match range {
         SlotRange::Slots(slots) => slots.max(1) as usize,
         SlotRange::From(_) => board.slots() as usize,
     };
@@ -246,7 +246,7 @@ pub(super) fn answer(
 ) -> Answer {
     let board = &*question.part.board;
     let since = |floor: Timestamp| capped.is_some_and(|time| time >= floor);
-    let What::Window { reach, as_of, .. } = &*question.what else {
+    let What::Window { range, as_of, .. } = &*question.what else {
         let score = board.value(held.iter().map(|(_, aggregate)| aggregate));
         let capped = since(frame.window.floor);
         return Answer::Standing(Standing { frame, total: 0, score, rank: None, better: 0, slots: held, capped });
@@ -258,7 +258,7 @@ pub(super) fn answer(
     if as_of.is_some_and(|time| time > frame.as_of) {
         return Answer::Window(Err(moment.part.kept(&moment.window).oldest));
     }
-    let range = match slots(moment, *reach, *as_of) {
+    let range = match slots(moment, *range, *as_of) {
         Ok(range) => range,
         Err(oldest) => return Answer::Window(Err(oldest)),
     };

@@ -122,7 +122,7 @@ impl Amounts<'_, '_, '_> {
         for (name, argument) in self.session.preamble(self.part, &self.validity.preamble) {
             fixed.arg(name, argument);
         }
-        fixed.arg("sequence", self.operation.sequence).arg("lane", self.operation.lane());
+        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
         fixed.arg("bound", self.board.slot_bound().0);
         fixed
     }

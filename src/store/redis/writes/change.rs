@@ -128,7 +128,7 @@ impl Encoder<'_, '_> {
         for (name, argument) in session.preamble(part, &validity.preamble) {
             fixed.arg(name, argument);
         }
-        fixed.arg("sequence", self.operation.sequence).arg("lane", self.operation.lane());
+        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
         fixed.arg("bound", board.slot_bound().0);
         fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
         fixed.arg("bucket", if has_ids { validity.bucket.to_string() } else { String::new() });

@@ -185,9 +185,9 @@ local function score_of(acc)
   end
 end
 
--- Removes a cell from the total. Each call of `others` returns one of the remaining cells, then nil. It is called only
--- while some rank of the total may come from the removed cell alone. Returns whether that changed the total.
-local function withdraw(acc, _, cell, others)
+-- Removes a cell from the total. Each call of `next_other` returns one of the remaining cells, then nil. It is called
+-- only while some rank of the total may come from the removed cell alone. Returns whether that changed the total.
+local function withdraw(acc, _, cell, next_other)
   local total = ranks_of(total_of(acc) or '')
   -- By register: the highest rank that the other cells have there.
   local doubtful, left = {}, 0
@@ -197,7 +197,7 @@ local function withdraw(acc, _, cell, others)
     end
   end
   while left > 0 do
-    local other = others()
+    local other = next_other()
     if not other then
       break
     end
