@@ -15,7 +15,6 @@
 -- `recount` before that.
 -- cost  O(log slots); an expired ranking is deleted in the server's background
 
-local call = redis.call
 local META, INDEX, RANKING, BUCKETS, TOTALS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local FLOOR = tonumber(ARGV.floor)
 local now, reading, dropped, previous_head
@@ -28,13 +27,13 @@ local asked_field
 -- Lets a script that frees memory, or that moves the window, run when memory is full: the server refuses only the first
 -- write of a script, and never one that deletes.
 local function run_when_full()
-  call('HDEL', META, '')
+  redis.call('HDEL', META, '')
 end
 
 -- Checks the board. `field` names an additional field of meta to read. Returns nil, or the reply with which to end the
 -- script.
 local function read_meta(field)
-  local meta = call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head')
+  local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head')
   if meta[1] ~= ARGV.generation then
     return {'board_changed'}
   end
@@ -48,7 +47,7 @@ end
 -- Returns the number of slots below the floor that are not fully subtracted.
 local function count_retiring()
   if not retiring then
-    retiring = call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV.floor)
+    retiring = redis.call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV.floor)
     is_recounted = true
   end
   return retiring
@@ -75,13 +74,13 @@ local function advance()
       -- Every slot has expired: drop the ranking now, because this script may write to it next. Meta is written after
       -- that: if a restart loses the rest of this script, the next script drops the ranking again.
       dropped = FLOOR
-      call('UNLINK', RANKING, TOTALS)
-      call('HDEL', META, 'cursor')
+      redis.call('UNLINK', RANKING, TOTALS)
+      redis.call('HDEL', META, 'cursor')
       fields = {'head', ARGV.head, 'floor', ARGV.floor, 'dropped', ARGV.floor, 'version', 'd:' .. ARGV.head}
     end
     recount()
     fields[#fields + 1], fields[#fields + 2] = 'retiring', count_retiring()
-    call('HSET', META, unpack(fields))
+    redis.call('HSET', META, unpack(fields))
     is_recounted = false
   end
 end
@@ -100,13 +99,13 @@ local function touch(token, ...)
   if token then
     fields[#fields + 1], fields[#fields + 2] = 'version', token
   else
-    call('HDEL', META, 'version')
+    redis.call('HDEL', META, 'version')
   end
   if is_recounted then
     fields[#fields + 1], fields[#fields + 2] = 'retiring', retiring
   end
   if #fields > 0 then
-    call('HSET', META, unpack(fields))
+    redis.call('HSET', META, unpack(fields))
   end
 end
 
@@ -117,8 +116,8 @@ end
 local function stale_keys()
   local reply = ok()
   reply[1] = 'stale_keys'
-  reply[5] = call('ZRANGE', INDEX, 0, -1)
-  reply[6] = call('ZRANGE', BUCKETS, 0, -1)
+  reply[5] = redis.call('ZRANGE', INDEX, 0, -1)
+  reply[6] = redis.call('ZRANGE', BUCKETS, 0, -1)
   reply[7] = previous_head
   return reply
 end
@@ -138,22 +137,26 @@ end
 
 -- Returns whether ARGV from `first` on names exactly the slots that exist, oldest first.
 local function names_all_slots(first, count)
-  return are_named(call('ZRANGE', INDEX, 0, -1), first, count)
+  return are_named(redis.call('ZRANGE', INDEX, 0, -1), first, count)
 end
 
 -- Returns whether ARGV from `first` on names exactly the slots that exist from the start `from` on, oldest first,
 -- `most` at most.
 local function names_slots_from(from, most, first, count)
-  return are_named(call('ZRANGEBYSCORE', INDEX, from, '+inf', 'LIMIT', 0, most), first, count)
+  return are_named(redis.call('ZRANGEBYSCORE', INDEX, from, '+inf', 'LIMIT', 0, most), first, count)
 end
 
 -- Returns the number of ranked subjects with a strictly better score.
 local function better_than(score, ascending)
   if ascending then
-    return call('ZCOUNT', RANKING, '-inf', '(' .. score)
+    return redis.call('ZCOUNT', RANKING, '-inf', '(' .. score)
   end
-  return call('ZCOUNT', RANKING, '(' .. score, '+inf')
+  return redis.call('ZCOUNT', RANKING, '(' .. score, '+inf')
 end
+
+-- Not used above, because a function that uses a local of the script costs more to create the longer ago the local was
+-- declared, and every script creates the functions above.
+local call = redis.call
 
 -- Calls the command repeatedly, each time with at most 1,000 of the values, because `unpack` accepts some thousand. The
 -- number is even, so that pairs stay together. Returns the sum of the replies.

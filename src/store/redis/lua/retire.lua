@@ -46,7 +46,7 @@ local fields = {}
 local function next_part()
   local cursor = call('HGET', META, 'cursor') or '0'
   local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV.subjects)
-  local subjects, cells, seen = {}, {}, {}
+  local subjects, cells, seen, size = {}, {}, {}, 0
   for i = 1, #scanned[2], 2 do
     local subject, cell = scanned[2][i], scanned[2][i + 1]
     -- The server may return a subject twice in one reply.
@@ -55,14 +55,14 @@ local function next_part()
         return nil
       end
       seen[subject] = true
-      subjects[#subjects + 1] = subject
-      cells[#cells + 1] = cell
+      size = size + 1
+      subjects[size], cells[size] = subject, cell
     end
   end
   return subjects, cells, scanned[1]
 end
 
--- What the cells of each subject come to.
+-- What the cells of each subject come to: a number if the score stands for it.
 local accs = {}
 
 -- Reads what the cells of the subjects come to. Returns whether all of it is valid.
@@ -71,19 +71,40 @@ local function load_accumulated(subjects)
     local last = math.min(first + 999, #subjects)
     local texts = call(HAS_TOTALS and 'HMGET' or 'ZMSCORE', ACCUMULATED, unpack(subjects, first, last))
     for i = 1, #texts do
-      local acc = accumulated(texts[i])
-      if not acc then
+      if HAS_TOTALS then
+        accs[first + i - 1] = accumulated(texts[i])
+      else
+        accs[first + i - 1] = tonumber(texts[i] or 0)
+      end
+      if not accs[first + i - 1] then
         return false
       end
-      accs[first + i - 1] = acc
     end
   end
   return true
 end
 
--- Withdraws the cells. Returns how many of the subjects were done, and how many of them left the ranking. The new
--- scores are written, not differences: if a server replays only a part of the script, an audit can repair it.
-local function subtract(start, subjects, cells)
+-- Subtracts the cells from scores that are sums. Returns how many of the subjects were done, and how many of them left
+-- the ranking. The new scores are written, not differences: if a server replays only a part of the script, an audit can
+-- repair it.
+local function subtract_from_scores(subjects, cells)
+  local lines, gone, size = {}, {}, 0
+  for i = 1, #subjects do
+    local score = accs[i] - tonumber(cells[i])
+    if score ~= 0 then
+      lines[size + 1], lines[size + 2] = string.format('%d', score), subjects[i]
+      size = size + 2
+    else
+      gone[#gone + 1] = subjects[i]
+    end
+  end
+  each_thousand('ZADD', RANKING, lines)
+  each_thousand('ZREM', RANKING, gone)
+  return #subjects, #gone
+end
+
+-- Withdraws the cells from totals. Returns the same as `subtract_from_scores`.
+local function withdraw_from_totals(start, subjects, cells)
   local done, work = 0, 0
   local subject, looked = nil, 0
   -- Returns the next of the subject's cells in all other slots, or nil.
@@ -156,7 +177,11 @@ if oldest then
     end
     run_when_full()
     local found = #subjects
-    touched, removed = subtract(tonumber(oldest), subjects, cells)
+    if HAS_TOTALS then
+      touched, removed = withdraw_from_totals(tonumber(oldest), subjects, cells)
+    else
+      touched, removed = subtract_from_scores(subjects, cells)
+    end
     for i = touched + 1, found do
       subjects[i] = nil
     end

@@ -14,15 +14,15 @@ end
 local function gather(subject, acc)
   local score = score_of(acc)
   if score then
-    lines[#lines + 1] = score
-    lines[#lines + 1] = subject
+    local size = #lines
+    lines[size + 1], lines[size + 2] = score, subject
   else
     unranked[#unranked + 1] = subject
   end
   local total = HAS_TOTALS and total_of(acc)
   if total then
-    held[#held + 1] = subject
-    held[#held + 1] = total
+    local size = #held
+    held[size + 1], held[size + 2] = subject, total
   elseif HAS_TOTALS then
     without[#without + 1] = subject
   end

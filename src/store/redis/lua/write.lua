@@ -54,8 +54,8 @@ local function slot_of(entry)
   return CODED and math.floor(tonumber(ARGV[LAST_SUBJECT + ENTRIES + entry]) / 4) or 0
 end
 
--- Reads the amounts that the entries' subjects have in their slots.
-local function read_amounts()
+-- Reads the amounts that the entries' subjects have in their slots, and their scores.
+local function read_amounts_and_scores()
   local by_slot = {[0] = subjects}
   if SLOTS > 1 then
     for slot = 0, SLOTS - 1 do
@@ -77,9 +77,6 @@ local function read_amounts()
     amounts[slot], is_new[slot] = of, not found
     slot_pairs[slot], zero_amounts[slot] = {}, {}
   end
-end
-
-local function read_scores()
   local held = call('ZMSCORE', RANKING, unpack(subjects))
   for i = 1, ENTRIES do
     scores[subjects[i]] = held[i]
@@ -111,36 +108,6 @@ local function read_ids()
   end
 end
 
--- Adds an amount in memory. Returns nil, or `damaged` or `refused` if it cannot be added.
-local function add_amount(slot, subject, amount)
-  local of = amounts[slot]
-  local before = tonumber(of[subject] or 0)
-  -- A number that is not whole was not written by this store.
-  if not before or before % 1 ~= 0 then
-    return 'damaged'
-  end
-  local sum = before + amount
-  if sum > BOUND or sum < -BOUND then
-    return 'refused'
-  end
-  local score = (scores[subject] or 0) + amount
-  of[subject], scores[subject] = sum, score
-  if sum == 0 then
-    local zero = zero_amounts[slot]
-    zero[#zero + 1] = subject
-  else
-    local pairs_of = slot_pairs[slot]
-    local size = #pairs_of
-    pairs_of[size + 1], pairs_of[size + 2] = subject, whole('%d', sum)
-  end
-  if score == 0 then
-    zero_scores[#zero_scores + 1] = subject
-  else
-    local size = #rank_pairs
-    rank_pairs[size + 1], rank_pairs[size + 2] = whole('%d', score), subject
-  end
-end
-
 -- Judges each entry, adds its amount in memory if it counts, and adds to the reply what was not simply counted and the
 -- scores that are wanted.
 local function judge_entries()
@@ -148,10 +115,12 @@ local function judge_entries()
   -- whose items must be tried before later entries.
   local asked, refused = {}, {}
   local arrival = format(now)
-  local slot, code = 0, 0
+  local slot, code, ranked = 0, 0, 0
+  local of, pairs_of = amounts[0], slot_pairs[0]
   for i = 1, ENTRIES do
     if CODED then
       code, slot = tonumber(ARGV[LAST_SUBJECT + ENTRIES + i]), slot_of(i)
+      of, pairs_of = amounts[slot], slot_pairs[slot]
     end
     local subject, field = subjects[i], fields[i]
     local outcome = nil
@@ -160,13 +129,34 @@ local function judge_entries()
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
     else
-      outcome = add_amount(slot, subject, tonumber(ARGV[LAST_SUBJECT + i]))
-      if outcome == 'refused' then
+      local amount, before = tonumber(ARGV[LAST_SUBJECT + i]), tonumber(of[subject] or 0)
+      local sum = before and before + amount
+      -- A number that is not whole was not written by this store.
+      if not before or before % 1 ~= 0 then
+        outcome = 'damaged'
+      elseif sum > BOUND or sum < -BOUND then
+        outcome = 'refused'
         refused[subject] = code % 4 >= 2 or nil
-      elseif field and not outcome then
-        is_duplicate[field] = true
-        local size = #arrivals
-        arrivals[size + 1], arrivals[size + 2] = field, arrival
+      else
+        local score = (scores[subject] or 0) + amount
+        of[subject], scores[subject] = sum, score
+        if sum == 0 then
+          zero_amounts[slot][#zero_amounts[slot] + 1] = subject
+        else
+          local size = #pairs_of
+          pairs_of[size + 1], pairs_of[size + 2] = subject, whole('%d', sum)
+        end
+        if score == 0 then
+          zero_scores[#zero_scores + 1] = subject
+        else
+          rank_pairs[ranked + 1], rank_pairs[ranked + 2] = whole('%d', score), subject
+          ranked = ranked + 2
+        end
+        if field then
+          is_duplicate[field] = true
+          local size = #arrivals
+          arrivals[size + 1], arrivals[size + 2] = field, arrival
+        end
       end
     end
     local wanted = code % 2 == 1
@@ -232,8 +222,7 @@ end
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write. If
 -- memory is full, the server refuses only the first write, so then nothing was done.
-read_amounts()
-read_scores()
+read_amounts_and_scores()
 if HAS_IDS then
   read_ids()
 end

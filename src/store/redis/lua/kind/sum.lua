@@ -28,12 +28,6 @@ local function score_of(acc)
   end
 end
 
--- Subtracts a cell from the score. Returns whether that changed the score.
-local function withdraw(acc, _, cell)
-  acc.sum = acc.sum - tonumber(cell)
-  return true
-end
-
 local function change_cell(before, entry, acc)
   if before and not sound(before) then
     return nil, 'damaged'
