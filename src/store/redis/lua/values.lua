@@ -1,6 +1,6 @@
 -- Returns a page of the values that a subject was seen with, the latest first.
 --
--- KEYS  1-5 the board (board.lua), 6 the values by time, 7 their companion (change/distinct.lua)
+-- KEYS  1-5 the board (board.lua), 6 the values by time, 7 their companion (kind/distinct.lua)
 -- ARGV  the board's, `offset`: number of values to skip, `limit`: number of values to return
 -- reply ok, now, reading, retiring, the time of the latest value dropped because of the limit or '', number of values
 --       in the window, then value, time, …
