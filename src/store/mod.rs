@@ -364,12 +364,12 @@ pub trait Store: Send + Sync + 'static {
     /// Returns what subjects have in some of their slots. Each result is of one instant; all are read in one round trip
     /// where the store allows. O(requested slots) each. Returns [`StoreError::BeyondWindow`] if the requested slots
     /// start below what the board keeps or are more than the window has, or if `as_of` is in the future.
-    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>>;
+    async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>>;
 
     /// Returns the values that a subject was seen with in the window, on a COUNT_DISTINCT board. O(log values + limit).
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values>;
 
-    /// Returns what one subject has in its newest slots: [`read`](Self::read) with one request.
+    /// Returns what one subject has in its newest slots: [`read`](Self::read) with one query.
     async fn count(&self, board: &Arc<Board>, subject: &Subject, range: SlotRange) -> Result<SlotContents> {
         let query = SlotQuery { board: board.clone(), subject: subject.clone(), range, as_of: None };
         let mut answers = self.read(vec![query]).await;

@@ -86,8 +86,8 @@ impl Store for Sharded {
         self.store.standing(board, subject).await
     }
 
-    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        self.store.read(asks).await
+    async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
+        self.store.read(queries).await
     }
 
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {

@@ -217,10 +217,11 @@ impl Store for Embedded {
         self.read_tables(board, |board, tables, _| ranking_reads::standing(board, tables, subject))
     }
 
-    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        let read =
-            |ask: &SlotQuery| self.read_tables(&ask.board, |board, tables, _| slot_reads::read(board, tables, ask))?;
-        asks.iter().map(read).collect()
+    async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
+        let read = |query: &SlotQuery| {
+            self.read_tables(&query.board, |board, tables, _| slot_reads::read(board, tables, query))?
+        };
+        queries.iter().map(read).collect()
     }
 
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {

@@ -10,7 +10,7 @@ use super::part::Part;
 use super::partition::Partition;
 use super::removing::{self, Noted};
 use super::reply::Reply;
-use super::scripts::{ANNOUNCE, ANNOUNCED, Call, DEFINE, UNDEFINE};
+use super::scripts::{ANNOUNCE, ANNOUNCED, DEFINE, ScriptCall, UNDEFINE};
 use super::servers::{Channel, Node, ServerFailure, Servers};
 use super::session::{ATTEMPTS, Preamble, Session};
 use super::timekeeping;
@@ -78,8 +78,8 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFai
         change_list(session, board.name(), None).await?;
         let meta = session.keys.meta(board.name());
         let slot = HashSlot::of_key(meta.as_bytes());
-        let mut call = Call::default();
-        call.key(meta).arg(board.generation());
+        let mut call = ScriptCall::default();
+        call.key(meta).arg("generation", board.generation());
         session.servers.call(slot, Channel::Calls, &ANNOUNCED, &ANNOUNCED.command(&call)).await?;
         parts.first().note_announced();
     }
@@ -90,10 +90,11 @@ async fn announce(session: &Session, board: &Arc<Board>) -> Result<(), ServerFai
 /// that version of the list. Returns `false` and does nothing if the list has a different version by now.
 async fn change_list(session: &Session, name: &BoardName, gone_at: Option<u64>) -> Result<bool, ServerFailure> {
     let change = || async {
-        let mut call = Call::default();
+        let mut call = ScriptCall::default();
         call.key(session.keys.names()).key(session.keys.version());
         // Drawn for each attempt: a version must not return after the list had a different one.
-        call.arg(name).arg(version::draw()).args(gone_at);
+        call.arg("name", name).arg("version", version::draw());
+        call.arg("gone_at", gone_at.map_or_else(String::new, |version| version.to_string()));
         let command = ANNOUNCE.command(&call);
         session.servers.call(session.keys.names_slot(), Channel::Calls, &ANNOUNCE, &command).await
     };
@@ -181,12 +182,15 @@ async fn create(session: &Session, new: &New<'_>) -> Result<Option<Arc<Board>>, 
             break;
         }
         let window = part.board.window_at(now);
-        let mut call = Call::default();
+        let mut call = ScriptCall::default();
         call.key(&new.meta);
         let preamble = Preamble { window, low: window.head, high: window.end.min(new.until) };
         let run = session.servers.run(new.slot);
-        call.args(session.preamble(part, &preamble)).arg(new.definition).arg(new.parts);
-        call.arg(run.as_deref().unwrap_or_default());
+        for (name, argument) in session.preamble(part, &preamble) {
+            call.arg(name, argument);
+        }
+        call.arg("definition", new.definition).arg("parts", new.parts);
+        call.arg("run", run.as_deref().unwrap_or_default());
         let mut reply =
             Reply::new(session.servers.call(new.slot, Channel::Calls, &DEFINE, &DEFINE.command(&call)).await?)?;
         match reply.text()?.as_str() {
@@ -341,8 +345,8 @@ pub(super) async fn boards(session: &Session) -> Result<Listing, ServerFailure> 
 pub(super) async fn undefine(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let removed = Noted::removed(board);
     removed.write(session).await?;
-    let mut call = Call::default();
-    call.key(session.keys.meta(board.name())).arg(board.generation());
+    let mut call = ScriptCall::default();
+    call.key(session.keys.meta(board.name())).arg("generation", board.generation());
     let command = UNDEFINE.command(&call);
     let slot = HashSlot::of_key(session.keys.meta(board.name()).as_bytes());
     let mut answer = session.servers.call(slot, Channel::Calls, &UNDEFINE, &command).await;

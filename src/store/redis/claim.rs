@@ -6,7 +6,7 @@ use metrics::gauge;
 
 use super::part::Part;
 use super::reply::Reply;
-use super::scripts::{Call, HEAL};
+use super::scripts::{HEAL, ScriptCall};
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 
@@ -49,9 +49,10 @@ pub(super) async fn act(
     run_id: &str,
     reason: &str,
 ) -> Result<Claim, ServerFailure> {
-    let mut call = Call::default();
-    call.key(&part.keys.meta).arg(part.board.generation()).arg(action).arg(&session.instance).arg(run_id);
-    call.arg(LEASE.as_millis()).arg(reason);
+    let mut call = ScriptCall::default();
+    call.key(&part.keys.meta).arg("generation", part.board.generation()).arg("action", action);
+    call.arg("instance", &session.instance).arg("run", run_id);
+    call.arg("duration", LEASE.as_millis()).arg("reason", reason);
     let mut reply = Reply::new(session.servers.call(part.slot(), Channel::Calls, &HEAL, &HEAL.command(&call)).await?)?;
     Ok(match reply.text()?.as_str() {
         "gone" => Claim::Gone,

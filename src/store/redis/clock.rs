@@ -5,7 +5,7 @@ use redis::{Cmd, Value, cmd};
 use super::hash_slot::HashSlot;
 use super::keys::StoreKeys;
 use super::reply::Reply;
-use super::scripts::{Call, SET_CLOCK};
+use super::scripts::{SET_CLOCK, ScriptCall};
 use super::servers::{Channel, Request, ServerFailure, Servers};
 use crate::board::{BoardName, Timestamp};
 use crate::store::{ClockMode, StoreError};
@@ -16,8 +16,8 @@ pub(super) async fn open(servers: &Servers, keys: &StoreKeys, clock: ClockMode) 
         ClockMode::System => ("system", Timestamp::EPOCH),
         ClockMode::Simulated(start) => ("simulated", start),
     };
-    let mut call = Call::default();
-    call.key(keys.clock()).arg("open").arg(wanted).arg(start.millis());
+    let mut call = ScriptCall::default();
+    call.key(keys.clock()).arg("action", "open").arg("mode", wanted).arg("time", start.millis());
     let opened = self::call(servers, keys, &call).await.map_err(|failure| servers.error(failure))?;
     if !opened.done {
         let stored = if opened.simulated { "simulated" } else { "system" };
@@ -33,7 +33,7 @@ struct Clock {
     now: Timestamp,
 }
 
-async fn call(servers: &Servers, keys: &StoreKeys, call: &Call) -> Result<Clock, ServerFailure> {
+async fn call(servers: &Servers, keys: &StoreKeys, call: &ScriptCall) -> Result<Clock, ServerFailure> {
     let mut reply =
         Reply::new(servers.call(keys.clock_slot(), Channel::Calls, &SET_CLOCK, &SET_CLOCK.command(call)).await?)?;
     Ok(Clock { done: reply.text()? == "done", simulated: reply.text()? == "simulated", now: reply.time()? })
@@ -41,8 +41,8 @@ async fn call(servers: &Servers, keys: &StoreKeys, call: &Call) -> Result<Clock,
 
 /// Moves a simulated clock forward and returns the new time.
 pub(super) async fn set(servers: &Servers, keys: &StoreKeys, to: Timestamp) -> Result<Timestamp, StoreError> {
-    let mut call = Call::default();
-    call.key(keys.clock()).arg("set").arg("simulated").arg(to.millis());
+    let mut call = ScriptCall::default();
+    call.key(keys.clock()).arg("action", "set").arg("mode", "simulated").arg("time", to.millis());
     let clock = self::call(servers, keys, &call).await;
     match clock.map_err(|failure| servers.error(failure))? {
         Clock { done: true, now, .. } => Ok(now),

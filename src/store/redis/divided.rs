@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::part::Part;
 use super::parts::Parts;
-use super::writes::Request;
+use super::writes::PartBatch;
 use crate::board::Frame;
 use crate::store::{Added, Batch, Outcome, Result, StoreError};
 
@@ -17,10 +17,10 @@ pub(super) struct Division {
 }
 
 /// Divides a batch by part. The items keep their order within each part. All items of one subject go to the same part.
-pub(super) fn divide(parts: &Parts, batch: Batch) -> (Division, Vec<Request>) {
+pub(super) fn divide(parts: &Parts, batch: Batch) -> (Division, Vec<PartBatch>) {
     let items = batch.increments.len();
     let whole =
-        |part: &Arc<Part>, batch| (Division { items, shares: None }, vec![Request { part: part.clone(), batch }]);
+        |part: &Arc<Part>, batch| (Division { items, shares: None }, vec![PartBatch { part: part.clone(), batch }]);
     match (parts.only(), &*batch.increments) {
         (Some(part), _) => return whole(part, batch),
         // A batch without items only asks for the frame, which any part can return.
@@ -36,19 +36,19 @@ pub(super) fn divide(parts: &Parts, batch: Batch) -> (Division, Vec<Request>) {
         indexes.push(index);
         share.increments.push(increment);
     }
-    let (mut shares, mut requests) = (Vec::new(), Vec::new());
+    let (mut shares, mut part_batches) = (Vec::new(), Vec::new());
     for (part, (indexes, batch)) in parts.all().iter().zip(of_parts) {
         if !indexes.is_empty() {
             shares.push(indexes);
-            requests.push(Request { part: part.clone(), batch });
+            part_batches.push(PartBatch { part: part.clone(), batch });
         }
     }
-    (Division { items, shares: Some(shares) }, requests)
+    (Division { items, shares: Some(shares) }, part_batches)
 }
 
 impl Division {
-    /// Returns the number of requests.
-    pub fn requests(&self) -> usize {
+    /// Returns the number of part batches.
+    pub fn part_batches(&self) -> usize {
         self.shares.as_ref().map_or(1, Vec::len)
     }
 
@@ -144,7 +144,7 @@ mod tests {
 
     fn join(answers: Vec<Result<Added>>) -> Result<Added> {
         let division = Division { items: 3, shares: Some(vec![vec![0, 2], vec![1]]) };
-        assert_eq!(division.requests(), 2);
+        assert_eq!(division.part_batches(), 2);
         division.join(answers, false, "host:1")
     }
 

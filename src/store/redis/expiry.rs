@@ -66,26 +66,32 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
         let keys = &part.keys;
         let now = period(board, moment.now).max(due + 1);
         call.key(keys.written(due)).key(&keys.periods).key(keys.written(now));
-        call.arg(if is_counter {
-            "counter"
-        } else if by_values {
-            "seen"
-        } else {
-            "subject"
-        });
-        call.arg(due).arg(now);
-        call.arg(match is_counter {
-            true => board.definition().metric.window.approximate_millis(),
-            false => part.kept(&moment.window).oldest.millis(),
-        });
-        call.arg(CELLS);
+        call.arg(
+            "stored",
+            if is_counter {
+                "counter"
+            } else if by_values {
+                "seen"
+            } else {
+                "subject"
+            },
+        );
+        call.arg("due", due).arg("current", now);
+        call.arg(
+            "kept",
+            match is_counter {
+                true => board.definition().metric.window.approximate_millis(),
+                false => part.kept(&moment.window).oldest.millis(),
+            },
+        );
+        call.arg("cells", CELLS);
         for subject in &subjects {
             if by_values {
                 call.key(keys.seen(subject)).key(keys.gone(subject));
             } else {
                 call.key(keys.subject(subject));
             }
-            call.arg(subject);
+            call.more(subject);
         }
     });
     let Answer { mut reply, .. } = answer.await?;

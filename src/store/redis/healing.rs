@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 use redis::{Value, cmd};
 
-use super::audit::{Progress, step};
+use super::audit::{AuditProgress, step};
 use super::boards;
 use super::claim::{Claim, HELD, act, claim};
 use super::clock;
@@ -235,8 +235,8 @@ async fn heal(session: &Session, part: &Part, run_id: &str) -> Result<Verdict, S
 }
 
 /// Returns the reason why the part must be held, or `None` if it need not be.
-fn reason_to_hold(found: &Progress, few: u64) -> Option<String> {
-    let Progress { checked, differences, missing_slots, .. } = found;
+fn reason_to_hold(found: &AuditProgress, few: u64) -> Option<String> {
+    let AuditProgress { checked, differences, missing_slots, .. } = found;
     if *missing_slots > 0 && *differences > 0 {
         return Some(format!(
             "after a restart of Redis {missing_slots} slots are missing and {differences} of {checked} subjects differ from \
@@ -256,8 +256,8 @@ async fn pass(
     run_id: &str,
     repair: bool,
     most: u64,
-) -> Result<Option<Progress>, ServerFailure> {
-    let mut progress = Progress::start(&part.board);
+) -> Result<Option<AuditProgress>, ServerFailure> {
+    let mut progress = AuditProgress::start(&part.board);
     let mut renewed = Instant::now();
     while !progress.is_done() && progress.differences <= most {
         let begun = Instant::now();
@@ -367,11 +367,11 @@ mod tests {
         let definition = Definition::new("SUM(3h, e, v, s)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let found = |checked, differences, missing_slots| {
-            let mut found = Progress::start(&board);
+            let mut found = AuditProgress::start(&board);
             (found.checked, found.differences, found.missing_slots) = (checked, differences, missing_slots);
             found
         };
-        let is_held = |found: &Progress| reason_to_hold(found, FEW.max(found.checked / 100)).is_some();
+        let is_held = |found: &AuditProgress| reason_to_hold(found, FEW.max(found.checked / 100)).is_some();
         assert!(!is_held(&found(1_000, 1_000, 0)));
         assert!(is_held(&found(2_000, 1_001, 0)));
         assert!(!is_held(&found(1_000_000, 10_000, 0)));

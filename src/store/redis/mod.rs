@@ -50,11 +50,10 @@
 //! The steps of a staircase are the slots whose extreme beats that of every later slot. Unranked COUNT_DISTINCT boards
 //! have no cells: the value is the number of times in `g:v` that are within the window.
 //!
-//! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `cells/` (where cells are
-//! stored), `scores/` (the resulting changes of the ranking) and `change/` (the effect of an entry). Amounts added to
-//! ranked sums, by far the most frequent case, have their own scripts, `write.lua` and `add.lua`. `kind/` defines how
-//! cells combine. The documentation of the module `scripts` lists the parts of each script and the functions that each
-//! part defines.
+//! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
+//! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
+//! ranked sums, by far the most frequent case, have their own scripts, `write.lua` and `add.lua`. The documentation of
+//! the module `scripts` lists the parts of each script and the functions that each part defines.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
@@ -121,7 +120,7 @@ use self::servers::{ServerFailure, Servers};
 use self::session::Session;
 use self::store_clock::StoreClock;
 use self::version::Versions;
-use self::writes::{Queue, Request};
+use self::writes::{PartBatch, Queue};
 use super::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Removal, Result,
     RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
@@ -229,10 +228,10 @@ impl RedisStore {
         timekeeping::admit(&self.session, part).await.map_err(|failure| self.error(failure))?
     }
 
-    /// Checks the same for all requests that are about to be written to one board.
-    async fn admit_all(&self, requests: &[Request]) -> Result<()> {
-        for request in requests {
-            self.admit(&request.part).await?;
+    /// Checks the same for all part batches that are about to be written to one board.
+    async fn admit_all(&self, part_batches: &[PartBatch]) -> Result<()> {
+        for part_batch in part_batches {
+            self.admit(&part_batch.part).await?;
         }
         Ok(())
     }
@@ -331,18 +330,18 @@ impl Store for RedisStore {
     }
 
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>> {
-        let (mut admitted, mut requests) = (Vec::with_capacity(batches.len()), Vec::new());
+        let (mut admitted, mut part_batches) = (Vec::with_capacity(batches.len()), Vec::new());
         for (board, batch) in batches {
             let (division, own) = divide(&self.session.parts_of(&board), batch);
             admitted.push(match self.admit_all(&own).await {
                 Ok(()) => {
-                    requests.extend(own);
+                    part_batches.extend(own);
                     Ok((board, division))
                 }
                 Err(refused) => Err(refused),
             });
         }
-        let answers = match self.queue.push(requests) {
+        let answers = match self.queue.push(part_batches) {
             Ok(answers) => answers,
             Err(full) => {
                 let retry_after = full.retry_after().unwrap_or_default();
@@ -355,7 +354,7 @@ impl Store for RedisStore {
         for admitted in admitted {
             added.push(match admitted {
                 Ok((board, division)) => {
-                    let own = answers.by_ref().take(division.requests()).collect();
+                    let own = answers.by_ref().take(division.part_batches()).collect();
                     self.join(&board, division, own).await
                 }
                 Err(refused) => Err(refused),
@@ -364,9 +363,9 @@ impl Store for RedisStore {
         added
     }
 
-    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        let readings = self.reads.windows(&self.session, asks).await;
-        readings.into_iter().map(|reading| reading.map_err(|failure| self.error(failure))?).collect()
+    async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
+        let contents = self.reads.windows(&self.session, queries).await;
+        contents.into_iter().map(|contents| contents.map_err(|failure| self.error(failure))?).collect()
     }
 
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {

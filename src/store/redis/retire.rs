@@ -21,9 +21,9 @@ const PAUSE: i64 = 5;
 pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) -> Result<Removal, ServerFailure> {
     let board = &*part.board;
     let answer = session.ask(part, &REMOVE, |moment, call| {
-        call.arg(subject).arg(session.token());
+        call.arg("subject", subject).arg("version", session.token());
         for start in moment.existing.slots.iter() {
-            call.key(moment.part.keys.slot(*start)).arg(start.millis());
+            call.key(moment.part.keys.slot(*start)).more(start.millis());
         }
         if board.kind() == Kind::Distinct {
             call.key(moment.part.keys.seen(subject)).key(moment.part.keys.gone(subject));
@@ -121,16 +121,18 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
         let target = Target { slot, bucket, pace: part.pace(), sent: Instant::now() };
         call.key(part.keys.slot(slot.unwrap_or_default())).key(part.keys.dedupe(bucket.unwrap_or_default()));
         call.key(&part.keys.periods);
-        call.arg(slot.map_or_else(String::new, |start| start.millis().to_string()));
-        call.arg(bucket.map_or_else(String::new, |number| number.to_string()));
-        call.arg(needed).arg(target.pace).arg(&session.instance).arg(PAUSE);
-        call.arg(expiry::oldest_needed(part, &moment.window, moment.now)).arg(session.token());
+        call.arg("slot", slot.map_or_else(String::new, |start| start.millis().to_string()));
+        call.arg("bucket", bucket.map_or_else(String::new, |number| number.to_string()));
+        call.arg("oldest_bucket", needed).arg("subjects", target.pace);
+        call.arg("instance", &session.instance).arg("pause", PAUSE);
+        call.arg("oldest_period", expiry::oldest_needed(part, &moment.window, moment.now));
+        call.arg("version", session.token());
         if board.kind() == Kind::Sketch {
             for start in moment.existing.slots.iter() {
-                call.key(part.keys.slot(*start)).arg(start.millis());
+                call.key(part.keys.slot(*start)).more(start.millis());
             }
         }
-        call.arg(scripts::option(board));
+        call.more(scripts::option(board));
         target
     });
     let Answer { frame, asked: target, mut reply, head_before } = answer.await?;

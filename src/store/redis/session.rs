@@ -14,7 +14,7 @@ use super::keys::StoreKeys;
 use super::part::{Existing, Part};
 use super::parts::Parts;
 use super::reply::{Reply, Status};
-use super::scripts::{Call, Script};
+use super::scripts::{Script, ScriptCall};
 use super::servers::{Channel, ServerFailure, Servers};
 use super::store_clock::StoreClock;
 use crate::board::{Board, Frame, Generation, Subject, Timestamp, Window};
@@ -148,20 +148,20 @@ impl Session {
     }
 
     /// Returns the first eight arguments of every script about a board.
-    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [String; 8] {
+    pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 8] {
         let (estimate, believable) = part.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
         // The last possible slot never ends.
         let high = if *high == Timestamp::MAX { i64::MAX } else { high.millis() };
         [
-            self.clock_mode().to_owned(),
-            believable.millis().to_string(),
-            estimate.millis().to_string(),
-            part.board.generation().to_string(),
-            window.floor.millis().to_string(),
-            window.head.millis().to_string(),
-            low.millis().to_string(),
-            high.to_string(),
+            ("clock", self.clock_mode().to_owned()),
+            ("believable", believable.millis().to_string()),
+            ("time", estimate.millis().to_string()),
+            ("generation", part.board.generation().to_string()),
+            ("floor", window.floor.millis().to_string()),
+            ("head", window.head.millis().to_string()),
+            ("valid_from", low.millis().to_string()),
+            ("valid_until", high.to_string()),
         ]
     }
 
@@ -199,12 +199,14 @@ impl Session {
     }
 
     /// Returns a call of a script about a board, with the keys and arguments that every such call begins with.
-    pub fn begin(&self, moment: &Moment<'_>) -> Call {
+    pub fn begin(&self, moment: &Moment<'_>) -> ScriptCall {
         let (keys, window) = (&moment.part.keys, moment.window);
-        let mut call = Call::default();
+        let mut call = ScriptCall::default();
         call.key(&keys.meta).key(&keys.index).key(&keys.ranking).key(&keys.buckets).key(&keys.totals);
         let low = if moment.is_ahead { Timestamp::EPOCH } else { window.head };
-        call.args(self.preamble(moment.part, &Preamble { window, low, high: window.end }));
+        for (name, argument) in self.preamble(moment.part, &Preamble { window, low, high: window.end }) {
+            call.arg(name, argument);
+        }
         call
     }
 
@@ -231,7 +233,7 @@ impl Session {
         &self,
         part: &Part,
         script: &Script,
-        arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
+        arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
     ) -> Result<Answer<T>, ServerFailure> {
         self.ask_at_least(part, Channel::Calls, None, script, arguments).await
     }
@@ -241,7 +243,7 @@ impl Session {
         &self,
         part: &Part,
         script: &Script,
-        arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
+        arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
     ) -> Result<Answer<T>, ServerFailure> {
         self.ask_at_least(part, Channel::Bulk, None, script, arguments).await
     }
@@ -254,7 +256,7 @@ impl Session {
         channel: Channel,
         at_least: Option<Timestamp>,
         script: &Script,
-        arguments: impl Fn(&Moment<'_>, &mut Call) -> T,
+        arguments: impl Fn(&Moment<'_>, &mut ScriptCall) -> T,
     ) -> Result<Answer<T>, ServerFailure> {
         let (mut read, mut head_before): (Option<Timestamp>, Option<Timestamp>) = (None, None);
         for _ in 0..ATTEMPTS {

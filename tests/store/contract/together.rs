@@ -163,13 +163,13 @@ pub async fn many_questions_are_answered_each_for_itself(site: Site) {
 pub async fn hundreds_of_questions_come_back_in_order(site: Site) {
     let board = site.define("plain", &unranked("COUNT(3h, pay, user)", "1h")).await;
     site.count(&board, (0..500).map(|nth| plus(&format!("s{nth}"), nth + 1)).collect()).await;
-    let asks = (0..500).rev().map(|nth| SlotQuery {
+    let queries = (0..500).rev().map(|nth| SlotQuery {
         board: board.clone(),
         subject: subject(&format!("s{nth}")),
         range: SlotRange::Slots(3),
         as_of: None,
     });
-    let answers = site.store.read(asks.collect()).await;
+    let answers = site.store.read(queries.collect()).await;
     let values: Vec<Option<Value>> = answers.iter().map(|answer| answer.as_ref().unwrap().value(&board)).collect();
     assert_eq!(values, (0..500).rev().map(|nth| exact(nth + 1)).collect::<Vec<_>>());
 }

@@ -220,11 +220,11 @@ impl Side {
 
     async fn ask(&self, questions: &[(usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
         let store = self.instance(through);
-        let mut asks = Vec::new();
+        let mut queries = Vec::new();
         for (board, question) in questions {
-            asks.push(self.resolve(&self.boards[*board], question).await?);
+            queries.push(self.resolve(&self.boards[*board], question).await?);
         }
-        let answers = store.read(asks).await;
+        let answers = store.read(queries).await;
         if answers.len() != questions.len() {
             return Err(format!("{} answers to {} questions", answers.len(), questions.len()));
         }

@@ -229,8 +229,8 @@ impl Store for Oracle {
         answers
     }
 
-    async fn read(&self, asks: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
-        asks.iter().map(|ask| self.with(&ask.board, |held, frame, _| held.read(frame, ask))?).collect()
+    async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>> {
+        queries.iter().map(|query| self.with(&query.board, |held, frame, _| held.read(frame, query))?).collect()
     }
 
     async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {

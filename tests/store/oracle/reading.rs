@@ -60,28 +60,28 @@ impl Held {
         ranking
     }
 
-    pub fn read(&self, frame: Frame, ask: &SlotQuery) -> Result<SlotContents> {
+    pub fn read(&self, frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
         match self.board.definition().mode {
-            Mode::Sliding => self.read_slots(frame, ask),
-            Mode::FromFirst => Ok(self.read_counter(frame, &ask.subject)),
+            Mode::Sliding => self.read_slots(frame, query),
+            Mode::FromFirst => Ok(self.read_counter(frame, &query.subject)),
         }
     }
 
-    fn read_slots(&self, mut frame: Frame, ask: &SlotQuery) -> Result<SlotContents> {
+    fn read_slots(&self, mut frame: Frame, query: &SlotQuery) -> Result<SlotContents> {
         let board = &self.board;
         let calendar = board.calendar();
         let kept = walk_back(calendar, frame.window.head, board.kept());
-        let lowest = match ask.as_of {
+        let lowest = match query.as_of {
             None => frame.window.floor,
             Some(_) => kept,
         };
         let beyond = Err(StoreError::BeyondWindow { floor: lowest });
-        let upto = ask.as_of.unwrap_or(frame.as_of);
+        let upto = query.as_of.unwrap_or(frame.as_of);
         let newest = calendar.slot_of(upto);
         if upto > frame.as_of || newest < lowest {
             return beyond;
         }
-        let oldest = match ask.range {
+        let oldest = match query.range {
             SlotRange::Slots(slots) if slots > board.slots() => return beyond,
             SlotRange::Slots(slots) => walk_back(calendar, newest, slots),
             SlotRange::From(from) => calendar.slot_of(from.min(upto)),
@@ -96,10 +96,10 @@ impl Held {
             slots += 1;
         }
         let aggregates: Vec<(Timestamp, Aggregate)> = match board.is_ranked() {
-            true => self.live(&frame, &ask.subject).into_iter().collect(),
-            false => aggregates(board, self.past(&ask.subject), kept).into_iter().collect(),
+            true => self.live(&frame, &query.subject).into_iter().collect(),
+            false => aggregates(board, self.past(&query.subject), kept).into_iter().collect(),
         };
-        let capped = self.is_capped(&frame, &ask.subject, oldest);
+        let capped = self.is_capped(&frame, &query.subject, oldest);
         frame.window = Window { floor: oldest, head: newest, end: calendar.next(newest) };
         let within = |(slot, _): &(Timestamp, Aggregate)| oldest <= *slot && *slot <= newest;
         Ok(SlotContents { frame, slots, aggregates: aggregates.into_iter().filter(within).collect(), capped })

@@ -110,19 +110,19 @@ async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
         };
         at_once(10, &mut Box::pin(async { assert!(all_counted(store.add_all(batches.clone()).await)) })).await;
         // The same holds for ten questions: the ranked boards need a script each, the others none.
-        let ask = |board: &Arc<Board>| SlotQuery {
+        let query = |board: &Arc<Board>| SlotQuery {
             board: board.clone(),
             subject: subject("a"),
             range: SlotRange::Slots(3),
             as_of: None,
         };
-        let asks: Vec<SlotQuery> = batches.iter().map(|(board, _)| ask(board)).collect();
-        store.read(asks.clone()).await;
-        let one_each = async |asks: Vec<SlotQuery>| {
-            let readings = store.read(asks).await;
-            assert!(readings.iter().all(|reading| reading.as_ref().unwrap().aggregates.len() == 1));
+        let queries: Vec<SlotQuery> = batches.iter().map(|(board, _)| query(board)).collect();
+        store.read(queries.clone()).await;
+        let one_each = async |queries: Vec<SlotQuery>| {
+            let contents = store.read(queries).await;
+            assert!(contents.iter().all(|contents| contents.as_ref().unwrap().aggregates.len() == 1));
         };
-        at_once(5, &mut Box::pin(one_each(asks))).await;
+        at_once(5, &mut Box::pin(one_each(queries))).await;
     }
 }
 

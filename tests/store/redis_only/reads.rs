@@ -24,7 +24,7 @@ async fn define_as(store: &RedisStore, name: &str, definition: &Definition) -> A
     }
 }
 
-fn ask(board: &Arc<Board>, who: &str, slots: u32) -> SlotQuery {
+fn query(board: &Arc<Board>, who: &str, slots: u32) -> SlotQuery {
     SlotQuery { board: board.clone(), subject: subject(who), range: SlotRange::Slots(slots), as_of: None }
 }
 
@@ -207,8 +207,8 @@ async fn reading_without_a_script_advances_the_head_all_the_same() {
         for hours in 1..3 {
             store.set_clock(t(START).plus_millis(hours * 3_600_000)).await.unwrap();
             reset(&server);
-            let asks = (0..40).map(|i| ask(&board, &format!("s{i}"), 3)).collect();
-            assert!(store.read(asks).await.iter().all(Result::is_ok));
+            let queries = (0..40).map(|i| query(&board, &format!("s{i}"), 3)).collect();
+            assert!(store.read(queries).await.iter().all(Result::is_ok));
             assert_eq!(head(), t("2026-01-01T00:00:00Z").millis() + hours * 3_600_000);
         }
         // One script for all of them, which is loaded into the server the first time.
@@ -240,8 +240,8 @@ async fn a_large_call_to_a_silent_server_ends_soon() {
             }
         });
         let begun = std::time::Instant::now();
-        let asks: Vec<SlotQuery> = (0..300).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
-        let answers = store.read(asks).await;
+        let queries: Vec<SlotQuery> = (0..300).map(|i| query(&board, &format!("s{i}"), 2_000)).collect();
+        let answers = store.read(queries).await;
         let took = begun.elapsed();
         small.abort();
         server.pause(false);
@@ -263,18 +263,18 @@ async fn a_huge_query_goes_in_bounded_portions() {
 
         // A thousand times the same few: each is read once.
         reset(&server);
-        let asks: Vec<SlotQuery> = (0..1_000).map(|i| ask(&board, &format!("s{}", i % 10), 2_000)).collect();
-        let readings = store.read(asks).await;
-        assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64 % 10));
+        let queries: Vec<SlotQuery> = (0..1_000).map(|i| query(&board, &format!("s{}", i % 10), 2_000)).collect();
+        let contents = store.read(queries).await;
+        assert!(contents.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64 % 10));
         let [scripts] = calls(&server, ["evalsha"]);
         assert!((5..=12).contains(&scripts), "{scripts} scripts");
         assert!(received(&server) < 1_500_000);
 
         // Different subjects: one for each script.
         reset(&server);
-        let asks: Vec<SlotQuery> = (0..64).map(|i| ask(&board, &format!("s{i}"), 2_000)).collect();
-        let readings = store.read(asks).await;
-        assert!(readings.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64));
+        let queries: Vec<SlotQuery> = (0..64).map(|i| query(&board, &format!("s{i}"), 2_000)).collect();
+        let contents = store.read(queries).await;
+        assert!(contents.iter().enumerate().all(|(i, found)| found.as_ref().unwrap().units() == 1 + i as i64));
         let [scripts, looks] = calls(&server, ["evalsha", "hmget"]);
         assert!((64..=72).contains(&scripts) && looks >= scripts * 2_000, "{scripts} scripts, {looks} looks");
         assert!(received(&server) / scripts < 200_000);

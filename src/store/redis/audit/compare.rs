@@ -1,6 +1,6 @@
 //! Comparison of the ranking with the values computed from the slots.
 
-use super::progress::Progress;
+use super::progress::AuditProgress;
 use super::read::{Reading, portion, read_all};
 use super::repair::{Wrong, set_right};
 use super::step_of;
@@ -31,7 +31,7 @@ struct Suspect {
 pub(super) async fn compare(
     session: &Session,
     part: &Part,
-    progress: &mut Progress,
+    progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
     let (count, _) = portion(part.board.kind(), part.existing().slots.len());

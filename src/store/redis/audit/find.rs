@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::progress::{Place, Progress};
+use super::progress::{AuditProgress, Place};
 use crate::board::{Frame, Kind, Sketch, Timestamp};
 use crate::store::AuditStep;
 use crate::store::redis::part::Part;
@@ -29,7 +29,7 @@ const LOOKS: usize = 3_000;
 pub(super) async fn find(
     session: &Session,
     part: &Part,
-    progress: &mut Progress,
+    progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<Option<AuditStep>, ServerFailure> {
     let (place, cursor, from) = match &progress.place {
@@ -44,11 +44,12 @@ pub(super) async fn find(
         let slots = slots_from(&moment.existing.slots, from, most);
         // If the slot in which to continue no longer exists, the next one is begun.
         let is_there = from.is_none() || slots.first().copied() == from;
-        call.arg(place).arg(if is_there { cursor } else { "0" }).arg(looked_at(part, looks_at_slots));
-        call.arg(if repair { session.token() } else { String::new() });
-        call.arg(start_text(from)).arg(most);
+        call.arg("place", place).arg("cursor", if is_there { cursor } else { "0" });
+        call.arg("subjects", looked_at(part, looks_at_slots));
+        call.arg("version", if repair { session.token() } else { String::new() });
+        call.arg("from", start_text(from)).arg("slots", most);
         for start in slots {
-            call.key(part.keys.slot(*start)).arg(start.millis());
+            call.key(part.keys.slot(*start)).more(start.millis());
         }
         slots.to_vec()
     });
@@ -89,16 +90,16 @@ pub(super) async fn find(
 pub(super) async fn leave_out(
     session: &Session,
     part: &Part,
-    progress: &mut Progress,
+    progress: &mut AuditProgress,
     below: Timestamp,
 ) -> Result<Frame, ServerFailure> {
     let names = std::mem::take(&mut progress.pending);
     let most = (LOOKS / names.len().max(1)).max(1);
     let answer = session.step(part, &AUDIT_EARLIER, |moment, call| {
         let slots = slots_below(&moment.existing.slots, below, most);
-        call.arg(below.millis()).arg(most).arg(names.len()).args(&names);
+        call.arg("below", below.millis()).arg("slots", most).arg("subjects", names.len()).all(&names);
         for start in &slots {
-            call.key(part.keys.slot(*start)).arg(start.millis());
+            call.key(part.keys.slot(*start)).more(start.millis());
         }
         slots
     });

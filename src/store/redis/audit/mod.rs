@@ -11,7 +11,7 @@ mod progress;
 mod read;
 mod repair;
 
-pub(super) use self::progress::Progress;
+pub(super) use self::progress::AuditProgress;
 
 use super::claim;
 use super::part::Part;
@@ -53,7 +53,7 @@ async fn audit_step(
     cursor: AuditCursor,
     repair: bool,
 ) -> Result<AuditStep, StoreError> {
-    let mut progress = Progress::parse(&cursor, &part.board)
+    let mut progress = AuditProgress::parse(&cursor, &part.board)
         .ok_or_else(|| StoreError::Setup { detail: format!("'{}' is not where an audit continues", cursor.0) })?;
     let error = |failure| session.servers.error(failure);
     let step = step(session, part, &mut progress, repair).await.map_err(error)?;
@@ -75,7 +75,7 @@ async fn audit_step(
 pub(super) async fn step(
     session: &Session,
     part: &Part,
-    progress: &mut Progress,
+    progress: &mut AuditProgress,
     repair: bool,
 ) -> Result<AuditStep, ServerFailure> {
     let mut found = match progress.pending.is_empty() {

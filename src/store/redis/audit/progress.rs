@@ -9,7 +9,7 @@ use crate::store::{AuditCursor, AuditStep};
 /// The position of an audit, and its results so far. Serialized as the cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(in crate::store::redis) struct Progress {
+pub(in crate::store::redis) struct AuditProgress {
     pub(super) place: Place,
     /// The subjects that were found and not yet compared.
     pub(super) pending: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) enum Place {
     End,
 }
 
-impl Progress {
+impl AuditProgress {
     /// Returns the position at which an audit of the board begins.
     pub fn start(board: &Board) -> Self {
         let cursor = "0".to_owned();
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn cursors_read_back_and_others_are_refused() {
         let sum = board("SUM(3h, e, v, s)", true);
-        let start = |board: &Board| Progress::parse(&AuditCursor::default(), board).map(|progress| progress.place);
+        let start = |board: &Board| AuditProgress::parse(&AuditCursor::default(), board).map(|progress| progress.place);
         let cursor = "0".to_owned();
         assert_eq!(start(&sum), Some(Place::Ranking { cursor: cursor.clone() }));
         assert_eq!(start(&board("AVG(3h, e, v, s)", true)), Some(Place::Totals { cursor }));
@@ -114,12 +114,13 @@ mod tests {
             Place::End,
         ] {
             let pending = vec!["a".to_owned(), "\"{ä}".to_owned()];
-            let progress = Progress { place, pending, since: Some(5), below: Some(3), ..Progress::start(&sum) };
-            assert_eq!(Progress::parse(&progress.print(), &sum), Some(progress));
+            let progress =
+                AuditProgress { place, pending, since: Some(5), below: Some(3), ..AuditProgress::start(&sum) };
+            assert_eq!(AuditProgress::parse(&progress.print(), &sum), Some(progress));
         }
-        let bad_place = Progress { place: Place::Totals { cursor: "x".to_owned() }, ..Progress::start(&sum) };
+        let bad_place = AuditProgress { place: Place::Totals { cursor: "x".to_owned() }, ..AuditProgress::start(&sum) };
         for bad in ["x", "r:0", "{}", "[]", &bad_place.print().0] {
-            assert_eq!(Progress::parse(&AuditCursor(bad.to_owned()), &sum), None, "{bad}");
+            assert_eq!(AuditProgress::parse(&AuditCursor(bad.to_owned()), &sum), None, "{bad}");
         }
     }
 }

@@ -92,9 +92,9 @@ pub(super) async fn read(
 ) -> Result<Piece, ServerFailure> {
     let answer = session.step(part, &AUDIT, |moment, call| {
         let slots = slots_from(&moment.existing.slots, from, most);
-        call.arg(start_text(from)).arg(most).arg(names.len()).args(names);
+        call.arg("from", start_text(from)).arg("slots", most).arg("subjects", names.len()).all(names);
         for start in slots {
-            call.key(part.keys.slot(*start)).arg(start.millis());
+            call.key(part.keys.slot(*start)).more(start.millis());
         }
         slots.to_vec()
     });

@@ -122,29 +122,29 @@ async fn send(
     token: &str,
 ) -> Result<Vec<bool>, ServerFailure> {
     let answer = session.step(part, &AUDIT_REPAIR, |_, call| {
-        call.arg(token);
+        call.arg("version", token);
         match (proof, batch.first()) {
             (Proof::Cells, Some((_, first))) => {
                 let starts = &first.reading.starts;
-                call.arg("").arg(batch.len()).arg(starts.len());
+                call.arg("read_at", "").arg("subjects", batch.len()).arg("slots", starts.len());
                 for start in starts.iter() {
-                    call.key(part.keys.slot(*start)).arg(start.millis());
+                    call.key(part.keys.slot(*start)).more(start.millis());
                 }
             }
             (Proof::Version(version), _) => {
-                call.arg(version).arg(batch.len()).arg(0);
+                call.arg("read_at", version).arg("subjects", batch.len()).arg("slots", 0);
             }
             (Proof::Cells, None) => {
-                call.arg("").arg(0).arg(0);
+                call.arg("read_at", "").arg("subjects", 0).arg("slots", 0);
             }
         }
         for (name, Wrong { reading, score, total }) in batch {
             let held = &reading.held;
-            call.arg(name).raw(held.score.clone()).raw(held.total.clone()).arg(score).raw(total.clone());
+            call.more(name).raw(held.score.clone()).raw(held.total.clone()).more(score).raw(total.clone());
             if let Proof::Cells = proof {
-                call.arg(held.cells.len());
+                call.more(held.cells.len());
                 for (place, cell) in &held.cells {
-                    call.arg(place + 1).raw(cell.clone());
+                    call.more(place + 1).raw(cell.clone());
                 }
             }
         }

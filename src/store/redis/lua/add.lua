@@ -2,7 +2,7 @@
 -- as write.lua for the most frequent case, in which nothing needs special handling.
 --
 -- KEYS  1 meta, 2 slot, 3 ranking
--- ARGV  1-8 the board (board.lua), 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), then the
+-- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject); then the
 --       subjects, then the amount of each
 -- reply ok, now, reading, retiring: all were counted; or `unusual`: nothing was done, and write.lua must be called with
 --       the same sequence number: the window has moved, the slot is new, a sum is 0 or out of range, or data is damaged
@@ -11,18 +11,18 @@
 -- why a script: the reasons of write.lua
 
 local redis_call, argv = redis.call, ARGV
-local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv[10])
+local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv.write_lane)
 local now, reading = nil, nil
-if argv[1] == 'system' then
+if argv.clock == 'system' then
   local time = redis_call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
   reading = now
 else
-  now = tonumber(argv[3])
+  now = tonumber(argv.time)
   reading = now
 end
 if meta[4] then
-  local done, sequence = tonumber(string.match(meta[4], '^%d+')), tonumber(argv[9])
+  local done, sequence = tonumber(string.match(meta[4], '^%d+')), tonumber(argv.sequence)
   if done == sequence then
     local at, packed = string.match(meta[4], '^%d+:(%d+):(.*)$')
     return packed ~= '' and cmsgpack.unpack(packed) or {'ok', tonumber(at), tonumber(at), tonumber(meta[3] or 0)}
@@ -30,18 +30,18 @@ if meta[4] then
     return {'unusual'}
   end
 end
-if meta[1] ~= argv[4] or meta[2] ~= argv[6] or not meta[3]
-    or reading > tonumber(argv[2]) or now < tonumber(argv[7]) or now >= tonumber(argv[8]) then
+if meta[1] ~= argv.generation or meta[2] ~= argv.head or not meta[3]
+    or reading > tonumber(argv.believable) or now < tonumber(argv.valid_from) or now >= tonumber(argv.valid_until) then
   return {'unusual'}
 end
 
-local entries, bound, format = (#argv - 11) / 2, tonumber(argv[11]), string.format
-local last = 11 + entries
-local amounts = redis_call('HMGET', KEYS[2], unpack(argv, 12, last))
-local scores = redis_call('ZMSCORE', KEYS[3], unpack(argv, 12, last))
+local entries, bound, format = (#argv - FIXED_ARGUMENTS) / 2, tonumber(argv.bound), string.format
+local last = FIXED_ARGUMENTS + entries
+local amounts = redis_call('HMGET', KEYS[2], unpack(argv, FIXED_ARGUMENTS + 1, last))
+local scores = redis_call('ZMSCORE', KEYS[3], unpack(argv, FIXED_ARGUMENTS + 1, last))
 local slot_pairs, rank_pairs, is_new = {}, {}, true
 for i = 1, entries do
-  local subject, sum = argv[11 + i], tonumber(argv[last + i])
+  local subject, sum = argv[FIXED_ARGUMENTS + i], tonumber(argv[last + i])
   local score, before = sum, amounts[i]
   if before then
     is_new = false
@@ -68,5 +68,6 @@ end
 redis_call('HSET', KEYS[2], unpack(slot_pairs))
 redis_call('ZADD', KEYS[3], unpack(rank_pairs))
 redis_call(
-  'HSET', KEYS[1], 'version', argv[10] .. ':' .. argv[9], 'o:' .. argv[10], argv[9] .. ':' .. format('%.0f', now) .. ':')
+  'HSET', KEYS[1], 'version', argv.write_lane .. ':' .. argv.sequence,
+  'o:' .. argv.write_lane, argv.sequence .. ':' .. format('%.0f', now) .. ':')
 return {'ok', now, reading, tonumber(meta[3])}

@@ -1,9 +1,9 @@
 -- Reads the data that an audit compares: score and total of some subjects, and their cells.
 --
 -- KEYS  1-5 the board (board.lua), then the slots to read
--- ARGV  1-8 the board, 9 start of the first slot to read, or `-inf`, 10 the largest number of slots to read, 11 number
---       of subjects, then the subjects, then the start of each of those slots: all that exist from the first one on,
---       but no more than that number
+-- ARGV  the board's, `from`: start of the first slot to read, or `-inf`, `slots`: the largest number of slots to read,
+--       number of `subjects`, then the subjects, then the start of each of those slots: all that exist from the first
+--       one on, but no more than that number
 -- reply ok, now, reading, retiring, the board's version or '', then for each subject: score or '', total or '', number
 --       of cells, and for each cell the position of its slot, from 1, and the cell
 -- errors  stale_keys: other slots exist
@@ -14,12 +14,11 @@ local early = read_meta('version') or advance()
 if early then
   return early
 end
-local COUNT = tonumber(ARGV[11])
-local FIRST = 11 + COUNT
+local COUNT = tonumber(ARGV.subjects)
+local FIRST = FIXED_ARGUMENTS + COUNT
 local SLOTS = #ARGV - FIRST
-local call = redis.call
 
-if not names_slots_from(ARGV[9], ARGV[10], FIRST + 1, SLOTS) then
+if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, SLOTS) then
   return stale_keys()
 end
 
@@ -30,7 +29,8 @@ end
 for slot = 1, SLOTS do
   if tonumber(ARGV[FIRST + slot]) >= dropped then
     for first = 1, COUNT, 1000 do
-      local found = call('HMGET', KEYS[5 + slot], unpack(ARGV, 11 + first, 11 + math.min(first + 999, COUNT)))
+      local last = math.min(first + 999, COUNT)
+      local found = call('HMGET', KEYS[5 + slot], unpack(ARGV, FIXED_ARGUMENTS + first, FIXED_ARGUMENTS + last))
       for i = 1, #found do
         if found[i] then
           local own = cells[first + i - 1]
@@ -44,7 +44,7 @@ end
 local reply = ok()
 reply[5] = asked_field or ''
 for i = 1, COUNT do
-  local subject = ARGV[11 + i]
+  local subject = ARGV[FIXED_ARGUMENTS + i]
   reply[#reply + 1] = call('ZSCORE', RANKING, subject) or ''
   reply[#reply + 1] = call('HGET', TOTALS, subject) or ''
   reply[#reply + 1] = #cells[i] / 2

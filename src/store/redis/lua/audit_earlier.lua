@@ -1,9 +1,9 @@
 -- Returns those of some subjects that have no data in the slots before the one in which an audit has found them.
 --
 -- KEYS  1-5 the board (board.lua), then the slots to check
--- ARGV  1-8 the board, 9 the start before which these slots are, 10 the largest number of slots to check, 11 number of
---       subjects, then the subjects, then the start of each of those slots, newest first: all that exist before that
---       start, but no more than that number
+-- ARGV  the board's, `below`: the start before which these slots are, `slots`: the largest number of slots to check,
+--       number of `subjects`, then the subjects, then the start of each of those slots, newest first: all that exist
+--       before that start, but no more than that number
 -- reply ok, now, reading, retiring, then the position, from 1, of each subject that none of these slots has
 -- errors  stale_keys: other slots exist
 -- cost  0.6 us for each check; a subject that was found in a slot is not checked in further slots; the caller limits
@@ -14,12 +14,11 @@ local early = enter()
 if early then
   return early
 end
-local COUNT = tonumber(ARGV[11])
-local FIRST = 11 + COUNT
+local COUNT = tonumber(ARGV.subjects)
+local FIRST = FIXED_ARGUMENTS + COUNT
 local SLOTS = #ARGV - FIRST
-local call = redis.call
 
-local newest = call('ZREVRANGEBYSCORE', INDEX, '(' .. ARGV[9], '-inf', 'LIMIT', 0, ARGV[10])
+local newest = call('ZREVRANGEBYSCORE', INDEX, '(' .. ARGV.below, '-inf', 'LIMIT', 0, ARGV.slots)
 if not are_named(newest, FIRST + 1, SLOTS) then
   return stale_keys()
 end
@@ -32,7 +31,7 @@ for slot = 1, SLOTS do
   if tonumber(ARGV[FIRST + slot]) >= dropped then
     local still = {}
     for _, i in ipairs(left) do
-      if call('HEXISTS', KEYS[5 + slot], ARGV[11 + i]) == 0 then
+      if call('HEXISTS', KEYS[5 + slot], ARGV[FIXED_ARGUMENTS + i]) == 0 then
         still[#still + 1] = i
       end
     end

@@ -1,10 +1,11 @@
 -- Returns a bounded number of subjects for an audit to compare.
 --
 -- KEYS  1-5 the board (board.lua), then the slots to look through
--- ARGV  1-8 the board, 9 where to look: `totals`, `ranking` or `slots`, 10 cursor within it, or within the first of the
---       slots, 11 number of subjects to look at, 12 a new board version, to remove slots that do not exist from the
---       index, or '', 13 start of the first slot to look through, or `-inf`, 14 the largest number of slots, then the
---       start of each of those slots: all that exist from the first one on, but no more than that number
+-- ARGV  the board's, `place`: where to look: `totals`, `ranking` or `slots`, `cursor` within it, or within the first of
+--       the slots, number of `subjects` to look at, `version`: a new board version, to remove slots that do not exist
+--       from the index, or '', `from`: start of the first slot to look through, or `-inf`, `slots`: the largest number
+--       of slots, then the start of each of those slots: all that exist from the first one on, but no more than that
+--       number
 -- reply ok, now, reading, retiring, cursor from which to continue, number of slots that were looked through completely,
 --       number of slots that the index names and that do not exist, then the subjects: of the totals all; of the
 --       ranking those without a total; of a slot those that have neither
@@ -14,20 +15,19 @@
 -- why a script: ranking and totals must be of the same instant as the slots that are compared with them, and most of
 --       the slots' data never leaves the server; a slot is missing only if index and key are read together
 
-local FIRST = 14
+local FIRST = FIXED_ARGUMENTS
 local SLOTS = #ARGV - FIRST
-local call = redis.call
 
 local early = enter()
 if early then
   return early
 end
-if not names_slots_from(ARGV[13], ARGV[14], FIRST + 1, SLOTS) then
+if not names_slots_from(ARGV.from, ARGV.slots, FIRST + 1, SLOTS) then
   return stale_keys()
 end
 
-local found, cursor, whole, missing = {}, ARGV[10], 0, 0
-local room = tonumber(ARGV[11])
+local found, cursor, whole, missing = {}, ARGV.cursor, 0, 0
+local room = tonumber(ARGV.subjects)
 
 local function take(subject)
   found[#found + 1] = subject
@@ -49,9 +49,9 @@ local function look(command, key, wanted)
   room = room - #scanned[2] / 2
 end
 
-if ARGV[9] == 'totals' then
+if ARGV.place == 'totals' then
   look('HSCAN', TOTALS)
-elseif ARGV[9] == 'ranking' then
+elseif ARGV.place == 'ranking' then
   look('ZSCAN', RANKING, function(subject)
     return not has_total(subject)
   end)
@@ -80,12 +80,12 @@ else
     end
     whole = whole + 1
   end
-  if #gone > 0 and ARGV[12] ~= '' then
+  if #gone > 0 and ARGV.version ~= '' then
     for _, start in ipairs(gone) do
       call('ZREM', INDEX, start)
     end
     recount()
-    touch(ARGV[12])
+    touch(ARGV.version)
   end
 end
 

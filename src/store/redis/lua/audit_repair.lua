@@ -2,10 +2,10 @@
 -- the slots were read.
 --
 -- KEYS  1-5 the board (board.lua), then, to compare the cells, every slot that exists
--- ARGV  1-8 the board, 9 a new board version, 10 the board version at which everything was read, or '' to compare the
---       cells, 11 number of subjects, 12 number of slots, then the start of each slot; then for each subject: subject,
---       score or '' and total or '' as they were read, score or '' and total or '' to set; and, to compare the cells,
---       their number, and for each the position of its slot, from 1, and the cell
+-- ARGV  the board's, `version`: a new board version, `read_at`: the board version at which everything was read, or ''
+--       to compare the cells, number of `subjects`, number of `slots`, then the start of each slot; then for each
+--       subject: subject, score or '' and total or '' as they were read, score or '' and total or '' to set; and, to
+--       compare the cells, their number, and for each the position of its slot, from 1, and the cell
 -- reply ok, now, reading, retiring, then for each subject 1 if it is set, 0 if something has changed
 -- cost  4 us per subject; to compare the cells 1 us per slot and 0.5 us per cell, 2 us per cell of 2,048 bytes
 -- why a script: a write between the reading and this script would be lost
@@ -14,15 +14,17 @@ local early = read_meta('version') or advance()
 if early then
   return early
 end
-local COUNT, SLOTS = tonumber(ARGV[11]), tonumber(ARGV[12])
-local BY_CELLS = ARGV[10] == ''
+local COUNT, SLOTS = tonumber(ARGV.subjects), tonumber(ARGV.slots)
+local BY_CELLS = ARGV.read_at == ''
 
 local names, wanted = {}, {}
-local at = 13 + SLOTS
+local at = FIXED_ARGUMENTS + 1 + SLOTS
 for i = 1, COUNT do
   local cells = {}
   names[i] = ARGV[at]
-  wanted[i] = {was_score = ARGV[at + 1], was_total = ARGV[at + 2], score = ARGV[at + 3], total = ARGV[at + 4], cells = cells}
+  wanted[i] = {
+    was_score = ARGV[at + 1], was_total = ARGV[at + 2], score = ARGV[at + 3], total = ARGV[at + 4], cells = cells
+  }
   at = at + 5
   if BY_CELLS then
     local last = at + 2 * tonumber(ARGV[at])
@@ -36,9 +38,9 @@ end
 -- is_same: whether nothing has changed for any subject. differs: by subject, whether its cells have changed.
 local is_same, differs = nil, {}
 if BY_CELLS then
-  is_same = names_all_slots(13, SLOTS)
+  is_same = names_all_slots(FIXED_ARGUMENTS + 1, SLOTS)
   for slot = 1, is_same and SLOTS or 0 do
-    if tonumber(ARGV[12 + slot]) >= dropped then
+    if tonumber(ARGV[FIXED_ARGUMENTS + slot]) >= dropped then
       local found = call('HMGET', KEYS[5 + slot], unpack(names))
       for i = 1, COUNT do
         differs[i] = differs[i] or (found[i] or nil) ~= wanted[i].cells[slot]
@@ -46,10 +48,10 @@ if BY_CELLS then
     end
   end
 else
-  is_same = asked_field == ARGV[10]
+  is_same = asked_field == ARGV.read_at
   if not asked_field then
     -- Give the board a version, by which the next reading can detect changes.
-    touch(ARGV[9])
+    touch(ARGV.version)
   end
 end
 
@@ -82,7 +84,7 @@ each_thousand('ZADD', RANKING, lines)
 each_thousand('HDEL', TOTALS, without)
 each_thousand('ZREM', RANKING, unranked)
 if #held + #lines + #without + #unranked > 0 then
-  touch(ARGV[9])
+  touch(ARGV.version)
 end
 
 local reply = ok()

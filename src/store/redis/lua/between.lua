@@ -1,8 +1,9 @@
 -- Counts the lines that one of several parts has before two places, and returns all lines between them or samples.
 --
 -- KEYS  1-5 the part (board.lua)
--- ARGV  1-8 the part, 9 `desc` or `asc`, 10 score and 11 subject of the first place, 12 and 13 of the second; '' is the
---       start or the end of the ranking, 14 number of samples, 15 the largest number of lines that are all returned
+-- ARGV  the part's, `order`: `desc` or `asc`, `from_score` and `from_subject` of the first place, `till_score` and
+--       `till_subject` of the second; '' is the start or the end of the ranking, number of `samples`, `all_up_to`: the
+--       largest number of lines that are all returned
 -- reply ok, now, reading, retiring, total, lines before the first place, lines with a better score than it, lines
 --       before the second place, the part's version or '', then for each line or sample: number of lines before it,
 --       subject, score
@@ -13,14 +14,13 @@ local early = enter_with_version()
 if early then
   return early
 end
-local call = redis.call
 local total = call('ZCARD', RANKING)
 local from, better, till = 0, 0, total
-if ARGV[10] ~= '' then
-  from, better = lines_before(ARGV[10], ARGV[11]), better_than(ARGV[10], ASCENDING)
+if ARGV.from_score ~= '' then
+  from, better = lines_before(ARGV.from_score, ARGV.from_subject), better_than(ARGV.from_score, ASCENDING)
 end
-if ARGV[12] ~= '' then
-  till = lines_before(ARGV[12], ARGV[13])
+if ARGV.till_score ~= '' then
+  till = lines_before(ARGV.till_score, ARGV.till_subject)
 end
 local reply = ok()
 reply[5], reply[6], reply[7], reply[8], reply[9] = total, from, better, till, asked_field or ''
@@ -33,13 +33,13 @@ local function add(first, lines)
   end
 end
 
-if till - from <= tonumber(ARGV[15]) then
+if till - from <= tonumber(ARGV.all_up_to) then
   -- An empty range is not read: `till` may be before `from`.
   if till > from then
     add(from, call(LINES, RANKING, format(from), format(till - 1), 'WITHSCORES'))
   end
 else
-  local samples = tonumber(ARGV[14])
+  local samples = tonumber(ARGV.samples)
   for i = 1, samples do
     local position = from + math.floor((till - from) * i / (samples + 1))
     add(position, call(LINES, RANKING, format(position), format(position), 'WITHSCORES'))

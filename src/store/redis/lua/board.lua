@@ -1,9 +1,9 @@
 -- The beginning of every script about a board: checks the board, reads the clock, advances. Not a script of its own.
 --
 -- KEYS  1 meta, 2 index of slots, 3 ranking, 4 index of dedupe buckets, 5 totals; a script's own keys follow
--- ARGV  1-3 the clock (clock.lua), 4 generation, 5 floor and 6 head of the window that the caller expects, 7 and 8 the
---       instants from which (inclusive) to which (exclusive) the rest of the arguments is valid; a script's own
---       arguments follow
+-- ARGV  `clock`, `believable` and `time` (clock.lua), `generation`, `floor` and `head` of the window that the caller
+--       expects, `valid_from` (inclusive) and `valid_until` (exclusive): the instants at which the rest of the
+--       arguments is valid; a script's own arguments follow
 -- reply of every script: a status, then
 --       board_changed                                 the generation does not exist; nothing was done
 --       damaged, what                                 the data is not what this store writes; nothing was done
@@ -16,7 +16,7 @@
 -- cost  O(log slots); an expired ranking is deleted in the server's background
 
 local META, INDEX, RANKING, BUCKETS, TOTALS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local FLOOR = tonumber(ARGV[5])
+local FLOOR = tonumber(ARGV.floor)
 local now, reading, dropped, previous_head
 -- retiring: the number of retiring slots, as stored in meta, or nil if they must be counted. is_recounted: whether the
 -- number was counted and must be stored in meta.
@@ -34,7 +34,7 @@ end
 -- script.
 local function read_meta(field)
   local meta = redis.call('HMGET', META, 'generation', 'head', 'dropped', 'retiring', field or 'head')
-  if meta[1] ~= ARGV[4] then
+  if meta[1] ~= ARGV.generation then
     return {'board_changed'}
   end
   previous_head, dropped = tonumber(meta[2]), tonumber(meta[3])
@@ -47,7 +47,7 @@ end
 -- Returns the number of slots below the floor that are not fully subtracted.
 local function count_retiring()
   if not retiring then
-    retiring = redis.call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV[5])
+    retiring = redis.call('ZCOUNT', INDEX, format(dropped), '(' .. ARGV.floor)
     is_recounted = true
   end
   return retiring
@@ -64,19 +64,19 @@ local function advance()
   if now < previous_head then
     now = previous_head
   end
-  if now < tonumber(ARGV[7]) or now >= tonumber(ARGV[8]) then
+  if now < tonumber(ARGV.valid_from) or now >= tonumber(ARGV.valid_until) then
     return {'stale', now, reading}
   end
-  if tonumber(ARGV[6]) > previous_head then
+  if tonumber(ARGV.head) > previous_head then
     run_when_full()
-    local fields = {'head', ARGV[6], 'floor', ARGV[5]}
+    local fields = {'head', ARGV.head, 'floor', ARGV.floor}
     if FLOOR > previous_head then
       -- Every slot has expired: drop the ranking now, because this script may write to it next. Meta is written after
       -- that: if a restart loses the rest of this script, the next script drops the ranking again.
       dropped = FLOOR
       redis.call('UNLINK', RANKING, TOTALS)
       redis.call('HDEL', META, 'cursor')
-      fields = {'head', ARGV[6], 'floor', ARGV[5], 'dropped', ARGV[5], 'version', 'd:' .. ARGV[6]}
+      fields = {'head', ARGV.head, 'floor', ARGV.floor, 'dropped', ARGV.floor, 'version', 'd:' .. ARGV.head}
     end
     recount()
     fields[#fields + 1], fields[#fields + 2] = 'retiring', count_retiring()
@@ -152,4 +152,18 @@ local function better_than(score, ascending)
     return redis.call('ZCOUNT', RANKING, '-inf', '(' .. score)
   end
   return redis.call('ZCOUNT', RANKING, '(' .. score, '+inf')
+end
+
+-- Not used above, because a function that uses a local of the script costs more to create the longer ago the local was
+-- declared, and every script creates the functions above.
+local call = redis.call
+
+-- Calls the command repeatedly, each time with at most 1,000 of the values, because `unpack` accepts some thousand. The
+-- number is even, so that pairs stay together. Returns the sum of the replies.
+local function each_thousand(command, key, values)
+  local sum = 0
+  for first = 1, #values, 1000 do
+    sum = sum + call(command, key, unpack(values, first, math.min(first + 999, #values)))
+  end
+  return sum
 end

@@ -5,14 +5,14 @@
 --       subject (none on a ranked board, except COUNT_DISTINCT), then, if there are ids, the current dedupe bucket, the
 --       one before, and the one before that, and last, if subjects have keys, the expiry periods that exist and the
 --       subjects of the current period
--- ARGV  1-8 the board, 9 and 10 the operation (operation.lua), 11 bound of a (slot, subject), 12 number of slots,
---       13 number of subjects, 14 number of entries, 15 number of the current dedupe bucket if there are ids, else '',
---       16 dedupe horizon in ms, 17 position of the first subject's key, 18 that of the first bucket, 19 start of the
---       oldest slot kept, 20 number of the current expiry period, or ''; then the start of each slot, oldest first; the
---       subjects; then for each entry: position of its slot, position of its subject (both from 1), verb, a, b, its
---       time in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
---       code: 2 if the entry is a sum of several items, plus 1 if its score is wanted. Verbs are those of the kind
---       (change/), and `look`, which changes nothing
+-- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
+--       `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if there are
+--       ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the `first_bucket_key`,
+--       `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or ''; then the start
+--       of each slot, oldest first; the subjects; then for each entry: position of its slot, position of its subject
+--       (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
+--       code: 2 if the entry is a sum of several items, plus 1 if its score is wanted. Verbs are those of the kind, and
+--       `look`, which changes nothing
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
@@ -51,7 +51,7 @@ if #some > 0 then
     local arrived = call('HMGET', KEYS[FIRST_BUCKET_KEY + back], unpack(some))
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
-      if at and now - at < tonumber(ARGV[16]) then
+      if at and now - at < tonumber(ARGV.horizon) then
         is_duplicate[some[i]] = true
       end
     end
@@ -95,11 +95,10 @@ if #missing > 0 then
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
-save_cells()
-save_standing()
+save()
 finish()
 if #arrivals > 0 then
-  call('ZADD', BUCKETS, ARGV[15], ARGV[15])
+  call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
   each_thousand('HSET', KEYS[FIRST_BUCKET_KEY], arrivals)
 end
 

@@ -1,12 +1,14 @@
--- The arguments of a change (change.lua), by name. Not a script of its own.
+-- The arguments of a change (change.lua) by name, and the functions that ranked.lua, unranked.lua or the kind defines.
+-- Not a script of its own.
 
-local BOUND = tonumber(ARGV[11])
-local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
-local FIRST_SLOT_KEY, FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = 6, tonumber(ARGV[17]), tonumber(ARGV[18])
-local OLDEST, PERIOD = tonumber(ARGV[19]), ARGV[20]
+local BOUND = tonumber(ARGV.bound)
+local SLOTS, SUBJECTS, ENTRIES = tonumber(ARGV.slots), tonumber(ARGV.subjects), tonumber(ARGV.entries)
+local FIRST_SLOT_KEY = 6
+local FIRST_SUBJECT_KEY, FIRST_BUCKET_KEY = tonumber(ARGV.first_subject_key), tonumber(ARGV.first_bucket_key)
+local OLDEST, PERIOD = tonumber(ARGV.oldest), ARGV.period
 -- Valid only if subjects have keys of their own.
 local PERIODS, WRITTEN = KEYS[#KEYS - 1], KEYS[#KEYS]
-local FIRST_START = 21
+local FIRST_START = FIXED_ARGUMENTS + 1
 local FIRST_SUBJECT = FIRST_START + SLOTS
 local FIRST_ENTRY, STRIDE = FIRST_SUBJECT + SUBJECTS, 8
 
@@ -41,22 +43,6 @@ local looked_at, MOST_LOOKED_AT = 0, 3000
 
 -- Slots that the call must name and does not. If there are any, the script ends before its first write.
 local missing = {}
-local position_of
-
--- Returns the position of the slot with this start. If the call does not name it, records it as missing and returns
--- nil.
-local function position(start)
-  if not position_of then
-    position_of = {}
-    for slot = 1, SLOTS do
-      position_of[start_of(slot)] = slot
-    end
-  end
-  if not position_of[start] then
-    missing[#missing + 1] = start
-  end
-  return position_of[start]
-end
 
 local is_period_noted = false
 
@@ -74,3 +60,24 @@ local function note_written(subjects, keys)
     end
   end
 end
+
+-- The steps of a change. They are defined by ranked.lua or unranked.lua, and by kinds that store other data than cells.
+
+-- Reads all data that applying the entry may need, if it cannot be read while entries are applied. Returns nil, or the
+-- outcome of the entry.
+local function prepare() end
+
+-- Applies the entry in memory. Returns nil, or its outcome if it is not simply counted.
+local apply
+
+-- Writes what the entries have changed.
+local function save() end
+
+-- Removes data that is no longer needed, after everything was saved.
+local function finish() end
+
+-- Returns the subject's score, or '' if there is none.
+local score_text
+
+-- Whether the board has a ranking.
+local is_ranked = false

@@ -1,9 +1,9 @@
 -- Decides which instance audits a board after a restart of its server, and records the result.
 --
 -- KEYS  1 meta
--- ARGV  1 generation, 2 `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no claim, 3 this
---       instance, 4 run id of the server or '' if it is not known, 5 duration of a claim in ms, 6 for `hold`: the
---       reason
+-- ARGV  `generation`, `action`: `claim`; `finish`, `hold` or `release` to end a claim; or `whole`, which needs no
+--       claim, this `instance`, `run` id of the server or '' if it is not known, `duration` of a claim in ms, `reason`
+--       for `hold`
 -- reply gone: the generation does not exist; whole: the board needs no audit; held, reason: an operator has to decide;
 --       busy: a different instance has the claim, or this one has none any more; yours: this instance has the claim,
 --       for its full duration from now on
@@ -11,11 +11,11 @@
 -- why a script: if several instances notice a restart at the same time, only one may audit the board; the meta key of a
 --       board that was removed in the meantime must not be created again
 
-local META, ACTION, OWN, RUN, LEASE = KEYS[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local META, ACTION, OWN, RUN, LEASE = KEYS[1], ARGV.action, ARGV.instance, ARGV.run, tonumber(ARGV.duration)
 local call = redis.call
 
 local meta = call('HMGET', META, 'generation', 'run', 'held', 'healer')
-if meta[1] ~= ARGV[1] then
+if meta[1] ~= ARGV.generation then
   return {'gone'}
 end
 local time = call('TIME')
@@ -54,7 +54,7 @@ if ACTION == 'finish' then
   call('HSET', META, 'run', RUN)
   return {'whole'}
 elseif ACTION == 'hold' then
-  call('HSET', META, 'held', ARGV[6])
-  return {'held', ARGV[6]}
+  call('HSET', META, 'held', ARGV.reason)
+  return {'held', ARGV.reason}
 end
 return {'busy'}

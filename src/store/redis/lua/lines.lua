@@ -3,8 +3,9 @@
 --
 -- KEYS  1-5 the part (board.lua), then, if `capped`, the companion of the subject's values (COUNT_DISTINCT), then the
 --       slots to read
--- ARGV  1-8 the part, 9 `desc` or `asc`, 10 `start`, `place` or `subject`, 11 score of the place; or of the subject, if
---       it is not ranked, 12 subject, 13 number of lines before, 14 number of lines from there on, 15 `capped` or ''
+-- ARGV  the part's, `order`: `desc` or `asc`, `from`: `start`, `place` or `subject`, `score` of the place; or of the
+--       subject, if it is not ranked, `subject`, number of lines `before`, number of lines from there on (`after`),
+--       `capped` or ''
 -- reply ok, now, reading, retiring, total, lines before the first returned one, lines with a better score than it, the
 --       part's version or '', then a list: the subject's score or '', the time of its latest value dropped because of
 --       the limit or '', then position (from 1) and cell of every slot that has data; then subject, score, … of the
@@ -16,35 +17,34 @@ local early = enter_with_version()
 if early then
   return early
 end
-local call = redis.call
-local CAPPED = ARGV[15] == 'capped'
+local CAPPED = ARGV.capped == 'capped'
 local COMPANION = 6
 local FIRST_SLOT = CAPPED and COMPANION + 1 or COMPANION
 
 local center, located = 0, {'', ''}
-if ARGV[10] ~= 'start' then
-  local score = ARGV[11]
-  if ARGV[10] == 'subject' then
-    located[1] = call('ZSCORE', RANKING, ARGV[12]) or ''
+if ARGV.from ~= 'start' then
+  local score = ARGV.score
+  if ARGV.from == 'subject' then
+    located[1] = call('ZSCORE', RANKING, ARGV.subject) or ''
     if located[1] ~= '' then
       score = located[1]
     end
   end
-  center = lines_before(score, ARGV[12])
+  center = lines_before(score, ARGV.subject)
 end
 if CAPPED then
   located[2] = call('ZSCORE', KEYS[COMPANION], 'c') or ''
 end
 for slot = FIRST_SLOT, #KEYS do
-  local cell = call('HGET', KEYS[slot], ARGV[12])
+  local cell = call('HGET', KEYS[slot], ARGV.subject)
   if cell then
     located[#located + 1] = slot - FIRST_SLOT + 1
     located[#located + 1] = cell
   end
 end
 
-local first = math.max(0, center - tonumber(ARGV[13]))
-local lines = call(LINES, RANKING, format(first), format(center + tonumber(ARGV[14]) - 1), 'WITHSCORES')
+local first = math.max(0, center - tonumber(ARGV.before))
+local lines = call(LINES, RANKING, format(first), format(center + tonumber(ARGV.after) - 1), 'WITHSCORES')
 local reply = ok()
 reply[5] = call('ZCARD', RANKING)
 reply[6], reply[7] = first, lines[2] and better_than(lines[2], ASCENDING) or 0

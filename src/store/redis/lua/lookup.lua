@@ -1,7 +1,7 @@
 -- Returns the scores of given subjects.
 --
 -- KEYS  1-5 the board (board.lua)
--- ARGV  1-8 the board, then the subjects
+-- ARGV  the board's, then the subjects
 -- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked
 -- cost  O(1) per subject
 -- why a script: all scores must be of one instant, after the window was advanced
@@ -11,10 +11,10 @@ if early then
   return early
 end
 local reply = ok()
-reply[5] = redis.call('ZCARD', RANKING)
+reply[5] = call('ZCARD', RANKING)
 -- `unpack` fails with about 8,000 values.
-for first = 9, #ARGV, 1000 do
-  local scores = redis.call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+for first = FIXED_ARGUMENTS + 1, #ARGV, 1000 do
+  local scores = call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, #ARGV)))
   for i = 1, #scores do
     reply[#reply + 1] = scores[i] or ''
   end

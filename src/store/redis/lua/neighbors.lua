@@ -1,7 +1,7 @@
 -- Returns the ranking around one subject.
 --
 -- KEYS  1-5 the board (board.lua)
--- ARGV  1-8 the board, 9 `desc` or `asc`, 10 subject, 11 number of lines on each side
+-- ARGV  the board's, `order`: `desc` or `asc`, `subject`, `radius`: number of lines on each side
 -- reply ok, now, reading, retiring, total, position of the first line from 0, number of subjects with a better score
 --       than the first line, then subject, score, …; no lines if the subject is not ranked
 -- cost  O(log subjects + lines)
@@ -12,15 +12,15 @@ local early = enter()
 if early then
   return early
 end
-local ascending = ARGV[9] == 'asc'
+local ascending = ARGV.order == 'asc'
 local reply = ok()
-reply[5] = redis.call('ZCARD', RANKING)
+reply[5] = call('ZCARD', RANKING)
 reply[6], reply[7] = 0, 0
-local place = redis.call(ascending and 'ZRANK' or 'ZREVRANK', RANKING, ARGV[10])
+local place = call(ascending and 'ZRANK' or 'ZREVRANK', RANKING, ARGV.subject)
 if place then
-  local radius = tonumber(ARGV[11])
+  local radius = tonumber(ARGV.radius)
   local first = math.max(0, place - radius)
-  local lines = redis.call(
+  local lines = call(
     ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, format(first), format(place + radius), 'WITHSCORES')
   reply[6], reply[7] = first, better_than(lines[2], ascending)
   for i = 1, #lines do

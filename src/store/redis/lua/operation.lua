@@ -1,14 +1,14 @@
 -- The records that make it safe to send a write again: the script stores its reply under the number of the operation.
 -- Not a script of its own.
 --
--- ARGV  9 sequence number of this operation, 10 its lane: `<writer>:<lane>`
+-- ARGV  `sequence` number of this operation, its `write_lane`: `<writer>:<lane>`
 --
 -- The field `o:<writer>:<lane>` of meta contains the last operation of a lane: `<sequence>:<now>:<reply, packed>`. A
 -- reply of `ok` and the header alone is left out. An instance stops sending an operation again after some seconds.
 -- Housekeeping removes the field after five minutes, which is longer than a network may take to deliver a late request.
 
-local SEQUENCE, LANE = ARGV[9], ARGV[10]
-local FIELD = 'o:' .. LANE
+local SEQUENCE, WRITE_LANE = ARGV.sequence, ARGV.write_lane
+local FIELD = 'o:' .. WRITE_LANE
 
 local function record_of(reply)
   return SEQUENCE .. ':' .. format(now) .. ':' .. (#reply > 4 and cmsgpack.pack(reply) or '')
@@ -16,14 +16,14 @@ end
 
 -- Records the reply and a new board version, for an operation that has changed the board.
 local function record(reply)
-  touch(LANE .. ':' .. SEQUENCE, FIELD, record_of(reply))
+  touch(WRITE_LANE .. ':' .. SEQUENCE, FIELD, record_of(reply))
   return reply
 end
 
 -- Records the reply of an operation that changed nothing. From then on the same operation can no longer change
 -- anything.
 local function record_unchanged(reply)
-  redis.call('HSET', META, FIELD, SEQUENCE .. ':' .. format(now) .. ':' .. cmsgpack.pack(reply))
+  call('HSET', META, FIELD, SEQUENCE .. ':' .. format(now) .. ':' .. cmsgpack.pack(reply))
   return reply
 end
 

@@ -1,8 +1,8 @@
 -- Places in the order of the ranking, for scripts about boards of several parts. Not a script of its own.
 --
--- ARGV  9 `desc` or `asc`
+-- ARGV  `order`: `desc` or `asc`
 
-local ASCENDING = ARGV[9] == 'asc'
+local ASCENDING = ARGV.order == 'asc'
 local LINES = ASCENDING and 'ZRANGE' or 'ZREVRANGE'
 
 -- Checks the part, advances, and reads the part's version into `asked_field`, in the same command as the rest of meta.
@@ -25,15 +25,15 @@ end
 -- Returns how many lines come before the place of this score and subject, whether or not there is a line at that place.
 -- A tie is searched by bisection, because all lines may have the same score.
 local function lines_before(score, subject)
-  local held = redis.call('ZSCORE', RANKING, subject)
+  local held = call('ZSCORE', RANKING, subject)
   if held and tonumber(held) == tonumber(score) then
-    return redis.call(ASCENDING and 'ZRANK' or 'ZREVRANK', RANKING, subject)
+    return call(ASCENDING and 'ZRANK' or 'ZREVRANK', RANKING, subject)
   end
   local first = better_than(score, ASCENDING)
-  local last = first + redis.call('ZCOUNT', RANKING, score, score)
+  local last = first + call('ZCOUNT', RANKING, score, score)
   while first < last do
     local middle = math.floor((first + last) / 2)
-    local line = redis.call(LINES, RANKING, format(middle), format(middle))[1]
+    local line = call(LINES, RANKING, format(middle), format(middle))[1]
     local is_before
     if ASCENDING then
       is_before = precedes(line, subject)

@@ -1,7 +1,7 @@
 -- Removes a subject from the ranking and from every slot.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists, then the subject's own keys, if any
--- ARGV  1-8 the board, 9 subject, 10 the new board version, then the start of each of those slots
+-- ARGV  the board's, `subject`, `version`: the new board version, then the start of each of those slots
 -- reply ok, now, reading, retiring, its previous score or '', number of live slots and number of retiring slots that
 --       had an amount
 -- errors  stale_keys: other slots exist
@@ -12,38 +12,38 @@ local early = enter()
 if early then
   return early
 end
-local slots = #ARGV - 10
-if not names_all_slots(11, slots) then
+local slots = #ARGV - FIXED_ARGUMENTS
+if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
   return stale_keys()
 end
-redis.call('ZCARD', RANKING)
-redis.call('HLEN', TOTALS)
+call('ZCARD', RANKING)
+call('HLEN', TOTALS)
 for i = 1, slots do
-  redis.call('HLEN', KEYS[5 + i])
+  call('HLEN', KEYS[5 + i])
 end
 run_when_full()
-local score = redis.call('ZSCORE', RANKING, ARGV[9]) or ''
-redis.call('ZREM', RANKING, ARGV[9])
-redis.call('HDEL', TOTALS, ARGV[9])
+local score = call('ZSCORE', RANKING, ARGV.subject) or ''
+call('ZREM', RANKING, ARGV.subject)
+call('HDEL', TOTALS, ARGV.subject)
 local live, retiring = 0, 0
 for i = 1, slots do
-  local start = tonumber(ARGV[10 + i])
-  if redis.call('HDEL', KEYS[5 + i], ARGV[9]) == 1 then
+  local start = tonumber(ARGV[FIXED_ARGUMENTS + i])
+  if call('HDEL', KEYS[5 + i], ARGV.subject) == 1 then
     if start >= FLOOR then
       live = live + 1
     elseif start >= dropped then
       retiring = retiring + 1
     end
-    if redis.call('HLEN', KEYS[5 + i]) == 0 then
-      redis.call('ZREM', INDEX, ARGV[10 + i])
+    if call('HLEN', KEYS[5 + i]) == 0 then
+      call('ZREM', INDEX, ARGV[FIXED_ARGUMENTS + i])
     end
   end
 end
 for i = 6 + slots, #KEYS do
-  redis.call('UNLINK', KEYS[i])
+  call('UNLINK', KEYS[i])
 end
 recount()
-touch(ARGV[10])
+touch(ARGV.version)
 local reply = ok()
 reply[5], reply[6], reply[7] = score, live, retiring
 return reply

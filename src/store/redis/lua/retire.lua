@@ -2,10 +2,10 @@
 --
 -- KEYS  1-5 the board (board.lua), 6 the oldest slot, 7 the oldest dedupe bucket, 8 the expiry periods that exist,
 --       then, if the kind needs the remaining cells to withdraw one (APPROX_COUNT_DISTINCT), every slot that exists
--- ARGV  1-8 the board, 9 start of that slot or '', 10 number of that bucket or '', 11 oldest bucket still needed,
---       12 number of subjects to subtract, 13 this instance, 14 pause in ms between steps of two instances, 15 oldest
---       expiry period of which data may still be kept, 16 the new board version, then the start of each of the slots
---       named for withdrawing; last, the option of the kind (kind/)
+-- ARGV  the board's, `slot`: start of that slot or '', `bucket`: number of that bucket or '', `oldest_bucket` still
+--       needed, number of `subjects` to subtract, this `instance`, `pause` in ms between steps of two instances,
+--       `oldest_period`: oldest expiry period of which data may still be kept, `version`: the new board version, then
+--       the start of each of the slots named for withdrawing; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed, 1 if no slot below
 --       the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest expiry period that is
 --       due or '', microseconds of work (stopwatch.lua)
@@ -18,14 +18,18 @@
 --       behind the cursor.
 
 local SLOT, BUCKET, PERIODS = KEYS[6], KEYS[7], KEYS[8]
+local FIRST_SLOT_KEY, FIRST_START = 9, FIXED_ARGUMENTS + 1
+local SLOTS = #ARGV - FIRST_START
+-- The number of bytes of cells and totals that a step looks through, if that takes most of the time: about 2 ms.
+local BUDGET = 60000
 
 local early = enter()
 if early then
   return early
 end
-local oldest = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. ARGV[5], 'LIMIT', 0, 1)[1]
-local bucket = call('ZRANGEBYSCORE', BUCKETS, '-inf', '(' .. ARGV[11], 'LIMIT', 0, 1)[1]
-if (oldest or '') ~= ARGV[9] or (bucket or '') ~= ARGV[10]
+local oldest = call('ZRANGEBYSCORE', INDEX, '-inf', '(' .. ARGV.floor, 'LIMIT', 0, 1)[1]
+local bucket = call('ZRANGEBYSCORE', BUCKETS, '-inf', '(' .. ARGV.oldest_bucket, 'LIMIT', 0, 1)[1]
+if (oldest or '') ~= ARGV.slot or (bucket or '') ~= ARGV.bucket
     or SLOTS > 0 and not names_all_slots(FIRST_START, SLOTS) then
   return stale_keys()
 end
@@ -41,8 +45,8 @@ local fields = {}
 -- Returns the subjects and cells to subtract now, and the cursor from which to continue.
 local function next_part()
   local cursor = call('HGET', META, 'cursor') or '0'
-  local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV[12])
-  local subjects, cells, seen = {}, {}, {}
+  local scanned = call('HSCAN', SLOT, cursor, 'COUNT', ARGV.subjects)
+  local subjects, cells, seen, size = {}, {}, {}, 0
   for i = 1, #scanned[2], 2 do
     local subject, cell = scanned[2][i], scanned[2][i + 1]
     -- The server may return a subject twice in one reply.
@@ -51,11 +55,82 @@ local function next_part()
         return nil
       end
       seen[subject] = true
-      subjects[#subjects + 1] = subject
-      cells[#cells + 1] = cell
+      size = size + 1
+      subjects[size], cells[size] = subject, cell
     end
   end
   return subjects, cells, scanned[1]
+end
+
+-- What the cells of each subject come to: a number if the score stands for it.
+local accs = {}
+
+-- Reads what the cells of the subjects come to. Returns whether all of it is valid.
+local function load_accumulated(subjects)
+  for first = 1, #subjects, 1000 do
+    local last = math.min(first + 999, #subjects)
+    local texts = call(HAS_TOTALS and 'HMGET' or 'ZMSCORE', ACCUMULATED, unpack(subjects, first, last))
+    for i = 1, #texts do
+      if HAS_TOTALS then
+        accs[first + i - 1] = accumulated(texts[i])
+      else
+        accs[first + i - 1] = tonumber(texts[i] or 0)
+      end
+      if not accs[first + i - 1] then
+        return false
+      end
+    end
+  end
+  return true
+end
+
+-- Subtracts the cells from scores that are sums. Returns how many of the subjects were done, and how many of them left
+-- the ranking. The new scores are written, not differences: if a server replays only a part of the script, an audit can
+-- repair it.
+local function subtract_from_scores(subjects, cells)
+  local lines, gone, size = {}, {}, 0
+  for i = 1, #subjects do
+    local score = accs[i] - tonumber(cells[i])
+    if score ~= 0 then
+      lines[size + 1], lines[size + 2] = string.format('%d', score), subjects[i]
+      size = size + 2
+    else
+      gone[#gone + 1] = subjects[i]
+    end
+  end
+  each_thousand('ZADD', RANKING, lines)
+  each_thousand('ZREM', RANKING, gone)
+  return #subjects, #gone
+end
+
+-- Withdraws the cells from totals. Returns the same as `subtract_from_scores`.
+local function withdraw_from_totals(start, subjects, cells)
+  local done, work = 0, 0
+  local subject, looked = nil, 0
+  -- Returns the next of the subject's cells in all other slots, or nil.
+  local function next_other()
+    while looked < SLOTS do
+      looked = looked + 1
+      local other = tonumber(ARGV[FIRST_START - 1 + looked])
+      local cell = other >= dropped and other ~= start and call('HGET', KEYS[FIRST_SLOT_KEY - 1 + looked], subject)
+      work = work + 64
+      if cell and sound(cell) then
+        work = work + #cell
+        return cell
+      end
+    end
+  end
+  while done < #subjects and work < BUDGET do
+    done = done + 1
+    subject, looked = subjects[done], 0
+    if SLOTS > 0 then
+      work = work + #cells[done] + 2048
+    end
+    if withdraw(accs[done], start, cells[done], next_other) then
+      gather(subject, accs[done])
+    end
+  end
+  return done, save_gathered()
 end
 
 -- Removes the records of write operations that no instance sends again: an instance stops after some seconds, and five
@@ -84,7 +159,7 @@ if oldest then
   local clock = time[1] * 1000 + math.floor(time[2] / 1000)
   local last = call('HMGET', META, 'stepper', 'stepped')
   local since = clock - (tonumber(last[2]) or 0)
-  if last[1] and last[1] ~= ARGV[13] and since >= 0 and since < tonumber(ARGV[14]) then
+  if last[1] and last[1] ~= ARGV.instance and since >= 0 and since < tonumber(ARGV.pause) then
     skipped = 1
   elseif tonumber(oldest) < dropped then
     -- The slot was dropped with the ranking, so there is nothing to subtract it from.
@@ -97,12 +172,16 @@ if oldest then
     if not subjects then
       return {'damaged', 'what a subject has in a slot is not what the metric writes'}
     end
-    if not load_totals(subjects) then
+    if not load_accumulated(subjects) then
       return {'damaged', 'a total is not what the metric writes'}
     end
     run_when_full()
     local found = #subjects
-    touched, removed = subtract(tonumber(oldest), subjects, cells)
+    if HAS_TOTALS then
+      touched, removed = withdraw_from_totals(tonumber(oldest), subjects, cells)
+    else
+      touched, removed = subtract_from_scores(subjects, cells)
+    end
     for i = touched + 1, found do
       subjects[i] = nil
     end
@@ -115,7 +194,7 @@ if oldest then
       -- If some subjects were left, the next step finds them at the same cursor.
       fields = {'cursor', cursor}
     end
-    for _, text in ipairs({'stepper', ARGV[13], 'stepped', format(clock)}) do
+    for _, text in ipairs({'stepper', ARGV.instance, 'stepped', format(clock)}) do
       fields[#fields + 1] = text
     end
   end
@@ -125,18 +204,19 @@ if retired > 0 or touched > 0 then
   if retired > 0 then
     recount()
   end
-  touch(ARGV[16], unpack(fields))
+  touch(ARGV.version, unpack(fields))
 elseif #fields > 0 then
   -- The server found nothing at this cursor. The next step continues after it.
   call('HSET', META, unpack(fields))
 end
 local reply = ok()
-local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV[5]) + call('ZCOUNT', BUCKETS, '-inf', '(' .. ARGV[11])
+local remaining = call('ZCOUNT', INDEX, '-inf', '(' .. ARGV.floor)
+  + call('ZCOUNT', BUCKETS, '-inf', '(' .. ARGV.oldest_bucket)
 if remaining == 0 and retired + touched == 0 then
   forget_operations()
 end
 reply[5], reply[6], reply[7], reply[8] = previous_head, retired, touched, removed
 reply[9], reply[10] = remaining == 0 and 1 or 0, skipped
-reply[11] = call('ZRANGEBYSCORE', PERIODS, '-inf', '(' .. ARGV[15], 'LIMIT', 0, 1)[1] or ''
+reply[11] = call('ZRANGEBYSCORE', PERIODS, '-inf', '(' .. ARGV.oldest_period, 'LIMIT', 0, 1)[1] or ''
 reply[12] = worked()
 return reply

@@ -1,7 +1,7 @@
 -- Returns the state of the board as a whole.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists
--- ARGV  1-8 the board, then the start of each of those slots
+-- ARGV  the board's, then the start of each of those slots
 -- reply ok, now, reading, retiring, total, the start below which slots were dropped, then the number of subjects of
 --       each slot
 -- errors  stale_keys: other slots exist
@@ -12,14 +12,14 @@ local early = enter()
 if early then
   return early
 end
-local slots = #ARGV - 8
-if not names_all_slots(9, slots) then
+local slots = #ARGV - FIXED_ARGUMENTS
+if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
   return stale_keys()
 end
 local reply = ok()
-reply[5] = redis.call('ZCARD', RANKING)
+reply[5] = call('ZCARD', RANKING)
 reply[6] = format(dropped)
 for i = 1, slots do
-  reply[6 + i] = redis.call('HLEN', KEYS[5 + i])
+  reply[6 + i] = call('HLEN', KEYS[5 + i])
 end
 return reply

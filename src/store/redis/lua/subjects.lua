@@ -2,7 +2,7 @@
 --
 -- KEYS  1-5 the board (board.lua), then, if `capped`, the companion of each subject's values (COUNT_DISTINCT), then the
 --       slots to read
--- ARGV  1-8 the board, 9 `desc` or `asc` to get scores and ranks, or '', 10 number of subjects, 11 `capped` to get the
+-- ARGV  the board's, `order`: `desc` or `asc` to get scores and ranks, or '', number of `subjects`, `capped` to get the
 --       time of the latest dropped value, or ''; then the subjects
 -- reply ok, now, reading, retiring, total, then for each subject a list: score or '', number of subjects with a better
 --       score or 0, the time of the latest value dropped because of the limit or '', then position (from 1) and cell of
@@ -10,8 +10,7 @@
 -- cost  about 0.5 us for each slot and 0.3 us for each cell; O(log subjects) for each rank
 -- why a script: score, rank and slots must be of one instant, after the window was advanced
 
-local call = redis.call
-local FIRST, SUBJECTS, CAPPED = 12, tonumber(ARGV[10]), ARGV[11] == 'capped'
+local FIRST, SUBJECTS, CAPPED = FIXED_ARGUMENTS + 1, tonumber(ARGV.subjects), ARGV.capped == 'capped'
 local FIRST_SLOT = CAPPED and 6 + SUBJECTS or 6
 
 local early = enter()
@@ -22,9 +21,9 @@ local reply = ok()
 reply[5] = call('ZCARD', RANKING)
 for i = 1, SUBJECTS do
   local score, better = '', 0
-  if ARGV[9] ~= '' then
+  if ARGV.order ~= '' then
     score = call('ZSCORE', RANKING, ARGV[FIRST + i - 1]) or ''
-    better = better_than(score == '' and '0' or score, ARGV[9] == 'asc')
+    better = better_than(score == '' and '0' or score, ARGV.order == 'asc')
   end
   reply[5 + i] = {score, better, CAPPED and call('ZSCORE', KEYS[5 + i], 'c') or ''}
 end

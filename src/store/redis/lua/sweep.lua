@@ -3,18 +3,18 @@
 --
 -- KEYS  1-5 the board (board.lua), 6 the subjects of that period, 7 the periods that exist, 8 the subjects of the
 --       current period, then the keys of each subject: two on a `seen` board, else one
--- ARGV  1-8 the board, 9 how the board stores subjects: `subject`, `seen` or `counter`; 10 number of that period,
---       11 number of the current period, 12 start of the oldest slot kept, or the duration of a counter's window in ms,
---       13 number of cells to look at; then the subjects
+-- ARGV  the board's, `stored`: how the board stores subjects: `subject`, `seen` or `counter`; `due`: number of that
+--       period, `current`: number of the current period, `kept`: start of the oldest slot kept, or the duration of a
+--       counter's window in ms, number of `cells` to look at; then the subjects
 -- reply ok, now, reading, retiring, number of subjects looked at, number of them that have no data now, 1 if the period
 --       was removed, microseconds of work (stopwatch.lua)
 -- cost  5 us per subject and 0.2 us per cell; the memory of keys is freed in the server's background
 -- why a script: whether a key is deleted depends on its content at that instant, and writes may go on
 
 local PERIOD, PERIODS, CURRENT = KEYS[6], KEYS[7], KEYS[8]
-local FIRST_KEY, FIRST_SUBJECT = 9, 14
-local KEPT, OWN = tonumber(ARGV[12]), ARGV[9] == 'seen' and 2 or 1
-local room = tonumber(ARGV[13])
+local FIRST_KEY, FIRST_SUBJECT = 9, FIXED_ARGUMENTS + 1
+local KEPT, OWN = tonumber(ARGV.kept), ARGV.stored == 'seen' and 2 or 1
+local room = tonumber(ARGV.cells)
 
 local early = enter()
 if early then
@@ -67,7 +67,7 @@ function sweep.seen(at)
     local newest = redis.pcall('ZRANGE', KEYS[key], -1, -1, 'WITHSCORES')
     if newest[2] and tonumber(newest[2]) >= FLOOR then
       kept = true
-      local old = call('ZCOUNT', KEYS[key], '-inf', '(' .. ARGV[5])
+      local old = call('ZCOUNT', KEYS[key], '-inf', '(' .. ARGV.floor)
       local some = math.min(old, math.max(room, 1))
       if some > 0 then
         call('ZREMRANGEBYRANK', KEYS[key], 0, some - 1)
@@ -87,7 +87,7 @@ end
 local looked, emptied, finished, moved = 0, 0, {}, {}
 while looked < #ARGV - FIRST_SUBJECT + 1 and room > 0 do
   local subject = ARGV[FIRST_SUBJECT + looked]
-  local kept = sweep[ARGV[9]](FIRST_KEY + looked * OWN)
+  local kept = sweep[ARGV.stored](FIRST_KEY + looked * OWN)
   looked, room = looked + 1, room - 10
   if kept ~= nil then
     finished[#finished + 1] = subject
@@ -100,13 +100,13 @@ while looked < #ARGV - FIRST_SUBJECT + 1 and room > 0 do
 end
 if #moved > 0 then
   -- They were written to after the period, or an earlier step moved them.
-  call('ZADD', PERIODS, ARGV[11], ARGV[11])
+  call('ZADD', PERIODS, ARGV.current, ARGV.current)
   each_thousand('SADD', CURRENT, moved)
 end
 each_thousand('SREM', PERIOD, finished)
 local gone = call('EXISTS', PERIOD) == 0
 if gone then
-  call('ZREM', PERIODS, ARGV[10])
+  call('ZREM', PERIODS, ARGV.due)
 end
 local reply = ok()
 reply[5], reply[6], reply[7], reply[8] = looked, emptied, gone and 1 or 0, worked()

@@ -21,7 +21,7 @@ use crate::store::redis::clock;
 use crate::store::redis::merge::Lines;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
-use crate::store::redis::scripts::{Call, SUBJECTS};
+use crate::store::redis::scripts::{SUBJECTS, ScriptCall};
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Moment, Session};
 
@@ -137,7 +137,7 @@ impl<'s> Round<'s> {
             match &*what {
                 What::Standing(_) | What::Window { .. } if part.board.is_ranked() => {
                     let slots = match &*what {
-                        What::Window { reach, as_of, .. } => Slots::Window(*reach, *as_of),
+                        What::Window { range, as_of, .. } => Slots::Window(*range, *as_of),
                         _ => Slots::Standing,
                     };
                     match together.iter_mut().find(|(of, all)| *of == slots && all.len() < TOGETHER) {
@@ -192,7 +192,7 @@ impl<'s> Round<'s> {
         let part = sent.moment.part;
         let range = windows::range(&first.question, &sent.moment);
         let subjects: Vec<_> = all.iter().filter_map(|pending| pending.question.subject()).collect();
-        let mut call: Call = self.session.begin(&sent.moment);
+        let mut call: ScriptCall = self.session.begin(&sent.moment);
         scripted::ask_of_subjects(&part.board, &part.keys, &subjects, &range, standing, &mut call);
         sent.scripts.push((pipeline.call(part, &SUBJECTS, &call), Asked::Subjects(all, range)));
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 
-use super::asks::Asks;
 use super::lane::{Lane, Waiting};
+use super::lanes_by_weight::LanesByWeight;
 use super::pending::Pending;
 use super::question::{Answer, Question, What, mistaken};
 use super::spread::Spread;
@@ -21,27 +21,27 @@ const FLIGHTS: usize = 8;
 
 /// Answers waiting questions until the lane is closed. Then no question to a part can follow, so the lanes to the nodes
 /// are closed too.
-pub(super) async fn run(session: Arc<Session>, asks: Arc<Asks>, lane: Arc<Lane>) {
+pub(super) async fn run(session: Arc<Session>, lanes: Arc<LanesByWeight>, lane: Arc<Lane>) {
     let fly = |taken| {
-        let (session, asks) = (session.clone(), asks.clone());
-        async move { fly(&session, &asks, taken).await }
+        let (session, lanes) = (session.clone(), lanes.clone());
+        async move { fly(&session, &lanes, taken).await }
     };
     lane.run(FLIGHTS, fly).await;
-    asks.close();
+    lanes.close();
 }
 
 /// Reads all of these pages at the same time. Each is answered as soon as it is complete.
-async fn fly(session: &Session, asks: &Asks, taken: Vec<(Question, Waiting)>) {
+async fn fly(session: &Session, lanes: &LanesByWeight, taken: Vec<(Question, Waiting)>) {
     let read = taken.into_iter().map(async |(question, waiting)| {
-        let answer = page(session, asks, &question).await;
+        let answer = page(session, lanes, &question).await;
         Pending::new((question, waiting)).answer(answer);
     });
     join_all(read).await;
 }
 
-async fn page(session: &Session, asks: &Asks, question: &Question) -> Result<Answer, ServerFailure> {
+async fn page(session: &Session, lanes: &LanesByWeight, question: &Question) -> Result<Answer, ServerFailure> {
     let What::Page { offset, limit } = &*question.what else { return Err(mistaken()) };
     let parts = session.parts_of(&question.part.board);
-    let spread = Spread { asks, parts: &parts, with_slots: false, is_here: true };
+    let spread = Spread { lanes, parts: &parts, with_slots: false, is_here: true };
     spread.page(*offset, *limit).await.map(Answer::Page)
 }

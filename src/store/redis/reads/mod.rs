@@ -17,7 +17,7 @@
 //! | module | content |
 //! |---|---|
 //! | [`question`], [`share`] | the questions to a part, the answers, and the stamp of the state that an answer is from |
-//! | [`asks`], [`lanes`], [`lane`] | the choice of a lane, the lanes of all nodes, and the questions that wait on one |
+//! | [`lanes_by_weight`], [`lanes`], [`lane`] | the choice of a lane, the lanes of all nodes, and the questions that wait on one |
 //! | [`flight`], [`pipeline`], [`pending`] | sending what waits, and asking again what the window moved under |
 //! | [`scripted`], [`windows`], [`look`], [`first`] | how each kind of question is sent and its reply is read |
 //! | [`pages`] | the cache |
@@ -28,11 +28,11 @@
 //! lane. It is sent in portions, so that it takes turns with other calls on that lane, and does not delay the calls on
 //! the light lane.
 
-mod asks;
 mod first;
 mod flight;
 mod lane;
 mod lanes;
+mod lanes_by_weight;
 mod look;
 mod merging;
 mod pages;
@@ -51,9 +51,9 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt};
 use parking_lot::Mutex;
 
-use self::asks::{Asks, LIGHT};
 use self::lane::{Lane, answer_of};
 use self::lanes::Lanes;
+use self::lanes_by_weight::{LIGHT, LanesByWeight};
 use self::pages::Pages;
 use self::question::{Answer, Question, What, mistaken};
 use self::spread::Spread;
@@ -77,7 +77,7 @@ const BULK_FLIGHTS: usize = 1;
 /// The reads of one store.
 #[derive(Debug)]
 pub(super) struct Reads {
-    asks: Arc<Asks>,
+    lanes: Arc<LanesByWeight>,
     /// The lane for pages of boards of several parts. A question about the first part stands for all parts.
     merging: Arc<Lane>,
 }
@@ -88,9 +88,9 @@ impl Reads {
         let pages = Arc::<Pages>::default();
         let light = Lanes::start("rolltop-reads", session, &pages, Channel::Reads, LIGHT_FLIGHTS)?;
         let bulk = Lanes::start("rolltop-bulk", session, &pages, Channel::Bulk, BULK_FLIGHTS)?;
-        let (asks, merging) = (Arc::new(Asks { light, bulk, pages }), Arc::<Lane>::default());
-        asks.light.run(merging::run(session.clone(), asks.clone(), merging.clone()));
-        Ok(Self { asks, merging })
+        let (lanes, merging) = (Arc::new(LanesByWeight { light, bulk, pages }), Arc::<Lane>::default());
+        lanes.light.run(merging::run(session.clone(), lanes.clone(), merging.clone()));
+        Ok(Self { lanes, merging })
     }
 
     /// Ends the threads once no question waits.
@@ -99,12 +99,12 @@ impl Reads {
     }
 
     async fn ask(&self, question: Question) -> Result<Answer, ServerFailure> {
-        self.asks.ask(question).await
+        self.lanes.ask(question).await
     }
 
     /// Returns the reader for a board of several parts.
     fn spread<'a>(&'a self, parts: &'a Parts) -> Spread<'a> {
-        Spread { asks: &self.asks, parts, with_slots: false, is_here: false }
+        Spread { lanes: &self.lanes, parts, with_slots: false, is_here: false }
     }
 
     pub async fn page(&self, parts: &Parts, offset: u64, limit: u32) -> Result<Page, ServerFailure> {
@@ -160,16 +160,16 @@ impl Reads {
     pub async fn windows(
         &self,
         session: &Session,
-        asks: Vec<SlotQuery>,
+        queries: Vec<SlotQuery>,
     ) -> Vec<Result<Result<SlotContents, StoreError>, ServerFailure>> {
-        let question = |ask: SlotQuery| {
-            let SlotQuery { board, subject, range: reach, as_of } = ask;
-            Question::new(session.part_for(&board, &subject), What::Window { subject, reach, as_of })
+        let question = |query: SlotQuery| {
+            let SlotQuery { board, subject, range, as_of } = query;
+            Question::new(session.part_for(&board, &subject), What::Window { subject, range, as_of })
         };
-        let questions: Vec<Question> = asks.into_iter().map(question).collect();
+        let questions: Vec<Question> = queries.into_iter().map(question).collect();
         let weight: u64 = questions.iter().map(Question::weight).sum();
         if weight <= LIGHT {
-            let answered = self.asks.light.ask_all(questions);
+            let answered = self.lanes.light.ask_all(questions);
             let mut answers = Vec::with_capacity(answered.len());
             for answered in answered {
                 answers.push(answer_of(answered).await.and_then(Answer::window));
@@ -194,7 +194,7 @@ impl Reads {
                         }
                     }
                 }
-                for ((place, node), answered) in asked.into_iter().zip(self.asks.bulk.ask_all(questions)) {
+                for ((place, node), answered) in asked.into_iter().zip(self.lanes.bulk.ask_all(questions)) {
                     let answer = answer_of(answered).await;
                     if let Err(failure @ (ServerFailure::Unreachable(_) | ServerFailure::Unknown(_))) = &answer {
                         silent.lock().insert(node, failure.clone());

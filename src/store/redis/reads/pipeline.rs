@@ -4,7 +4,7 @@ use redis::{Cmd, Value, cmd};
 
 use crate::store::redis::hash_slot::HashSlot;
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{Call, Script};
+use crate::store::redis::scripts::{Script, ScriptCall};
 use crate::store::redis::servers::{Channel, Request, ServerFailure};
 use crate::store::redis::session::Session;
 
@@ -34,7 +34,7 @@ impl Pipeline {
     }
 
     /// Adds a call of a script. Returns the position of its reply.
-    pub fn call(&mut self, part: &Part, script: &'static Script, call: &Call) -> usize {
+    pub fn call(&mut self, part: &Part, script: &'static Script, call: &ScriptCall) -> usize {
         self.sent.push((part.slot(), script.command(call), Some(script)));
         self.sent.len() - 1
     }

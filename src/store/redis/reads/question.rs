@@ -43,7 +43,7 @@ pub(super) enum What {
     Standing(Subject),
     Window {
         subject: Subject,
-        reach: SlotRange,
+        range: SlotRange,
         as_of: Option<Timestamp>,
     },
     Values {
@@ -120,7 +120,7 @@ impl Question {
                 lines.saturating_add(if *with_slots { cells(board, board.slots()) } else { 0 })
             }
             What::Between(between) => between.all_up_to.saturating_add(LEAST),
-            What::Window { reach: SlotRange::Slots(slots), .. } => cells(board, *slots),
+            What::Window { range: SlotRange::Slots(slots), .. } => cells(board, *slots),
             What::Window { .. } => cells(board, board.slots()),
         };
         cells.max(LEAST)
@@ -142,13 +142,13 @@ impl Question {
     /// Compares questions, so that those about the same slots of a part are next to each other when sorted, and so are
     /// equal questions.
     pub fn order(&self, other: &Self) -> Ordering {
-        let reach = |question: &Self| match &*question.what {
-            What::Window { reach: SlotRange::Slots(slots), as_of, .. } => Some((i64::from(*slots), 0, *as_of)),
-            What::Window { reach: SlotRange::From(time), as_of, .. } => Some((0, time.millis(), *as_of)),
+        let range = |question: &Self| match &*question.what {
+            What::Window { range: SlotRange::Slots(slots), as_of, .. } => Some((i64::from(*slots), 0, *as_of)),
+            What::Window { range: SlotRange::From(time), as_of, .. } => Some((0, time.millis(), *as_of)),
             _ => None,
         };
         let part = |question: &Self| Arc::as_ptr(&question.part);
-        let by_slots = part(self).cmp(&part(other)).then_with(|| reach(self).cmp(&reach(other)));
+        let by_slots = part(self).cmp(&part(other)).then_with(|| range(self).cmp(&range(other)));
         by_slots.then_with(|| self.subject().cmp(&other.subject()))
     }
 }
@@ -202,7 +202,7 @@ pub(super) mod tests {
 
     pub fn window(part: &Arc<Part>, subject: &str, slots: u32) -> Question {
         let subject = Subject::parse(subject).unwrap();
-        Question::new(part.clone(), What::Window { subject, reach: SlotRange::Slots(slots), as_of: None })
+        Question::new(part.clone(), What::Window { subject, range: SlotRange::Slots(slots), as_of: None })
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled};
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::{BETWEEN, Call, LINES, LOOKUP, NEIGHBORS, PAGE, READ, Script, VALUES};
+use crate::store::redis::scripts::{BETWEEN, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, ScriptCall, VALUES};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Moment;
 use crate::store::{Lookup, Page, Ranked, Standing, Values};
@@ -25,27 +25,27 @@ fn order(board: &Board) -> &'static str {
 
 /// Adds the arguments that follow those of every script about a board, and returns the script that answers the
 /// question.
-pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) -> &'static Script {
+pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut ScriptCall) -> &'static Script {
     let board = &*question.part.board;
     match &*question.what {
         What::Page { offset, limit } => {
             let first = (*offset).min(FARTHEST);
             // The range from 1 to 0 is empty. 0 to -1 would be all lines.
             let (first, last) = if *limit == 0 { (1, 0) } else { (first, first + u64::from(*limit) - 1) };
-            call.arg(order(board)).arg(first).arg(last);
+            call.arg("order", order(board)).arg("first", first).arg("last", last);
             &PAGE
         }
         What::Neighbors { subject, radius } => {
-            call.arg(order(board)).arg(subject).arg(radius);
+            call.arg("order", order(board)).arg("subject", subject).arg("radius", radius);
             &NEIGHBORS
         }
         What::Lookup(subjects) => {
-            call.args(subjects);
+            call.all(subjects);
             &LOOKUP
         }
         What::Values { subject, offset, limit } => {
             call.key(question.part.keys.seen(subject)).key(question.part.keys.gone(subject));
-            call.arg((*offset).min(u32::MAX.into())).arg(limit);
+            call.arg("offset", (*offset).min(u32::MAX.into())).arg("limit", limit);
             &VALUES
         }
         What::Lines { near, with_slots } => {
@@ -54,19 +54,19 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Call) 
         }
         What::Between(between) => {
             let Between { lo, hi, samples, all_up_to } = between;
-            call.arg(order(board));
-            for place in [lo, hi] {
-                match place {
-                    Some(place) => call.arg(score_text(Some(place.score))).arg(&place.subject),
-                    None => call.arg("").arg(""),
-                };
-            }
-            call.arg(samples).arg((*all_up_to).min(FARTHEST));
+            let score =
+                |place: &Option<Place>| place.as_ref().map_or_else(String::new, |place| score_text(Some(place.score)));
+            let subject =
+                |place: &Option<Place>| place.as_ref().map_or_else(String::new, |place| place.subject.to_string());
+            call.arg("order", order(board));
+            call.arg("from_score", score(lo)).arg("from_subject", subject(lo));
+            call.arg("till_score", score(hi)).arg("till_subject", subject(hi));
+            call.arg("samples", samples).arg("all_up_to", (*all_up_to).min(FARTHEST));
             &BETWEEN
         }
         What::Standing(subject) | What::Window { subject, .. } => {
             windows::ask_by_script(question, moment, subject, call);
-            &READ
+            &READ_SLOTS
         }
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn read(
 }
 
 /// Adds the arguments of `lines.lua`.
-fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slots: bool, call: &mut Call) {
+fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slots: bool, call: &mut ScriptCall) {
     let (board, keys) = (&*question.part.board, &question.part.keys);
     let (how, score, subject) = match &near.center {
         Center::Start => ("start", None, None),
@@ -133,8 +133,10 @@ fn ask_for_lines(question: &Question, moment: &Moment<'_>, near: &Near, with_slo
             call.key(keys.slot(*start));
         }
     }
-    call.arg(order(board)).arg(how).arg(score_text(score)).arg(subject.map_or("", Subject::as_str));
-    call.arg(near.before.min(FARTHEST)).arg(near.after.min(FARTHEST)).arg(if capped { "capped" } else { "" });
+    call.arg("order", order(board)).arg("from", how).arg("score", score_text(score));
+    call.arg("subject", subject.map_or("", Subject::as_str));
+    call.arg("before", near.before.min(FARTHEST)).arg("after", near.after.min(FARTHEST));
+    call.arg("capped", if capped { "capped" } else { "" });
 }
 
 /// Reads the reply of `lines.lua`, and the part's version.
@@ -218,7 +220,7 @@ pub(super) fn ask_of_subjects(
     subjects: &[&Subject],
     range: &Range,
     standing: bool,
-    call: &mut Call,
+    call: &mut ScriptCall,
 ) {
     let capped = windows::may_be_capped(board);
     if capped {
@@ -229,8 +231,9 @@ pub(super) fn ask_of_subjects(
     for start in range.starts.iter() {
         call.key(keys.slot(*start));
     }
-    call.arg(if standing { order(board) } else { "" }).arg(subjects.len()).arg(if capped { "capped" } else { "" });
-    call.args(subjects);
+    call.arg("order", if standing { order(board) } else { "" }).arg("subjects", subjects.len());
+    call.arg("capped", if capped { "capped" } else { "" });
+    call.all(subjects);
 }
 
 /// Reads the reply of `subjects.lua` about one subject.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::asks::Asks;
+use super::lanes_by_weight::LanesByWeight;
 use super::pages::CachedPage;
 use super::question::{Answer, Question, What, mistaken};
 use super::share::{About, Share, Stamp};
@@ -17,7 +17,7 @@ use crate::store::{Lookup, Page, Standing, Status};
 
 /// A reader of a board of several parts.
 pub(super) struct Spread<'a> {
-    pub asks: &'a Asks,
+    pub lanes: &'a LanesByWeight,
     pub parts: &'a Parts,
     /// Whether the slots of the subject are requested too.
     pub with_slots: bool,
@@ -74,14 +74,14 @@ impl Spread<'_> {
         let part = self.parts.all().get(part).ok_or_else(mistaken)?;
         let question = Question { at_least, ..Question::new(part.clone(), what) };
         match self.is_here {
-            true => self.asks.ask_here(question).await,
-            false => self.asks.ask_in_round(question).await,
+            true => self.lanes.ask_here(question).await,
+            false => self.lanes.ask_in_round(question).await,
         }
     }
 
     pub async fn page(&self, offset: u64, limit: u32) -> Result<Page, ServerFailure> {
         let (first, what) = (self.parts.first(), Arc::new(What::Page { offset, limit }));
-        let held = self.asks.pages.get(first, &what);
+        let held = self.lanes.pages.get(first, &what);
         let known = held.as_ref().map(|held| Known { head: held.head, versions: &held.stamps });
         let merged = merge::page(self, first.board.order(), offset, u64::from(limit), known).await.map_err(failure)?;
         let merge::Merged { frame, versions: stamps, total, found } = merged;
@@ -94,7 +94,7 @@ impl Spread<'_> {
         let page = Page { frame, total, items: found.into() };
         if stamps.iter().all(Option::is_some) {
             let held = CachedPage::new(Answer::Page(page.clone()), frame.window.head, stamps);
-            self.asks.pages.put(first, &what, held);
+            self.lanes.pages.put(first, &what, held);
         }
         Ok(page)
     }

@@ -15,7 +15,7 @@ pub(super) async fn status_of(
 ) -> Result<Status, ServerFailure> {
     let answer = session.ask_at_least(part, Channel::Calls, at_least, &STATUS, |moment, call| {
         for start in moment.existing.slots.iter() {
-            call.key(moment.part.keys.slot(*start)).arg(start.millis());
+            call.key(moment.part.keys.slot(*start)).more(start.millis());
         }
         moment.existing.slots.clone()
     });

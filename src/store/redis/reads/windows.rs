@@ -8,7 +8,7 @@ use super::share::Cells;
 use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::{Call, FORGET};
+use crate::store::redis::scripts::{FORGET, ScriptCall};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{Answer as Answered, Moment, Session};
 use crate::store::{Removal, SlotContents, SlotRange, Standing};
@@ -53,25 +53,25 @@ fn is_counter(board: &Board) -> bool {
 /// Returns the slots that a question is about in this window. Returns none if not all of them exist.
 pub(super) fn range(question: &Question, moment: &Moment<'_>) -> Range {
     match &*question.what {
-        What::Window { reach, as_of, .. } if !is_counter(&question.part.board) => {
+        What::Window { range, as_of, .. } if !is_counter(&question.part.board) => {
             // Even if there is nothing to read, the time must be read.
-            slots(moment, *reach, *as_of).unwrap_or_else(|_| Range::nothing(moment))
+            slots(moment, *range, *as_of).unwrap_or_else(|_| Range::nothing(moment))
         }
         _ => Range::whole(moment),
     }
 }
 
-/// Returns the slots of a reach. If not all of them exist, returns the oldest slot that can be requested as the error.
-fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
+/// Returns the slots of a range. If not all of them exist, returns the oldest slot that can be requested as the error.
+fn slots(moment: &Moment<'_>, range: SlotRange, as_of: Option<Timestamp>) -> Result<Range, Timestamp> {
     let (board, window) = (&*moment.part.board, &moment.window);
     let calendar = board.calendar();
     let Some(until) = as_of else {
         let starts = &moment.starts;
-        let from = match reach {
+        let from = match range {
             SlotRange::Slots(slots) if slots > board.slots() => return Err(window.floor),
             SlotRange::Slots(slots) => starts.len().saturating_sub(slots.max(1) as usize),
             SlotRange::From(time) if time < window.floor => return Err(window.floor),
-            // A time ahead of the clock counts as now, and so does a reach that starts there.
+            // A time ahead of the clock counts as now, and so does a range that starts there.
             SlotRange::From(time) => starts.partition_point(|start| *start < calendar.slot_of(time)),
         };
         if from == 0 {
@@ -82,7 +82,7 @@ fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Res
     };
     let oldest = moment.part.kept(window).oldest;
     let newest = calendar.slot_of(until);
-    let first = match reach {
+    let first = match range {
         SlotRange::Slots(slots) if slots > board.slots() => return Err(oldest),
         SlotRange::Slots(_) => None,
         SlotRange::From(time) => Some(calendar.slot_of(time.min(until))),
@@ -90,7 +90,7 @@ fn slots(moment: &Moment<'_>, reach: SlotRange, as_of: Option<Timestamp>) -> Res
     if newest < oldest || newest > window.head || first.is_some_and(|first| first < oldest) {
         return Err(oldest);
     }
-    let most = match reach {
+    let most = match range {
         SlotRange::Slots(slots) => slots.max(1) as usize,
         SlotRange::From(_) => board.slots() as usize,
     };
@@ -202,12 +202,12 @@ fn counted_by_slot(range: &Range, times: &[Timestamp]) -> Cells {
     held
 }
 
-/// Adds the arguments of `slices.lua`.
-pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut Call) {
-    ask_for(moment, subject, &range(question, moment), call);
+/// Adds the arguments of `subject_slots.lua`, to read slots.
+pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &Subject, call: &mut ScriptCall) {
+    ask_for(moment, subject, &range(question, moment), false, call);
 }
 
-fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, call: &mut Call) {
+fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
     let (board, keys) = (&*moment.part.board, &moment.part.keys);
     let by_time = board.kind() == Kind::Distinct;
     let (how, first) = match range.starts.first() {
@@ -216,14 +216,15 @@ fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, call: &mut Cal
         None => (if by_time { "seen" } else { "subject" }, range.end.millis()),
     };
     call.key(if by_time { keys.seen(subject) } else { keys.subject(subject) }).key(keys.gone(subject));
-    call.arg(how).arg(subject).arg(first).arg(range.end.millis());
-    call.arg(if may_be_capped(board) { "capped" } else { "" });
+    call.arg("stored", how).arg("from", first).arg("till", range.end.millis());
+    call.arg("capped", if may_be_capped(board) { "capped" } else { "" });
+    call.arg("action", if removes { "remove" } else { "read" });
     if how == "seen" || how == "subject" && range.starts.len() <= NAMED {
-        call.args(range.starts.iter().map(|start| start.millis()));
+        call.all(range.starts.iter().map(|start| start.millis()));
     }
 }
 
-/// Reads the reply of `slices.lua`: the time of the latest dropped value, and the slots.
+/// Reads the reply of `subject_slots.lua`: the time of the latest dropped value, and the slots.
 pub(super) fn scripted(reply: &mut Reply, kind: Kind) -> Result<(Option<Timestamp>, Cells), ServerFailure> {
     let capped = reply.maybe_time()?;
     let mut held = Cells::new();
@@ -245,7 +246,7 @@ pub(super) fn answer(
 ) -> Answer {
     let board = &*question.part.board;
     let since = |floor: Timestamp| capped.is_some_and(|time| time >= floor);
-    let What::Window { reach, as_of, .. } = &*question.what else {
+    let What::Window { range, as_of, .. } = &*question.what else {
         let score = board.value(held.iter().map(|(_, aggregate)| aggregate));
         let capped = since(frame.window.floor);
         return Answer::Standing(Standing { frame, total: 0, score, rank: None, better: 0, slots: held, capped });
@@ -257,7 +258,7 @@ pub(super) fn answer(
     if as_of.is_some_and(|time| time > frame.as_of) {
         return Answer::Window(Err(moment.part.kept(&moment.window).oldest));
     }
-    let range = match slots(moment, *reach, *as_of) {
+    let range = match slots(moment, *range, *as_of) {
         Ok(range) => range,
         Err(oldest) => return Answer::Window(Err(oldest)),
     };
@@ -282,7 +283,7 @@ pub(in crate::store::redis) async fn remove(
     subject: &Subject,
 ) -> Result<Removal, ServerFailure> {
     let board = &*part.board;
-    let answer = session.ask(part, &FORGET, |moment, call| ask_for(moment, subject, &Range::whole(moment), call));
+    let answer = session.ask(part, &FORGET, |moment, call| ask_for(moment, subject, &Range::whole(moment), true, call));
     let Answered { frame, mut reply, .. } = answer.await?;
     let (_, held) = scripted(&mut reply, board.kind())?;
     let score = board.value(held.iter().map(|(_, aggregate)| aggregate));

@@ -12,7 +12,7 @@ use super::fake::{Fake, cluster};
 use super::{Channel, Request, ServerFailure, Servers};
 use crate::store::StoreError;
 use crate::store::redis::hash_slot::HashSlot;
-use crate::store::redis::scripts::{Call, SET_CLOCK};
+use crate::store::redis::scripts::{SET_CLOCK, ScriptCall};
 
 fn slot(number: u16) -> HashSlot {
     HashSlot::new(number).unwrap()
@@ -58,6 +58,12 @@ async fn two(
 
 fn without_cluster(asked: Vec<String>) -> Vec<String> {
     asked.into_iter().filter(|command| !command.starts_with("CLUSTER")).collect()
+}
+
+fn set_clock() -> ScriptCall {
+    let mut call = ScriptCall::default();
+    call.key("k").arg("action", "open").arg("mode", "system").arg("time", 7);
+    call
 }
 
 #[tokio::test]
@@ -112,13 +118,11 @@ async fn a_slot_that_moves_is_asked_for_in_one_pipeline_with_the_scripts_text() 
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     let (port, owners) = (other.port, [(0, 8_191, one.port), (8_192, 16_383, other.port)]);
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-ASK 7 127.0.0.1:{port}"))));
-    let mut call = Call::default();
-    call.key("k").arg("open");
-    let command = SET_CLOCK.command(&call);
+    let command = SET_CLOCK.command(&set_clock());
     assert_eq!(text(servers.call(slot(7), Channel::Writes, &SET_CLOCK, &command).await), "other");
     let asked = without_cluster(other.asked());
     assert!(asked.len() == 2 && asked[0] == "ASKING", "{asked:?}");
-    assert!(asked[1].starts_with("EVAL --") && asked[1].ends_with(" 1 k open"), "{asked:?}");
+    assert!(asked[1].starts_with("EVAL --") && asked[1].ends_with(" 1 k open system 7"), "{asked:?}");
     // The hash slot still belongs to the first node.
     assert_eq!(text(servers.send(slot(7), Channel::Writes, &get()).await), "other");
     assert_eq!(without_cluster(one.asked()).last().map(String::as_str), Some("GET k"));
@@ -140,7 +144,7 @@ async fn a_script_that_is_forgotten_again_is_sent_as_text() {
         _ => say("+OK"),
     });
     let servers = open("redis", &[&fake]).await;
-    let command = SET_CLOCK.command(Call::default().key("k"));
+    let command = SET_CLOCK.command(&set_clock());
     assert_eq!(text(servers.call(slot(0), Channel::Calls, &SET_CLOCK, &command).await), "evaluated");
     let names: Vec<String> = fake.asked().iter().map(|asked| asked.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(names, ["EVALSHA", "SCRIPT", "EVALSHA", "EVAL"]);

@@ -11,7 +11,7 @@ use super::operation::Operation;
 use crate::board::{Board, EXACT_MAX, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{ADD, WRITE};
+use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
 use crate::store::redis::session::Session;
 
 /// The encoder of a chunk of amounts.
@@ -38,15 +38,12 @@ impl Amounts<'_, '_, '_> {
 
     /// Returns the call of `add.lua`.
     pub fn add(&self, slot: Timestamp) -> Cmd {
-        let Amounts { session, board, part, validity, chunk, .. } = self;
+        let Amounts { part, chunk, .. } = self;
         let bytes: usize = chunk.entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
         let mut command = Cmd::with_capacity(20 + 2 * chunk.entries.len(), bytes + 512);
         command.arg("EVALSHA").arg(ADD.hash()).arg(3);
         command.arg(&part.keys.meta).arg(part.keys.slot(slot)).arg(&part.keys.ranking);
-        for argument in session.preamble(part, &validity.preamble) {
-            command.arg(argument);
-        }
-        command.arg(self.operation.sequence).arg(self.operation.lane()).arg(board.slot_bound().0);
+        self.fixed(&ADD, &mut command).end();
         for entry in chunk.entries {
             command.arg(entry.subject.as_str());
         }
@@ -58,7 +55,7 @@ impl Amounts<'_, '_, '_> {
 
     /// Returns the call of `write.lua`. It is built directly, because a chunk may have thousands of arguments.
     pub fn write(&self) -> Cmd {
-        let Amounts { session, board, part, validity, chunk, .. } = self;
+        let Amounts { board, part, validity, chunk, .. } = self;
         let mut slots: Vec<Timestamp> = Vec::new();
         let mut places: HashMap<Timestamp, usize> = HashMap::new();
         let (mut bytes, mut has_ids) = (0, false);
@@ -91,13 +88,12 @@ impl Amounts<'_, '_, '_> {
         for back in 0..buckets as i64 {
             command.arg(keys.dedupe(validity.bucket - back));
         }
-        for argument in session.preamble(part, &validity.preamble) {
-            command.arg(argument);
-        }
-        command.arg(self.operation.sequence).arg(self.operation.lane()).arg(board.slot_bound().0);
-        command.arg(slots.len()).arg(chunk.entries.len());
-        command.arg(if coded { "coded" } else { "" });
-        command.arg(if has_ids { validity.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
+        let mut fixed = self.fixed(&WRITE, &mut command);
+        fixed.arg("slots", slots.len()).arg("entries", chunk.entries.len());
+        fixed.arg("coded", if coded { "coded" } else { "" });
+        fixed.arg("bucket", if has_ids { validity.bucket.to_string() } else { String::new() });
+        fixed.arg("horizon", board.dedupe_horizon());
+        fixed.end();
         for slot in &slots {
             command.arg(slot.millis());
         }
@@ -118,6 +114,17 @@ impl Amounts<'_, '_, '_> {
             }
         }
         command
+    }
+
+    /// Adds the arguments that both scripts begin with.
+    fn fixed<'c>(&self, script: &'static Script, command: &'c mut Cmd) -> FixedArguments<'c> {
+        let mut fixed = FixedArguments::new(script, command);
+        for (name, argument) in self.session.preamble(self.part, &self.validity.preamble) {
+            fixed.arg(name, argument);
+        }
+        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
+        fixed.arg("bound", self.board.slot_bound().0);
+        fixed
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::progress::Progress;
+use super::progress::CallProgress;
 use crate::store::redis::part::Part;
 use crate::store::{Added, Batch, Result};
 
@@ -16,20 +16,20 @@ const LARGE: usize = 8_192;
 
 /// The items that one caller wants to write to one part.
 #[derive(Debug)]
-pub struct Request {
+pub struct PartBatch {
     pub part: Arc<Part>,
     pub batch: Batch,
 }
 
-/// A request that waits or is being written.
+/// A part batch that waits or is being written, and what became of its items.
 #[derive(Debug)]
 pub(super) struct Call {
-    pub request: Request,
+    pub part_batch: PartBatch,
     /// The number of its items that flushes have taken.
     pub taken: usize,
     /// The time when it arrived, or when its latest portion was done.
     pub since: Instant,
-    pub progress: Progress,
+    pub progress: CallProgress,
 }
 
 /// Some items of a call.
@@ -40,14 +40,14 @@ pub(super) struct Portion {
 }
 
 impl Call {
-    pub fn new(request: Request, now: Instant, at: Arc<str>) -> (Self, oneshot::Receiver<Result<Added>>) {
+    pub fn new(part_batch: PartBatch, now: Instant, at: Arc<str>) -> (Self, oneshot::Receiver<Result<Added>>) {
         let (answer, answered) = oneshot::channel();
-        let progress = Progress::new(request.batch.increments.len(), answer, at);
-        (Self { request, taken: 0, since: now, progress }, answered)
+        let progress = CallProgress::new(part_batch.batch.increments.len(), answer, at);
+        (Self { part_batch, taken: 0, since: now, progress }, answered)
     }
 
     pub fn weight(&self) -> usize {
-        self.request.batch.increments.len().min(LARGE)
+        self.part_batch.batch.increments.len().min(LARGE)
     }
 }
 

@@ -10,7 +10,7 @@ use super::operation::Operation;
 use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestamp};
 use crate::store::redis::expiry;
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{self, Script};
+use crate::store::redis::scripts::{self, FixedArguments, Script};
 use crate::store::redis::session::Session;
 use crate::store::{Entry, Increment};
 
@@ -32,7 +32,7 @@ pub(super) struct Encoder<'a, 'f> {
     pub needed: &'a BTreeSet<Timestamp>,
 }
 
-/// The effect of an entry, in the terms of `lua/change`.
+/// The effect of an entry, in the terms of `lua/kind`.
 struct Verb<'a> {
     verb: &'static str,
     a: Word<'a>,
@@ -124,20 +124,19 @@ impl Encoder<'_, '_> {
         let arguments = 32 + keys.len() + slots.len() + subjects.len() + 8 * entries;
         let mut command = Cmd::with_capacity(arguments, 64 * arguments);
         command.arg("EVALSHA").arg(script.hash()).arg(keys.len()).arg(&keys);
-        for argument in session.preamble(part, &validity.preamble) {
-            command.arg(argument);
+        let mut fixed = FixedArguments::new(script, &mut command);
+        for (name, argument) in session.preamble(part, &validity.preamble) {
+            fixed.arg(name, argument);
         }
-        command
-            .arg(self.operation.sequence)
-            .arg(self.operation.lane())
-            .arg(board.slot_bound().0)
-            .arg(slots.len())
-            .arg(subjects.len())
-            .arg(entries);
-        command.arg(if has_ids { validity.bucket.to_string() } else { String::new() }).arg(board.dedupe_horizon());
-        command.arg(first_subject_key).arg(first_bucket_key);
-        command.arg(part.kept(&validity.preamble.window).oldest.millis());
-        command.arg(period.map_or_else(String::new, |period| period.to_string()));
+        fixed.arg("sequence", self.operation.sequence).arg("write_lane", self.operation.lane());
+        fixed.arg("bound", board.slot_bound().0);
+        fixed.arg("slots", slots.len()).arg("subjects", subjects.len()).arg("entries", entries);
+        fixed.arg("bucket", if has_ids { validity.bucket.to_string() } else { String::new() });
+        fixed.arg("horizon", board.dedupe_horizon());
+        fixed.arg("first_subject_key", first_subject_key).arg("first_bucket_key", first_bucket_key);
+        fixed.arg("oldest", part.kept(&validity.preamble.window).oldest.millis());
+        fixed.arg("period", period.map_or_else(String::new, |period| period.to_string()));
+        fixed.end();
         for start in slots.keys() {
             command.arg(start.millis());
         }

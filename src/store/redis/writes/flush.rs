@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use parking_lot::Mutex;
 
-use super::call::Request;
+use super::call::PartBatch;
 use super::chunk::Chunk;
-use super::progress::{Progress, Trouble};
+use super::progress::{CallProgress, Trouble};
 use crate::board::{Board, Change, Frame, Mode, Subject, Timestamp, Value, Window};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Preamble;
@@ -37,7 +37,7 @@ struct Origin {
 #[derive(Debug)]
 struct State {
     /// One for each call.
-    progress: Vec<Progress>,
+    progress: Vec<CallProgress>,
     /// The frame for calls without items, if any script was done.
     latest: Result<Frame, Trouble>,
 }
@@ -75,12 +75,12 @@ pub(super) type Scores<'a> = HashMap<&'a str, Option<Value>>;
 
 impl<'a> Flush<'a> {
     /// Creates a flush from one portion of each call and the progress of the calls.
-    pub fn new(portions: impl IntoIterator<Item = (&'a Request, Range<usize>)>, progress: Vec<Progress>) -> Self {
+    pub fn new(portions: impl IntoIterator<Item = (&'a PartBatch, Range<usize>)>, progress: Vec<CallProgress>) -> Self {
         let (mut items, mut call_of, mut calls) = (Vec::new(), Vec::new(), Vec::new());
-        for (request, range) in portions {
+        for (part_batch, range) in portions {
             call_of.extend(std::iter::repeat_n(calls.len(), range.len()));
-            calls.push(Origin { taken: range.start, first: items.len(), wants_score: request.batch.return_scores });
-            items.extend(&request.batch.increments[range]);
+            calls.push(Origin { taken: range.start, first: items.len(), wants_score: part_batch.batch.return_scores });
+            items.extend(&part_batch.batch.increments[range]);
         }
         let latest = Err(Trouble::NotSent(ServerFailure::KeptChanging));
         Self { items, call_of, calls, state: Mutex::new(State { progress, latest }) }
@@ -168,7 +168,7 @@ impl<'a> Flush<'a> {
         &self,
         chunk: &Chunk<'_, '_>,
         frame: Frame,
-        unusual: &[EntryReply],
+        entry_replies: &[EntryReply],
         scores: Option<&Scores<'_>>,
     ) -> Vec<usize> {
         let mut state = self.state.lock();
@@ -177,16 +177,16 @@ impl<'a> Flush<'a> {
         for (i, rejection) in chunk.rejected {
             self.note(&mut state, *i, Outcome::Rejected(*rejection), frame);
         }
-        let mut unusual = unusual.iter().peekable();
-        let told = |unusual: Option<&EntryReply>, subject: &Subject| match scores {
+        let mut entry_replies = entry_replies.iter().peekable();
+        let told = |entry_replies: Option<&EntryReply>, subject: &Subject| match scores {
             Some(scores) => scores.get(subject.as_str()).copied().flatten(),
-            None => unusual.and_then(|unusual| unusual.score),
+            None => entry_replies.and_then(|entry_replies| entry_replies.score),
         };
         for (number, entry) in chunk.entries.iter().enumerate() {
-            let unusual = unusual.next_if(|unusual| unusual.entry == number);
-            let outcome = match unusual.map(|unusual| unusual.outcome.as_str()) {
-                None | Some("counted") => Outcome::Counted { score: told(unusual, entry.subject) },
-                Some("duplicate") => Outcome::Duplicate { score: told(unusual, entry.subject) },
+            let entry_replies = entry_replies.next_if(|entry_replies| entry_replies.entry == number);
+            let outcome = match entry_replies.map(|entry_replies| entry_replies.outcome.as_str()) {
+                None | Some("counted") => Outcome::Counted { score: told(entry_replies, entry.subject) },
+                Some("duplicate") => Outcome::Duplicate { score: told(entry_replies, entry.subject) },
                 Some("behind") => {
                     singly.extend(&entry.items);
                     continue;
@@ -208,7 +208,7 @@ impl<'a> Flush<'a> {
             }
         }
         for (nth, i) in chunk.expired_retractions.iter().enumerate() {
-            let looked = unusual.next_if(|unusual| unusual.entry == chunk.entries.len() + nth);
+            let looked = entry_replies.next_if(|entry_replies| entry_replies.entry == chunk.entries.len() + nth);
             let score = told(looked, &self.items[*i].subject);
             self.note(&mut state, *i, Outcome::Counted { score }, frame);
         }
@@ -234,7 +234,7 @@ impl<'a> Flush<'a> {
     }
 
     /// Returns the progress of each call. Failed calls, and calls without items, are answered.
-    pub fn finish(self) -> Vec<Progress> {
+    pub fn finish(self) -> Vec<CallProgress> {
         let State { mut progress, latest } = self.state.into_inner();
         for call in &mut progress {
             if call.is_in_trouble() {
@@ -302,19 +302,19 @@ mod tests {
         }
     }
 
-    fn request(board: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> Request {
+    fn part_batch(board: &Arc<Board>, increments: Vec<Increment>, return_scores: bool) -> PartBatch {
         let keys = StoreKeys::new("p").board(board.name(), board.generation());
         let part = Part::new(board.clone(), keys, false, Start::believed(Timestamp::EPOCH));
-        Request { part: Arc::new(part), batch: Batch { increments, return_scores } }
+        PartBatch { part: Arc::new(part), batch: Batch { increments, return_scores } }
     }
 
-    fn flush(requests: &[Request]) -> (Flush<'_>, Vec<Receiver<Result<Added>>>) {
-        let progress = |request: &Request| {
+    fn flush(part_batches: &[PartBatch]) -> (Flush<'_>, Vec<Receiver<Result<Added>>>) {
+        let progress = |part_batch: &PartBatch| {
             let (answer, answered) = oneshot::channel();
-            (Progress::new(request.batch.increments.len(), answer, "host:1".into()), answered)
+            (CallProgress::new(part_batch.batch.increments.len(), answer, "host:1".into()), answered)
         };
-        let (progress, answers) = requests.iter().map(progress).unzip();
-        let all = requests.iter().map(|request| (request, 0..request.batch.increments.len()));
+        let (progress, answers) = part_batches.iter().map(progress).unzip();
+        let all = part_batches.iter().map(|part_batch| (part_batch, 0..part_batch.batch.increments.len()));
         (Flush::new(all, progress), answers)
     }
 
@@ -328,8 +328,8 @@ mod tests {
         let now = t("2026-01-01T10:30:00Z");
         let at = |millis: i64| Increment { at: Some(now.plus_millis(millis)), ..item("a", 1) };
         let validity = |increments: Vec<Increment>, strict| {
-            let requests = [request(&board, increments, false)];
-            let (flush, _) = flush(&requests);
+            let part_batches = [part_batch(&board, increments, false)];
+            let (flush, _) = flush(&part_batches);
             let items: Vec<usize> = (0..flush.len()).collect();
             let Preamble { low, high, .. } = flush.validity(&basis(&board, now, strict), &items).preamble;
             (low, high)
@@ -351,13 +351,13 @@ mod tests {
     fn each_caller_is_answered_about_its_own_items() {
         let board = board();
         let now = t("2026-01-01T10:30:00Z");
-        let requests = [
-            request(&board, vec![item("a", 1), item("b", 1)], false),
-            request(&board, vec![item("a", 1), item("c", i64::MAX), item("d", i64::MAX)], true),
-            request(&board, vec![item("c", i64::MAX), item("e", 1)], false),
-            request(&board, vec![], true),
+        let part_batches = [
+            part_batch(&board, vec![item("a", 1), item("b", 1)], false),
+            part_batch(&board, vec![item("a", 1), item("c", i64::MAX), item("d", i64::MAX)], true),
+            part_batch(&board, vec![item("c", i64::MAX), item("e", 1)], false),
+            part_batch(&board, vec![], true),
         ];
-        let (flush, answers) = flush(&requests);
+        let (flush, answers) = flush(&part_batches);
         let basis = basis(&board, now, true);
         let plan = flush.plan(&basis, &(0..flush.len()).collect::<Vec<_>>());
         let budget = Budget::new(&board, true);
@@ -368,16 +368,16 @@ mod tests {
         assert_eq!(wanted, [true, false, true, true, false]);
 
         let frame = Frame { window: basis.window, as_of: now, retiring: 0 };
-        let unusual = |entry, outcome: &str, score: Option<i64>| EntryReply {
+        let entry_replies = |entry, outcome: &str, score: Option<i64>| EntryReply {
             entry,
             outcome: outcome.to_owned(),
             score: score.map(|units| Value::Exact(Amount(units))),
         };
         let all = [
-            unusual(0, "counted", Some(2)),
-            unusual(2, "refused", None),
-            unusual(3, "refused", None),
-            unusual(4, "damaged", None),
+            entry_replies(0, "counted", Some(2)),
+            entry_replies(2, "refused", None),
+            entry_replies(3, "refused", None),
+            entry_replies(4, "damaged", None),
         ];
         let singly = flush.settle(&chunks[0], frame, &all, None);
         assert_eq!(singly, [3, 5], "the sum for c is tried singly");
@@ -386,7 +386,7 @@ mod tests {
         let mut alone = flush.plan(&Basis { alone: true, ..basis }, &[3, 5]);
         alone.entries.truncate(1);
         let chunks = budget.divide(&alone, false, wants, |i| &flush.item(i).subject, false);
-        flush.settle(&chunks[0], frame, &[unusual(0, "refused", None)], None);
+        flush.settle(&chunks[0], frame, &[entry_replies(0, "refused", None)], None);
         let progress = flush.finish();
         let told: Vec<Option<Result<Added>>> = answers.into_iter().map(|mut answer| answer.try_recv().ok()).collect();
         let counted = |score: Option<i64>| Outcome::Counted { score: score.map(|units| Value::Exact(Amount(units))) };
@@ -395,6 +395,6 @@ mod tests {
         assert_eq!(told[1].as_ref().unwrap().as_ref().unwrap().outcomes, [counted(Some(2)), refused, refused]);
         assert!(matches!(told[2], Some(Err(StoreError::Corrupt { .. }))), "{told:?}");
         assert_eq!(told[3].as_ref().unwrap().as_ref().unwrap().outcomes, []);
-        assert!(progress.iter().all(Progress::is_answered));
+        assert!(progress.iter().all(CallProgress::is_answered));
     }
 }

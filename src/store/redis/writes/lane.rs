@@ -15,13 +15,13 @@ use redis::Value as Sent;
 use tokio::time::Instant;
 
 use super::amounts::Amounts;
-use super::call::{Call, Portion, Request};
+use super::call::{Call, PartBatch, Portion};
 use super::change::Encoder;
 use super::chunk::{Budget, Chunk};
 use super::deliver::{Pauses, deadline, deliver, too_late};
 use super::flush::{Basis, EntryReply, Flush, Validity};
 use super::operation::Operation;
-use super::progress::{Progress, Trouble};
+use super::progress::{CallProgress, Trouble};
 use super::score;
 use crate::board::{Board, Frame, Kind, Subject, Timestamp};
 use crate::store::Plan;
@@ -86,7 +86,7 @@ struct Left {
 enum ScriptResult {
     Done {
         frame: Frame,
-        unusual: Vec<EntryReply>,
+        entry_replies: Vec<EntryReply>,
     },
     Stale(Timestamp),
     /// At this time, the script was found to need these slots too.
@@ -110,13 +110,13 @@ impl Writer {
             *size = portion.items.len().max(*size);
         }
         portions.sort_by_key(|portion| largest.get(&portion.call.since).copied());
-        let (mut requests, mut progress): (Vec<(Request, Range<usize>)>, Vec<Progress>) = Default::default();
+        let (mut part_batches, mut progress): (Vec<(PartBatch, Range<usize>)>, Vec<CallProgress>) = Default::default();
         for portion in portions {
             let (items, call) = portion.into_taken();
-            requests.push((call.request, items));
+            part_batches.push((call.part_batch, items));
             progress.push(call.progress);
         }
-        let flush = Flush::new(requests.iter().map(|(request, items)| (request, items.clone())), progress);
+        let flush = Flush::new(part_batches.iter().map(|(part_batch, items)| (part_batch, items.clone())), progress);
         let context = Context {
             session,
             part,
@@ -129,13 +129,13 @@ impl Writer {
         context.write().await;
         let progress = flush.finish();
         let since = Instant::now();
-        let call = |((request, items), progress): ((Request, Range<usize>), Progress)| Call {
-            request,
+        let call = |((part_batch, items), progress): ((PartBatch, Range<usize>), CallProgress)| Call {
+            part_batch,
             taken: items.end,
             since,
             progress,
         };
-        requests.into_iter().zip(progress).map(call).collect()
+        part_batches.into_iter().zip(progress).map(call).collect()
     }
 
     fn next(&self) -> u64 {
@@ -294,8 +294,8 @@ impl<'f> Lane<'_, 'f> {
             let again =
                 |now| Left { items: rest(nth).collect(), alone: planned.alone, read: Some(now), in_vain: nth == 0 };
             match self.send(planned, chunk, needed).await {
-                Ok(ScriptResult::Done { frame, unusual }) => {
-                    let mut singly = self.settle(planned, chunk, frame, &unusual).await;
+                Ok(ScriptResult::Done { frame, entry_replies }) => {
+                    let mut singly = self.settle(planned, chunk, frame, &entry_replies).await;
                     if !singly.is_empty() {
                         // Items that follow a refused sum wait for the items of that sum.
                         let in_vain = singly.len() == chunk.items().count() && planned.alone;
@@ -326,11 +326,11 @@ impl<'f> Lane<'_, 'f> {
         planned: &PlannedItems<'f>,
         chunk: &Chunk<'_, 'f>,
         frame: Frame,
-        unusual: &[EntryReply],
+        entry_replies: &[EntryReply],
     ) -> Vec<usize> {
         let Context { session, part, flush, budget, deadline, .. } = *self.context;
         if !budget.reads_scores {
-            return flush.settle(chunk, frame, unusual, None);
+            return flush.settle(chunk, frame, entry_replies, None);
         }
         let scored = chunk.items().filter(|i| flush.is_scored(*i));
         let subjects = scored.map(|i| &flush.item(i).subject);
@@ -341,7 +341,7 @@ impl<'f> Lane<'_, 'f> {
                 Default::default()
             }
         };
-        flush.settle(chunk, frame, unusual, Some(&scores))
+        flush.settle(chunk, frame, entry_replies, Some(&scores))
     }
 
     /// Sends one script until it is known to be done or not done, up to the deadline.
@@ -361,8 +361,8 @@ impl<'f> Lane<'_, 'f> {
         match status {
             Status::Done(header) => {
                 let frame = header.frame(planned.validity.preamble.window);
-                let unusual = unusual(&mut reply, board.kind()).map_err(Trouble::Unknown)?;
-                Ok(ScriptResult::Done { frame, unusual })
+                let entry_replies = entry_replies(&mut reply, board.kind()).map_err(Trouble::Unknown)?;
+                Ok(ScriptResult::Done { frame, entry_replies })
             }
             Status::Stale { now, .. } => Ok(ScriptResult::Stale(now)),
             Status::StaleKeys { header, .. } => Ok(ScriptResult::Stale(header.now)),
@@ -403,13 +403,13 @@ fn is_unusual(sent: &Sent) -> bool {
     matches!(sent, Sent::Array(values) if matches!(&values[..], [Sent::BulkString(word)] if word == b"unusual"))
 }
 
-fn unusual(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {
-    let mut unusual = Vec::new();
+fn entry_replies(reply: &mut Reply, kind: Kind) -> Result<Vec<EntryReply>, ServerFailure> {
+    let mut entry_replies = Vec::new();
     while !reply.is_empty() {
         let entry = usize::try_from(reply.count()?).unwrap_or(usize::MAX);
         let outcome = reply.text()?;
         let score = reply.score(kind)?.or(kind.absent());
-        unusual.push(EntryReply { entry, outcome, score });
+        entry_replies.push(EntryReply { entry, outcome, score });
     }
-    Ok(unusual)
+    Ok(entry_replies)
 }

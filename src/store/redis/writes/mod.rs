@@ -25,6 +25,6 @@ mod progress;
 mod queue;
 mod score;
 
-pub(super) use self::call::Request;
+pub(super) use self::call::PartBatch;
 pub(super) use self::flush::bucket_width;
 pub(super) use self::queue::{Queue, run};

@@ -21,7 +21,7 @@ pub(super) enum Trouble {
 
 /// The outcomes of one call so far.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct CallProgress {
     outcomes: Vec<Option<Outcome>>,
     /// The number of items that have no outcome yet.
     open: usize,
@@ -61,7 +61,7 @@ impl Trouble {
     }
 }
 
-impl Progress {
+impl CallProgress {
     pub fn new(items: usize, answer: oneshot::Sender<Result<Added>>, at: Arc<str>) -> Self {
         let outcomes = vec![None; items];
         Self { outcomes, open: items, frame: None, trouble: None, answer: Some(answer), at }
@@ -139,7 +139,7 @@ mod tests {
 
     fn told(settled: &[Outcome], troubles: Vec<Trouble>) -> Result<Added> {
         let (answer, mut answered) = oneshot::channel();
-        let mut progress = Progress::new(3, answer, "host:1".into());
+        let mut progress = CallProgress::new(3, answer, "host:1".into());
         for (i, outcome) in settled.iter().enumerate() {
             progress.settle(i, *outcome, frame(3 - i as i64));
         }

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
-use super::call::{Call, Portion, Request};
+use super::call::{Call, PartBatch, Portion};
 use super::chunk::Budget;
 use super::deliver::{PATIENCE, too_late};
 use super::lane::Writer;
@@ -57,12 +57,12 @@ impl Queue {
         Self { state: Mutex::default(), arrived: Notify::new(), most, at }
     }
 
-    /// Adds requests, either all of them or, if they do not fit, none. If no other calls wait, requests are accepted
+    /// Adds part batches, either all of them or, if they do not fit, none. If no other calls wait, they are accepted
     /// even if they are larger than the queue.
-    pub fn push(&self, requests: Vec<Request>) -> Result<Vec<oneshot::Receiver<Result<Added>>>> {
+    pub fn push(&self, part_batches: Vec<PartBatch>) -> Result<Vec<oneshot::Receiver<Result<Added>>>> {
         let now = Instant::now();
         let (calls, answers): (Vec<Call>, Vec<_>) =
-            requests.into_iter().map(|request| Call::new(request, now, self.at.clone())).unzip();
+            part_batches.into_iter().map(|part_batch| Call::new(part_batch, now, self.at.clone())).unzip();
         let items: usize = calls.iter().map(Call::weight).sum();
         let mut state = self.state.lock();
         if !state.parts.is_empty() && state.items.saturating_add(items) > self.most {
@@ -151,7 +151,7 @@ impl Queue {
 
 impl State {
     fn join(&mut self, call: Call) {
-        let part = &call.request.part;
+        let part = &call.part_batch.part;
         match self.parts.get_mut(key(part)) {
             Some(waiting) => waiting.push_back(call),
             None => {
@@ -175,7 +175,7 @@ fn portions(waiting: &mut VecDeque<Call>) -> Vec<Portion> {
     let mut room = 1.0;
     let mut portions: Vec<Portion> = Vec::new();
     while let Some(call) = waiting.pop_front() {
-        let Request { part, batch } = &call.request;
+        let PartBatch { part, batch } = &call.part_batch;
         let script = Budget::new(&part.board, batch.return_scores).items(&batch.increments);
         let flush = (SCRIPTS * script) as f64;
         let fitting = if is_alone { SCRIPTS * script } else { (SHARE * script).min((room * flush) as usize) };
@@ -231,7 +231,7 @@ mod tests {
         Arc::new(Part::new(Arc::new(board), keys, false, Start::believed(Timestamp::EPOCH)))
     }
 
-    fn request(part: &Arc<Part>, items: usize, id: Option<&str>) -> Request {
+    fn part_batch(part: &Arc<Part>, items: usize, id: Option<&str>) -> PartBatch {
         let increment = Increment {
             subject: Subject::parse("s").unwrap(),
             change: Change::Amount(Amount(1)),
@@ -239,7 +239,7 @@ mod tests {
             at: None,
             id: id.map(|id| EventId::parse(id).unwrap()),
         };
-        Request { part: part.clone(), batch: Batch { increments: vec![increment; items], return_scores: false } }
+        PartBatch { part: part.clone(), batch: Batch { increments: vec![increment; items], return_scores: false } }
     }
 
     fn sizes(portions: &Option<Vec<Portion>>) -> Vec<usize> {
@@ -250,34 +250,35 @@ mod tests {
     async fn what_waits_is_bounded_and_parts_are_apart() {
         let (a, b) = (part("a", 1), part("b", 2));
         let queue = Queue::new(10, "host:1".into());
-        let _first = queue.push(vec![request(&a, 4, None)]).unwrap();
-        let _second = queue.push(vec![request(&b, 5, None)]).unwrap();
-        assert!(matches!(queue.push(vec![request(&a, 2, None)]), Err(StoreError::Overloaded { .. })));
-        assert!(queue.push(vec![request(&a, 1, None), request(&b, 1, None)]).is_err());
-        let _third = queue.push(vec![request(&a, 1, None)]).unwrap();
+        let _first = queue.push(vec![part_batch(&a, 4, None)]).unwrap();
+        let _second = queue.push(vec![part_batch(&b, 5, None)]).unwrap();
+        assert!(matches!(queue.push(vec![part_batch(&a, 2, None)]), Err(StoreError::Overloaded { .. })));
+        assert!(queue.push(vec![part_batch(&a, 1, None), part_batch(&b, 1, None)]).is_err());
+        let _third = queue.push(vec![part_batch(&a, 1, None)]).unwrap();
         let ready: Vec<_> = queue.ready().await.unwrap().iter().map(|part| part.board.name().to_string()).collect();
         assert_eq!(ready, ["a", "b"]);
         assert_eq!(sizes(&queue.take(&a, Instant::now())), [4, 1]);
         assert_eq!(sizes(&queue.take(&a, Instant::now())), [0_usize; 0]);
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [5]);
-        assert!(queue.push(vec![request(&a, 1, None)]).is_err(), "what is being written still takes room");
+        assert!(queue.push(vec![part_batch(&a, 1, None)]).is_err(), "what is being written still takes room");
     }
 
     #[tokio::test]
     async fn calls_take_turns_by_portions() {
         let a = part("a", 1);
         let queue = Queue::new(100_000, "host:1".into());
-        let answers: Vec<_> = [100_000, 1, 3_000].map(|items| queue.push(vec![request(&a, items, Some("x"))])).into();
+        let answers: Vec<_> =
+            [100_000, 1, 3_000].map(|items| queue.push(vec![part_batch(&a, items, Some("x"))])).into();
         assert!(answers.iter().all(Result::is_ok));
         let first = queue.take(&a, Instant::now());
         assert_eq!(sizes(&first), [500, 1, 500]);
         queue.put_back(&a, first.unwrap().into_iter().map(|portion| portion.into_taken().1).collect());
-        let _late = queue.push(vec![request(&a, 1, None)]).unwrap();
+        let _late = queue.push(vec![part_batch(&a, 1, None)]).unwrap();
         let portions = queue.take(&a, Instant::now());
         assert_eq!(sizes(&portions)[..1], [500], "the large ones wait in turn: {portions:?}");
         // A call that waits alone fills a flush.
         let b = part("b", 2);
-        let _alone = queue.push(vec![request(&b, 100_000, None)]).unwrap();
+        let _alone = queue.push(vec![part_batch(&b, 100_000, None)]).unwrap();
         assert_eq!(sizes(&queue.take(&b, Instant::now())), [4_000]);
     }
 
@@ -285,9 +286,9 @@ mod tests {
     async fn who_has_waited_too_long_is_answered_without_being_sent() {
         let a = part("a", 1);
         let queue = Queue::new(10, "host:1".into());
-        let old = queue.push(vec![request(&a, 1, None)]).unwrap().remove(0);
+        let old = queue.push(vec![part_batch(&a, 1, None)]).unwrap().remove(0);
         tokio::time::sleep(Duration::from_millis(2)).await;
-        let _young = queue.push(vec![request(&a, 2, None)]).unwrap();
+        let _young = queue.push(vec![part_batch(&a, 2, None)]).unwrap();
         let now = Instant::now() + PATIENCE - Duration::from_millis(1);
         assert_eq!(sizes(&queue.take(&a, now)), [2]);
         assert!(matches!(old.await.unwrap(), Err(StoreError::Unreachable { .. })));

@@ -1,6 +1,7 @@
--- The combination of cells of MIN and MAX. Not a script of its own.
+-- MIN and MAX. Not a script of its own.
 --
 -- ARGV  last: `min` or `max`
+-- verbs  `add` a; `set` a
 --
 -- A cell is the slot's own extreme, a whole number. The total is a staircase: only those slots whose extreme beats that
 -- of every later slot, oldest first. Each of them is a step of 16 bytes: start and extreme as big-endian doubles. So
@@ -96,4 +97,26 @@ local function withdraw(acc, start)
     changed = true
   end
   return changed
+end
+
+local function change_cell(before, entry, acc)
+  if before and not sound(before) then
+    return nil, 'damaged'
+  end
+  local held, extreme = before and tonumber(before), tonumber(entry.a)
+  local better = not held or beats(extreme, held)
+  if held == extreme or not better and entry.verb == 'add' then
+    return
+  end
+  local total = nil
+  if acc then
+    local start = tonumber(start_of(entry.slot))
+    if better then
+      put(acc, start, extreme)
+    elseif is_step(acc, start) then
+      -- The sample is worse than the slot's previous extreme: earlier slots may become steps again.
+      total = 'lost'
+    end
+  end
+  return string.format('%d', extreme), nil, total
 end

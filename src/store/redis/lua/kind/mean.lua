@@ -1,6 +1,7 @@
--- The combination of cells of AVG. Not a script of its own.
+-- AVG. Not a script of its own.
 --
 -- ARGV  last: the number of measurements from which a subject is ranked, at least 1
+-- verbs  `add` a: one measurement; `undo` a: its retraction; `set` a, b: sum and count
 --
 -- A cell is `sum,count`, never `0,0`, and so is the total of all cells. The score is sum divided by count.
 
@@ -52,4 +53,27 @@ local function withdraw(acc, _, cell)
   local sum, count = parse(cell)
   acc.sum, acc.count = acc.sum - sum, acc.count - count
   return true
+end
+
+local function change_cell(before, entry, acc)
+  local held_sum, held_count = 0, 0
+  if before then
+    held_sum, held_count = parse(before)
+  end
+  if not held_sum then
+    return nil, 'damaged'
+  end
+  local sum, count = tonumber(entry.a), tonumber(entry.b)
+  if entry.verb == 'add' then
+    sum, count = held_sum + sum, held_count + 1
+  elseif entry.verb == 'undo' then
+    sum, count = held_sum - sum, held_count - 1
+  end
+  if sum > BOUND or sum < -BOUND or count > BOUND or count < -BOUND then
+    return nil, 'refused'
+  end
+  if acc then
+    acc.sum, acc.count = acc.sum + (sum - held_sum), acc.count + (count - held_count)
+  end
+  return print_mean(sum, count) or ''
 end

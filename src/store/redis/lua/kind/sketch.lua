@@ -1,4 +1,6 @@
--- The combination of cells of APPROX_COUNT_DISTINCT. Not a script of its own.
+-- APPROX_COUNT_DISTINCT. Not a script of its own.
+--
+-- verbs  `mark` a, b: register and rank
 --
 -- A cell is a sketch in the form of board/sketch.rs. Up to 682 marked registers: entries of 3 bytes (register, high
 -- byte first, and rank), ordered by register. More: all 2,048 ranks, one byte each. The total is the merged sketch of
@@ -183,9 +185,9 @@ local function score_of(acc)
   end
 end
 
--- Removes a cell from the total. Each call of `others` returns one of the remaining cells, then nil. It is called only
--- while some rank of the total may come from the removed cell alone. Returns whether that changed the total.
-local function withdraw(acc, _, cell, others)
+-- Removes a cell from the total. Each call of `next_other` returns one of the remaining cells, then nil. It is called
+-- only while some rank of the total may come from the removed cell alone. Returns whether that changed the total.
+local function withdraw(acc, _, cell, next_other)
   local total = ranks_of(total_of(acc) or '')
   -- By register: the highest rank that the other cells have there.
   local doubtful, left = {}, 0
@@ -195,7 +197,7 @@ local function withdraw(acc, _, cell, others)
     end
   end
   while left > 0 do
-    local other = others()
+    local other = next_other()
     if not other then
       break
     end
@@ -217,4 +219,17 @@ local function withdraw(acc, _, cell, others)
   end
   acc.text = print_ranks(total)
   return true
+end
+
+local function change_cell(before, entry, acc)
+  if before and not sound(before) then
+    return nil, 'damaged'
+  end
+  local register, rank = tonumber(entry.a), tonumber(entry.b)
+  local marked = mark(before or '', register, rank)
+  local total = marked and acc and mark(total_of(acc) or '', register, rank)
+  if total then
+    acc.text = total
+  end
+  return marked, nil, not total and 'same' or nil
 end

@@ -13,13 +13,13 @@ pub(super) const LIGHT: u64 = 2_048;
 
 /// Where questions to parts are asked: the lanes for light and for large calls, and the cached pages.
 #[derive(Debug)]
-pub(super) struct Asks {
+pub(super) struct LanesByWeight {
     pub light: Lanes,
     pub bulk: Lanes,
     pub pages: Arc<Pages>,
 }
 
-impl Asks {
+impl LanesByWeight {
     /// Ends the threads once no question waits.
     pub fn close(&self) {
         self.light.close();
@@ -27,13 +27,13 @@ impl Asks {
     }
 
     pub async fn ask(&self, question: Question) -> Result<Answer, ServerFailure> {
-        answer_of(self.lanes(&question).ask(question)).await
+        answer_of(self.lanes_for(&question).ask(question)).await
     }
 
     /// Asks one of several questions of a round, each from a future of its own, which are polled one after the other.
     /// All of them are on the lane before the first one is sent, so they are sent together.
     pub async fn ask_in_round(&self, question: Question) -> Result<Answer, ServerFailure> {
-        let lane = self.lanes(&question).lane(&question);
+        let lane = self.lanes_for(&question).lane(&question);
         let answered = lane.ask_with_others(question);
         tokio::task::yield_now().await;
         lane.go();
@@ -43,10 +43,10 @@ impl Asks {
     /// Asks a question from the thread of the lanes.
     pub async fn ask_here(&self, question: Question) -> Result<Answer, ServerFailure> {
         let stopped = |_| Err(ServerFailure::Unknown("nobody reads any more".to_owned()));
-        self.lanes(&question).ask(question).await.unwrap_or_else(stopped)
+        self.lanes_for(&question).ask(question).await.unwrap_or_else(stopped)
     }
 
-    pub fn lanes(&self, question: &Question) -> &Lanes {
+    pub fn lanes_for(&self, question: &Question) -> &Lanes {
         if question.weight() <= LIGHT { &self.light } else { &self.bulk }
     }
 }

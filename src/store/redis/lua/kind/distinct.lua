@@ -1,5 +1,4 @@
--- The effect of an entry on a COUNT_DISTINCT board, where each value is stored with the time when it was last seen. Not
--- a script of its own.
+-- COUNT_DISTINCT, where each value is stored with the time when it was last seen. Not a script of its own.
 --
 -- KEYS  two for each subject: the values by the time each was last seen; the companion: tombstones, `t` and the value
 --       by the time of the retraction, and `c` by the latest time of a value dropped because of the limit
@@ -7,7 +6,8 @@
 -- verbs  `seen` a; `gone` a: its retraction
 --
 -- A value whose time is below the floor counts as absent. On a ranked board every remembered value counts 1 in the slot
--- of its time.
+-- of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times of the
+-- values are sufficient.
 
 local MOST = tonumber(ARGV[#ARGV])
 -- The largest number of expired times that a write removes from a key.
@@ -31,7 +31,7 @@ local function memory_of(who)
   local memory = memories[who]
   if not memory then
     memory = {states = {}, slots = {}, entries = 0, located = 0, has_gone = call('ZCARD', gone_key(who)) > 0}
-    memory.live = MOST and call('ZCOUNT', seen_key(who), ARGV[5], '+inf')
+    memory.live = MOST and call('ZCOUNT', seen_key(who), ARGV.floor, '+inf')
     memories[who] = memory
   end
   return memory
@@ -78,13 +78,13 @@ local function locate(who, value, time)
 end
 
 -- Reads all data that applying the entry may need. Returns `damaged` if this data is not valid.
-local function prepare(entry)
+function prepare(entry)
   if entry.verb == 'look' then
     return
   end
   local who, memory = entry.who, memory_of(entry.who)
   local known, time = state(who, entry.a)
-  if not IS_RANKED then
+  if not is_ranked then
     return
   end
   acc_of(who)
@@ -102,7 +102,7 @@ local function prepare(entry)
     -- Locate the values that may be dropped. They are no more than there are entries.
     local more = memory.entries - memory.located
     local oldest =
-      call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
+      call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', memory.located, more)
     for i = 1, #oldest, 2 do
       memory.is_damaged = not locate(who, oldest[i], oldest[i + 1]) or memory.is_damaged
     end
@@ -113,9 +113,9 @@ end
 
 -- Adds `by`, 1 or -1, to the number of values that the slot counts.
 local function count(who, slot, by)
-  if IS_RANKED and slot then
+  if is_ranked and slot then
     local sum = tonumber(cell(slot, who) or 0) + by
-    set_cell(slot, who, sum ~= 0 and string.format('%d', sum) or nil)
+    set_cell(slot, who, sum ~= 0 and string.format('%d', sum) or '')
     local acc = acc_of(who)
     acc.sum = acc.sum + by
     move(who)
@@ -133,7 +133,7 @@ end
 local function drop_oldest_seen(who)
   local memory = memories[who]
   while MOST and memory.live > MOST do
-    local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV[5], '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local oldest = call('ZRANGEBYSCORE', seen_key(who), ARGV.floor, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     call('ZREM', seen_key(who), oldest[1])
     call('ZADD', gone_key(who), 'GT', oldest[2], 'c')
     memory.has_gone = true
@@ -144,13 +144,13 @@ end
 
 local function drop_oldest_gone(who)
   local key = gone_key(who)
-  local live = MOST and call('ZCOUNT', key, ARGV[5], '+inf') or 0
+  local live = MOST and call('ZCOUNT', key, ARGV.floor, '+inf') or 0
   local capped = live > 0 and tonumber(call('ZSCORE', key, 'c') or nil)
   if capped and capped >= FLOOR then
     live = live - 1
   end
   while MOST and live > MOST do
-    local oldest = call('ZRANGEBYSCORE', key, ARGV[5], '+inf', 'LIMIT', 0, 2)
+    local oldest = call('ZRANGEBYSCORE', key, ARGV.floor, '+inf', 'LIMIT', 0, 2)
     local tombstone = oldest[1] ~= 'c' and oldest[1] or oldest[2]
     call('ZREM', key, tombstone)
     memories[who].states[string.sub(tombstone, 2)] = {}
@@ -201,7 +201,7 @@ end
 
 local touched = {}
 
-local function apply(entry)
+function apply(entry)
   if not next(touched) then
     -- All subjects are noted at once, before the first write.
     local subjects, keys = {}, {}
@@ -221,17 +221,23 @@ end
 
 -- Removes some of the members below the floor.
 local function keep_up(key)
-  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV[5], 'LIMIT', 0, SWEPT)
+  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV.floor, 'LIMIT', 0, SWEPT)
   if #old > 0 then
     call('ZREM', key, unpack(old))
   end
 end
 
-local function finish()
+function finish()
   for who in pairs(touched) do
     keep_up(seen_key(who))
     if memories[who].has_gone then
       keep_up(gone_key(who))
     end
+  end
+end
+
+if not is_ranked then
+  function score_text(who)
+    return format(call('ZCOUNT', seen_key(who), ARGV.floor, '+inf'))
   end
 end

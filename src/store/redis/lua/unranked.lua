@@ -1,6 +1,7 @@
--- Cells of an unranked board: one hash per subject, start of the slot to cell. The field `f` is the oldest slot that
--- was kept when the hash was last cleaned. Each cell is read once and kept in memory until `save_cells` writes the
--- changes. Not a script of its own.
+-- The data of an unranked board: its cells in one hash per subject, start of the slot to cell. The field `f` is the
+-- oldest slot that was kept when the hash was last cleaned. Each cell is read once and kept in memory until `save`
+-- writes the changes. Scores are not stored: the value of a window is computed when it is requested. Not a script of
+-- its own.
 
 -- The number of fields in which one call looks for slots that are no longer kept, unless a single subject has more:
 -- about 1 ms. A call with 200 subjects, each of which is written to once per slot, has to look at 3,200.
@@ -30,11 +31,15 @@ local function cell(slot, who)
   return text
 end
 
--- Sets the cell, or removes it if `text` is nil.
-local function set_cell(slot, who, text)
-  cells[who][slot] = text or false
-  changed[who] = changed[who] or {}
-  changed[who][slot] = true
+function apply(entry)
+  local slot, who = entry.slot, entry.who
+  local after, outcome = change_cell(cell(slot, who), entry)
+  if after then
+    cells[who][slot] = after ~= '' and after
+    changed[who] = changed[who] or {}
+    changed[who][slot] = true
+  end
+  return outcome
 end
 
 local room = LOOKED_AT
@@ -42,7 +47,7 @@ local room = LOOKED_AT
 -- Removes slots that are no longer kept. This needs a look at all fields, so it is done only after a sixteenth of the
 -- kept slots has expired. If the call has looked at too many fields already, the subject is left for a later call.
 local function clean(who)
-  if OLDEST - cleaned[who] < (tonumber(ARGV[6]) - OLDEST) / 16 or room <= 0 then
+  if OLDEST - cleaned[who] < (tonumber(ARGV.head) - OLDEST) / 16 or room <= 0 then
     return
   end
   local key, gone = subject_key(who), {}
@@ -58,7 +63,7 @@ local function clean(who)
   each_thousand('HDEL', key, gone)
 end
 
-local function save_cells()
+function save()
   local subjects, keys = {}, {}
   for who in pairs(changed) do
     subjects[#subjects + 1], keys[#keys + 1] = subject_of(who), subject_key(who)
@@ -91,4 +96,16 @@ local function save_cells()
       call('DEL', key)
     end
   end
+end
+
+-- Returns the value of the window, after the changes were saved.
+function score_text(who)
+  local acc, held = new(), call('HGETALL', subject_key(who))
+  for i = 1, #held, 2 do
+    local start = tonumber(held[i])
+    if start and start >= FLOOR and start <= tonumber(ARGV.head) and sound(held[i + 1]) then
+      fold(acc, start, held[i + 1])
+    end
+  end
+  return score_of(acc) or ''
 end

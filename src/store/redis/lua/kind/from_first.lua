@@ -1,5 +1,4 @@
--- The effect of an entry on a COUNT or SUM board whose windows begin with the subject's first event. Not a script of
--- its own.
+-- COUNT and SUM on boards whose windows begin with the subject's first event. Not a script of its own.
 --
 -- KEYS  one for each subject: a hash, `s` the time at which its window began, `a` the amount
 -- ARGV  last: the duration of a window, in ms
@@ -22,9 +21,7 @@ local function counter_of(who)
   return lives and counter or nil, not counter.damaged
 end
 
-local function prepare() end
-
-local function apply(entry)
+function apply(entry)
   local who, amount = entry.who, tonumber(entry.a)
   local counter, is_sound = counter_of(who)
   if not is_sound then
@@ -43,7 +40,7 @@ local function apply(entry)
   changed[who] = true
 end
 
-local function save_cells()
+function save()
   local subjects, keys = {}, {}
   for who in pairs(changed) do
     subjects[#subjects + 1], keys[#keys + 1] = subject_of(who), KEYS[FIRST_SUBJECT_KEY - 1 + who]
@@ -57,11 +54,7 @@ local function save_cells()
   end
 end
 
-local function save_standing() end
-
-local function score_text(who)
+function score_text(who)
   local counter = counter_of(who)
   return counter and string.format('%d', counter.amount) or '0'
 end
-
-local function finish() end

@@ -1,0 +1,142 @@
+-- The data of a ranked board: its cells in one hash per slot, subject to cell, and its scores (scores.lua). Each cell
+-- and score is read once and kept in memory until `save` writes the changes, so that nothing is written before
+-- everything is read. Not a script of its own.
+
+is_ranked = true
+-- By slot and subject: the cell, or false if there is none; and whether it must be written.
+local cells, changed = {}, {}
+-- By subject: what its cells come to, or false if the stored data is not valid; and whether it must be written.
+local accs, moved = {}, {}
+
+-- Returns the cell of a slot and a subject, given by their positions, or false if there is none.
+local function cell(slot, who)
+  cells[slot] = cells[slot] or {}
+  local text = cells[slot][who]
+  if text == nil then
+    text = call('HGET', KEYS[FIRST_SLOT_KEY - 1 + slot], subject_of(who))
+    cells[slot][who] = text
+  end
+  return text
+end
+
+-- Sets the cell, or removes it if `text` is ''.
+local function set_cell(slot, who, text)
+  cells[slot][who] = text ~= '' and text
+  changed[slot] = changed[slot] or {}
+  changed[slot][who] = true
+end
+
+-- Returns what the subject's cells come to so far, or false if it is not valid. After changing it in place, call
+-- `move`.
+local function acc_of(who)
+  if accs[who] == nil then
+    accs[who] = accumulated(call(HAS_TOTALS and 'HGET' or 'ZSCORE', ACCUMULATED, subject_of(who)))
+  end
+  return accs[who]
+end
+
+local function move(who)
+  moved[who] = true
+end
+
+local position_of
+
+-- Returns the position of the slot with this start. If the call does not name it, records it as missing and returns
+-- nil.
+local function position(start)
+  if not position_of then
+    position_of = {}
+    for slot = 1, SLOTS do
+      position_of[start_of(slot)] = slot
+    end
+  end
+  if not position_of[start] then
+    missing[#missing + 1] = start
+  end
+  return position_of[start]
+end
+
+-- Computes the total again from every cell that is not subtracted yet, oldest first. If the call does not name all of
+-- their slots, records these as missing.
+local function recompute(who)
+  for _, start in ipairs(call('ZRANGEBYSCORE', INDEX, format(dropped), '+inf')) do
+    position(start)
+  end
+  if #missing > 0 then
+    return
+  end
+  looked_at = looked_at + SLOTS
+  accs[who] = new()
+  for slot = 1, SLOTS do
+    local start = tonumber(start_of(slot))
+    local text = start >= dropped and cell(slot, who)
+    if text and sound(text) then
+      fold(accs[who], start, text)
+    end
+  end
+end
+
+function apply(entry)
+  local slot, who = entry.slot, entry.who
+  local before, acc = cell(slot, who), acc_of(who)
+  if not acc then
+    return 'damaged'
+  end
+  local after, outcome, total = change_cell(before, entry, acc)
+  if not after then
+    return outcome
+  end
+  set_cell(slot, who, after)
+  if total == 'lost' then
+    recompute(who)
+  end
+  if total ~= 'same' then
+    move(who)
+  end
+end
+
+function score_text(who)
+  local acc = acc_of(who)
+  return acc and score_of(acc) or ''
+end
+
+local function save_cells()
+  local emptied = {}
+  for slot, of in pairs(changed) do
+    local held, gone = {}, {}
+    for who in pairs(of) do
+      local text = cells[slot][who]
+      if text then
+        held[#held + 1] = subject_of(who)
+        held[#held + 1] = text
+      else
+        gone[#gone + 1] = subject_of(who)
+      end
+    end
+    if #held > 0 then
+      -- The index is written first: if a restart loses the rest, a slot that the index does not name would never
+      -- retire.
+      call('ZADD', INDEX, start_of(slot), start_of(slot))
+      each_thousand('HSET', KEYS[FIRST_SLOT_KEY - 1 + slot], held)
+    end
+    if #gone > 0 then
+      emptied[slot] = gone
+    end
+  end
+  -- Deletions come last: if memory is full, the server refuses only the first write of a script.
+  for slot, gone in pairs(emptied) do
+    local key = KEYS[FIRST_SLOT_KEY - 1 + slot]
+    each_thousand('HDEL', key, gone)
+    if call('EXISTS', key) == 0 then
+      call('ZREM', INDEX, start_of(slot))
+    end
+  end
+end
+
+function save()
+  save_cells()
+  for who in pairs(moved) do
+    gather(subject_of(who), accs[who])
+  end
+  save_gathered()
+end
