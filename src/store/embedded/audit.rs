@@ -14,8 +14,8 @@ const WORK_PER_STEP: usize = 400;
 
 /// The position at which an audit continues.
 enum Position {
-    /// The record of this id.
-    Record(u32),
+    /// The records with ids below this one.
+    RecordsBefore(u32),
     /// The entries after this score and subject.
     Entry(i64, String),
     /// The first entry.
@@ -34,7 +34,7 @@ impl Position {
         {
             return Position::Entry(score, subject.to_owned());
         }
-        Position::Record(text.strip_prefix("record ").and_then(|id| id.parse().ok()).unwrap_or(0))
+        Position::RecordsBefore(text.strip_prefix("records before ").and_then(|id| id.parse().ok()).unwrap_or(u32::MAX))
     }
 }
 
@@ -48,7 +48,7 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
         return step;
     }
     step.next = match Position::parse(cursor) {
-        Position::Record(from) => Some(check_records(holdings, from, repair, &mut step)),
+        Position::RecordsBefore(end) => Some(check_records(holdings, end, repair, &mut step)),
         Position::FirstEntry => check_entries(holdings, 0, repair, &mut step),
         Position::Entry(score, subject) => {
             // There is no id: the position only has to sort directly after the entry with this score and subject.
@@ -60,14 +60,16 @@ pub(super) fn step(tables: &mut Tables, cursor: &AuditCursor, repair: bool) -> A
     step
 }
 
-fn check_records(holdings: &mut Holdings, from: u32, repair: bool, step: &mut AuditStep) -> String {
+/// Compares records, from the highest id down. Between two steps a compaction may move records to lower ids: in this
+/// order it moves none to where the audit has been already.
+fn check_records(holdings: &mut Holdings, end: u32, repair: bool, step: &mut AuditStep) -> String {
     let traits = holdings.traits;
-    let (mut next, mut work) = (from, 0);
-    while let Some(id) = holdings.subjects.next_from(next) {
+    let (mut end, mut work) = (end, 0);
+    while let Some(id) = holdings.subjects.last_before(end) {
         if work >= WORK_PER_STEP {
-            return format!("record {id}");
+            return format!("records before {end}");
         }
-        next = id + 1;
+        end = id;
         let Some(record) = holdings.subjects.get(id) else { continue };
         let (key, len, absent) = (record.key, record.len(), traits.absent_key());
         work += match traits.kind {

@@ -124,6 +124,17 @@ impl<T: SlabValue> Slab<T> {
         None
     }
 
+    /// Returns the last id in use before `end`. O(CHUNK + empty chunks).
+    pub(super) fn last_before(&self, end: u32) -> Option<u32> {
+        let (at, place) = split(end);
+        let in_chunk = |at: usize, end: usize| {
+            let values = &self.chunks.get(at)?.values;
+            let last = values[..end.min(values.len())].iter().rposition(|value| !value.is_vacant())?;
+            Some((at * CHUNK + last) as u32)
+        };
+        in_chunk(at, place).or_else(|| (0..at.min(self.chunks.len())).rev().find_map(|at| in_chunk(at, CHUNK)))
+    }
+
     /// Returns whether less than half of the places are in use.
     pub(super) fn is_sparse(&self) -> bool {
         self.chunks.len() > 2 && self.len * 2 < self.chunks.len() * CHUNK

@@ -141,6 +141,11 @@ impl Subjects {
         self.slab.next_from(from)
     }
 
+    /// Returns the last id in use before `end`.
+    pub(super) fn last_before(&self, end: u32) -> Option<u32> {
+        self.slab.last_before(end)
+    }
+
     /// Returns whether the subject has no data: no cell, and no aggregate state.
     pub(super) fn is_empty(&self, id: u32) -> bool {
         self.slab.get(id).is_none_or(|record| record.len() == 0) && self.aggregates.is_empty(id)

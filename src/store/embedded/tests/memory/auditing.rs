@@ -4,10 +4,53 @@ use super::contents::live_contents;
 use super::*;
 use crate::board::Value;
 use crate::store::AuditCursor;
+use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::ranking::{Entry, TextSource};
 
 fn like(number: i64, amount: i64) -> Increment {
     named(format!("post {number}"), Change::Amount(Amount(amount)))
+}
+
+#[tokio::test]
+async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
+    let store = fresh();
+    let board = define(&store, "COUNT(3h, like, post)").await;
+    add(&store, &board, (0..4_000).map(|number| like(number, 1)).collect()).await.unwrap();
+    let live = live(&store);
+    {
+        let mut tables = live.tables.lock();
+        let holdings = &mut tables.holdings;
+        for number in 0..3_500 {
+            holdings.remove(HashedName::from(format!("post {number}").as_str()), 0);
+        }
+        // The scores of two of the remaining subjects are not the sums of their cells.
+        for id in [3_520, 3_950] {
+            let entry = |score| Entry::new(score, holdings.subjects.text(id), id);
+            let (old, wrong) = (entry(1), entry(9));
+            holdings.ranking.replace(old, wrong, &holdings.subjects);
+            holdings.subjects.get_mut(id).unwrap().key = 9;
+        }
+        holdings.subjects.begin_compaction();
+    }
+    let mut step = store.audit_step(&board, AuditCursor::default(), false).await.unwrap();
+    assert!(step.checked < 500, "the first step must leave some records");
+    let mut differences = std::mem::take(&mut step.differences);
+    {
+        let mut tables = live.tables.lock();
+        let moved = (3_500..4_000).filter(|id| {
+            tables.holdings.expire_subject(*id, 0, 0);
+            tables.holdings.subjects.get(*id).is_none()
+        });
+        assert_eq!(moved.count(), 500);
+    }
+    while let Some(next) = step.next {
+        step = store.audit_step(&board, next, false).await.unwrap();
+        differences.extend(std::mem::take(&mut step.differences));
+    }
+    let mut found: Vec<_> = differences.iter().map(|difference| difference.subject.as_str()).collect();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found, ["post 3520", "post 3950"]);
 }
 
 #[tokio::test]
