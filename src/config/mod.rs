@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use file::{ConfigError, Problem};
 pub use settings::{LogFormat, Settings, StoreChoice};
 
-use crate::board::{BoardName, Definition, Rule};
+use crate::board::{BoardName, Definition, Rule, Span};
 use crate::service::RuleName;
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
@@ -49,6 +49,8 @@ pub struct Config {
     /// The longest NDJSON line, in bytes.
     pub max_line: usize,
     pub cors_origins: Vec<String>,
+    pub hosts: Vec<String>,
+    pub stream_idle_timeout: Duration,
     /// The number of threads that serve HTTP.
     pub workers: usize,
     pub shutdown_timeout: Duration,
@@ -95,16 +97,20 @@ impl Config {
             max_body: s.max_body.unwrap_or(8 << 20),
             max_line: s.max_line.unwrap_or(64 << 10),
             cors_origins: s.cors_origins.unwrap_or_default(),
+            hosts: s.hosts.unwrap_or_default(),
+            stream_idle_timeout: s.stream_idle_timeout.map_or(Duration::from_secs(300), duration),
             workers: s.workers.filter(|n| *n > 0).unwrap_or_else(processors),
-            shutdown_timeout: s.shutdown_timeout.map_or(Duration::from_secs(20), |span| {
-                Duration::from_millis(span.approximate_millis().unsigned_abs())
-            }),
+            shutdown_timeout: s.shutdown_timeout.map_or(Duration::from_secs(20), duration),
             log_format: s.log_format.unwrap_or(LogFormat::Text),
             boards,
             rules,
             source: source.to_owned(),
         })
     }
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_millis(span.approximate_millis().unsigned_abs())
 }
 
 #[cfg(test)]

@@ -19,7 +19,10 @@ pub(super) enum Format {
     Ndjson,
 }
 
-/// Returns the format that the request declares, or JSON if it declares none.
+/// Returns the format that the request declares.
+///
+/// A request without a media type is refused: a web page may send one to any address without asking, so it must not
+/// count.
 pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
     let unsupported = |detail: String| Problem::new(Code::UnsupportedMediaType, detail);
     if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
@@ -27,7 +30,9 @@ pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
     {
         return Err(unsupported("encoded bodies are not supported; send the body without Content-Encoding".into()));
     }
-    let Some(declared) = request.headers().get(CONTENT_TYPE) else { return Ok(Format::Json) };
+    let Some(declared) = request.headers().get(CONTENT_TYPE) else {
+        return Err(unsupported("the body has no Content-Type; send application/json or, for events, increments and samples, application/x-ndjson".into()));
+    };
     let text = declared.to_str().unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
     match essence {

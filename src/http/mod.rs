@@ -11,12 +11,13 @@
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, large
 //! responses    response, frame, metrics, counts
-//! base         state, schemas, problem, service_error, codes; cors
+//! base         state, schemas, problem, service_error, codes; access, cors
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.
 //! A refused request is a [`Problem`] with a [`Code`]; a rejected item of a request has an [`ItemCode`].
 
+mod access;
 mod backup;
 mod boards;
 mod body;

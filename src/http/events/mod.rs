@@ -100,7 +100,7 @@ pub(super) async fn add(
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
             let handler = EventLines { state: &state, metrics: &metrics };
-            response::to_json(&stream::process(&handler, payload, state.options.max_line).await?)?
+            response::to_json(&stream::process(&handler, payload, &state.options).await?)?
         }
         Format::Json => {
             let body = body::read(payload, &state.options).await?;

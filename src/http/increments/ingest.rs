@@ -56,7 +56,7 @@ pub(in crate::http) async fn add(
             let board = state.service.refreshed(&board).await?;
             (kind.check_board)(&board)?;
             let handler = BoardLines { kind, state: &state, board, metrics: &metrics };
-            response::to_json(&stream::process(&handler, payload, state.options.max_line).await?)?
+            response::to_json(&stream::process(&handler, payload, &state.options).await?)?
         }
         Format::Json => {
             let body = body::read(payload, &state.options).await?;
