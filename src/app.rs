@@ -97,6 +97,8 @@ impl Application {
                 body_timeout: BODY_TIMEOUT,
                 max_line: config.max_line,
                 stream_idle_timeout: config.stream_idle_timeout,
+                max_age: config.max_age,
+                max_ages: config.max_ages.clone(),
                 cors_origins: config.cors_origins.clone(),
                 hosts: (address.ip().is_loopback() || !config.hosts.is_empty()).then(|| config.hosts.clone()),
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),

@@ -76,6 +76,10 @@ pub struct Settings {
     /// The time after which a stream that sends nothing is ended [default: 5m]
     #[arg(long, env = "ROLLTOP_STREAM_IDLE_TIMEOUT", value_name = "DURATION")]
     pub stream_idle_timeout: Option<Span>,
+    /// The time for which a client may use a response of a read without asking again, in whole seconds [default: none, it
+    /// asks each time and gets 304 if nothing has changed]
+    #[arg(long, env = "ROLLTOP_MAX_AGE", value_name = "DURATION")]
+    pub max_age: Option<Span>,
     /// The number of threads that serve HTTP; 0 means one per processor [default: 0]
     #[arg(long, env = "ROLLTOP_WORKERS", value_name = "N")]
     pub workers: Option<usize>,
@@ -90,7 +94,7 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 20] = [
+    pub const KEYS: [&str; 21] = [
         "listen",
         "store",
         "data_dir",
@@ -108,6 +112,7 @@ impl Settings {
         "cors_origins",
         "hosts",
         "stream_idle_timeout",
+        "max_age",
         "workers",
         "shutdown_timeout",
         "log_format",
@@ -133,6 +138,7 @@ impl Settings {
             cors_origins: self.cors_origins.or(other.cors_origins),
             hosts: self.hosts.or(other.hosts),
             stream_idle_timeout: self.stream_idle_timeout.or(other.stream_idle_timeout),
+            max_age: self.max_age.or(other.max_age),
             workers: self.workers.or(other.workers),
             shutdown_timeout: self.shutdown_timeout.or(other.shutdown_timeout),
             log_format: self.log_format.or(other.log_format),

@@ -124,7 +124,7 @@ request_codes! {
     /// This version cannot read the definition of the board: a newer version wrote it, or it is damaged. Nothing was
     /// done; `board` names the board, and the detail says how to recover. Other boards are not affected.
     BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition cannot be read";
-    /// An internal error occurred; `error_id` identifies it in the log.
+    /// An internal error occurred; `request_id` identifies it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// Too many requests are waiting for the store. Nothing was counted; retry after `retry_after` seconds.
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Overloaded";

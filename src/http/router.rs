@@ -13,12 +13,14 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::access::Access;
 use super::codes::Code;
+use super::delivery::Delivery;
 use super::document;
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
+use super::request_id::RequestId;
 use super::routes::{self, OPERATIONS, Operation};
-use super::state::HttpState;
+use super::state::{HttpOptions, HttpState};
 
 /// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
 /// methods.
@@ -35,7 +37,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
         for operation in routes::operations(state.options.simulated_clock) {
             if !paths.contains(&operation.path) {
                 paths.push(operation.path);
-                register(app, operation.path, &access);
+                register(app, operation.path, &state.options, &access);
             }
         }
         app.app_data(state)
@@ -51,7 +53,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
 }
 
 /// Registers a path with all its methods. Other methods are refused with a list of the allowed ones.
-fn register(app: &mut web::ServiceConfig, path: &'static str, access: &Arc<Access>) {
+fn register(app: &mut web::ServiceConfig, path: &'static str, options: &HttpOptions, access: &Arc<Access>) {
     let operations: Vec<&Operation> = OPERATIONS.iter().filter(|operation| operation.path == path).collect();
     let mut resource = web::resource(path);
     let mut allowed = Vec::new();
@@ -71,14 +73,18 @@ fn register(app: &mut web::ServiceConfig, path: &'static str, access: &Arc<Acces
         ready(HttpResponse::from(Problem::new(Code::MethodNotAllowed, detail).allow(&allowed)))
     };
     let metrics = Rc::new(RouteMetrics::new(path, |method| operations.iter().any(|o| o.method == *method)));
-    let access = access.clone();
+    let (access, delivery) = (access.clone(), Rc::new(Delivery::new(path, options)));
     app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
-        let (metrics, method) = (metrics.clone(), request.method().clone());
-        let response = match access.check(request.head()) {
-            Ok(()) => Either::Left(inner.call(request)),
-            Err(problem) => Either::Right(ready(Ok(request.into_response(HttpResponse::from(problem))))),
+        let (metrics, delivery, method) = (metrics.clone(), delivery.clone(), request.method().clone());
+        let id = RequestId::from_headers(request.headers());
+        let refused = access.check(request.head()).err();
+        let response = match refused {
+            None => Either::Left(inner.call(request)),
+            Some(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
         };
-        async move { metrics.measure(method, response).await }
+        let response = id.clone().scope(response);
+        let deliver = async move { Ok(delivery.finish(response.await?, &id).await) };
+        async move { metrics.measure(method, deliver).await }
     }));
 }
 

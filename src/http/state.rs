@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::board::BoardName;
 use crate::service::Service;
 
 /// Options of the HTTP layer.
@@ -25,6 +26,11 @@ pub struct HttpOptions {
     /// A service that only listens on the loopback interface should set it: otherwise any web page could reach it under
     /// a host name that its owner lets resolve to 127.0.0.1.
     pub hosts: Option<Vec<String>>,
+    /// The time for which a client may use the response to a GET request under `/v1` without asking again, in whole
+    /// seconds. With zero it asks each time and gets 304 if nothing has changed.
+    pub max_age: Duration,
+    /// The same for single boards.
+    pub max_ages: Vec<(BoardName, Duration)>,
     /// Whether the store runs on a simulated clock, so that `/v1/clock` exists.
     pub simulated_clock: bool,
     /// Source of the text that `/metrics` returns. Without it the path returns 404.
@@ -40,6 +46,8 @@ impl Default for HttpOptions {
             max_line: 64 << 10,
             cors_origins: Vec::new(),
             hosts: None,
+            max_age: Duration::ZERO,
+            max_ages: Vec::new(),
             simulated_clock: false,
             metrics: None,
         }

@@ -53,7 +53,7 @@ async fn unsupported_media_types_and_bodies_that_are_too_large() {
     // A stream is as long as it likes.
     let lines = "{\"subject\":\"a\"}\n".repeat(1_000);
     assert_eq!(site.client.ndjson("b", lines).await.body["accepted"], 1_000);
-    let packed = b"POST /v1/boards/b/increments HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-encoding: gzip\r\n\
+    let packed = b"POST /v1/boards/b/increments HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-encoding: br\r\n\
                    content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     assert!(site.client.raw(packed).await.starts_with("HTTP/1.1 415"));
 }

@@ -110,8 +110,8 @@ pub(super) fn example(code: Code) -> Problem {
             StoreError::Unreadable { name: "hot-posts".to_owned(), reason }.into()
         }
         Code::Internal => {
-            problem("internal error; the log of this instance has the cause under error_id 5f1c2a9d04b7e386")
-                .with("error_id", "5f1c2a9d04b7e386")
+            problem("internal error; the log of this instance has the cause under request_id 5f1c2a9d04b7e386")
+                .with("request_id", "5f1c2a9d04b7e386")
         }
         Code::Overloaded => StoreError::Overloaded { retry_after: second }.into(),
         Code::StoreUnreachable => {

@@ -8,14 +8,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use actix_web::web::{Bytes, Payload};
+use actix_web::web::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::FuturesOrdered;
 
 use super::lines::{Line, Lines};
-use crate::http::body;
 use crate::http::codes::Code;
+use crate::http::compression::Incoming;
 use crate::http::problem::Problem;
 use crate::http::state::HttpOptions;
 use crate::service::{self, ServiceError};
@@ -84,7 +84,7 @@ struct Recorder<'a, H: LineHandler> {
 /// Processes all lines of a stream, within the limits of the options.
 pub(in crate::http) async fn process<H: LineHandler>(
     handler: &H,
-    mut payload: Payload,
+    mut body: Incoming,
     options: &HttpOptions,
 ) -> Result<H::Receipt, Problem> {
     let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
@@ -103,7 +103,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
         }
         tokio::select! {
             biased;
-            piece = next_piece(&mut payload, options.stream_idle_timeout), if !ended && full.is_empty() => {
+            piece = next_piece(&mut body, options.stream_idle_timeout), if !ended && full.is_empty() => {
                 let mut each = |number, line: Line<'_>| {
                     pending.add(handler, number, line);
                     if pending.lines >= PORTION {
@@ -138,9 +138,9 @@ pub(in crate::http) async fn process<H: LineHandler>(
 
 /// Returns the next piece of the body, or the problem of a client that sends nothing for the duration `idle`. Without
 /// this limit a client that is gone without closing its connection would keep the request forever.
-async fn next_piece(payload: &mut Payload, idle: Duration) -> Option<Result<Bytes, Problem>> {
-    match tokio::time::timeout(idle, payload.next()).await {
-        Ok(piece) => piece.map(|piece| piece.map_err(body::unreadable)),
+async fn next_piece(body: &mut Incoming, idle: Duration) -> Option<Result<Bytes, Problem>> {
+    match tokio::time::timeout(idle, body.next()).await {
+        Ok(piece) => piece,
         Err(_) => {
             let detail = format!("the stream sent nothing for {} s", idle.as_secs_f64());
             Some(Err(Problem::new(Code::BodyTimeout, detail)))
