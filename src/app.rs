@@ -1,13 +1,13 @@
 //! The application: builds a running service from a configuration, and makes everything acknowledged durable at the
 //! end.
 
-use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::Server;
 use actix_web::{App, HttpServer, web};
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpSocket;
 
 use crate::config::{Config, StoreChoice};
@@ -31,6 +31,9 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// balancers, so that they close idle connections first. Otherwise a request could arrive on a connection that is just
 /// being closed.
 const KEEP_ALIVE: Duration = Duration::from_secs(75);
+/// The probes of connections that are idle during a request: after a minute, every 15 seconds, given up after four.
+const KEEP_ALIVE_PROBES: TcpKeepalive =
+    TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
 /// The time that a client may take to close a connection after the server has closed it.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of connections that the system accepts before the server does.
@@ -93,7 +96,11 @@ impl Application {
                 max_body: config.max_body,
                 body_timeout: BODY_TIMEOUT,
                 max_line: config.max_line,
+                stream_idle_timeout: config.stream_idle_timeout,
+                max_age: config.max_age,
+                max_ages: config.max_ages.clone(),
                 cors_origins: config.cors_origins.clone(),
+                hosts: (address.ip().is_loopback() || !config.hosts.is_empty()).then(|| config.hosts.clone()),
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
                 metrics,
             },
@@ -124,9 +131,10 @@ impl Application {
         &self.service
     }
 
-    /// Serves requests until `stop` resolves. Then it accepts no more requests, completes those in progress, and makes
-    /// the store durable.
-    pub async fn run_until_stopped(self, stop: impl Future<Output = ()>) -> Result<(), RunError> {
+    /// Serves requests until the future of `stop` resolves. Then it accepts no more requests, completes those in
+    /// progress, and makes the store durable. It calls `stop` again while it waits for requests: when that future
+    /// resolves too, the remaining requests are cut off.
+    pub async fn run_until_stopped(self, mut stop: impl AsyncFnMut()) -> Result<(), RunError> {
         let Self { server, service, scheduler, .. } = self;
         let handle = server.handle();
         let upkeep = telemetry::collect_metrics().map(|metrics| {
@@ -140,10 +148,16 @@ impl Application {
         let mut server = tokio::spawn(server);
         let ended = tokio::select! {
             ended = &mut server => ended,
-            () = stop => {
-                tracing::info!("stopping: no new connections, finishing what is in flight");
-                handle.stop(true).await;
-                server.await
+            () = stop() => {
+                tracing::info!("stopping: no new connections, waiting for requests in progress; signal again to cut them off");
+                let _stopping = handle.stop(true);
+                tokio::select! {
+                    ended = &mut server => ended,
+                    () = stop() => {
+                        tracing::warn!("stopping at once: requests in progress are cut off");
+                        Ok(Ok(()))
+                    }
+                }
             }
         };
         scheduler.stop().await;
@@ -172,6 +186,8 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     // Without this, a restart could fail until the system has dropped the connections of the previous process.
     socket.set_reuseaddr(true)?;
+    // Accepted connections inherit this. It ends those whose client is gone without closing them.
+    SockRef::from(&socket).set_tcp_keepalive(&KEEP_ALIVE_PROBES)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()
 }

@@ -41,6 +41,11 @@ impl Field {
 pub struct Fields(Vec<(Box<str>, Field)>);
 
 impl Fields {
+    /// Creates fields from a list in which no name occurs twice.
+    pub(crate) fn from_distinct(fields: Vec<(Box<str>, Field)>) -> Self {
+        Self(fields)
+    }
+
     /// Sets a field. A later value replaces an earlier one of the same name.
     pub fn set(&mut self, name: impl Into<Box<str>>, value: Field) {
         let name = name.into();

@@ -11,11 +11,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// The reason why a text is not a [`Timestamp`].
+/// The reason why a text is not a [`Timestamp`]. Contains the first 64 characters of the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not a time as RFC 3339 writes it, such as 2026-01-31T09:30:00Z, between the years 1970 and 9999")]
-pub struct TimestampError {
-    text: String,
+pub enum TimestampError {
+    #[error("'{0}' is not a time in RFC 3339 format, such as 2026-01-31T09:30:00Z")]
+    Syntax(String),
+    #[error("'{0}' is not within the years 1970 to 9999")]
+    OutOfRange(String),
+    /// Leap seconds are inserted at the end of a day in UTC only.
+    #[error("'{0}' has the second 60, which exists at 23:59:60 UTC only")]
+    LeapSecond(String),
 }
 
 impl Timestamp {
@@ -41,11 +46,18 @@ impl Timestamp {
         self.0
     }
 
-    /// Parses RFC 3339 with any offset. Fractions finer than milliseconds are cut off.
+    /// Parses RFC 3339 with any offset. Fractions finer than milliseconds are cut off. A leap second counts as the
+    /// second after it.
     pub fn parse(text: &str) -> Result<Self, TimestampError> {
-        let error = || TimestampError { text: text.chars().take(64).collect() };
-        let millis = DateTime::parse_from_rfc3339(text).map_err(|_| error())?.timestamp_millis();
-        if (Self::EPOCH.0..=Self::MAX.0).contains(&millis) { Ok(Self(millis)) } else { Err(error()) }
+        let shown = || text.chars().take(64).collect();
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| TimestampError::Syntax(shown()))?.to_utc();
+        let is_leap_second = time.nanosecond() >= 1_000_000_000;
+        if is_leap_second && (time.hour(), time.minute()) != (23, 59) {
+            return Err(TimestampError::LeapSecond(shown()));
+        }
+        let millis = time.timestamp_millis();
+        let is_valid = (Self::EPOCH.0..=Self::MAX.0).contains(&millis);
+        if is_valid { Ok(Self(millis)) } else { Err(TimestampError::OutOfRange(shown())) }
     }
 
     /// Returns the instant this many milliseconds later (earlier if negative), clamped to the valid range.
@@ -124,9 +136,27 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_time_or_out_of_range() {
-        for text in ["", "now", "2026-01-01", "2026-13-01T00:00:00Z", "1969-12-31T23:59:59Z"] {
-            assert!(Timestamp::parse(text).is_err(), "{text}");
+    fn errors_name_the_reason() {
+        for (text, reason) in [
+            ("", "RFC 3339"),
+            ("now", "RFC 3339"),
+            ("2026-01-01", "RFC 3339"),
+            ("2026-13-01T00:00:00Z", "RFC 3339"),
+            ("2026-01-01T00:00:61Z", "RFC 3339"),
+            ("1969-12-31T23:59:59Z", "1970 to 9999"),
+            ("9999-12-31T23:59:59-01:00", "1970 to 9999"),
+            ("2026-01-01T10:15:60Z", "23:59:60"),
+            ("2016-12-31T23:59:60+01:00", "23:59:60"),
+        ] {
+            let error = Timestamp::parse(text).unwrap_err().to_string();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_leap_second_counts_as_the_second_after_it() {
+        for text in ["2016-12-31T23:59:60Z", "2017-01-01T00:59:60+01:00"] {
+            assert_eq!(Timestamp::parse(text).unwrap().to_string(), "2017-01-01T00:00:00Z");
         }
     }
 

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
 use crate::app::{Application, StartError};
 use crate::config::{Config, Settings, StoreChoice};
 use crate::{descriptors, telemetry};
@@ -24,13 +26,14 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CommandError> {
         Config::load(args.config.as_deref(), args.settings).map_err(|error| CommandError::WrongConfig(error.into()))?;
     telemetry::start_logging(config.log_format);
     descriptors::raise_limit();
+    survive_file_size_limit()?;
     let application = Application::build(&config).await.map_err(|error| match error {
         StartError::Board { .. } => CommandError::WrongConfig(error.into()),
         error => CommandError::Failed(error.into()),
     })?;
-    let stop = stop_signal()?;
+    let mut signals = StopSignals::new()?;
     print_banner(&config, &application);
-    Ok(application.run_until_stopped(stop).await?)
+    Ok(application.run_until_stopped(async || signals.next().await).await?)
 }
 
 fn print_banner(config: &Config, application: &Application) {
@@ -53,14 +56,30 @@ fn print_banner(config: &Config, application: &Application) {
     let _ = std::io::stdout().write_all(greeting.as_bytes());
 }
 
-/// Returns a future that resolves at SIGTERM or SIGINT.
-fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    Ok(async move {
+/// The signals that stop the service: SIGTERM and SIGINT.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next signal.
+    async fn next(&mut self) {
         tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    })
+    }
+}
+
+/// Lets a write that exceeds the limit of file sizes (`ulimit -f`) fail like a write to a full disk. By default the
+/// system ends the process with SIGXFSZ.
+fn survive_file_size_limit() -> std::io::Result<()> {
+    let file_size_exceeded = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // The handler stays installed when the stream of signals is dropped.
+    signal(file_size_exceeded).map(drop)
 }

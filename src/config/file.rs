@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
 use super::Settings;
-use crate::board::{BoardName, Definition, Rule};
+use crate::board::{BoardName, Definition, Rule, Span};
 use crate::service::RuleName;
 
 /// The reason why there is no valid configuration.
@@ -45,6 +45,7 @@ pub(super) struct Parsed {
     pub(super) settings: Settings,
     pub(super) boards: Vec<(BoardName, Definition)>,
     pub(super) rules: Vec<(RuleName, Rule)>,
+    pub(super) max_ages: Vec<(BoardName, Span)>,
 }
 
 #[derive(Deserialize)]
@@ -53,6 +54,8 @@ struct Tables {
     boards: BTreeMap<Spanned<String>, Spanned<Definition>>,
     #[serde(default)]
     rules: BTreeMap<Spanned<String>, RuleTable>,
+    #[serde(default)]
+    max_ages: BTreeMap<Spanned<String>, Span>,
 }
 
 #[derive(Deserialize)]
@@ -77,12 +80,13 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
     let from_toml = |error: toml::de::Error| wrong(vec![locate(text, &error)]);
 
     let mut table: toml::Table = toml::from_str(text).map_err(from_toml)?;
-    let Tables { boards, rules } = toml::from_str(text).map_err(from_toml)?;
+    let Tables { boards, rules, max_ages } = toml::from_str(text).map_err(from_toml)?;
     table.remove("boards");
     table.remove("rules");
+    table.remove("max_ages");
     if let Some(key) = table.keys().find(|key| !Settings::KEYS.contains(&key.as_str())) {
         let message = format!(
-            "{key}: there is no such setting; there are {}, [boards.<name>] and [rules.<name>]",
+            "{key}: unknown setting; expected one of {}, [boards.<name>], [rules.<name>] and [max_ages]",
             Settings::KEYS.join(", ")
         );
         return Err(wrong(vec![Problem { line: line_of_key(text, 0..text.len(), key), message }]));
@@ -120,8 +124,21 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
             }),
         }
     }
+    let mut ages = Vec::new();
+    for (name, age) in max_ages {
+        match BoardName::parse(name.get_ref()) {
+            Ok(board) => ages.push((board, age)),
+            Err(error) => problems.push(Problem {
+                line: line_at(text, name.span().start),
+                message: format!("max_ages.{}: {error}", name.get_ref()),
+            }),
+        }
+    }
     problems.sort_by_key(|problem| problem.line);
-    if problems.is_empty() { Ok(Parsed { settings, boards: sound, rules: named }) } else { Err(wrong(problems)) }
+    if !problems.is_empty() {
+        return Err(wrong(problems));
+    }
+    Ok(Parsed { settings, boards: sound, rules: named, max_ages: ages })
 }
 
 fn line_at(text: &str, position: usize) -> usize {

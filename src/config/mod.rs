@@ -13,7 +13,7 @@ use std::time::Duration;
 pub use file::{ConfigError, Problem};
 pub use settings::{LogFormat, Settings, StoreChoice};
 
-use crate::board::{BoardName, Definition, Rule};
+use crate::board::{BoardName, Definition, Rule, Span};
 use crate::service::RuleName;
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
@@ -49,6 +49,12 @@ pub struct Config {
     /// The longest NDJSON line, in bytes.
     pub max_line: usize,
     pub cors_origins: Vec<String>,
+    pub hosts: Vec<String>,
+    pub stream_idle_timeout: Duration,
+    /// The time for which clients may use a response without asking again.
+    pub max_age: Duration,
+    /// The same for single boards.
+    pub max_ages: Vec<(BoardName, Duration)>,
     /// The number of threads that serve HTTP.
     pub workers: usize,
     pub shutdown_timeout: Duration,
@@ -75,7 +81,7 @@ impl Config {
 
     /// Does the same for the text of a file. `source` names the file in messages.
     pub fn from_text(source: &str, text: &str, given: Settings) -> Result<Self, ConfigError> {
-        let file::Parsed { settings, boards, rules } = file::parse(source, text)?;
+        let file::Parsed { settings, boards, rules, max_ages } = file::parse(source, text)?;
         given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
         let s = given.or(settings);
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
@@ -95,16 +101,22 @@ impl Config {
             max_body: s.max_body.unwrap_or(8 << 20),
             max_line: s.max_line.unwrap_or(64 << 10),
             cors_origins: s.cors_origins.unwrap_or_default(),
+            hosts: s.hosts.unwrap_or_default(),
+            max_age: s.max_age.map_or(Duration::ZERO, duration),
+            max_ages: max_ages.into_iter().map(|(board, age)| (board, duration(age))).collect(),
+            stream_idle_timeout: s.stream_idle_timeout.map_or(Duration::from_secs(300), duration),
             workers: s.workers.filter(|n| *n > 0).unwrap_or_else(processors),
-            shutdown_timeout: s.shutdown_timeout.map_or(Duration::from_secs(20), |span| {
-                Duration::from_millis(span.approximate_millis().unsigned_abs())
-            }),
+            shutdown_timeout: s.shutdown_timeout.map_or(Duration::from_secs(20), duration),
             log_format: s.log_format.unwrap_or(LogFormat::Text),
             boards,
             rules,
             source: source.to_owned(),
         })
     }
+}
+
+fn duration(span: Span) -> Duration {
+    Duration::from_millis(span.approximate_millis().unsigned_abs())
 }
 
 #[cfg(test)]
@@ -143,6 +155,14 @@ mod tests {
         let given = Settings { listen: Some("0.0.0.0:1".parse().unwrap()), ..Settings::default() };
         let config = Config::from_text("f", "listen = \"127.0.0.1:2\"\nqueue = 7", given).unwrap();
         assert_eq!((config.listen.port(), config.queue), (1, 7));
+    }
+
+    #[test]
+    fn the_age_of_responses_may_differ_by_board() {
+        let config = load("max_age = \"2s\"\n[max_ages]\nhot-posts = \"1m\"\n").unwrap();
+        let board = BoardName::parse("hot-posts").unwrap();
+        assert_eq!((config.max_age.as_secs(), config.max_ages), (2, vec![(board, Duration::from_secs(60))]));
+        assert_eq!(load("").unwrap().max_age, Duration::ZERO);
     }
 
     #[test]
@@ -200,6 +220,9 @@ mod tests {
             ("[rules.r]\nwhen = \"amount >\"\n", 2, "found the end at column 9"),
             ("[rules.r]\nif = \"amount > 3\"\n", 2, "unknown field `if`"),
             ("[rules.r]\n", 1, "when"),
+            ("[max_ages]\n\nUpper = \"5s\"\n", 3, "max_ages.Upper"),
+            ("[max_ages]\nb = \"soon\"\n", 2, "b: "),
+            ("max_age = 5\n", 1, "max_age"),
             ("[rules]\nr = \"amount > 3\"\n", 2, "expected a table [rules.<name>] with 'when'"),
             ("[boards]\nb = 5\n", 2, "expected a definition with 'metric'"),
             ("\n[rules.Upper]\nwhen = \"amount > 3\"\n", 2, "rules.Upper: a rule's name"),

@@ -66,9 +66,20 @@ pub struct Settings {
     /// The longest NDJSON line, in bytes [default: 65536]
     #[arg(long, env = "ROLLTOP_MAX_LINE", value_name = "BYTES")]
     pub max_line: Option<usize>,
-    /// The origins whose pages may call the API from a browser; `*` for any [default: none]
+    /// The origins, besides the service's own, whose pages may call the API from a browser; `*` for any [default: none]
     #[arg(long, env = "ROLLTOP_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     pub cors_origins: Option<Vec<String>>,
+    /// The host names, besides localhost, for which the service answers if it listens on the loopback interface; name those
+    /// under which a proxy on the same machine forwards requests [default: none]
+    #[arg(long, env = "ROLLTOP_HOSTS", value_name = "HOST", value_delimiter = ',')]
+    pub hosts: Option<Vec<String>>,
+    /// The time after which a stream that sends nothing is ended [default: 5m]
+    #[arg(long, env = "ROLLTOP_STREAM_IDLE_TIMEOUT", value_name = "DURATION")]
+    pub stream_idle_timeout: Option<Span>,
+    /// The time for which a client may use a response of a read without asking again, in whole seconds [default: none, it
+    /// asks each time and gets 304 if nothing has changed]
+    #[arg(long, env = "ROLLTOP_MAX_AGE", value_name = "DURATION")]
+    pub max_age: Option<Span>,
     /// The number of threads that serve HTTP; 0 means one per processor [default: 0]
     #[arg(long, env = "ROLLTOP_WORKERS", value_name = "N")]
     pub workers: Option<usize>,
@@ -83,7 +94,7 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 18] = [
+    pub const KEYS: [&str; 21] = [
         "listen",
         "store",
         "data_dir",
@@ -99,6 +110,9 @@ impl Settings {
         "max_body",
         "max_line",
         "cors_origins",
+        "hosts",
+        "stream_idle_timeout",
+        "max_age",
         "workers",
         "shutdown_timeout",
         "log_format",
@@ -122,6 +136,9 @@ impl Settings {
             max_body: self.max_body.or(other.max_body),
             max_line: self.max_line.or(other.max_line),
             cors_origins: self.cors_origins.or(other.cors_origins),
+            hosts: self.hosts.or(other.hosts),
+            stream_idle_timeout: self.stream_idle_timeout.or(other.stream_idle_timeout),
+            max_age: self.max_age.or(other.max_age),
             workers: self.workers.or(other.workers),
             shutdown_timeout: self.shutdown_timeout.or(other.shutdown_timeout),
             log_format: self.log_format.or(other.log_format),

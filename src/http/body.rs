@@ -1,12 +1,11 @@
 //! Request bodies: media types, size and time limits.
 
 use actix_web::HttpRequest;
-use actix_web::error::PayloadError;
-use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use actix_web::http::header::CONTENT_TYPE;
 use actix_web::web::{Bytes, BytesMut, Payload};
-use futures_util::StreamExt;
 
 use super::codes::Code;
+use super::compression::Incoming;
 use super::problem::Problem;
 use super::state::HttpOptions;
 
@@ -19,15 +18,15 @@ pub(super) enum Format {
     Ndjson,
 }
 
-/// Returns the format that the request declares, or JSON if it declares none.
+/// Returns the format that the request declares.
+///
+/// A request without a media type is refused: a web page may send one to any address without asking, so it must not
+/// count.
 pub(super) fn format(request: &HttpRequest) -> Result<Format, Problem> {
     let unsupported = |detail: String| Problem::new(Code::UnsupportedMediaType, detail);
-    if let Some(encoding) = request.headers().get(CONTENT_ENCODING)
-        && !encoding.as_bytes().eq_ignore_ascii_case(b"identity")
-    {
-        return Err(unsupported("encoded bodies are not supported; send the body without Content-Encoding".into()));
-    }
-    let Some(declared) = request.headers().get(CONTENT_TYPE) else { return Ok(Format::Json) };
+    let Some(declared) = request.headers().get(CONTENT_TYPE) else {
+        return Err(unsupported("the body has no Content-Type; send application/json or, for events, increments and samples, application/x-ndjson".into()));
+    };
     let text = declared.to_str().unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim();
     match essence {
@@ -49,7 +48,7 @@ pub(super) async fn read_json(
     options: &HttpOptions,
 ) -> Result<Bytes, Problem> {
     match format(request)? {
-        Format::Json => read(payload, options).await,
+        Format::Json => read(Incoming::new(request, payload)?, options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
             "NDJSON is supported for events, increments and samples only; use application/json",
@@ -58,21 +57,21 @@ pub(super) async fn read_json(
 }
 
 /// Reads a body within the size and time limits of the options.
-pub(super) async fn read(payload: Payload, options: &HttpOptions) -> Result<Bytes, Problem> {
-    let in_time = tokio::time::timeout(options.body_timeout, gather(payload, options.max_body)).await;
+pub(super) async fn read(body: Incoming, options: &HttpOptions) -> Result<Bytes, Problem> {
+    let in_time = tokio::time::timeout(options.body_timeout, gather(body, options.max_body)).await;
     in_time.unwrap_or_else(|_| {
         let seconds = options.body_timeout.as_secs_f64();
         Err(Problem::new(Code::BodyTimeout, format!("the body did not arrive within {seconds} s")))
     })
 }
 
-/// Reads at most `limit` bytes. A body that arrives in one piece is not copied.
-async fn gather(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
-    let Some(first) = payload.next().await.transpose().map_err(unreadable)? else { return Ok(Bytes::new()) };
+/// Reads at most `limit` bytes, counted after decompression. A body that arrives in one piece is not copied.
+async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, Problem> {
+    let Some(first) = body.next().await.transpose()? else { return Ok(Bytes::new()) };
     if first.len() > limit {
         return Err(too_large(limit));
     }
-    let Some(second) = payload.next().await.transpose().map_err(unreadable)? else { return Ok(first) };
+    let Some(second) = body.next().await.transpose()? else { return Ok(first) };
     let mut whole = BytesMut::from(first.as_ref());
     let mut piece = second;
     loop {
@@ -80,7 +79,7 @@ async fn gather(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
             return Err(too_large(limit));
         }
         whole.extend_from_slice(&piece);
-        match payload.next().await.transpose().map_err(unreadable)? {
+        match body.next().await.transpose()? {
             Some(next) => piece = next,
             None => return Ok(whole.freeze()),
         }
@@ -90,14 +89,6 @@ async fn gather(mut payload: Payload, limit: usize) -> Result<Bytes, Problem> {
 fn too_large(limit: usize) -> Problem {
     let detail = format!("a JSON body may have at most {limit} bytes; send more as a stream of application/x-ndjson");
     Problem::new(Code::TooLarge, detail).with("limit", limit)
-}
-
-/// Returns the problem of a body that ended before it was complete.
-pub(super) fn unreadable(error: PayloadError) -> Problem {
-    match error {
-        PayloadError::Overflow => Problem::new(Code::TooLarge, "the body is larger than allowed"),
-        other => Problem::new(Code::IncompleteBody, format!("the body is incomplete: {other}")),
-    }
 }
 
 /// Returns the problem of a body that is not valid JSON.

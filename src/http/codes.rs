@@ -68,10 +68,15 @@ request_codes! {
     MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON";
     /// The body ended early or its transfer encoding is invalid.
     IncompleteBody = "incomplete_body", BAD_REQUEST, "The body is incomplete";
-    /// The body did not arrive within the time limit. Nothing was counted.
+    /// A JSON body did not arrive within the time limit, and nothing was counted; or a stream sent nothing for too long,
+    /// and `counted_through` is the last line that was counted.
     BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
     InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid";
+    /// The request changes something and comes from a page of another origin, which is not among `cors_origins`.
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not change anything";
+    /// The `Host` header names neither the loopback interface nor one of `hosts`.
+    UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host";
     /// No operation exists at this path.
     NotFound = "not_found", NOT_FOUND, "Path not found";
     /// No board with this name exists.
@@ -90,7 +95,7 @@ request_codes! {
     ClockBackward = "clock_backward", CONFLICT, "The clock cannot move backward";
     /// The body, or its number of items, exceeds the maximum for one request; `limit` is the maximum.
     TooLarge = "too_large", PAYLOAD_TOO_LARGE, "The body is too large";
-    /// This path does not accept the media type or the content encoding of the body.
+    /// The body has no media type, or this path does not accept its media type or content encoding.
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The media type is not supported";
     /// A field of the body or a parameter of the query is missing, of the wrong type or out of range; `field` names it.
     InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is invalid";
@@ -119,7 +124,7 @@ request_codes! {
     /// This version cannot read the definition of the board: a newer version wrote it, or it is damaged. Nothing was
     /// done; `board` names the board, and the detail says how to recover. Other boards are not affected.
     BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition cannot be read";
-    /// An internal error occurred; `error_id` identifies it in the log.
+    /// An internal error occurred; `request_id` identifies it in the log.
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
     /// Too many requests are waiting for the store. Nothing was counted; retry after `retry_after` seconds.
     Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Overloaded";

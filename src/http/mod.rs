@@ -9,22 +9,26 @@
 //! resources    query, evaluate -> windows, events; subjects -> rankings; samples -> increments;
 //!              boards -> definition; values, rollover, rules, clock, backup, operations, welcome
 //! items        parsing of a single item, a batch or a stream; rejections
-//! requests     path, parameters, object -> body, large
-//! responses    response, frame, metrics, counts
-//! base         state, schemas, problem, service_error, codes; cors
+//! requests     path, parameters, object -> body, compression, large
+//! responses    response, frame, delivery, caching, metrics, counts
+//! base         state, schemas, problem, request_id, service_error, codes; access, cors
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.
 //! A refused request is a [`Problem`] with a [`Code`]; a rejected item of a request has an [`ItemCode`].
 
+mod access;
 mod backup;
 mod boards;
 mod body;
+mod caching;
 mod clock;
 mod codes;
+mod compression;
 mod cors;
 mod counts;
 mod definition;
+mod delivery;
 mod document;
 mod evaluate;
 mod events;
@@ -40,6 +44,7 @@ mod path;
 mod problem;
 mod query;
 mod rankings;
+mod request_id;
 mod response;
 mod rollover;
 mod router;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, RETRY_AFTER};
+use actix_web::http::header::{ALLOW, CACHE_CONTROL, HeaderValue, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
@@ -14,6 +14,7 @@ use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, 
 use utoipa::{PartialSchema, ToSchema};
 
 use super::codes::Code;
+use super::request_id::{RequestId, X_REQUEST_ID};
 use super::schemas;
 
 /// Media type of every problem.
@@ -105,18 +106,17 @@ impl Serialize for Problem {
 }
 
 impl Problem {
-    /// Logs an internal error under a new `error_id` and returns the redacted problem; returns any other problem
+    /// Logs an internal error under the id of the request and returns the redacted problem; returns any other problem
     /// unchanged.
     ///
     /// Call it once, just before the problem is written to a response.
-    pub(super) fn redacted(&self) -> Cow<'_, Problem> {
+    pub(super) fn redacted(&self, id: &RequestId) -> Cow<'_, Problem> {
         if self.0.code != Code::Internal {
             return Cow::Borrowed(self);
         }
-        let id = format!("{:016x}", rand::random::<u64>());
-        tracing::error!(error_id = %id, detail = %self.0.detail, "a request failed with an internal error");
-        let detail = format!("internal error; the log of this instance has the cause under error_id {id}");
-        Cow::Owned(Problem::new(Code::Internal, detail).with("error_id", id))
+        tracing::error!(request_id = id.as_str(), detail = %self.0.detail, "a request failed with an internal error");
+        let detail = format!("internal error; the log of this instance has the cause under request_id {}", id.as_str());
+        Cow::Owned(Problem::new(Code::Internal, detail))
     }
 
     /// Returns whether the problem says when to retry.
@@ -157,7 +157,12 @@ impl ResponseError for Problem {
         if let Some(methods) = &self.0.allow {
             response.insert_header((ALLOW, methods.as_str()));
         }
-        response.body(self.redacted().text())
+        let id = RequestId::current();
+        response.insert_header((X_REQUEST_ID, id.header_value().clone()));
+        response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+        let (code, problem) = (self.0.code.as_str(), self.redacted(&id).into_owned());
+        tracing::debug!(request_id = id.as_str(), code, detail = %problem.0.detail, "a request is refused");
+        response.body(problem.with("request_id", id.as_str()).text())
     }
 }
 
@@ -192,6 +197,10 @@ impl PartialSchema for Problem {
             .required("detail")
             .property("code", schemas::code())
             .required("code")
+            .property(
+                "request_id",
+                string("The id of the request, also in the header `X-Request-Id`: that of the client, or a new one."),
+            )
             .into()
     }
 }
@@ -223,6 +232,6 @@ mod tests {
         let body = actix_web::body::to_bytes(response.into_body()).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert!(!body.to_string().contains("secret"), "{body}");
-        assert!(body["detail"].as_str().unwrap().contains(body["error_id"].as_str().unwrap()));
+        assert!(body["detail"].as_str().unwrap().contains(body["request_id"].as_str().unwrap()));
     }
 }

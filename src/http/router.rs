@@ -1,20 +1,26 @@
 //! The routes of the application, built from the table of operations.
 
+use std::future::ready;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use actix_web::dev::Service;
 use actix_web::http::Method;
 use actix_web::web::{self, Data};
 use actix_web::{HttpRequest, HttpResponse, guard};
+use futures_util::future::Either;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use super::access::Access;
 use super::codes::Code;
+use super::delivery::Delivery;
 use super::document;
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
+use super::request_id::RequestId;
 use super::routes::{self, OPERATIONS, Operation};
-use super::state::HttpState;
+use super::state::{HttpOptions, HttpState};
 
 /// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
 /// methods.
@@ -24,13 +30,14 @@ use super::state::HttpState;
 pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
     let document = document::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
     let document = Data::new(Document(document.into()));
+    let access = Arc::new(Access::new(&state.options));
     metrics::describe();
     move |app| {
         let mut paths: Vec<&'static str> = Vec::new();
         for operation in routes::operations(state.options.simulated_clock) {
             if !paths.contains(&operation.path) {
                 paths.push(operation.path);
-                register(app, operation.path);
+                register(app, operation.path, &state.options, &access);
             }
         }
         app.app_data(state)
@@ -46,7 +53,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
 }
 
 /// Registers a path with all its methods. Other methods are refused with a list of the allowed ones.
-fn register(app: &mut web::ServiceConfig, path: &'static str) {
+fn register(app: &mut web::ServiceConfig, path: &'static str, options: &HttpOptions, access: &Arc<Access>) {
     let operations: Vec<&Operation> = OPERATIONS.iter().filter(|operation| operation.path == path).collect();
     let mut resource = web::resource(path);
     let mut allowed = Vec::new();
@@ -63,13 +70,21 @@ fn register(app: &mut web::ServiceConfig, path: &'static str) {
     let allowed = allowed.join(", ");
     let refuse = move |request: HttpRequest| {
         let detail = format!("method {} is not allowed; allowed: {allowed}", request.method());
-        std::future::ready(HttpResponse::from(Problem::new(Code::MethodNotAllowed, detail).allow(&allowed)))
+        ready(HttpResponse::from(Problem::new(Code::MethodNotAllowed, detail).allow(&allowed)))
     };
     let metrics = Rc::new(RouteMetrics::new(path, |method| operations.iter().any(|o| o.method == *method)));
+    let (access, delivery) = (access.clone(), Rc::new(Delivery::new(path, options)));
     app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
-        let (metrics, method) = (metrics.clone(), request.method().clone());
-        let response = inner.call(request);
-        async move { metrics.measure(method, response).await }
+        let (metrics, delivery, method) = (metrics.clone(), delivery.clone(), request.method().clone());
+        let id = RequestId::from_headers(request.headers());
+        let refused = access.check(request.head()).err();
+        let response = match refused {
+            None => Either::Left(inner.call(request)),
+            Some(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
+        };
+        let response = id.clone().scope(response);
+        let deliver = async move { Ok(delivery.finish(response.await?, &id).await) };
+        async move { metrics.measure(method, deliver).await }
     }));
 }
 

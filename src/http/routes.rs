@@ -17,7 +17,7 @@ pub(super) struct Operation {
     pub(super) path: &'static str,
     /// Creates the route of the handler.
     pub(super) handler: fn() -> Route,
-    /// Codes that the operation can return, in groups. `internal` is added to every operation.
+    /// Codes that the operation can return, in groups. Those that every operation can return are added.
     pub(super) problems: &'static [&'static [Code]],
     /// Whether the operation exists only with a simulated clock.
     pub(super) simulated_only: bool,

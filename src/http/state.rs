@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::board::BoardName;
 use crate::service::Service;
 
 /// Options of the HTTP layer.
@@ -12,13 +13,24 @@ use crate::service::Service;
 pub struct HttpOptions {
     /// Maximum size of a JSON body in bytes.
     pub max_body: usize,
-    /// Maximum time for a JSON body to arrive. NDJSON streams have no time limit.
+    /// Maximum time for a JSON body to arrive.
     pub body_timeout: Duration,
+    /// Maximum time between two pieces of an NDJSON stream. The stream as a whole has no time limit.
+    pub stream_idle_timeout: Duration,
     /// Maximum length of one line of an NDJSON stream in bytes.
     pub max_line: usize,
     /// Origins whose pages may call the API: `*` allows any origin, an empty list disables CORS. See
     /// [`cors`](super::cors()).
     pub cors_origins: Vec<String>,
+    /// The host names that requests may be addressed to, besides those of the loopback interface. `None` accepts any.
+    /// A service that only listens on the loopback interface should set it: otherwise any web page could reach it under
+    /// a host name that its owner lets resolve to 127.0.0.1.
+    pub hosts: Option<Vec<String>>,
+    /// The time for which a client may use the response to a GET request under `/v1` without asking again, in whole
+    /// seconds. With zero it asks each time and gets 304 if nothing has changed.
+    pub max_age: Duration,
+    /// The same for single boards.
+    pub max_ages: Vec<(BoardName, Duration)>,
     /// Whether the store runs on a simulated clock, so that `/v1/clock` exists.
     pub simulated_clock: bool,
     /// Source of the text that `/metrics` returns. Without it the path returns 404.
@@ -30,8 +42,12 @@ impl Default for HttpOptions {
         Self {
             max_body: 8 << 20,
             body_timeout: Duration::from_secs(30),
+            stream_idle_timeout: Duration::from_secs(300),
             max_line: 64 << 10,
             cors_origins: Vec::new(),
+            hosts: None,
+            max_age: Duration::ZERO,
+            max_ages: Vec::new(),
             simulated_clock: false,
             metrics: None,
         }

@@ -30,7 +30,7 @@ async fn a_failed_write_says_why_and_when_to_retry() {
             assert_eq!((answer.refusal(), answer.header("retry-after")), ((status, code), retry_after), "{answer:?}");
             assert!(!answer.text.contains("secret"), "{answer:?}");
             if code == "internal" {
-                assert_eq!(answer.body["error_id"].as_str().unwrap().len(), 16);
+                assert_eq!(answer.body["request_id"].as_str().unwrap().len(), 16);
             }
         }
     }

@@ -6,6 +6,7 @@ mod site;
 
 mod backup;
 mod boards;
+mod delivery;
 mod document;
 mod evaluate;
 mod events;

@@ -34,10 +34,17 @@ async fn unsupported_media_types_and_bodies_that_are_too_large() {
         let answer = site.client.send(Method::POST, path, Some(kind), r#"{"subject":"a"}"#).await;
         assert_eq!(answer.refusal(), (415, "unsupported_media_type"), "{kind}");
     }
-    for kind in [None, Some("application/json; charset=utf-8"), Some("Application/JSON")] {
-        let answer = site.client.send(Method::POST, path, kind, r#"{"subject":"a"}"#).await;
+    for kind in ["application/json; charset=utf-8", "Application/JSON"] {
+        let answer = site.client.send(Method::POST, path, Some(kind), r#"{"subject":"a"}"#).await;
         assert_eq!(answer.body["accepted"], 1, "{kind:?}: {answer:?}");
     }
+    // A web page may send a body without a media type to any address.
+    for path in [path, "/v1/events", "/v1/boards/b/rankings/lookup"] {
+        let answer = site.client.send(Method::POST, path, None, r#"{"subject":"a"}"#).await;
+        assert_eq!(answer.refusal(), (415, "unsupported_media_type"), "{path}");
+        assert!(answer.body["detail"].as_str().unwrap().contains("Content-Type"), "{answer:?}");
+    }
+    assert_eq!(site.client.score("b", "a").await, 2);
     let ndjson = site.client.send(Method::PUT, "/v1/boards/c", Some("application/x-ndjson"), "{}").await;
     assert_eq!(ndjson.refusal(), (415, "unsupported_media_type"));
     let large = format!(r#"{{"subject":"{}"}}"#, "a".repeat(1_000));
@@ -46,8 +53,8 @@ async fn unsupported_media_types_and_bodies_that_are_too_large() {
     // A stream is as long as it likes.
     let lines = "{\"subject\":\"a\"}\n".repeat(1_000);
     assert_eq!(site.client.ndjson("b", lines).await.body["accepted"], 1_000);
-    let packed = b"POST /v1/boards/b/increments HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-encoding: gzip\r\n\
-                   content-length: 2\r\n\r\n{}";
+    let packed = b"POST /v1/boards/b/increments HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-encoding: br\r\n\
+                   content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
     assert!(site.client.raw(packed).await.starts_with("HTTP/1.1 415"));
 }
 
@@ -65,7 +72,8 @@ async fn a_body_that_does_not_arrive_times_out() {
     let site = Site::with(|options| options.body_timeout = std::time::Duration::from_millis(50)).await;
     assert_eq!(site.client.define("b", "COUNT(24h, like, post_id)", "1h").await.status, 201);
     for path in ["POST /v1/boards/b/increments", "POST /v1/boards/b/rankings/lookup", "PUT /v1/boards/c"] {
-        let begun = format!("{path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{{");
+        let head = format!("{path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n");
+        let begun = format!("{head}content-length: 100\r\n\r\n{{");
         // The connection stays open on this side: the answer, and the end, are the server's.
         let answer = site.client.raw(begun.as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("\"body_timeout\""), "{path}: {answer}");
@@ -109,4 +117,77 @@ async fn parameters_are_read_strictly() {
         let answer = site.client.get(path).await;
         assert_eq!((answer.refusal(), &answer.body["field"]), ((422, code), &json!(field)), "{path}");
     }
+}
+
+#[actix_web::test]
+async fn a_stream_that_sends_nothing_is_ended_and_its_complete_lines_count() {
+    let site = Site::with(|options| options.stream_idle_timeout = std::time::Duration::from_millis(50)).await;
+    site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    let head = "POST /v1/boards/b/increments HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-ndjson\r\n";
+    let begun = format!("{head}content-length: 1000\r\n\r\n{{\"subject\":\"a\"}}\n{{\"subject\":\"a\"}}\n{{\"subj");
+    // The connection stays open on this side.
+    let answer = site.client.raw(begun.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("\"body_timeout\""), "{answer}");
+    assert!(answer.contains("\"accepted\":2") && answer.contains("\"counted_through\":2"), "{answer}");
+    assert_eq!(site.client.score("b", "a").await, 2);
+}
+
+#[actix_web::test]
+async fn pages_of_other_origins_change_nothing() {
+    let site = Site::with(|options| options.cors_origins = vec!["https://app.example".to_owned()]).await;
+    site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    let own = format!("http://127.0.0.1:{}", site.client.port);
+    for (origin, is_accepted) in
+        [(own.as_str(), true), ("https://app.example", true), ("https://evil.example", false), ("null", false)]
+    {
+        for (method, path, body) in [
+            ("POST", "/v1/boards/b/increments", r#"{"subject":"a"}"#),
+            ("POST", "/v1/events", r#"{"type":"x"}"#),
+            ("POST", "/v1/rollover", ""),
+            ("POST", "/v1/boards/b/audit?repair=true", ""),
+            ("DELETE", "/v1/boards/b/subjects/a", ""),
+        ] {
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\norigin: {origin}\r\nconnection: close\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                site.client.port,
+                body.len()
+            );
+            let answer = site.client.raw(request.as_bytes()).await;
+            let status = if is_accepted { "HTTP/1.1 2" } else { "HTTP/1.1 403" };
+            assert!(answer.starts_with(status), "{origin} {method} {path}: {answer}");
+            assert_eq!(answer.contains("\"foreign_origin\""), !is_accepted, "{origin} {method} {path}: {answer}");
+        }
+        let get = format!(
+            "GET /v1/boards HTTP/1.1\r\nhost: 127.0.0.1:{}\r\norigin: {origin}\r\nconnection: close\r\n\r\n",
+            site.client.port
+        );
+        assert!(site.client.raw(get.as_bytes()).await.starts_with("HTTP/1.1 200"), "{origin}");
+    }
+}
+
+#[actix_web::test]
+async fn requests_to_unknown_hosts_are_refused() {
+    let site = Site::with(|options| options.hosts = Some(vec!["rolltop.example".to_owned()])).await;
+    for (host, status) in [("localhost:8080", "200"), ("rolltop.example", "200"), ("evil.example:8080", "421")] {
+        for path in ["/v1/boards", "/", "/healthz"] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            let answer = site.client.raw(request.as_bytes()).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host} {path}: {answer}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn a_field_given_twice_is_refused() {
+    let site = Site::with_board("b").await;
+    let event = r#"{"type":"like","fields":{"post_id":"a","post_id":"b"}}"#;
+    let answer = site.client.send(Method::POST, "/v1/events", Some("application/json"), event).await;
+    assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("post_id")));
+    let batch = format!(r#"{{"events":[{event},{{"type":"like","fields":{{"post_id":"a"}}}}]}}"#);
+    let answer = site.client.send(Method::POST, "/v1/events", Some("application/json"), batch).await;
+    assert_eq!((&answer.body["accepted"], &answer.body["rejected"][0]["code"]), (&json!(1), &json!("invalid_event")));
+    let rule = r#"{"rule":"amount > 1","fields":{"amount":1,"amount":2}}"#;
+    let answer = site.client.send(Method::POST, "/v1/evaluate", Some("application/json"), rule).await;
+    assert_eq!(answer.refusal().0, 422, "{answer:?}");
 }

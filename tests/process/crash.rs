@@ -1,5 +1,6 @@
 //! Tests of the meaning of a 2xx: nothing acknowledged is lost by `kill -9`, by SIGTERM, or by a restart of Redis.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -134,6 +135,28 @@ async fn redis_with_aof_always_loses_nothing_acknowledged_to_its_own_crash() {
             (total(&service).await, load.acknowledged.load(Ordering::SeqCst), load.sent.load(Ordering::SeqCst));
         assert!((acknowledged..=sent).contains(&kept), "acknowledged {acknowledged}, kept {kept}, sent {sent}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_sigterm_does_not_wait_for_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut service = Running::start(folder.path(), &["--durability", "off", "--shutdown-timeout", "10m"]);
+    define(&service).await;
+    service.ok("POST", "/v1/boards/crash/increments", Some(json!({"subject": "a", "amount": 7}))).await;
+    // The body of this request never arrives.
+    let mut open = std::net::TcpStream::connect(service.address()).unwrap();
+    let head = "POST /v1/boards/crash/increments HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-ndjson\r\n";
+    open.write_all(format!("{head}content-length: 100\r\n\r\n{{\"subject\":\"a\"}}\n").as_bytes()).unwrap();
+    while total(&service).await < 8 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    service.signal("TERM");
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(service.ended(), None);
+    let status = tokio::task::block_in_place(|| service.terminate());
+    assert!(status.success(), "{status}");
+    let service = Running::start(folder.path(), &["--durability", "off"]);
+    assert_eq!(total(&service).await, 8);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,6 +63,50 @@ async fn more_connections_than_descriptors_leave_the_store_its_files() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_limit_of_file_sizes_refuses_writes_and_loses_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // In blocks of 512 bytes.
+    let args = ["--durability", "always"];
+    let mut service = Running::launch(serve_after("ulimit -f 4000", folder.path(), &args));
+    define(&service).await;
+    let (mut written, mut refusal) = (0, None);
+    while refusal.is_none() && written < 100_000 {
+        let batch: Vec<_> = (written..written + 1_000).map(|n| json!({"subject": format!("page-{n:0100}")})).collect();
+        match service.call("POST", &format!("{BOARD}/increments"), Some(json!({"increments": batch}))).await {
+            (200, receipt) => {
+                assert_eq!(receipt["accepted"], 1_000);
+                written += 1_000;
+            }
+            (status, problem) => refusal = Some((status, problem)),
+        }
+    }
+    let (status, problem) = refusal.expect("the limit is reached");
+    assert_eq!((status, &problem["code"]), (503, &json!("store_read_only")), "{problem}");
+    assert_eq!(service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await["total"], written);
+    assert_eq!(service.ended(), None);
+    service.kill();
+    let service = Running::start(folder.path(), &args);
+    assert_eq!(service.ok("GET", &format!("{BOARD}/rankings?limit=1"), None).await["total"], written);
+}
+
+/// Connections whose client is gone without closing them would otherwise stay open forever.
+#[test]
+fn connections_are_probed_while_they_are_idle() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = Running::launch(serve(folder.path(), &[]));
+    let connection = TcpStream::connect(service.address()).unwrap();
+    let (client, server) = (connection.local_addr().unwrap().port(), connection.peer_addr().unwrap().port());
+    let connections = std::fs::read_to_string(format!("/proc/{}/net/tcp", service.id())).unwrap();
+    let port = |address: &str| u16::from_str_radix(address.rsplit(':').next().unwrap(), 16).unwrap();
+    let mut of_server = connections.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let found = of_server.find(|fields| port(fields[1]) == server && port(fields[2]) == client).unwrap();
+    // The column `tr:tm->when`: timer 2 is the keep-alive timer, due in at most a minute.
+    let (timer, due) = found[5].split_once(':').unwrap();
+    let due = u64::from_str_radix(due, 16).unwrap();
+    assert!(timer == "02" && due <= 60 * 100, "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_cannot_be_written_stops_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = serve(folder.path(), &[]);

@@ -17,6 +17,7 @@ use utoipa::openapi::{
 };
 
 use super::codes::Code;
+use super::delivery::Delivery;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
@@ -53,7 +54,11 @@ leave the window automatically.
 
 Times are in RFC 3339 format, in UTC. Durations are written as `90s`, `15m`, `24h` or `7d`. Scores and amounts are \
 exact JSON numbers. Every read returns the bounds of the window, the store's time, and the number of expired slots \
-that are still being subtracted. Errors are `application/problem+json` (RFC 9457) with a stable `code`.";
+that are still being subtracted. Errors are `application/problem+json` (RFC 9457) with a stable `code`.
+
+Responses to `GET` have a weak `ETag`; with `If-None-Match` a poll gets 304 until something has changed. Large responses \
+are compressed with br, zstd or gzip if `Accept-Encoding` allows it, and bodies may be sent with `Content-Encoding: gzip` \
+or `zstd`. Every response has an `X-Request-Id`: that of the request, or a new one.";
 
 /// Returns the OpenAPI document of the API with or without a simulated clock.
 pub fn openapi(simulated_clock: bool) -> OpenApi {
@@ -74,6 +79,7 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
         if let Some(described) = operation_mut(item, &operation.method) {
             add_path_parameters(described, operation.path);
             add_problems(described, operation);
+            add_caching(described, operation);
         }
     }
     add_examples(&mut document);
@@ -134,7 +140,9 @@ fn add_path_parameters(described: &mut Described, path: &str) {
 /// Adds the responses for all codes of the operation, grouped by status.
 fn add_problems(described: &mut Described, operation: &Operation) {
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
-    for code in operation.problems.iter().copied().flatten().chain([&Code::Internal]) {
+    let origin = (operation.method != Method::GET).then_some(&Code::ForeignOrigin);
+    let of_all = [&Code::UnknownHost, &Code::Internal].into_iter().chain(origin);
+    for code in operation.problems.iter().copied().flatten().chain(of_all) {
         let codes = by_status.entry(code.status().as_u16()).or_default();
         if !codes.contains(code) {
             codes.push(*code);
@@ -143,6 +151,28 @@ fn add_problems(described: &mut Described, operation: &Operation) {
     for (status, codes) in by_status {
         described.responses.responses.insert(status.to_string(), RefOr::T(problem_response(&codes)));
     }
+}
+
+/// Describes the entity tag of a response to GET, and the response to a client that has it already.
+fn add_caching(described: &mut Described, operation: &Operation) {
+    if operation.method != Method::GET || Delivery::is_live(operation.path) {
+        return;
+    }
+    let header = |description: &str| {
+        let text = ObjectBuilder::new().schema_type(Type::String);
+        HeaderBuilder::new().schema(Some(text)).description(Some(description)).build()
+    };
+    let tag =
+        || header("Changes whenever anything but `as_of` does. Send it as `If-None-Match` with the next request.");
+    if let Some(RefOr::T(response)) = described.responses.responses.get_mut("200") {
+        response.headers.insert("etag".to_owned(), RefOr::T(tag()));
+    }
+    let unchanged = ResponseBuilder::new()
+        .description("Nothing has changed since the response with the entity tag in `If-None-Match`.")
+        .header("etag", tag())
+        .header("rolltop-as-of", header("The store's time of this response."))
+        .build();
+    described.responses.responses.insert("304".to_owned(), RefOr::T(unchanged));
 }
 
 fn problem_response(codes: &[Code]) -> Response {

@@ -26,6 +26,13 @@ pub(super) fn example(code: Code) -> Problem {
         Code::IncompleteBody => problem("the body is incomplete: payload reached EOF before completing"),
         Code::BodyTimeout => problem("the body did not arrive within 30 s"),
         Code::InvalidSubject => problem("the decoded subject is not valid UTF-8 from byte 0").with("position", 0),
+        Code::ForeignOrigin => problem(
+            "pages of origin 'https://app.example.com' may not change anything; add it to the setting 'cors_origins'",
+        ),
+        Code::UnknownHost => problem(
+            "the service listens on the loopback interface and does not answer for host 'rolltop.example.com:8080'; \
+             add it to the setting 'hosts'",
+        ),
         Code::NotFound => Problem::not_found("/v2"),
         Code::UnknownBoard => {
             problem("unknown board 'hot-post'; define it with PUT /v1/boards/hot-post").with("board", "hot-post")
@@ -103,8 +110,8 @@ pub(super) fn example(code: Code) -> Problem {
             StoreError::Unreadable { name: "hot-posts".to_owned(), reason }.into()
         }
         Code::Internal => {
-            problem("internal error; the log of this instance has the cause under error_id 5f1c2a9d04b7e386")
-                .with("error_id", "5f1c2a9d04b7e386")
+            problem("internal error; the log of this instance has the cause under request_id 5f1c2a9d04b7e386")
+                .with("request_id", "5f1c2a9d04b7e386")
         }
         Code::Overloaded => StoreError::Overloaded { retry_after: second }.into(),
         Code::StoreUnreachable => {

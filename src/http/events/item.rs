@@ -1,6 +1,7 @@
 //! Parsing and validation of an event.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::Deserialize;
@@ -136,7 +137,12 @@ impl RawFields<'_> {
                 return Err(ItemError::structural(ItemCode::InvalidEvent, "fields", "'fields' must be an object"));
             }
         };
-        let (mut fields, mut nested) = (Fields::default(), Vec::new());
+        let (mut fields, mut nested) = (Vec::with_capacity(raw_fields.len()), Vec::new());
+        if let Some(name) = repeated_name(&raw_fields) {
+            let name = shortened(name);
+            let detail = format!("the field '{name}' is given more than once in 'fields'");
+            return Err(ItemError::structural(ItemCode::InvalidEvent, &name, detail));
+        }
         for (name, raw) in raw_fields {
             let text = raw.get();
             let field = match text.as_bytes().first() {
@@ -155,10 +161,25 @@ impl RawFields<'_> {
                 Some(b't' | b'f') => Field::Bool(text == "true"),
                 _ => Field::Number(text.into()),
             };
-            fields.set(name, field);
+            fields.push((name.into(), field));
         }
-        Ok((fields, nested))
+        Ok((Fields::from_distinct(fields), nested))
     }
+}
+
+/// Returns a name that occurs more than once. O(n) for many fields.
+fn repeated_name<'f, T>(fields: &'f [(Cow<'_, str>, T)]) -> Option<&'f str> {
+    // Comparing all pairs is faster for the few fields of most events.
+    const FEW: usize = 16;
+    let names = || fields.iter().map(|(name, _)| &**name);
+    if fields.len() <= FEW {
+        return names()
+            .enumerate()
+            .find(|(at, name)| names().take(*at).any(|earlier| earlier == *name))
+            .map(|(_, name)| name);
+    }
+    let mut seen = HashSet::with_capacity(fields.len());
+    names().find(|name| !seen.insert(*name))
 }
 
 fn shortened(name: &str) -> String {
@@ -217,13 +238,11 @@ mod tests {
 
     #[test]
     fn fields_keep_their_text() {
-        let sent = parsed(
-            r#"{"type":"pay","fields":{"a":1.50e+0,"b":"é\n","c":false,"d":null,"e":[1],"f":{"g":1},"a":166.60}}"#,
-        )
-        .unwrap();
+        let sent = parsed(r#"{"type":"pay","fields":{"a":1.50e+0,"b":"é\n","c":false,"d":null,"e":[1],"f":{"g":1}}}"#)
+            .unwrap();
         let fields: Vec<_> = sent.event.fields.iter().collect();
         let expected =
-            [("a", Field::Number("166.60".into())), ("b", Field::Text("é\n".into())), ("c", Field::Bool(false))];
+            [("a", Field::Number("1.50e+0".into())), ("b", Field::Text("é\n".into())), ("c", Field::Bool(false))];
         assert_eq!(fields, expected.each_ref().map(|(name, field)| (*name, field)));
         assert_eq!(sent.nested, ["e", "f"].map(Box::<str>::from));
     }
@@ -231,6 +250,7 @@ mod tests {
     #[test]
     fn errors_have_a_code_and_a_field() {
         let many: Vec<_> = (0..257).map(|n| format!("\"f{n}\":1")).collect();
+        let repeated = format!(r#"{{"type":"a","fields":{{"f99":null,{}}}}}"#, many[..200].join(","));
         for (text, code, field) in [
             (r#"{}"#, ItemCode::InvalidType, "type"),
             (r#"{"type":5}"#, ItemCode::InvalidType, "type"),
@@ -238,6 +258,10 @@ mod tests {
             (r#"{"type":"a","fields":[]}"#, ItemCode::InvalidEvent, "fields"),
             (r#"{"type":"a","fields":{"x":"\ud800"}}"#, ItemCode::InvalidField, "x"),
             (&format!(r#"{{"type":"a","fields":{{{}}}}}"#, many.join(",")), ItemCode::InvalidEvent, "fields"),
+            (r#"{"type":"a","fields":{"x":1,"y":2,"x":1}}"#, ItemCode::InvalidEvent, "x"),
+            (r#"{"type":"a","fields":{"x":null,"x":[]}}"#, ItemCode::InvalidEvent, "x"),
+            (r#"{"type":"a","fields":{"x":1,"\u0078":1}}"#, ItemCode::InvalidEvent, "x"),
+            (&repeated, ItemCode::InvalidEvent, "f99"),
             (r#"{"type":"a","retract":true}"#, ItemCode::MissingAt, "at"),
             (r#"{"type":"a","retract":1}"#, ItemCode::InvalidEvent, "retract"),
             (r#"{"type":"a","fields":{},"fields":{}}"#, ItemCode::InvalidEvent, "fields"),

@@ -13,6 +13,7 @@ use self::item::{EventItem, ParsedEvent};
 use self::receipt::ParsedEvents;
 use super::body::{self, Format};
 use super::codes::Code;
+use super::compression::Incoming;
 use super::counts::EventCounts;
 use super::items::{self, Line, OneOrMany, Position, stream};
 use super::metrics::EventMetrics;
@@ -96,14 +97,16 @@ pub(super) async fn add(
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
     let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
-    let text = match body::format(&request)? {
+    let format = body::format(&request)?;
+    let incoming = Incoming::new(&request, payload)?;
+    let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
             let handler = EventLines { state: &state, metrics: &metrics };
-            response::to_json(&stream::process(&handler, payload, state.options.max_line).await?)?
+            response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
         Format::Json => {
-            let body = body::read(payload, &state.options).await?;
+            let body = body::read(incoming, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
                 let parsed = parse_body(&body)?;

@@ -10,6 +10,7 @@ use super::item::BoardItem;
 use super::receipt::{ParsedItems, Receipt};
 use crate::board::Board;
 use crate::http::body::{self, Format};
+use crate::http::compression::Incoming;
 use crate::http::counts::Counts;
 use crate::http::items::{self, ItemError, Line, OneOrMany, Position, stream};
 use crate::http::metrics::IncrementMetrics;
@@ -48,6 +49,7 @@ pub(in crate::http) async fn add(
     let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
     let name = path::board_name(&request)?;
     let format = body::format(&request)?;
+    let incoming = Incoming::new(&request, payload)?;
     let board = state.service.board(&name).await?;
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
@@ -56,10 +58,10 @@ pub(in crate::http) async fn add(
             let board = state.service.refreshed(&board).await?;
             (kind.check_board)(&board)?;
             let handler = BoardLines { kind, state: &state, board, metrics: &metrics };
-            response::to_json(&stream::process(&handler, payload, state.options.max_line).await?)?
+            response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
         Format::Json => {
-            let body = body::read(payload, &state.options).await?;
+            let body = body::read(incoming, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
                 let receipt = add_body(kind, &state, &board, &body, return_scores).await?;

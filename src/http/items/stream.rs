@@ -6,15 +6,18 @@
 //! the stream is not read, which slows down the client.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
-use actix_web::web::Payload;
+use actix_web::web::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::ready;
 use futures_util::stream::FuturesOrdered;
 
 use super::lines::{Line, Lines};
-use crate::http::body;
+use crate::http::codes::Code;
+use crate::http::compression::Incoming;
 use crate::http::problem::Problem;
+use crate::http::state::HttpOptions;
 use crate::service::{self, ServiceError};
 
 /// Number of lines in a full portion.
@@ -78,14 +81,14 @@ struct Recorder<'a, H: LineHandler> {
     has_failed: bool,
 }
 
-/// Processes all lines of a stream. `max_line` is the maximum length of a line in bytes.
+/// Processes all lines of a stream, within the limits of the options.
 pub(in crate::http) async fn process<H: LineHandler>(
     handler: &H,
-    mut payload: Payload,
-    max_line: usize,
+    mut body: Incoming,
+    options: &HttpOptions,
 ) -> Result<H::Receipt, Problem> {
     let mut recorder = Recorder { handler, receipt: H::Receipt::default(), counted_through: 0, has_failed: false };
-    let mut lines = Lines::new(max_line);
+    let mut lines = Lines::new(options.max_line);
     let (mut pending, mut full) = (Pending::new(), VecDeque::new());
     let mut in_flight = FuturesOrdered::new();
     let mut ended = false;
@@ -100,7 +103,7 @@ pub(in crate::http) async fn process<H: LineHandler>(
         }
         tokio::select! {
             biased;
-            piece = payload.next(), if !ended && full.is_empty() => {
+            piece = next_piece(&mut body, options.stream_idle_timeout), if !ended && full.is_empty() => {
                 let mut each = |number, line: Line<'_>| {
                     pending.add(handler, number, line);
                     if pending.lines >= PORTION {
@@ -114,10 +117,10 @@ pub(in crate::http) async fn process<H: LineHandler>(
                         full.push_back(pending.take());
                         ended = true;
                     }
-                    Some(Err(error)) => {
+                    Some(Err(problem)) => {
                         // The incomplete last line is dropped; the complete lines before it count.
                         in_flight.extend(send(handler, pending.take()));
-                        return Err(recorder.abort(in_flight, body::unreadable(error)).await);
+                        return Err(recorder.abort(in_flight, problem).await);
                     }
                 }
             }
@@ -129,6 +132,18 @@ pub(in crate::http) async fn process<H: LineHandler>(
             () = ready(()), if pending.lines > 0 && in_flight.is_empty() => {
                 full.push_back(pending.take());
             }
+        }
+    }
+}
+
+/// Returns the next piece of the body, or the problem of a client that sends nothing for the duration `idle`. Without
+/// this limit a client that is gone without closing its connection would keep the request forever.
+async fn next_piece(body: &mut Incoming, idle: Duration) -> Option<Result<Bytes, Problem>> {
+    match tokio::time::timeout(idle, body.next()).await {
+        Ok(piece) => piece,
+        Err(_) => {
+            let detail = format!("the stream sent nothing for {} s", idle.as_secs_f64());
+            Some(Err(Problem::new(Code::BodyTimeout, detail)))
         }
     }
 }

@@ -15,6 +15,7 @@ use super::evaluate::invalid_rule;
 use super::object::Object;
 use super::parameters::Parameters;
 use super::problem::Problem;
+use super::request_id::RequestId;
 use super::state::HttpState;
 use super::windows::{self, WindowValue};
 use super::{events, large, response, schemas};
@@ -124,7 +125,7 @@ impl AnswerOrError {
 
 impl From<Problem> for AnswerOrError {
     fn from(problem: Problem) -> Self {
-        AnswerOrError::Refused(Refused { error: problem.redacted().into_owned() })
+        AnswerOrError::Refused(Refused { error: problem.redacted(&RequestId::current()).into_owned() })
     }
 }
 

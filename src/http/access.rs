@@ -1,0 +1,152 @@
+//! Protection against web pages that send requests to a service on the user's own machine or network.
+//!
+//! A page of any origin may send requests that change something without being able to read the response. And its owner
+//! may let a host name resolve to an address of the user's machine, which makes the page part of the same origin (DNS
+//! rebinding). So a request that changes something is refused if its origin is another one, and a service that listens
+//! on the loopback interface only is not available under other host names.
+
+use std::net::IpAddr;
+
+use actix_web::dev::RequestHead;
+use actix_web::http::Method;
+use actix_web::http::header::{HOST, ORIGIN};
+use actix_web::http::uri::{Authority, Uri};
+
+use super::codes::Code;
+use super::problem::Problem;
+use super::state::HttpOptions;
+
+/// The origins and hosts for which requests are accepted.
+#[derive(Clone, Debug)]
+pub(super) struct Access {
+    origins: Vec<String>,
+    /// Host names without a port, in lower case. `None` accepts any.
+    hosts: Option<Vec<String>>,
+}
+
+impl Access {
+    pub(super) fn new(options: &HttpOptions) -> Self {
+        let lower_case = |hosts: &Vec<String>| hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { origins: options.cors_origins.clone(), hosts: options.hosts.as_ref().map(lower_case) }
+    }
+
+    /// Checks the `Host` of a request and, if its method is not a safe one, the `Origin`.
+    ///
+    /// Programs other than browsers send no `Origin`, so nothing is required of them.
+    pub(super) fn check(&self, head: &RequestHead) -> Result<(), Problem> {
+        let host = head.headers().get(HOST).and_then(|host| host.to_str().ok());
+        if let (Some(hosts), Some(host)) = (&self.hosts, host)
+            && !is_known_host(host, hosts)
+        {
+            let detail = format!(
+                "the service listens on the loopback interface and does not answer for host '{}'; add it to the \
+                 setting 'hosts'",
+                shortened(host)
+            );
+            return Err(Problem::new(Code::UnknownHost, detail));
+        }
+        if matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            return Ok(());
+        }
+        let Some(origin) = head.headers().get(ORIGIN) else { return Ok(()) };
+        let origin = origin.to_str().unwrap_or_default();
+        if is_same_host(origin, host) || self.origins.iter().any(|known| known == "*" || known == origin) {
+            return Ok(());
+        }
+        let detail = format!(
+            "pages of origin '{}' may not change anything; add it to the setting 'cors_origins'",
+            shortened(origin)
+        );
+        Err(Problem::new(Code::ForeignOrigin, detail))
+    }
+}
+
+/// Returns whether a `Host` header names the loopback interface or one of `hosts`.
+fn is_known_host(header: &str, hosts: &[String]) -> bool {
+    let Ok(authority) = header.parse::<Authority>() else { return false };
+    let host = authority.host().to_ascii_lowercase();
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || address.is_ok_and(|address| address.is_loopback())
+        || hosts.contains(&host)
+}
+
+/// Returns whether an origin has the host and port of the `Host` header. The scheme may differ, because a proxy may
+/// have received the request over TLS.
+fn is_same_host(origin: &str, host: Option<&str>) -> bool {
+    let Ok(origin) = origin.parse::<Uri>() else { return false };
+    match (origin.authority(), host) {
+        (Some(authority), Some(host)) => authority.as_str().eq_ignore_ascii_case(host),
+        _ => false,
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(128).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    fn code(access: &Access, method: Method, headers: &[(&'static str, &'static str)]) -> Option<Code> {
+        let request = headers.iter().fold(TestRequest::default().method(method), |r, header| r.insert_header(*header));
+        access.check(request.to_srv_request().head()).err().map(|problem| problem.code())
+    }
+
+    #[test]
+    fn only_known_origins_may_change_something() {
+        let access = Access { origins: vec!["https://app.example".into()], hosts: None };
+        let any = Access { origins: vec!["*".into()], hosts: None };
+        for (origin, is_accepted) in [
+            ("http://rolltop.local:8080", true),
+            ("https://Rolltop.local:8080", true),
+            ("https://app.example", true),
+            ("http://rolltop.local", false),
+            ("http://rolltop.local:8081", false),
+            ("https://app.example.evil", false),
+            ("http://evil.example", false),
+            ("null", false),
+            ("", false),
+        ] {
+            let headers = [("host", "rolltop.local:8080"), ("origin", origin)];
+            let expected = (!is_accepted).then_some(Code::ForeignOrigin);
+            assert_eq!(code(&access, Method::POST, &headers), expected, "{origin}");
+            assert_eq!(code(&access, Method::DELETE, &headers), expected, "{origin}");
+            assert_eq!(code(&access, Method::GET, &headers), None, "{origin}");
+            assert_eq!(code(&any, Method::POST, &headers), None, "{origin}");
+        }
+        assert_eq!(code(&access, Method::PUT, &[("host", "rolltop.local:8080")]), None);
+        assert_eq!(code(&access, Method::PUT, &[("origin", "http://a")]), Some(Code::ForeignOrigin));
+    }
+
+    #[test]
+    fn hosts_are_those_of_the_loopback_interface_and_the_listed_ones() {
+        let access = Access { origins: Vec::new(), hosts: Some(vec!["rolltop.example".into()]) };
+        let any = Access { origins: Vec::new(), hosts: None };
+        for (host, is_known) in [
+            ("localhost", true),
+            ("LOCALHOST:8080", true),
+            ("rolltop.localhost", true),
+            ("127.0.0.1:8080", true),
+            ("127.9.9.9", true),
+            ("[::1]:8080", true),
+            ("Rolltop.Example:80", true),
+            ("rolltop.example.evil", false),
+            ("notlocalhost", false),
+            ("127.0.0.1.evil.example", false),
+            ("192.168.0.1", false),
+            ("evil.example:8080", false),
+            ("", false),
+            ("a b", false),
+        ] {
+            let expected = (!is_known).then_some(Code::UnknownHost);
+            assert_eq!(code(&access, Method::GET, &[("host", host)]), expected, "{host}");
+            assert_eq!(code(&any, Method::GET, &[("host", host)]), None, "{host}");
+        }
+        assert_eq!(code(&access, Method::GET, &[]), None);
+    }
+}

@@ -1,0 +1,190 @@
+//! Content codings: compression of responses and decompression of request bodies.
+
+use std::cell::Cell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use actix_web::error::PayloadError;
+use actix_web::http::header::{
+    ACCEPT_ENCODING, AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderValue,
+};
+use actix_web::web::{Bytes, Payload};
+use actix_web::{HttpRequest, HttpResponse};
+use async_compression::Level;
+use async_compression::tokio::bufread::{BrotliEncoder, GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
+use futures_util::{Stream, StreamExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio_util::io::{ReaderStream, StreamReader};
+
+use super::codes::Code;
+use super::problem::Problem;
+
+/// Bodies below this size in bytes are not compressed: they fit into one packet in any case.
+const MIN_BYTES: usize = 1_024;
+
+/// The size in bytes of the pieces in which a decompressed body arrives.
+const PIECE: usize = 64 << 10;
+
+/// The number of times by which a body may be larger than its compressed form. Lines of events compress to about a
+/// twentieth; only a body made for it exceeds this.
+const MAX_RATIO: u64 = 250;
+/// The number of decompressed bytes to which the ratio does not apply.
+const WITHOUT_RATIO: u64 = 1 << 20;
+
+/// Compresses the body of a response if it is large enough and the client accepts a supported coding.
+pub(super) async fn compress(request: &HttpRequest, mut response: HttpResponse<Bytes>) -> HttpResponse<Bytes> {
+    if response.body().len() < MIN_BYTES || !request.headers().contains_key(ACCEPT_ENCODING) {
+        return response;
+    }
+    let Some(coding) = accepted(request) else { return response };
+    let mut compressed = Vec::with_capacity(response.body().len() / 4);
+    let body = &response.body()[..];
+    // Reading from memory never waits.
+    let done = match coding {
+        ContentEncoding::Zstd => ZstdEncoder::with_quality(body, Level::Precise(3)).read_to_end(&mut compressed).await,
+        ContentEncoding::Brotli => {
+            BrotliEncoder::with_quality(body, Level::Precise(4)).read_to_end(&mut compressed).await
+        }
+        _ => GzipEncoder::with_quality(body, Level::Precise(4)).read_to_end(&mut compressed).await,
+    };
+    if let Err(error) = done {
+        tracing::debug!(%error, "a response was not compressed");
+        return response;
+    }
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
+    response.set_body(compressed.into())
+}
+
+/// Returns the coding that the client prefers: of equally preferred ones br, zstd, gzip.
+fn accepted(request: &HttpRequest) -> Option<ContentEncoding> {
+    let supported = [Encoding::zstd(), Encoding::brotli(), Encoding::gzip(), Encoding::identity()];
+    match AcceptEncoding::parse(request).ok()?.negotiate(supported.iter())? {
+        Encoding::Known(ContentEncoding::Identity) | Encoding::Unknown(_) => None,
+        Encoding::Known(coding) => Some(coding),
+    }
+}
+
+/// The body of a request as it arrives, decompressed.
+pub(super) enum Incoming {
+    Plain(Payload),
+    Compressed {
+        pieces: ReaderStream<Pin<Box<dyn AsyncRead>>>,
+        coding: ContentEncoding,
+        /// Number of compressed bytes received so far.
+        received: Rc<Cell<u64>>,
+        /// Number of decompressed bytes so far.
+        decompressed: u64,
+    },
+}
+
+impl Incoming {
+    /// Returns the body of a request. Fails if its coding is not supported.
+    pub(super) fn new(request: &HttpRequest, payload: Payload) -> Result<Self, Problem> {
+        let Some(declared) = request.headers().get(CONTENT_ENCODING) else { return Ok(Incoming::Plain(payload)) };
+        let text = declared.to_str().unwrap_or_default().trim().to_ascii_lowercase();
+        let coding = match text.as_str() {
+            "identity" => return Ok(Incoming::Plain(payload)),
+            "gzip" | "x-gzip" => ContentEncoding::Gzip,
+            "zstd" => ContentEncoding::Zstd,
+            _ => {
+                let text: String = text.chars().take(64).collect();
+                let detail = format!("content encoding '{text}' is not supported; use gzip, zstd or none");
+                return Err(Problem::new(Code::UnsupportedMediaType, detail));
+            }
+        };
+        let received = Rc::new(Cell::new(0));
+        let compressed = StreamReader::new(counted(payload, received.clone()));
+        let reader: Pin<Box<dyn AsyncRead>> = if coding == ContentEncoding::Gzip {
+            let mut decoder = GzipDecoder::new(compressed);
+            decoder.multiple_members(true);
+            Box::pin(decoder)
+        } else {
+            let mut decoder = ZstdDecoder::new(compressed);
+            decoder.multiple_members(true);
+            Box::pin(decoder)
+        };
+        let pieces = ReaderStream::with_capacity(reader, PIECE);
+        Ok(Incoming::Compressed { pieces, coding, received, decompressed: 0 })
+    }
+
+    /// Returns the next piece of the body, at most 64 KiB if it is compressed. Cancel safe: if the future is dropped
+    /// before it is ready, no piece is lost.
+    pub(super) async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
+        match self {
+            Incoming::Plain(payload) => payload.next().await.map(|piece| piece.map_err(incomplete)),
+            Incoming::Compressed { pieces, coding, received, decompressed } => {
+                // The pieces that one packet decompresses to must not keep the other requests of the worker waiting.
+                // Nothing may wait after a piece is taken: a caller that stops polling would lose it.
+                tokio::task::yield_now().await;
+                let piece = match pieces.next().await? {
+                    Ok(piece) => piece,
+                    Err(error) => {
+                        let detail = format!("the body is not complete and valid {}: {error}", coding.as_str());
+                        return Some(Err(Problem::new(Code::IncompleteBody, detail)));
+                    }
+                };
+                *decompressed += piece.len() as u64;
+                if *decompressed > WITHOUT_RATIO + MAX_RATIO * received.get() {
+                    let detail = format!("the body decompresses to more than {MAX_RATIO} times its size");
+                    return Some(Err(Problem::new(Code::TooLarge, detail).with("limit", MAX_RATIO)));
+                }
+                Some(Ok(piece))
+            }
+        }
+    }
+}
+
+/// Returns the problem of a body that ended before it was complete.
+fn incomplete(error: PayloadError) -> Problem {
+    match error {
+        PayloadError::Overflow => Problem::new(Code::TooLarge, "the body is larger than allowed"),
+        other => Problem::new(Code::IncompleteBody, format!("the body is incomplete: {other}")),
+    }
+}
+
+/// Adds the sizes of the pieces to `received` as they pass.
+fn counted(payload: Payload, received: Rc<Cell<u64>>) -> impl Stream<Item = io::Result<Bytes>> {
+    payload.map(move |piece| {
+        let piece = piece.map_err(io::Error::other)?;
+        received.set(received.get() + piece.len() as u64);
+        Ok(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::test::TestRequest;
+
+    use super::*;
+
+    async fn compressed(accept: &str, len: usize) -> (Option<String>, usize) {
+        let request = TestRequest::get().insert_header((ACCEPT_ENCODING, accept)).to_http_request();
+        let response = HttpResponse::Ok().finish().set_body(Bytes::from("ab".repeat(len / 2)));
+        let response = compress(&request, response).await;
+        let coding = response.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap().to_owned());
+        (coding, response.body().len())
+    }
+
+    #[actix_web::test]
+    async fn the_preferred_coding_is_used_for_large_bodies() {
+        for (accept, coding) in [
+            ("gzip, deflate, br, zstd", Some("br")),
+            ("gzip, zstd", Some("zstd")),
+            ("gzip, deflate, br", Some("br")),
+            ("gzip", Some("gzip")),
+            ("br;q=0.5, gzip;q=0.9", Some("gzip")),
+            ("deflate", None),
+            ("identity", None),
+            ("gzip;q=0", None),
+            ("zstd, br;q=0.9", Some("zstd")),
+            ("*", None),
+            ("", None),
+        ] {
+            let (used, len) = compressed(accept, 10_000).await;
+            assert_eq!(used.as_deref(), coding, "{accept}");
+            assert_eq!(len < 200, coding.is_some(), "{accept}: {len}");
+            assert_eq!(compressed(accept, 1_000).await, (None, 1_000), "{accept}");
+        }
+    }
+}
