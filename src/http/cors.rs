@@ -5,9 +5,9 @@ use actix_web::http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderName, 
 use actix_web::middleware::Condition;
 
 use super::caching::ROLLTOP_AS_OF;
+use super::items::IDEMPOTENCY_KEY;
 use super::request_id::X_REQUEST_ID;
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Browsers send it when they reconnect to a stream of events.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

@@ -3,7 +3,7 @@
 //! The modules in layers. Each imports only from layers below its own, and none imports the store:
 //!
 //! ```text
-//! router       builds the routes of the application
+//! router       builds the routes of the application; cors, which wraps it
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
 //! resources    query, evaluate -> windows, events; subjects -> rankings; samples -> increments;
@@ -11,7 +11,7 @@
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, compression, large
 //! responses    response, frame, delivery, caching, metrics, counts
-//! base         state, schemas, problem, request_id, service_error, codes; access, cors
+//! base         state, schemas, problem, request_id, service_error, codes; access
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.

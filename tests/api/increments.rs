@@ -253,3 +253,56 @@ async fn a_large_request_is_answered_as_a_small_one() {
     let answer = site.client.send(reqwest::Method::POST, path, Some("application/json"), cut).await;
     assert_eq!(answer.refusal(), (400, "malformed_json"));
 }
+
+#[actix_web::test]
+async fn a_request_repeated_with_its_key_counts_once() {
+    let site = Site::with_board("b").await;
+    for (board, metric) in [("sums", "SUM(24h, sale, amount, seller)"), ("means", "AVG(24h, sale, amount, seller)")] {
+        site.client.define(board, metric, "1h").await;
+    }
+    let send = async |key: &str, method: &str, path: &str, kind: &str, body: &str| {
+        let request = reqwest::Client::new()
+            .request(method.parse().unwrap(), format!("http://127.0.0.1:{}{path}", site.client.port))
+            .header("content-type", kind)
+            .header("idempotency-key", key)
+            .body(body.to_owned());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{key}");
+        let receipt: serde_json::Value = response.json().await.unwrap();
+        (receipt["accepted"].as_u64().unwrap(), receipt["duplicates"].as_u64().unwrap())
+    };
+    let (json, ndjson) = ("application/json", "application/x-ndjson");
+    let (increments, lines) =
+        ("/v1/boards/b/increments", "{\"subject\":\"a\"}\n{\"subject\":\"a\"}\n{\"subject\":\"c\"}\n");
+    // Two equal items of a request are two items.
+    let batch = r#"{"increments":[{"subject":"a"},{"subject":"a"},{"subject":"d","id":"own"}]}"#;
+    let event = r#"{"type":"sale","fields":{"seller":"s","amount":5}}"#;
+    let at = r#""at":"2026-01-02T10:00:00Z""#;
+    let sample = format!(r#"{{"subject":"t","amount":9,{at}}}"#);
+    for (key, method, path, kind, body, items) in [
+        ("one", "POST", increments, json, r#"{"subject":"a"}"#, 1),
+        ("batch", "POST", increments, json, batch, 3),
+        ("stream", "POST", increments, ndjson, lines, 3),
+        ("event", "POST", "/v1/events", json, event, 1),
+        ("events", "POST", "/v1/events", ndjson, &format!("{event}\n{event}\n"), 2),
+        ("sample", "PUT", "/v1/boards/sums/samples", json, &sample, 1),
+    ] {
+        assert_eq!(send(key, method, path, kind, body).await, (items, 0), "{key}");
+        assert_eq!(send(key, method, path, kind, body).await, (0, items), "{key}");
+    }
+    assert_eq!(site.client.score("b", "a").await, 5);
+    assert_eq!(site.client.score("sums", "s").await, 15);
+    assert_eq!(site.client.score("sums", "t").await, 9);
+    // Other keys count again, except for an item with an id of its own.
+    assert_eq!(send("batch-2", "POST", increments, json, batch).await, (2, 1));
+    // A part of the request that was not counted before counts now.
+    assert_eq!(send("stream", "POST", increments, ndjson, &format!("{lines}{{\"subject\":\"e\"}}\n")).await, (1, 3));
+    let answer = reqwest::Client::new()
+        .post(format!("http://127.0.0.1:{}{increments}", site.client.port))
+        .header("content-type", json)
+        .header("idempotency-key", "two words")
+        .body(r#"{"subject":"a"}"#);
+    let answer = answer.send().await.unwrap();
+    assert_eq!(answer.status(), 422);
+    assert_eq!(answer.json::<serde_json::Value>().await.unwrap()["field"], "idempotency-key");
+}

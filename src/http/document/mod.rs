@@ -80,6 +80,7 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
             add_path_parameters(described, operation.path);
             add_problems(described, operation);
             add_caching(described, operation);
+            add_idempotency_key(described);
         }
     }
     add_examples(&mut document);
@@ -151,6 +152,30 @@ fn add_problems(described: &mut Described, operation: &Operation) {
     for (status, codes) in by_status {
         described.responses.responses.insert(status.to_string(), RefOr::T(problem_response(&codes)));
     }
+}
+
+/// Adds the header of requests that may be repeated: those with items, which may also be streams.
+fn add_idempotency_key(described: &mut Described) {
+    let takes_items = match &described.request_body {
+        Some(RefOr::T(body)) => body.content.contains_key("application/x-ndjson"),
+        _ => false,
+    };
+    if !takes_items {
+        return;
+    }
+    let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!-~]{1,255}$"));
+    let key = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .schema(Some(text))
+        .description(Some(
+            "Makes it safe to send the request again: each item without an `id` gets one computed from the key and its \
+             index or line. A repeated request counts nothing twice and reports `duplicates`. The bodies are not compared.",
+        ))
+        .example(Some("8e03978e-40d5-43e8-bc93-6894a57f9324".into()))
+        .build();
+    described.parameters.get_or_insert_default().push(RefOr::T(key));
 }
 
 /// Describes the entity tag of a response to GET, and the response to a client that has it already.

@@ -15,7 +15,7 @@ use super::body::{self, Format};
 use super::codes::Code;
 use super::compression::Incoming;
 use super::counts::EventCounts;
-use super::items::{self, Line, OneOrMany, Position, stream};
+use super::items::{self, IdempotencyKey, Line, OneOrMany, Position, stream};
 use super::metrics::EventMetrics;
 use super::parameters::Returned;
 use super::problem::Problem;
@@ -98,18 +98,20 @@ pub(super) async fn add(
 ) -> Result<HttpResponse, Problem> {
     let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
     let format = body::format(&request)?;
+    let key = IdempotencyKey::from_request(&request)?;
     let incoming = Incoming::new(&request, payload)?;
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
-            let handler = EventLines { state: &state, metrics: &metrics };
+            let handler = EventLines { state: &state, metrics: &metrics, key };
             response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
         Format::Json => {
             let body = body::read(incoming, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let parsed = parse_body(&body)?;
+                let mut parsed = parse_body(&body)?;
+                parsed.add_ids(key.as_ref());
                 if return_scores && parsed.events.len() > MAX_EVENTS_WITH_SCORES {
                     let detail =
                         format!("a request with return=score may have at most {MAX_EVENTS_WITH_SCORES} events");
@@ -181,6 +183,7 @@ pub(super) fn receipt_of_one(event: Event, outcome: EventOutcome, metrics: &Even
 struct EventLines<'a> {
     state: &'a HttpState,
     metrics: &'a EventMetrics,
+    key: Option<IdempotencyKey>,
 }
 
 impl stream::LineHandler for EventLines<'_> {
@@ -197,6 +200,7 @@ impl stream::LineHandler for EventLines<'_> {
     }
 
     async fn send(&self, portion: &mut ParsedEvents) -> service::Result<Vec<EventOutcome>> {
+        portion.add_ids(self.key.as_ref());
         let mut outcomes = Vec::with_capacity(portion.events.len());
         self.state.service.record_each(&portion.events, false, |_, outcome| outcomes.push(outcome)).await?;
         Ok(outcomes)

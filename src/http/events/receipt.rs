@@ -9,7 +9,9 @@ use super::item::ParsedEvent;
 use crate::board::{BoardName, Event, FieldFault, Shown, Subject};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, EventCounts, RejectedCounts};
-use crate::http::items::{ItemError, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection};
+use crate::http::items::{
+    IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_amount, code_of_rejection, detail_of_rejection,
+};
 use crate::http::{response, schemas};
 use crate::service::{EventOutcome, OnBoard, Refusal, Taken};
 
@@ -130,6 +132,16 @@ impl ParsedEvents {
                 self.details.push((number, nested));
             }
             Err(error) => self.errors.push_back((number, error)),
+        }
+    }
+
+    /// Gives the events without an id one of the key, if the request has a key.
+    pub(super) fn add_ids(&mut self, key: Option<&IdempotencyKey>) {
+        let Some(key) = key else { return };
+        for (event, (number, _)) in self.events.iter_mut().zip(&self.details) {
+            if event.id.is_none() {
+                event.id = key.id_of(*number);
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::board::Board;
 use crate::http::body::{self, Format};
 use crate::http::compression::Incoming;
 use crate::http::counts::Counts;
-use crate::http::items::{self, ItemError, Line, OneOrMany, Position, stream};
+use crate::http::items::{self, IdempotencyKey, ItemError, Line, OneOrMany, Position, stream};
 use crate::http::metrics::IncrementMetrics;
 use crate::http::parameters::Returned;
 use crate::http::problem::Problem;
@@ -49,6 +49,7 @@ pub(in crate::http) async fn add(
     let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
     let name = path::board_name(&request)?;
     let format = body::format(&request)?;
+    let key = IdempotencyKey::from_request(&request)?;
     let incoming = Incoming::new(&request, payload)?;
     let board = state.service.board(&name).await?;
     let text = match format {
@@ -57,14 +58,14 @@ pub(in crate::http) async fn add(
             // Lines that were already added cannot be parsed again, so a stream must start with the current board.
             let board = state.service.refreshed(&board).await?;
             (kind.check_board)(&board)?;
-            let handler = BoardLines { kind, state: &state, board, metrics: &metrics };
+            let handler = BoardLines { kind, state: &state, board, metrics: &metrics, key };
             response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
         Format::Json => {
             let body = body::read(incoming, &state.options).await?;
             let is_large = body.len() > large::BODY;
             let add = move || async move {
-                let receipt = add_body(kind, &state, &board, &body, return_scores).await?;
+                let receipt = add_body(kind, &state, &board, &body, key.as_ref(), return_scores).await?;
                 metrics.record(Counts::default(), receipt.counts());
                 response::to_json(&receipt)
             };
@@ -108,16 +109,17 @@ async fn add_body(
     state: &HttpState,
     board: &Arc<Board>,
     body: &[u8],
+    key: Option<&IdempotencyKey>,
     return_scores: bool,
 ) -> Result<Receipt, Problem> {
     let parse = |board: &Board| {
         let checked = (kind.check_board)(board).map_err(BodyError::InvalidForBoard);
         match checked.and_then(|()| (kind.parse_body)(body, board)) {
-            Ok(mut items) => Parsed {
-                increments: items.take_increments(return_scores),
-                depends_on_board: items.depends_on_board(),
-                rest: Ok(items),
-            },
+            Ok(mut items) => {
+                items.add_ids(key);
+                let increments = items.take_increments(return_scores);
+                Parsed { increments, depends_on_board: items.depends_on_board(), rest: Ok(items) }
+            }
             Err(error) => {
                 let depends_on_board = matches!(error, BodyError::InvalidForBoard(_));
                 let (BodyError::Invalid(problem) | BodyError::InvalidForBoard(problem)) = error;
@@ -137,6 +139,7 @@ struct BoardLines<'a> {
     state: &'a HttpState,
     board: Arc<Board>,
     metrics: &'a IncrementMetrics,
+    key: Option<IdempotencyKey>,
 }
 
 impl stream::LineHandler for BoardLines<'_> {
@@ -159,6 +162,7 @@ impl stream::LineHandler for BoardLines<'_> {
     }
 
     async fn send(&self, portion: &mut ParsedItems) -> service::Result<Vec<Outcome>> {
+        portion.add_ids(self.key.as_ref());
         let increments = portion.take_increments(false);
         if increments.is_empty() {
             return Ok(Vec::new());

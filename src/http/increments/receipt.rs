@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::board::{Board, Shown, Subject, Value};
 use crate::http::codes::ItemCode;
 use crate::http::counts::{Counts, RejectedCounts};
-use crate::http::items::{ItemError, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection};
+use crate::http::items::{IdempotencyKey, ItemError, MAX_SHOWN, Position, code_of_rejection, detail_of_rejection};
 use crate::http::{response, schemas};
 use crate::service::{Increment, Outcome};
 
@@ -94,6 +94,16 @@ impl ParsedItems {
                 self.numbers.push(number);
             }
             Err(error) => self.errors.push((number, error)),
+        }
+    }
+
+    /// Gives the increments without an id one of the key, if the request has a key.
+    pub(super) fn add_ids(&mut self, key: Option<&IdempotencyKey>) {
+        let Some(key) = key else { return };
+        for (increment, number) in self.increments.iter_mut().zip(&self.numbers) {
+            if increment.id.is_none() {
+                increment.id = key.id_of(*number);
+            }
         }
     }
 
