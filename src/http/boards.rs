@@ -105,7 +105,10 @@ impl DefinedBoard {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct BoardList {
     /// The boards, ordered by name.
-    boards: Vec<DefinedBoard>,
+    items: Vec<DefinedBoard>,
+    /// Always null: the list has one page.
+    #[schema(value_type = Option<String>, required = true)]
+    next: (),
 }
 
 /// List boards
@@ -114,12 +117,12 @@ pub(super) struct BoardList {
 #[utoipa::path(
     get, path = "/v1/boards", operation_id = "listBoards", tag = "boards",
     responses((status = 200, description = "The boards.", body = BoardList,
-        example = json!({"boards": [example()]}))),
+        example = json!({"items": [example()], "next": null}))),
 )]
 pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let boards = state.service.boards().await?;
-    Ok(response::json(&BoardList { boards: boards.iter().map(|board| DefinedBoard::of(board)).collect() }))
+    Ok(response::json(&BoardList { items: boards.iter().map(|board| DefinedBoard::of(board)).collect(), next: () }))
 }
 
 /// The current state of a board.

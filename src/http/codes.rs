@@ -4,7 +4,7 @@ use actix_web::http::StatusCode;
 use serde::{Serialize, Serializer};
 
 macro_rules! request_codes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:ident, $title:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $status:ident, $title:literal, $advice:literal;)+) => {
         /// Reason for which a whole request is refused.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Code {
@@ -30,16 +30,21 @@ macro_rules! request_codes {
                 match self { $(Code::$name => $title,)+ }
             }
 
-            /// Returns the condition under which the code occurs, for the OpenAPI document.
+            /// Returns the condition under which the code occurs.
             pub const fn meaning(self) -> &'static str {
                 match self { $(Code::$name => concat!($($doc),+),)+ }
+            }
+
+            /// Returns what a client or operator should do.
+            pub const fn advice(self) -> &'static str {
+                match self { $(Code::$name => $advice,)+ }
             }
         }
     };
 }
 
 macro_rules! item_codes {
-    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal;)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $code:literal, $advice:literal;)+) => {
         /// Reason for which one item of a request (an increment, a sample, an event) is rejected while others are counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum ItemCode {
@@ -55,9 +60,14 @@ macro_rules! item_codes {
                 match self { $(ItemCode::$name => $code,)+ }
             }
 
-            /// Returns the condition under which the code occurs, for the OpenAPI document.
+            /// Returns the condition under which the code occurs.
             pub const fn meaning(self) -> &'static str {
                 match self { $(ItemCode::$name => concat!($($doc),+),)+ }
+            }
+
+            /// Returns what a client or operator should do.
+            pub const fn advice(self) -> &'static str {
+                match self { $(ItemCode::$name => $advice,)+ }
             }
         }
     };
@@ -65,125 +75,182 @@ macro_rules! item_codes {
 
 request_codes! {
     /// The body is not valid JSON; `line` and `column` give the position of the error.
-    MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON";
+    MalformedJson = "malformed_json", BAD_REQUEST, "The body is not valid JSON",
+        "Correct the JSON at the given position.";
     /// The body ended early or its transfer encoding is invalid.
-    IncompleteBody = "incomplete_body", BAD_REQUEST, "The body is incomplete";
+    IncompleteBody = "incomplete_body", BAD_REQUEST, "The body is incomplete",
+        "Send the whole body again. If it is compressed, check that it is complete and in the declared encoding.";
     /// A JSON body did not arrive within the time limit, and nothing was counted; or a stream sent nothing for too long,
     /// and `counted_through` is the last line that was counted.
-    BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time";
+    BodyTimeout = "body_timeout", REQUEST_TIMEOUT, "The body did not arrive in time",
+        "Send the request again. If the connection is slow, send smaller bodies; a stream that pauses should be ended and started again after counted_through.";
     /// The subject in the path is not percent-encoded UTF-8 or not a valid subject.
-    InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid";
+    InvalidSubject = "invalid_subject", BAD_REQUEST, "The subject is invalid",
+        "Percent-encode the subject as one segment of the path, in UTF-8: a/b is a%2Fb.";
     /// The request changes something and comes from a page of another origin, which is not among `cors_origins`.
-    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not change anything";
+    ForeignOrigin = "foreign_origin", FORBIDDEN, "Pages of this origin may not change anything",
+        "Send the request from a page of the service itself, or let the operator add the origin to the setting cors_origins.";
     /// The `Host` header names neither the loopback interface nor one of `hosts`.
-    UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host";
+    UnknownHost = "unknown_host", MISDIRECTED_REQUEST, "The service does not answer for this host",
+        "Use localhost, or let the operator add the host name to the setting hosts.";
     /// No operation exists at this path.
-    NotFound = "not_found", NOT_FOUND, "Path not found";
+    NotFound = "not_found", NOT_FOUND, "Path not found",
+        "Check the path against the API description at /openapi.json.";
     /// No board with this name exists.
-    UnknownBoard = "unknown_board", NOT_FOUND, "Unknown board";
+    UnknownBoard = "unknown_board", NOT_FOUND, "Unknown board",
+        "Check the name with GET /v1/boards, or define the board with PUT.";
     /// The path does not support this method; the `Allow` header lists the supported ones.
-    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed";
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not allowed",
+        "Use a method of the Allow header.";
     /// The board exists with a different definition; `keys` lists the keys that differ.
-    BoardConflict = "board_conflict", CONFLICT, "The board exists with a different definition";
+    BoardConflict = "board_conflict", CONFLICT, "The board exists with a different definition",
+        "Use another name, or remove the board first; its data is removed with it.";
     /// The board was removed or redefined during the request.
-    BoardChanged = "board_changed", CONFLICT, "The board changed during the request";
+    BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
+        "Send the request again; it applies to the new board then.";
     /// The board does not accept samples, because its metric counts distinct values or its mode is `from_first`.
-    SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples";
+    SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
+        "Send increments or events instead.";
     /// The store does not support this operation or is not configured for it; the detail names the alternative.
-    Unsupported = "unsupported", CONFLICT, "The store does not support this operation";
+    Unsupported = "unsupported", CONFLICT, "The store does not support this operation",
+        "Follow the alternative that the detail names.";
     /// The simulated clock cannot be set to an earlier time; `now` is its current time.
-    ClockBackward = "clock_backward", CONFLICT, "The clock cannot move backward";
+    ClockBackward = "clock_backward", CONFLICT, "The clock cannot move backward",
+        "Set the clock to the current time or a later one.";
     /// The body, or its number of items, exceeds the maximum for one request; `limit` is the maximum.
-    TooLarge = "too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    TooLarge = "too_large", PAYLOAD_TOO_LARGE, "The body is too large",
+        "Divide the items among several requests, or send them as a stream of application/x-ndjson.";
     /// The body has no media type, or this path does not accept its media type or content encoding.
-    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The media type is not supported";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The media type is not supported",
+        "Send application/json, or application/x-ndjson where a stream is supported, uncompressed or with gzip or zstd.";
     /// A field of the body or a parameter of the query is missing, of the wrong type or out of range; `field` names it.
-    InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is invalid";
+    InvalidField = "invalid_field", UNPROCESSABLE_ENTITY, "A field is invalid",
+        "Correct the field that the member field names; the detail says what is allowed.";
     /// The body or the query has an unknown field; `field` names it.
-    UnknownField = "unknown_field", UNPROCESSABLE_ENTITY, "A field is unknown";
+    UnknownField = "unknown_field", UNPROCESSABLE_ENTITY, "A field is unknown",
+        "Remove or rename the field; the detail lists the known ones.";
     /// The name is not a valid board name.
-    InvalidBoardName = "invalid_board_name", UNPROCESSABLE_ENTITY, "The board name is invalid";
+    InvalidBoardName = "invalid_board_name", UNPROCESSABLE_ENTITY, "The board name is invalid",
+        "Use 1 to 63 lower-case letters, digits, dots, underscores and hyphens, beginning with a letter or digit.";
     /// The request covers more than the window of the board.
-    BeyondWindow = "beyond_window", UNPROCESSABLE_ENTITY, "The request exceeds the window of the board";
+    BeyondWindow = "beyond_window", UNPROCESSABLE_ENTITY, "The request exceeds the window of the board",
+        "Request at most the window of the board, or define a board with a longer window.";
     /// The board is unranked and has no ranking to read.
-    NotRanked = "not_ranked", CONFLICT, "The board is not ranked";
+    NotRanked = "not_ranked", CONFLICT, "The board is not ranked",
+        "Read subjects one by one, or define a ranked board with the same metric.";
     /// The board does not store the values it counted; only COUNT_DISTINCT boards do.
-    NoValues = "no_values", CONFLICT, "The board does not store values";
+    NoValues = "no_values", CONFLICT, "The board does not store values",
+        "Use a COUNT_DISTINCT board.";
     /// The board cannot be read as of a past time; the detail gives the reason.
-    AsOfUnsupported = "as_of_unsupported", UNPROCESSABLE_ENTITY, "The board does not support as_of";
+    AsOfUnsupported = "as_of_unsupported", CONFLICT, "The board does not support as_of",
+        "Leave out as_of, or define an unranked board that keeps older slots (keep).";
     /// The oldest slot of the board cannot be weighted; the detail gives the reason.
-    EdgeUnsupported = "edge_unsupported", UNPROCESSABLE_ENTITY, "The board does not support a weighted edge";
+    EdgeUnsupported = "edge_unsupported", CONFLICT, "The board does not support a weighted edge",
+        "Leave out edge, or define the board with cover = full.";
     /// No board serves a metric of a rule or query; `definition` is the definition of a board that would.
-    NoBoard = "no_board", UNPROCESSABLE_ENTITY, "No board serves the metric";
+    NoBoard = "no_board", UNPROCESSABLE_ENTITY, "No board serves the metric",
+        "Define the board in the member definition.";
     /// The text is not a valid rule or metric; `column` gives the position of the error.
-    InvalidRule = "invalid_rule", UNPROCESSABLE_ENTITY, "The rule is invalid";
+    InvalidRule = "invalid_rule", UNPROCESSABLE_ENTITY, "The rule is invalid",
+        "Correct the rule at the given column.";
     /// No rule with this name is configured.
-    UnknownRule = "unknown_rule", UNPROCESSABLE_ENTITY, "Unknown rule";
+    UnknownRule = "unknown_rule", UNPROCESSABLE_ENTITY, "Unknown rule",
+        "Check the name with GET /v1/rules; rules are defined in the configuration file.";
     /// A metric or rule needs a field that the event does not have; `field` names it.
-    MissingField = "missing_field", UNPROCESSABLE_ENTITY, "A field of the event is missing";
+    MissingField = "missing_field", UNPROCESSABLE_ENTITY, "A field of the event is missing",
+        "Add the field to fields.";
     /// This version cannot read the definition of the board: a newer version wrote it, or it is damaged. Nothing was
     /// done; `board` names the board, and the detail says how to recover. Other boards are not affected.
-    BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition cannot be read";
+    BoardUnreadable = "board_unreadable", SERVICE_UNAVAILABLE, "The board definition cannot be read",
+        "Use the version of the service that wrote the board, or follow the detail.";
     /// An internal error occurred; `request_id` identifies it in the log.
-    Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error",
+        "Send the request again. If it fails repeatedly, report it with the log lines of the request id.";
     /// Too many requests are waiting for the store. Nothing was counted; retry after `retry_after` seconds.
-    Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Overloaded";
+    Overloaded = "overloaded", SERVICE_UNAVAILABLE, "Overloaded",
+        "Send the request again after retry_after seconds, and send fewer requests at a time.";
     /// The store cannot be reached. Nothing was counted; retry after `retry_after` seconds.
-    StoreUnreachable = "store_unreachable", SERVICE_UNAVAILABLE, "The store cannot be reached";
+    StoreUnreachable = "store_unreachable", SERVICE_UNAVAILABLE, "The store cannot be reached",
+        "Send the request again after retry_after seconds. The operator should check the store.";
     /// The store did not respond in time. Whether a write was counted is unknown; retry it with the same `id`.
-    StoreTimeout = "store_timeout", SERVICE_UNAVAILABLE, "The store did not respond in time";
+    StoreTimeout = "store_timeout", SERVICE_UNAVAILABLE, "The store did not respond in time",
+        "Send the same request again. With ids or an Idempotency-Key nothing counts twice.";
     /// The store refuses writes: its memory or disk is full, or an earlier write failed.
-    StoreReadOnly = "store_read_only", SERVICE_UNAVAILABLE, "The store refuses writes";
+    StoreReadOnly = "store_read_only", SERVICE_UNAVAILABLE, "The store refuses writes",
+        "Send the request again later. The operator should free memory or disk space.";
     /// The system clock of the store is further ahead of the last recorded time than expected. Nothing was counted;
     /// retry after `retry_after` seconds.
-    ClockDoubted = "clock_doubted", SERVICE_UNAVAILABLE, "The system clock is not trusted";
+    ClockDoubted = "clock_doubted", SERVICE_UNAVAILABLE, "The system clock is not trusted",
+        "Send the request again after retry_after seconds. The operator should check the system clock.";
     /// The backup failed; the detail gives the reason. The store continues to work.
-    BackupFailed = "backup_failed", SERVICE_UNAVAILABLE, "The backup failed";
+    BackupFailed = "backup_failed", SERVICE_UNAVAILABLE, "The backup failed",
+        "Remove the cause that the detail names and make the backup again.";
     /// The instance is not ready for requests; `reasons` lists why.
-    NotReady = "not_ready", SERVICE_UNAVAILABLE, "Not ready";
+    NotReady = "not_ready", SERVICE_UNAVAILABLE, "Not ready",
+        "Wait until /readyz responds with 200.";
 }
 
 item_codes! {
     /// The slot of the item has left the window.
-    TooLate = "too_late";
+    TooLate = "too_late",
+        "Do not send the item again: it happened before the window.";
     /// The time of the item is further ahead of the store's clock than the allowed skew.
-    TooEarly = "too_early";
+    TooEarly = "too_early",
+        "Correct the time of the item, or the clock of the sender.";
     /// The amount, or the resulting amount of the slot, exceeds the range that the board stores exactly.
-    AmountOutOfRange = "amount_out_of_range";
+    AmountOutOfRange = "amount_out_of_range",
+        "Send smaller amounts, or define the board with fewer decimals.";
     /// The amount has more decimals than the board.
-    AmountPrecision = "amount_precision";
+    AmountPrecision = "amount_precision",
+        "Round the amount, or define the board with more decimals.";
     /// The amount, or the value for AVG, MIN or MAX, is not a JSON number.
-    InvalidAmount = "invalid_amount";
+    InvalidAmount = "invalid_amount",
+        "Send a JSON number.";
     /// The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.
-    InvalidSubject = "invalid_subject";
+    InvalidSubject = "invalid_subject",
+        "Send a string of 1 to 512 bytes without control characters.";
     /// The id is not a string, empty, longer than 128 bytes, or contains control characters.
-    InvalidId = "invalid_id";
+    InvalidId = "invalid_id",
+        "Send a string of 1 to 128 bytes without control characters.";
     /// The time is not valid RFC 3339.
-    InvalidAt = "invalid_at";
+    InvalidAt = "invalid_at",
+        "Send a time in RFC 3339 format, such as 2026-01-31T09:30:00Z.";
     /// The item has an unknown field, or one that the metric of the board does not use.
-    UnknownField = "unknown_field";
+    UnknownField = "unknown_field",
+        "Remove or rename the field; the detail lists the known ones.";
     /// The element of the batch is not an increment, or repeats a field.
-    InvalidIncrement = "invalid_increment";
+    InvalidIncrement = "invalid_increment",
+        "Send an object with the fields of an increment, each once.";
     /// The line of the stream is not a JSON object.
-    MalformedLine = "malformed_line";
+    MalformedLine = "malformed_line",
+        "Send one JSON object per line.";
     /// The line of the stream exceeds the maximum length.
-    LineTooLong = "line_too_long";
+    LineTooLong = "line_too_long",
+        "Send shorter lines, or let the operator raise the setting max_line.";
     /// The value is missing, or not one that the metric of the board counts.
-    InvalidValue = "invalid_value";
+    InvalidValue = "invalid_value",
+        "Send a value that the metric counts: a string, a number, or true or false.";
     /// A retraction or a sample has no `at`.
-    MissingAt = "missing_at";
+    MissingAt = "missing_at",
+        "Add at, the time of the item.";
     /// The metric does not support retractions: MIN, MAX and APPROX_COUNT_DISTINCT do not.
-    RetractionUnsupported = "retraction_unsupported";
+    RetractionUnsupported = "retraction_unsupported",
+        "Leave out the retraction, or use a metric that supports it.";
     /// The element of the batch is not a sample, or repeats a field.
-    InvalidSample = "invalid_sample";
+    InvalidSample = "invalid_sample",
+        "Send an object with the fields of a sample, each once.";
     /// The element of the batch is not an event, repeats a field, or has too many fields.
-    InvalidEvent = "invalid_event";
+    InvalidEvent = "invalid_event",
+        "Send an object with the fields of an event, each once, with at most 256 fields.";
     /// The event type is missing, not a string, empty, longer than 128 bytes, or contains control characters.
-    InvalidType = "invalid_type";
+    InvalidType = "invalid_type",
+        "Send a string of 1 to 128 bytes without control characters.";
     /// The event lacks a field that the metric of the board needs; `field` names it.
-    MissingField = "missing_field";
+    MissingField = "missing_field",
+        "Add the field to the event.";
     /// A field of the event has a type or value that the metric of the board does not accept; `field` names it.
-    InvalidField = "invalid_field";
+    InvalidField = "invalid_field",
+        "Correct the type or value of the field.";
 }
 
 impl Serialize for Code {

@@ -149,7 +149,7 @@ impl RuleVerdict {
 /// Rules to evaluate: exactly one of `rule`, `rules`, `name` and `names`.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Evaluation)]
+#[schema(as = EvaluationRequest)]
 pub(super) struct EvaluateBody<'a> {
     /// A rule: comparisons (`>`, `>=`, `<`, `<=`, `=`, `!=`) of metrics, fields, numbers, 'strings' and arithmetic
     /// expressions, combined with AND, OR and NOT.

@@ -9,14 +9,15 @@ use crate::board::{Board, BoardName, Frame, Timestamp, Window};
 /// The exact bounds of a window: `from` is inclusive, `to` is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct WindowBounds {
-    /// Start of the oldest slot that counts.
-    #[schema(schema_with = schemas::time)]
+    /// Start of the oldest slot that counts; null if the window has none.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
     pub(super) from: Timestamp,
-    /// End of the newest slot. It is in the future; the window rolls over when the clock reaches it.
-    #[schema(schema_with = schemas::time)]
+    /// End of the newest slot. It is in the future; the window rolls over when the clock reaches it. Null if the window
+    /// has none.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
     pub(super) to: Timestamp,
-    /// Number of slots in the window.
-    #[schema(minimum = 1, maximum = 2001)]
+    /// Number of slots in the window; 0 if nothing expires.
+    #[schema(minimum = 0, maximum = 2001)]
     pub(super) slots: u32,
 }
 
@@ -33,7 +34,7 @@ impl WindowBounds {
 pub(super) struct FrameShown {
     /// The slots that were read.
     window: WindowBounds,
-    /// The store's time of the response.
+    /// The instant that the response describes: the requested `as_of`, or else the store's time of the response.
     #[schema(schema_with = schemas::time)]
     as_of: Timestamp,
     /// Number of expired slots that are not yet fully subtracted. Unless it is 0, scores may include parts of them. Values
@@ -44,7 +45,16 @@ pub(super) struct FrameShown {
 impl FrameShown {
     /// Returns the frame of a response that was read from this number of slots.
     pub(super) fn of(frame: &Frame, slots: u32) -> Self {
-        Self { window: WindowBounds::of(&frame.window, slots), as_of: frame.as_of, retiring: frame.retiring }
+        Self::as_of(None, frame, slots)
+    }
+
+    /// Returns the frame of a response that looks back to the requested instant, if there is one.
+    pub(super) fn as_of(requested: Option<Timestamp>, frame: &Frame, slots: u32) -> Self {
+        Self {
+            window: WindowBounds::of(&frame.window, slots),
+            as_of: requested.unwrap_or(frame.as_of),
+            retiring: frame.retiring,
+        }
     }
 }
 
@@ -55,7 +65,8 @@ pub(super) struct RankingFrame {
     board: BoardName,
     #[serde(flatten)]
     frame: FrameShown,
-    /// Number of ranked subjects on the board.
+    /// Number of ranked subjects on the board; null if it is not known.
+    #[schema(value_type = Option<u64>, required = true)]
     total: u64,
 }
 

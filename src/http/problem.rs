@@ -17,6 +17,9 @@ use super::codes::Code;
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::schemas;
 
+/// The path of the pages that describe codes, before the code.
+pub(super) const PROBLEMS: &str = "/problems/";
+
 /// Media type of every problem.
 pub(super) const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -90,7 +93,7 @@ impl Serialize for Problem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Inner { code, detail, members, retry_after, .. } = &*self.0;
         let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", &format_args!("urn:rolltop:problem:{}", code.as_str()))?;
+        map.serialize_entry("type", &format_args!("{PROBLEMS}{}", code.as_str()))?;
         map.serialize_entry("title", code.title())?;
         map.serialize_entry("status", &code.status().as_u16())?;
         map.serialize_entry("detail", detail)?;
@@ -176,9 +179,9 @@ impl From<Problem> for HttpResponse {
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
         let string = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
-        let kind = string("Identifies the kind of problem: `urn:rolltop:problem:` followed by the code.")
+        let kind = string("Identifies the kind of problem: the path of a page that says what it means and what to do.")
             .format(Some(SchemaFormat::Custom("uri-reference".to_owned())))
-            .examples(["urn:rolltop:problem:unknown_board"]);
+            .examples(["/problems/unknown_board"]);
         let status = ObjectBuilder::new()
             .schema_type(Type::Integer)
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int32)))
@@ -217,7 +220,7 @@ mod tests {
         assert_eq!(
             problem.text(),
             concat!(
-                r#"{"type":"urn:rolltop:problem:invalid_field","title":"A field is invalid","status":422,"#,
+                r#"{"type":"/problems/invalid_field","title":"A field is invalid","status":422,"#,
                 r#""detail":"too many","code":"invalid_field","field":"limit","retry_after":2}"#
             )
         );

@@ -7,8 +7,8 @@ use actix_web::{Route, web};
 
 use super::codes::Code::{self, *};
 use super::{
-    backup, boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples,
-    subjects, values, welcome, windows,
+    backup, boards, clock, evaluate, events, increments, operations, problem_pages, query, rankings, rollover, rules,
+    samples, subjects, values, welcome, windows,
 };
 
 /// An operation of the API.
@@ -136,6 +136,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::GET, "/readyz", || web::to(operations::readiness), &[&[NotReady]]),
     operation(Method::GET, "/metrics", || web::to(operations::metrics), &[&[NotFound]]),
     operation(Method::GET, "/openapi.json", || web::to(operations::openapi), &[]),
+    operation(Method::GET, "/problems/{code}", || web::to(problem_pages::page), &[&[NotFound]]),
     operation(Method::GET, "/", || web::to(welcome::welcome), &[]),
 ];
 

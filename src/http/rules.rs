@@ -16,7 +16,10 @@ use crate::service::RuleName;
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct RuleList {
     /// The rules, ordered by name.
-    rules: Vec<NamedRule>,
+    items: Vec<NamedRule>,
+    /// Always null: the list has one page.
+    #[schema(value_type = Option<String>, required = true)]
+    next: (),
 }
 
 /// A rule of the configuration.
@@ -47,7 +50,7 @@ struct ServedMetric {
 /// Returns the rules of the configuration, each with the boards that serve its metrics.
 #[utoipa::path(
     get, path = "/v1/rules", operation_id = "listRules", tag = "features",
-    responses((status = 200, description = "The rules.", body = RuleList, example = json!({"rules": [
+    responses((status = 200, description = "The rules.", body = RuleList, example = json!({"next": null, "items": [
         {"name": "many-logins", "when": "COUNT(30m, login, device_id) > 3",
             "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]}]}))),
 )]
@@ -62,5 +65,5 @@ pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result
         }
         rules.push(NamedRule { name: name.clone(), when: rule.to_string(), metrics });
     }
-    Ok(response::json(&RuleList { rules }))
+    Ok(response::json(&RuleList { items: rules, next: () }))
 }

@@ -47,7 +47,7 @@ pub(super) struct Standing {
 /// `value` (their mean). MIN and MAX have `value`, the smallest or largest number of the slot. APPROX_COUNT_DISTINCT has
 /// `value`, the estimate for the slot; the estimates of several slots do not add up.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = SlotTally)]
+#[schema(as = SlotValue)]
 pub(super) struct SubjectSlot {
     /// Start of the slot.
     #[schema(schema_with = schemas::time)]

@@ -33,10 +33,6 @@ pub(super) struct WindowValue {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
     from: Option<Timestamp>,
-    /// The requested end of the window, if the query had `as_of`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = schemas::time, required = false)]
-    looking_back_to: Option<Timestamp>,
     #[serde(flatten)]
     frame: FrameShown,
     /// For COUNT, SUM, COUNT_DISTINCT and APPROX_COUNT_DISTINCT the same as `value`. For AVG the number of measurements in
@@ -80,8 +76,7 @@ impl WindowValue {
             metric: None,
             last: if let Over::Last(last) = over { Some(last) } else { None },
             from: if let Over::From(from) = over { Some(from) } else { None },
-            looking_back_to: as_of,
-            frame: FrameShown::of(&contents.frame, contents.slots),
+            frame: FrameShown::as_of(as_of, &contents.frame, contents.slots),
             count,
             sum: measured.map(|(sum, _)| shown(Value::Exact(sum))),
             value,

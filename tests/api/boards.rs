@@ -88,7 +88,7 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
         let answer = site.client.get(&format!("/v1/boards/{name}/rankings")).await;
         assert_eq!(answer.refusal(), (404, "unknown_board"), "{name}");
     }
-    assert_eq!(site.client.get("/v1/boards").await.body, json!({"boards": []}));
+    assert_eq!(site.client.get("/v1/boards").await.body, json!({"items": [], "next": null}));
 }
 
 #[actix_web::test]
@@ -181,7 +181,7 @@ async fn removing_a_board_deletes_its_data() {
     let site = Site::with_board("b").await;
     site.client.define("a", "COUNT(1h, x, y)", "1m").await;
     let list = site.client.get("/v1/boards").await.body;
-    let names: Vec<_> = list["boards"].as_array().unwrap().iter().map(|board| board["board"].clone()).collect();
+    let names: Vec<_> = list["items"].as_array().unwrap().iter().map(|board| board["board"].clone()).collect();
     assert_eq!(names, ["a", "b"]);
     site.client.count("b", &["x"]).await;
     let removed = site.client.delete("/v1/boards/b").await;

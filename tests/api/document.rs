@@ -160,7 +160,7 @@ fn every_code_is_described_and_answered_by_some_operation() {
         assert!(text.contains(&format!("\"{}\"", code.as_str())), "{}", code.as_str());
         // Only what no operation can answer, because it is what there is no operation for.
         if *code != Code::MethodNotAllowed {
-            assert!(text.contains(&format!("urn:rolltop:problem:{}", code.as_str())), "{}", code.as_str());
+            assert!(text.contains(&format!("/problems/{}", code.as_str())), "{}", code.as_str());
         }
     }
     for code in ItemCode::ALL {

@@ -136,7 +136,7 @@ async fn configured_rules_are_listed_and_evaluated_by_name() {
     let list = site.client.get("/v1/rules").await;
     assert_eq!(
         list.body,
-        json!({"rules": [
+        json!({"next": null, "items": [
             {"name": "many-logins", "when": RULE,
                 "metrics": [{"metric": "COUNT(30m, login, device_id)", "board": "device-logins"}]},
             {"name": "odd", "when": "COUNT(30m, logout, device_id) > 3 OR amount >= 10",

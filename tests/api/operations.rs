@@ -111,3 +111,18 @@ async fn other_origins_are_allowed_only_if_configured() {
     let plain = Site::new().await;
     assert_eq!(plain.client.send(Method::OPTIONS, "/v1/boards", None, "").await.refusal(), (405, "method_not_allowed"));
 }
+
+#[actix_web::test]
+async fn the_type_of_a_problem_leads_to_its_description() {
+    let site = Site::with_board("b").await;
+    for path in ["/v1/boards/unknown", "/v1/boards/b/rankings?limit=x", "/v1/boards/b/subjects/a/values"] {
+        let problem = site.client.get(path).await;
+        let page = site.client.get(problem.body["type"].as_str().unwrap()).await;
+        assert_eq!(page.status, 200, "{path}");
+        assert!(page.header("content-type").starts_with("text/html"));
+        assert!(page.text.contains(problem.code()) && page.text.contains("What to do"), "{}", page.text);
+    }
+    // Also the codes of rejected items.
+    assert!(site.client.get("/problems/too_late").await.text.contains("rejected item"));
+    assert_eq!(site.client.get("/problems/nothing").await.refusal(), (404, "not_found"));
+}

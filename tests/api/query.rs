@@ -162,7 +162,7 @@ async fn two_hops_count_the_devices_of_the_users_of_a_device() {
     };
     for (device, count, followed) in [("d1", 3, 2), ("d4", 1, 1), ("d9", 0, 0)] {
         let answer = hop(device, Value::Null).await;
-        assert_eq!((&answer["count"], &answer["followed"]), (&json!(count), &json!(followed)), "{answer}");
+        assert_eq!((&answer["value"], &answer["followed"]), (&json!(count), &json!(followed)), "{answer}");
         assert_eq!((&answer["capped"], &answer["hop"]["most"]), (&json!(false), &json!(100)), "{answer}");
     }
     let bounded = hop("d1", json!(1)).await;

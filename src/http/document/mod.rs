@@ -12,6 +12,7 @@ use utoipa::openapi::content::ContentBuilder;
 use utoipa::openapi::example::ExampleBuilder;
 use utoipa::openapi::path::{Operation as Described, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Type};
+use utoipa::openapi::server::ServerBuilder;
 use utoipa::openapi::{
     HeaderBuilder, InfoBuilder, LicenseBuilder, OpenApi, RefOr, Required, Response, ResponseBuilder, Schema,
 };
@@ -21,8 +22,8 @@ use super::delivery::Delivery;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    backup, boards, clock, evaluate, events, increments, operations, query, rankings, rollover, rules, samples,
-    schemas, subjects, values, welcome, windows,
+    backup, boards, clock, evaluate, events, increments, operations, problem_pages, query, rankings, rollover, rules,
+    samples, schemas, subjects, values, welcome, windows,
 };
 
 #[derive(utoipa::OpenApi)]
@@ -32,7 +33,7 @@ use super::{
         windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
-        operations::openapi, welcome::welcome,
+        operations::openapi, welcome::welcome, problem_pages::page,
     ),
     components(schemas(Problem)),
     tags(
@@ -64,6 +65,8 @@ or `zstd`. Every response has an `X-Request-Id`: that of the request, or a new o
 pub fn openapi(simulated_clock: bool) -> OpenApi {
     let mut document = Handlers::openapi();
     let license = LicenseBuilder::new().name("MIT OR Apache-2.0").identifier(Some("MIT OR Apache-2.0")).build();
+    // Relative to the document, so that generated clients and the explorer use the address that they loaded it from.
+    document.servers = Some(vec![ServerBuilder::new().url("/").build()]);
     document.info = InfoBuilder::new()
         .title("Rolltop")
         .version(env!("CARGO_PKG_VERSION"))

@@ -6,7 +6,7 @@ use crate::http::schemas;
 
 /// A single event or a batch.
 #[derive(ToSchema)]
-#[schema(as = Events)]
+#[schema(as = EventsBody)]
 #[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
 #[serde(untagged)]
 pub(in crate::http) enum EventsBody {

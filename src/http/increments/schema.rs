@@ -6,7 +6,7 @@ use crate::http::schemas;
 
 /// A single increment or a batch.
 #[derive(ToSchema)]
-#[schema(as = Increments)]
+#[schema(as = IncrementsBody)]
 #[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
 #[serde(untagged)]
 pub(in crate::http) enum IncrementsBody {

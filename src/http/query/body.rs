@@ -8,7 +8,7 @@ use crate::http::schemas;
 
 /// Several queries or a single one.
 #[derive(ToSchema)]
-#[schema(as = Queries)]
+#[schema(as = QueriesBody)]
 #[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 #[serde(untagged)]
 pub(in crate::http) enum QueriesBody {

@@ -51,7 +51,7 @@ pub(super) enum AnswerOrError {
 
 /// The error of a query. It does not affect the answers to other queries.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RefusedQuestion)]
+#[schema(as = QueryError)]
 pub(super) struct Refused {
     error: Problem,
 }
@@ -61,12 +61,10 @@ pub(super) struct Refused {
 pub(super) struct HopValue {
     hop: HopShown,
     /// Number of distinct values of the followed subjects on the second board.
-    count: u64,
-    /// The same as `count`.
     value: u64,
     /// Number of values of the first board that were followed.
     followed: u64,
-    /// Whether a limit of the query or of a board left out values, so that `count` is a lower bound.
+    /// Whether a limit of the query or of a board left out values, so that `value` is a lower bound.
     capped: bool,
     /// The store's time of the read of the first board.
     #[schema(schema_with = schemas::time)]
@@ -75,7 +73,7 @@ pub(super) struct HopValue {
 
 /// The hops of the query.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Hops)]
+#[schema(as = HopEcho)]
 pub(super) struct HopShown {
     from: HopFrom,
     to: HopTo,
@@ -105,7 +103,6 @@ impl HopValue {
                 to: HopTo { board: hop.to },
                 most: hop.most,
             },
-            count: answer.count,
             value: answer.count,
             followed: answer.followed,
             capped: answer.capped,
@@ -181,7 +178,7 @@ enum ParsedQuery {
             {"board": "device-logins", "subject": "device-1", "metric": "COUNT(30m, login, device_id)",
                 "window": {"from": "2026-01-02T09:38:00Z", "to": "2026-01-02T10:08:00Z", "slots": 30},
                 "count": 4, "value": 4, "edge": "slots", "as_of": "2026-01-02T10:07:00Z", "retiring": 0},
-            {"error": {"type": "urn:rolltop:problem:unknown_board", "title": "Unknown board", "status": 404,
+            {"error": {"type": "/problems/unknown_board", "title": "Unknown board", "status": 404,
                 "detail": "unknown board 'nothing'; define it with PUT /v1/boards/nothing",
                 "code": "unknown_board", "board": "nothing"}}]}))),
         ("two hops" = (value = json!({"answers": [{"hop": {

@@ -6,7 +6,7 @@ use crate::http::schemas;
 
 /// A single sample or a batch.
 #[derive(ToSchema)]
-#[schema(as = Samples)]
+#[schema(as = SamplesBody)]
 #[expect(dead_code, reason = "schema only; bodies are parsed without copying")]
 #[serde(untagged)]
 pub(in crate::http) enum SamplesBody {
