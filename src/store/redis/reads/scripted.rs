@@ -3,10 +3,10 @@
 use super::question::{Answer, Question, What};
 use super::share::{About, Cells, Share, Stamp};
 use super::windows::{self, Range};
-use crate::board::{Board, Frame, Kind, Order, Subject};
+use crate::board::{Board, Frame, Kind, Order, Subject, Value};
 use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
-use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled};
+use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled, Scored, Scores};
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{BETWEEN, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, ScriptCall, VALUES};
 use crate::store::redis::servers::ServerFailure;
@@ -39,8 +39,16 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Script
             call.arg("order", order(board)).arg("subject", subject).arg("radius", radius);
             &NEIGHBORS
         }
-        What::Lookup(subjects) => {
+        What::Lookup { subjects, ranks } => {
+            call.arg("order", order(board)).arg("ranks", if *ranks { "ranks" } else { "" });
+            call.arg("subjects", subjects.len());
             call.all(subjects);
+            &LOOKUP
+        }
+        What::Scores(Scores { subjects, better_than }) => {
+            call.arg("order", order(board)).arg("ranks", "").arg("subjects", subjects.len());
+            call.all(&**subjects);
+            call.all(better_than.iter().map(|score| score_text(Some(*score))));
             &LOOKUP
         }
         What::Values { subject, offset, limit } => {
@@ -92,10 +100,21 @@ pub(super) fn read(
             let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
             Answer::Page(Page { frame, total, items: lines(reply, kind, first, better)?.into() })
         }
-        What::Lookup(subjects) => {
+        What::Lookup { subjects, ranks } => {
+            let total = reply.count()?;
+            let scores: Vec<_> = subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
+            let rank = |score: &Option<Value>| match ranks {
+                true => reply.count().map(|better| score.map(|_| better + 1)),
+                false => Ok(None),
+            };
+            let ranks = scores.iter().map(rank).collect::<Result<_, _>>()?;
+            Answer::Lookup(Lookup { frame, total, scores, ranks })
+        }
+        What::Scores(Scores { subjects, better_than }) => {
             let total = reply.count()?;
             let scores = subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
-            Answer::Lookup(Lookup { frame, total, scores })
+            let better = better_than.iter().map(|_| reply.count()).collect::<Result<_, _>>()?;
+            Answer::Scored(Share { frame, version: None, said: Scored { total, scores, better } })
         }
         What::Values { .. } => Answer::Values(values(reply, frame)?),
         What::Lines { near, .. } => {
