@@ -125,7 +125,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     }))
 }
 
-/// A body with subjects to rank.
+/// A body with subjects to look up.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Lookup)]

@@ -101,7 +101,6 @@ async fn a_lookup_ranks_the_given_subjects_each_once() {
         (json!({"subjects": vec!["x"; 201]}), "subjects"),
         (json!({"subjects": vec!["x"; 1_001], "ranks": false}), "subjects"),
         (json!({"subjects": ["a"], "ranks": "no"}), "ranks"),
-        (json!({"subjects": ["a"], "rank": false}), "rank"),
         (json!({"subjects": "a"}), "subjects"),
         (json!({"subjects": ["a", 5]}), "subjects[1]"),
         (json!({"subjects": ["a", "b", ""]}), "subjects[2]"),

@@ -1,6 +1,6 @@
 //! Tests of order, ranks, pages, neighbors and standings.
 
-use rolltop::board::{Definition, Order};
+use rolltop::board::{Definition, Order, Subject};
 
 use crate::given::{Units, definition, exact, plus, subject, t};
 use crate::site::{START, Site, plain};
@@ -199,8 +199,9 @@ pub async fn lookup_returns_the_ranks_of_a_retiring_window(site: Site) {
             // A part of the expired amounts may still be in the scores. The ranks are those of the ranking as it is.
             let lookup = site.store.lookup(board, &who, true).await.unwrap();
             let page = site.store.page(board, 0, 1_000).await.unwrap();
-            let rank = |who| page.items.iter().find(|line| line.subject == *who).map(|line| line.rank);
-            assert_eq!(lookup.ranks, who.iter().map(rank).collect::<Vec<_>>(), "{} {round}", board.name());
+            let line = |who: &Subject| page.items.iter().find(|line| line.subject == *who);
+            let ranks: Vec<_> = who.iter().map(|who| line(who).map(|line| line.rank)).collect();
+            assert_eq!(lookup.ranks, ranks, "{} {round}", board.name());
             assert_eq!(lookup.total, page.total);
         }
     }

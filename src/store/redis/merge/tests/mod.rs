@@ -49,6 +49,9 @@ struct State {
     advancing: bool,
 }
 
+/// What was found about the subject of this name.
+type Named = (String, Found);
+
 /// The cost of a read.
 #[derive(Debug)]
 struct Cost {
@@ -214,7 +217,7 @@ impl Memory {
         self.cost()
     }
 
-    fn scores(&self, texts: &[String], ranks: bool) -> Result<Merged<Vec<(String, Found)>, u64>, MergeError<String>> {
+    fn scores(&self, texts: &[String], ranks: bool) -> Result<Merged<Vec<Named>, u64>, MergeError<String>> {
         let (order, places) = {
             let content = &self.state.lock().content;
             let mut places = vec![Vec::new(); content.parts.len()];
