@@ -206,8 +206,10 @@ impl Sampled {
 pub(super) struct Scores {
     /// Subjects of the part.
     pub subjects: Arc<[Subject]>,
-    /// The scores, of subjects of any part.
+    /// The scores, of subjects of any part, the best first and each once.
     pub better_than: Arc<[Value]>,
+    /// The number of lines to return on each side of each of these scores.
+    pub near: u64,
 }
 
 /// The scores of subjects of a part, and counts of its lines.
@@ -219,6 +221,18 @@ pub(super) struct Scored {
     pub scores: Vec<Option<Value>>,
     /// For each of the given scores, the number of lines of the part with a strictly better one.
     pub better: Vec<u64>,
+    /// The lines on both sides of each of the given scores, if any were requested.
+    pub near: Vec<Stretch>,
+}
+
+/// The scores of consecutive lines of a part.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    /// The number of lines of the part before the first one here.
+    pub first: u64,
+    /// The number of lines of the part with a strictly better score than the first one here.
+    pub better: u64,
+    pub scores: Vec<Value>,
 }
 
 /// The reason why there is no answer.

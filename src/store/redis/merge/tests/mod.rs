@@ -355,12 +355,20 @@ impl Parts for Memory {
                 assert_eq!(content.part_of(subject), part);
                 lines.iter().find(|line| line.subject == *subject).map(|line| line.score)
             };
+            let stretch = |score: Value| {
+                let better = content.better(part, score) as usize;
+                let (first, last) = (better.saturating_sub(question.near as usize), better + question.near as usize);
+                let scores: Vec<Value> = lines.iter().take(last).skip(first).map(|line| line.score).collect();
+                let better = scores.first().map_or(0, |score| content.better(part, *score));
+                Stretch { first: first as u64, better, scores }
+            };
             let said = Scored {
                 total: lines.len() as u64,
                 scores: question.subjects.iter().map(score).collect(),
                 better: question.better_than.iter().map(|score| content.better(part, *score)).collect(),
+                near: question.better_than.iter().filter(|_| question.near > 0).map(|score| stretch(*score)).collect(),
             };
-            (0, said)
+            (said.near.iter().map(|stretch| stretch.scores.len()).sum(), said)
         };
         self.answer(part, at_least, say).await
     }

@@ -88,6 +88,24 @@ fn a_score_that_rises_in_every_round_is_found_where_it_is_expected() {
 }
 
 #[test]
+fn many_scores_that_change_by_little_are_found_between_lines_that_are_not_requested() {
+    for (order, scores) in [(Order::Desc, 3_000), (Order::Asc, 20_000), (Order::Desc, 1)] {
+        let mut draw = numbers(scores);
+        let mut content = Content::new(order, 6);
+        content.fill((0..10_000).map(|i| (format!("s-{i}"), exact(1 + draw(scores) as i64))));
+        let memory = Memory::changing(content, move |_, content| {
+            for _ in 0..20 {
+                let name = format!("s-{}", draw(200));
+                let score = content.parts.iter().flatten().find(|line| line.subject.as_str() == name).unwrap().score;
+                content.set(&name, exact(score.as_f64() as i64 + 1 + draw(2) as i64));
+            }
+        });
+        let cost = memory.check_scores(&names(0, 200), true);
+        assert!(cost.rounds <= 4, "{order:?} {scores}: {cost:?}");
+    }
+}
+
+#[test]
 fn a_subject_may_come_and_go_between_the_rounds() {
     for (name, score) in [("s-5", None), ("new", Some(exact(55))), ("new", Some(exact(3)))] {
         let memory = Memory::changing(tens(Order::Desc, 4, 100), move |round, content| {
@@ -113,11 +131,12 @@ fn all_parts_count_in_the_same_window() {
 
 #[test]
 fn counts_that_contradict_each_other_are_refused() {
-    let asked = Scores { subjects: [subject("a")].into(), better_than: [exact(9), exact(5)].into() };
+    let asked = Scores { subjects: [subject("a")].into(), better_than: [exact(9), exact(5)].into(), near: 0 };
     let said = |total, scores: &[i64], better: &[u64]| Scored {
         total,
         scores: scores.iter().map(|score| Some(exact(*score))).collect(),
         better: better.to_vec(),
+        near: Vec::new(),
     };
     let read = |said: &Scored| Counts::new::<()>(Order::Desc, &asked, said).is_ok();
     assert!(read(&said(3, &[5], &[1, 2])));
