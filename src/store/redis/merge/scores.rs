@@ -10,8 +10,8 @@ use crate::board::{Amount, EXACT_MAX, Order, Subject, Value};
 /// The number of scores up to which scores that are only expected are counted too. It bounds the cost of a call.
 const COUNTED: usize = 256;
 
-/// The number of lines that are read on each side of each score, in each round that counts. With this many a call for 256
-/// scores takes some 4 ms.
+/// The number of lines that are read on each side of each score, in each round that counts. It is small, because they are
+/// read for every score.
 const NEAR: [u64; ROUNDS - 1] = [0, 4, 8, 8];
 
 /// Where a changing score is expected in the next round, in multiples of its last change, the most useful one first.
