@@ -1,4 +1,4 @@
-//! Rankings: pages, and the order among given subjects.
+//! Rankings: pages, and the ranks of given subjects.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,8 +17,11 @@ use super::{body, object, path, response, schemas};
 use crate::board::{Board, Order, Shown, Subject};
 use crate::service::{About, Lines, Lookup, Ranked};
 
-/// Maximum number of lines of a page, and of subjects of a lookup.
+/// Maximum number of lines of a page, and of subjects of a lookup without ranks.
 const MAX_LINES: u64 = 1_000;
+
+/// Maximum number of subjects of a lookup with ranks. Each rank costs the store much more than a score does.
+const MAX_RANKS: u64 = 200;
 
 /// Maximum offset of a page, which exceeds the number of subjects of any board.
 const MAX_OFFSET: u64 = 1_000_000_000;
@@ -41,7 +44,7 @@ pub(super) struct Ranking {
 
 /// One line of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Line)]
+#[schema(as = RankingEntry)]
 pub(super) struct RankingLine {
     /// Competition rank (1, 2, 2, 4).
     #[schema(minimum = 1)]
@@ -122,7 +125,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     }))
 }
 
-/// A body with subjects to rank.
+/// A body with subjects to look up.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Lookup)]
@@ -130,48 +133,64 @@ pub(super) struct LookupBody {
     // Each element is checked on its own, so that an error names its index.
     #[schema(schema_with = schemas::subjects)]
     subjects: Vec<serde_json::Value>,
+    /// Whether to return rank and percentile on the whole board, for at most 200 subjects. Default: true.
+    #[serde(default = "with_ranks")]
+    #[schema(value_type = bool, required = false, default = true)]
+    ranks: bool,
 }
 
-/// The ranking among given subjects.
+fn with_ranks() -> bool {
+    true
+}
+
+/// Given subjects with their scores and ranks.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Among)]
-pub(super) struct LookupRanking {
+pub(super) struct LookupResult {
     #[serde(flatten)]
     frame: RankingFrame,
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     metric: String,
     /// The given subjects, each once: ranked ones in the order of the board, then those that are not ranked.
-    items: Vec<LookupLine>,
+    #[schema(max_items = 1000)]
+    items: Vec<LookupEntry>,
 }
 
-/// One line of a ranking among given subjects.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = AmongLine)]
-pub(super) struct LookupLine {
-    /// Rank among the given subjects; null if the subject is not ranked.
+/// A given subject with its score and ranks.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct LookupEntry {
+    /// Competition rank on the whole board; null if the subject is not ranked, or with `"ranks": false`.
     #[schema(required = true, minimum = 1)]
     rank: Option<u64>,
+    /// Competition rank among the given subjects; null if the subject is not ranked.
+    #[schema(required = true, minimum = 1)]
+    rank_among: Option<u64>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
+    /// Percentage of ranked subjects whose score is not better; null if the subject is not ranked, or with
+    /// `"ranks": false`.
+    #[schema(required = true, minimum = 0, maximum = 100)]
+    percentile: Option<f64>,
 }
 
-/// Rank given subjects
+/// Look up given subjects
 ///
-/// Returns the ranking among the given subjects only, for example a list of friends, read atomically. Duplicates are
-/// ignored.
+/// Returns scores and ranks of the given subjects, for example the posts of a page or a list of friends, read
+/// atomically. Duplicates are ignored. With `"ranks": false` there may be more subjects, and `rank` and `percentile` are
+/// null.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
-    request_body(content = LookupBody, description = "1 to 1,000 subjects.",
+    request_body(content = LookupBody, description = "1 to 200 subjects, or 1 to 1,000 with `\"ranks\": false`.",
         example = json!({"subjects": ["post-1", "post-2", "post-9"]})),
-    responses((status = 200, description = "The ranking among the subjects.", body = LookupRanking, example = json!({
+    responses((status = 200, description = "The subjects with their scores and ranks.", body = LookupResult, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
-        "items": [{"rank": 1, "subject": "post-1", "score": 17}, {"rank": 2, "subject": "post-2", "score": 4},
-                  {"rank": null, "subject": "post-9", "score": 0}]}))),
+        "items": [{"rank": 1, "rank_among": 1, "subject": "post-1", "score": 17, "percentile": 100.0},
+                  {"rank": 311, "rank_among": 2, "subject": "post-2", "score": 4, "percentile": 74.8784},
+                  {"rank": null, "rank_among": null, "subject": "post-9", "score": 0, "percentile": null}]}))),
 )]
 pub(super) async fn lookup(
     request: HttpRequest,
@@ -182,21 +201,25 @@ pub(super) async fn lookup(
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let subjects = parse_subjects(&body)?;
-    let About { board, answer: found } = state.service.lookup(&board, &subjects).await?;
-    Ok(response::json(&LookupRanking {
+    let (subjects, ranks) = parse_lookup(&body)?;
+    let About { board, answer: found } = state.service.lookup(&board, &subjects, ranks).await?;
+    Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&board, &found.frame, found.total),
         metric: board.definition().metric.to_string(),
-        items: rank(&board, subjects, found),
+        items: entries(&board, subjects, found),
     }))
 }
 
-/// Parses the subjects of a body; returns each once, in the order of first occurrence.
-fn parse_subjects(body: &[u8]) -> Result<Vec<Subject>, Problem> {
-    let LookupBody { subjects: given } = object::parse(body)?;
-    if given.is_empty() || given.len() as u64 > MAX_LINES {
-        let detail = format!("'subjects' must have 1 to {MAX_LINES} elements, not {}", given.len());
-        return Err(Problem::field("subjects", detail).with("minimum", 1).with("maximum", MAX_LINES));
+/// Parses a body. Returns each subject once, in the order of first occurrence, and whether ranks are requested.
+fn parse_lookup(body: &[u8]) -> Result<(Vec<Subject>, bool), Problem> {
+    let LookupBody { subjects: given, ranks } = object::parse(body)?;
+    let (most, limits) = match ranks {
+        true => (MAX_RANKS, format!("1 to {MAX_RANKS} elements, or 1 to {MAX_LINES} with \"ranks\": false")),
+        false => (MAX_LINES, format!("1 to {MAX_LINES} elements")),
+    };
+    if given.is_empty() || given.len() as u64 > most {
+        let detail = format!("'subjects' must have {limits}, not {}", given.len());
+        return Err(Problem::field("subjects", detail).with("minimum", 1).with("maximum", most));
     }
     let mut seen = HashSet::with_capacity(given.len());
     let mut subjects = Vec::with_capacity(given.len());
@@ -208,15 +231,15 @@ fn parse_subjects(body: &[u8]) -> Result<Vec<Subject>, Problem> {
             subjects.push(subject);
         }
     }
-    Ok(subjects)
+    Ok((subjects, ranks))
 }
 
 /// Orders the subjects as the board does, with competition ranks. Unranked subjects follow in the order given.
-fn rank(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupLine> {
+fn entries(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<LookupEntry> {
     let (mut ranked, mut absent) = (Vec::new(), Vec::new());
-    for (subject, score) in subjects.into_iter().zip(found.scores) {
+    for (subject, (score, rank)) in subjects.into_iter().zip(found.scores.into_iter().zip(found.ranks)) {
         match score {
-            Some(score) => ranked.push((score, subject)),
+            Some(score) => ranked.push((score, subject, rank)),
             None => absent.push(subject),
         }
     }
@@ -226,15 +249,18 @@ fn rank(board: &Arc<Board>, subjects: Vec<Subject>, found: Lookup) -> Vec<Lookup
     }
     let mut items = Vec::with_capacity(ranked.len() + absent.len());
     let mut last = None;
-    for (position, (value, subject)) in (1..).zip(ranked) {
-        let rank = match last {
+    for (position, (value, subject, rank)) in (1..).zip(ranked) {
+        let rank_among = match last {
             Some((rank, last_value)) if last_value == value => rank,
             _ => position,
         };
-        last = Some((rank, value));
-        items.push(LookupLine { rank: Some(rank), subject, score: response::score(board, value) });
+        last = Some((rank_among, value));
+        let percentile = rank.map(|rank| response::percentile(found.total, rank.saturating_sub(1)));
+        let score = response::score(board, value);
+        items.push(LookupEntry { rank, rank_among: Some(rank_among), subject, score, percentile });
     }
     let score = response::score(board, board.kind().absent());
-    items.extend(absent.into_iter().map(|subject| LookupLine { rank: None, subject, score }));
+    let entry = |subject| LookupEntry { rank: None, rank_among: None, subject, score, percentile: None };
+    items.extend(absent.into_iter().map(entry));
     items
 }

@@ -50,3 +50,22 @@ pub(super) fn json_text(status: StatusCode, text: Vec<u8>) -> HttpResponse {
 pub(super) fn millis(took: std::time::Duration) -> u64 {
     u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// Returns 100 × (total − better) / total, rounded down to four decimals, so that it is 100 only for the first rank.
+pub(super) fn percentile(total: u64, better: u64) -> f64 {
+    let share = u128::from(total.saturating_sub(better)) * 1_000_000 / u128::from(total.max(1));
+    share as f64 / 10_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles() {
+        assert_eq!(percentile(1, 0), 100.0);
+        assert_eq!(percentile(4, 3), 25.0);
+        assert_eq!(percentile(3, 1), 66.6666);
+        assert_eq!(percentile(10_000_000, 1), 99.9999);
+    }
+}

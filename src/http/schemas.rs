@@ -120,7 +120,9 @@ pub(super) fn subjects() -> Array {
         .items(subject())
         .min_items(Some(1))
         .max_items(Some(1_000))
-        .description(Some("The subjects to rank. Duplicates are ignored."))
+        .description(Some(
+            "The subjects to look up. Duplicates are ignored. At most 200, or 1,000 with `\"ranks\": false`.",
+        ))
         .build()
 }
 

@@ -135,17 +135,11 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         subject,
         score: response::score(&board, standing.score),
         rank: standing.rank,
-        percentile: standing.rank.map(|_| percentile(standing.total, standing.better)),
+        percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: board.kind().standard_error(),
         slots: standing.slots.into_iter().map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
     }))
-}
-
-/// Returns 100 × (total − better) / total, rounded down to four decimals, so that it is 100 only for the first rank.
-fn percentile(total: u64, better: u64) -> f64 {
-    let share = u128::from(total.saturating_sub(better)) * 1_000_000 / u128::from(total.max(1));
-    share as f64 / 10_000.0
 }
 
 /// The ranking around a subject.
@@ -228,17 +222,4 @@ pub(super) async fn remove(request: HttpRequest, state: Data<HttpState>) -> Resu
         board: name,
         subject,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles() {
-        assert_eq!(percentile(1, 0), 100.0);
-        assert_eq!(percentile(4, 3), 25.0);
-        assert_eq!(percentile(3, 1), 66.6666);
-        assert_eq!(percentile(10_000_000, 1), 99.9999);
-    }
 }

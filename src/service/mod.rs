@@ -238,9 +238,9 @@ impl Service {
         about_board!(self, board, ranked, |current| self.store.neighbors(current, subject, radius))
     }
 
-    /// Returns the scores of the given subjects.
-    pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<About<Lookup>> {
-        about_board!(self, board, ranked, |current| self.store.lookup(current, subjects))
+    /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking.
+    pub async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<About<Lookup>> {
+        about_board!(self, board, ranked, |current| self.store.lookup(current, subjects, ranks))
     }
 
     /// Returns the score, rank and slots of one subject.

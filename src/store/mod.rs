@@ -157,13 +157,17 @@ pub struct Standing {
     pub capped: bool,
 }
 
-/// The scores of given subjects.
+/// The scores and ranks of given subjects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lookup {
     pub frame: Frame,
+    /// The number of ranked subjects.
     pub total: u64,
     /// The score of each requested subject, in the order of the request; `None` if it is not ranked.
     pub scores: Vec<Option<Value>>,
+    /// The rank of each requested subject in the whole ranking, in the order of the request; `None` if it is not
+    /// ranked. Each is `None` if ranks were not requested.
+    pub ranks: Vec<Option<u64>>,
 }
 
 /// The part of the window to read.
@@ -355,8 +359,10 @@ pub trait Store: Send + Sync + 'static {
     /// lines if the subject is not ranked.
     async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page>;
 
-    /// Returns the scores of the given subjects, all of one instant.
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup>;
+    /// Returns the scores of the given subjects and, with `ranks`, their ranks in the whole ranking, all of one instant.
+    /// A subject may be given more than once. O(1) per subject, with ranks O(log n), so ask for the ranks of a few
+    /// hundred at most.
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup>;
 
     /// Returns the score, rank and slots of one subject, all of one instant. O(log n + slots).
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing>;

@@ -126,7 +126,7 @@ reads! {
     undefine(board: &Arc<Board>) -> bool;
     page(board: &Arc<Board>, offset: u64, limit: u32) -> Page;
     neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
-    lookup(board: &Arc<Board>, subjects: &[Subject]) -> Lookup;
+    lookup(board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(board: &Arc<Board>, subject: &Subject) -> Standing;
     values(board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;

@@ -14,6 +14,10 @@ fn line(rank: impl Into<Value>, subject: &str, score: i64) -> (Value, String, Va
     (rank.into(), subject.to_owned(), score.into())
 }
 
+fn field(body: &Value, name: &str) -> Vec<Value> {
+    body["items"].as_array().unwrap().iter().map(|item| item[name].clone()).collect()
+}
+
 #[actix_web::test]
 async fn a_page_has_its_board_metric_window_and_time() {
     let site = Site::with_board("b").await;
@@ -63,8 +67,11 @@ async fn an_ascending_board_has_the_lowest_on_top() {
     assert_eq!(lines(&site.client.get("/v1/boards/laps/rankings").await.body), expected);
     let given = json!({"subjects": ["x", "y", "absent", "w"]});
     let among = site.client.post("/v1/boards/laps/rankings/lookup", given).await;
-    let expected = vec![line(1, "w", 20), line(1, "y", 20), line(3, "x", 30), line(Value::Null, "absent", 0)];
+    // Ranks are those on the whole board, where z is the first.
+    let expected = vec![line(2, "w", 20), line(2, "y", 20), line(4, "x", 30), line(Value::Null, "absent", 0)];
     assert_eq!(lines(&among.body), expected);
+    assert_eq!(field(&among.body, "rank_among"), [json!(1), json!(1), json!(3), Value::Null]);
+    assert_eq!(field(&among.body, "percentile"), [json!(75.0), json!(75.0), json!(25.0), Value::Null]);
 }
 
 #[actix_web::test]
@@ -74,17 +81,26 @@ async fn a_lookup_ranks_the_given_subjects_each_once() {
     let given = json!({"subjects": ["none-2", "a", "c", "a", "none-1", "b", "none-2"]});
     let among = site.client.post("/v1/boards/b/rankings/lookup", given).await;
     let expected = vec![
-        line(1, "c", 2),
-        line(1, "b", 2),
-        line(3, "a", 1),
+        line(2, "c", 2),
+        line(2, "b", 2),
+        line(4, "a", 1),
         line(Value::Null, "none-2", 0),
         line(Value::Null, "none-1", 0),
     ];
     assert_eq!((lines(&among.body), &among.body["total"]), (expected, &json!(4)));
+    assert_eq!(field(&among.body, "rank_among"), [json!(1), json!(1), json!(3), Value::Null, Value::Null]);
     assert_eq!(among.body["window"]["slots"], 24);
+    for item in among.body["items"].as_array().unwrap() {
+        let standing = site.client.get(&format!("/v1/boards/b/subjects/{}", item["subject"].as_str().unwrap())).await;
+        for name in ["rank", "score", "percentile"] {
+            assert_eq!(item[name], standing.body[name], "{name} of {item}");
+        }
+    }
     for (body, field) in [
         (json!({"subjects": []}), "subjects"),
-        (json!({"subjects": vec!["x"; 1_001]}), "subjects"),
+        (json!({"subjects": vec!["x"; 201]}), "subjects"),
+        (json!({"subjects": vec!["x"; 1_001], "ranks": false}), "subjects"),
+        (json!({"subjects": ["a"], "ranks": "no"}), "ranks"),
         (json!({"subjects": "a"}), "subjects"),
         (json!({"subjects": ["a", 5]}), "subjects[1]"),
         (json!({"subjects": ["a", "b", ""]}), "subjects[2]"),
@@ -92,5 +108,33 @@ async fn a_lookup_ranks_the_given_subjects_each_once() {
     ] {
         let answer = site.client.post("/v1/boards/b/rankings/lookup", body).await;
         assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!(field)), "{answer:?}");
+    }
+}
+
+#[actix_web::test]
+async fn a_lookup_without_ranks_may_be_of_a_thousand_subjects() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["s1", "s2", "s2", "s3"]).await;
+    let subjects: Vec<String> = (0..1_000).map(|i| format!("s{i}")).collect();
+    let lookup = async |body| site.client.post("/v1/boards/b/rankings/lookup", body).await;
+    let answer = lookup(json!({"subjects": subjects, "ranks": false})).await;
+    let items = answer.body["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1_000);
+    assert_eq!(
+        items[..4],
+        [
+            json!({"rank": null, "rank_among": 1, "subject": "s2", "score": 2, "percentile": null}),
+            json!({"rank": null, "rank_among": 2, "subject": "s3", "score": 1, "percentile": null}),
+            json!({"rank": null, "rank_among": 2, "subject": "s1", "score": 1, "percentile": null}),
+            json!({"rank": null, "rank_among": null, "subject": "s0", "score": 0, "percentile": null}),
+        ]
+    );
+    for ranks in [json!(true), Value::Null] {
+        let answer = lookup(json!({"subjects": subjects[..200], "ranks": ranks})).await;
+        assert_eq!(answer.body["items"][0]["rank"], 1, "{answer:?}");
+        let refused = lookup(json!({"subjects": subjects[..201], "ranks": ranks})).await;
+        assert_eq!(refused.refusal(), (422, "invalid_field"));
+        let detail = "'subjects' must have 1 to 200 elements, or 1 to 1000 with \"ranks\": false, not 201";
+        assert_eq!((&refused.body["detail"], &refused.body["maximum"]), (&json!(detail), &json!(200)));
     }
 }

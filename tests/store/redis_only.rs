@@ -15,6 +15,7 @@ mod health;
 mod housekeeping;
 mod instances;
 mod load;
+mod lookups;
 mod metrics;
 mod parted_pages;
 mod proxy;

@@ -78,8 +78,8 @@ impl Store for Sharded {
         self.store.neighbors(board, subject, radius).await
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
-        self.store.lookup(board, subjects).await
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        self.store.lookup(board, subjects, ranks).await
     }
 
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {

@@ -291,9 +291,10 @@ impl Site {
         assert_eq!(reading.value(board), standing.score, "{who}: {reading:?}");
         assert_eq!((reading.aggregates, reading.capped), (standing.slots, standing.capped), "{who}");
         if board.is_ranked() {
-            let lookup = self.other.lookup(board, std::slice::from_ref(&who)).await.unwrap();
+            let lookup = self.other.lookup(board, std::slice::from_ref(&who), true).await.unwrap();
             assert_eq!(standing.rank.is_some(), board.kind().ranks(standing.score), "{who}");
             assert_eq!(lookup.scores, [standing.score.filter(|_| standing.rank.is_some())], "{who}");
+            assert_eq!(lookup.ranks, [standing.rank], "{who}");
         } else {
             assert_eq!((standing.rank, standing.total, standing.better), (None, 0, 0), "{who}");
         }

@@ -68,18 +68,17 @@ fn count_better(board: &Board, tables: &Tables, key: i64) -> u64 {
     count as u64
 }
 
-/// Returns the scores of the given subjects. O(subjects).
-pub(super) fn lookup(tables: &Tables, subjects: &[Subject]) -> Lookup {
+/// Returns the scores of the given subjects and, with `ranks`, their ranks. O(subjects), with ranks O(subjects x log n).
+pub(super) fn lookup(board: &Board, tables: &Tables, subjects: &[Subject], with_ranks: bool) -> Lookup {
     let traits = tables.holdings.traits;
-    let score = |subject: &Subject| match tables.holdings.key_of(subject.as_str().into()) {
-        key if key == traits.absent_key() => None,
-        key => traits.score_of_key(key),
-    };
-    Lookup {
-        frame: tables.frame(),
-        total: tables.holdings.ranking.len() as u64,
-        scores: subjects.iter().map(score).collect(),
+    let (mut scores, mut ranks) = (Vec::with_capacity(subjects.len()), Vec::with_capacity(subjects.len()));
+    for subject in subjects {
+        let key = tables.holdings.key_of(subject.as_str().into());
+        let key = Some(key).filter(|key| *key != traits.absent_key());
+        scores.push(key.and_then(|key| traits.score_of_key(key)));
+        ranks.push(key.filter(|_| with_ranks).map(|key| count_better(board, tables, key) + 1));
     }
+    Lookup { frame: tables.frame(), total: tables.holdings.ranking.len() as u64, scores, ranks }
 }
 
 /// Returns a subject's score: in the ranking or, without a ranking, the value of its window. O(1) if the board is

@@ -209,8 +209,8 @@ impl Store for Embedded {
         self.read_tables(board, |board, tables, _| ranking_reads::neighbors(board, tables, subject, radius))
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
-        self.read_tables(board, |_, tables, _| ranking_reads::lookup(tables, subjects))
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        self.read_tables(board, |board, tables, _| ranking_reads::lookup(board, tables, subjects, ranks))
     }
 
     async fn standing(&self, board: &Arc<Board>, subject: &Subject) -> Result<Standing> {

@@ -319,8 +319,8 @@ impl Store for RedisStore {
         page.map_err(|failure| self.error(failure))
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
-        let lookup = self.reads.lookup(&self.session.parts_of(board), subjects).await;
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
+        let lookup = self.reads.lookup(&self.session.parts_of(board), subjects, ranks).await;
         lookup.map_err(|failure| self.error(failure))
     }
 

@@ -295,7 +295,7 @@ scripts! {
             ["board", "order", "from", "score", "subject", "before", "after", "capped"] repeatable;
         BETWEEN = "between" after ["clock", "board", "places"] with 5 keys
             ["board", "order", "from_score", "from_subject", "till_score", "till_subject", "samples", "all_up_to"] repeatable;
-        LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board"] repeatable;
+        LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board", "order", "ranks", "near", "subjects"] repeatable;
         SUBJECTS = "subjects" after ["clock", "board"] with 5 keys ["board", "order", "subjects", "capped"] repeatable;
         STATUS = "status" after ["clock", "board"] with 5 keys ["board"] repeatable;
         VALUES = "values" after ["clock", "board"] with 7 keys ["board", "offset", "limit"] repeatable;

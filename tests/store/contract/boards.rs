@@ -128,7 +128,7 @@ async fn all_say_changed(site: &Site, old: &Arc<Board>) {
         changed("add", store.add(old, batch).await.err());
         changed("page", store.page(old, 0, 10).await.err());
         changed("neighbors", store.neighbors(old, &who, 1).await.err());
-        changed("lookup", store.lookup(old, std::slice::from_ref(&who)).await.err());
+        changed("lookup", store.lookup(old, std::slice::from_ref(&who), true).await.err());
         changed("standing", store.standing(old, &who).await.err());
         changed("count", store.count(old, &who, SlotRange::Slots(1)).await.err());
         changed("remove", store.remove(old, &who).await.err());

@@ -118,7 +118,7 @@ pub async fn subjects_come_back_as_they_went_in(site: Site) {
     let lines: Vec<String> = site.ranking(&board).await.into_iter().map(|(_, who, _)| who).collect();
     assert_eq!(lines, texts.iter().rev().cloned().collect::<Vec<_>>());
     let asked: Vec<Subject> = texts.iter().map(|who| subject(who)).collect();
-    let lookup = site.store.lookup(&board, &asked).await.unwrap();
+    let lookup = site.store.lookup(&board, &asked, true).await.unwrap();
     assert!(lookup.scores.iter().all(|score| *score == exact(1)));
     assert_eq!(site.audit(&board).await, texts.len() as u64);
 }

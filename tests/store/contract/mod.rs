@@ -134,6 +134,8 @@ contract! {
         ranking::neighbors_stop_at_the_edges,
         ranking::neighbors_of_nobody_are_none,
         ranking::lookup_answers_in_the_order_asked,
+        ranking::lookup_returns_the_rank_on_the_whole_board,
+        ranking::lookup_returns_the_ranks_of_a_retiring_window,
         ranking::standing_says_rank_and_who_is_better,
         ranking::an_unknown_subject_is_an_answer,
         removing::takes_a_subject_out_of_every_slot,

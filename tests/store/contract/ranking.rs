@@ -1,9 +1,9 @@
 //! Tests of order, ranks, pages, neighbors and standings.
 
-use rolltop::board::Order;
+use rolltop::board::{Definition, Order, Subject};
 
-use crate::given::{Units, definition, exact, plus, subject};
-use crate::site::{Site, plain};
+use crate::given::{Units, definition, exact, plus, subject, t};
+use crate::site::{START, Site, plain};
 
 /// Subjects whose orders by bytes, by UTF-16 and by the rules of languages differ.
 const TIED: [&str; 9] = ["a", "B", "ab", "a\u{301}", "á", "z", "日本", "\u{ffee}", "🎉"];
@@ -151,14 +151,60 @@ pub async fn lookup_answers_in_the_order_asked(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", -2), plus("c", 0), plus("日本", 4)]).await;
     let asked = ["nobody", "日本", "b", "c", "a", "b"].map(subject);
-    let lookup = site.store.lookup(&board, &asked).await.unwrap();
+    let lookup = site.store.lookup(&board, &asked, false).await.unwrap();
     let scores: Vec<Option<i64>> = lookup.scores.iter().map(|score| score.map(|score| score.units())).collect();
     assert_eq!(scores, [None, Some(4), Some(-2), None, Some(1), Some(-2)]);
-    assert_eq!(lookup.total, 3);
-    assert_eq!(site.store.lookup(&board, &[]).await.unwrap().scores, []);
+    assert_eq!((lookup.total, lookup.ranks), (3, vec![None; 6]));
+    for ranks in [false, true] {
+        let nobody = site.store.lookup(&board, &[], ranks).await.unwrap();
+        assert_eq!((nobody.total, nobody.scores, nobody.ranks), (3, vec![], vec![]));
+    }
     let many: Vec<_> = (0..2_000).map(|i| subject(if i % 2 == 0 { "a" } else { "nobody" })).collect();
-    let scores = site.store.lookup(&board, &many).await.unwrap().scores;
+    let scores = site.store.lookup(&board, &many, false).await.unwrap().scores;
     assert_eq!(scores.iter().flatten().count(), 1_000);
+}
+
+pub async fn lookup_returns_the_rank_on_the_whole_board(site: Site) {
+    let asked = ["nobody", "d", "a", "f", "gone", "zero", "e", "b", "d"].map(subject);
+    let amounts = [("a", 9), ("b", 7), ("c", 7), ("d", 7), ("e", 2), ("f", -3), ("gone", 8), ("zero", 0)];
+    for (order, ranks) in [
+        (Order::Desc, [None, Some(2), Some(1), Some(6), None, None, Some(5), Some(2), Some(2)]),
+        (Order::Asc, [None, Some(3), Some(6), Some(1), None, None, Some(2), Some(3), Some(3)]),
+    ] {
+        let definition = Definition { order, ..definition("SUM(3h, lap, time, driver)", "1h") };
+        let board = site.define(&format!("laps-{}", order as u8), &definition).await;
+        site.count(&board, amounts.iter().map(|(who, amount)| plus(who, *amount)).collect()).await;
+        site.store.remove(&board, &subject("gone")).await.unwrap();
+        let lookup = site.store.lookup(&board, &asked, true).await.unwrap();
+        assert_eq!((lookup.total, lookup.ranks.as_slice()), (6, ranks.as_slice()), "{order:?}");
+        for (who, rank) in asked.iter().zip(lookup.ranks) {
+            assert_eq!(site.store.standing(&board, who).await.unwrap().rank, rank, "{who}");
+        }
+    }
+}
+
+pub async fn lookup_returns_the_ranks_of_a_retiring_window(site: Site) {
+    let means = site.define("means", &definition("AVG(2h, rating, stars, film)", "1h")).await;
+    let counts = site.define("counts", &definition("COUNT(2h, like, post)", "1h")).await;
+    let who: Vec<_> = (0..200).map(|i| subject(&format!("s{i}"))).collect();
+    for round in 0..5 {
+        site.clock_at(t(START).plus_millis(round * 3_600_000)).await;
+        for board in [&means, &counts] {
+            // Every other hour, some subjects have no data at all.
+            let items = (0..200).filter(|i| round % 2 == 0 || i % 3 > 0);
+            site.count(board, items.map(|i| plus(&format!("s{i}"), 1 + (i * 31 + round * 7) % 40)).collect()).await;
+            if round > 3 {
+                site.store.retire_step(board).await.unwrap();
+            }
+            // A part of the expired amounts may still be in the scores. The ranks are those of the ranking as it is.
+            let lookup = site.store.lookup(board, &who, true).await.unwrap();
+            let page = site.store.page(board, 0, 1_000).await.unwrap();
+            let line = |who: &Subject| page.items.iter().find(|line| line.subject == *who);
+            let ranks: Vec<_> = who.iter().map(|who| line(who).map(|line| line.rank)).collect();
+            assert_eq!(lookup.ranks, ranks, "{} {round}", board.name());
+            assert_eq!(lookup.total, page.total);
+        }
+    }
 }
 
 pub async fn standing_says_rank_and_who_is_better(site: Site) {

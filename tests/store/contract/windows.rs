@@ -100,7 +100,7 @@ pub async fn every_answer_says_what_it_is_about(site: Site) {
         let store = &site.store;
         assert_eq!(store.page(&board, 0, 10).await.unwrap().frame, frame);
         assert_eq!(store.neighbors(&board, &who, 1).await.unwrap().frame, frame);
-        assert_eq!(store.lookup(&board, std::slice::from_ref(&who)).await.unwrap().frame, frame);
+        assert_eq!(store.lookup(&board, std::slice::from_ref(&who), true).await.unwrap().frame, frame);
         assert_eq!(store.standing(&board, &who).await.unwrap().frame, frame);
         assert_eq!(store.count(&board, &who, SlotRange::Slots(3)).await.unwrap().frame, frame);
         assert_eq!(store.remove(&board, &who).await.unwrap().frame, frame);

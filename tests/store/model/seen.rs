@@ -81,6 +81,7 @@ impl Seen {
             Seen::Lookup(lookup) => {
                 (lookup.frame.retiring, lookup.total) = (0, 0);
                 lookup.scores.fill(None);
+                lookup.ranks.fill(None);
             }
             Seen::Standing(standing) => {
                 (standing.frame.retiring, standing.total, standing.better) = (0, 0, 0);

@@ -190,7 +190,7 @@ impl Side {
             Look::Values { .. } if board.kind() != Kind::Distinct => Ok(Seen::Done),
             Look::Page { offset, limit } => seen(&*store, store.page(board, offset, limit).await),
             Look::Neighbors { who: nth, radius } => seen(&*store, store.neighbors(board, &who(nth), radius).await),
-            Look::Lookup { who: asked } => seen(&*store, store.lookup(board, &asked.map(who)).await),
+            Look::Lookup { who: asked } => seen(&*store, store.lookup(board, &asked.map(who), true).await),
             Look::Standing { who: nth } => seen(&*store, store.standing(board, &who(nth)).await),
             Look::Read(question) => {
                 let ask = self.resolve(board, &question).await?;

@@ -192,11 +192,14 @@ impl Store for Oracle {
         })
     }
 
-    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject]) -> Result<Lookup> {
+    async fn lookup(&self, board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Result<Lookup> {
         self.with(board, |held, frame, _| {
             let ranking = held.ranking(&frame);
-            let score = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject).map(|line| line.score);
-            Lookup { frame, total: ranking.len() as u64, scores: subjects.iter().map(score).collect() }
+            let line = |subject: &Subject| ranking.iter().find(|line| line.subject == *subject);
+            let score = |subject: &Subject| line(subject).map(|line| line.score);
+            let rank = |subject: &Subject| line(subject).filter(|_| ranks).map(|line| line.rank);
+            let (scores, ranks) = (subjects.iter().map(score).collect(), subjects.iter().map(rank).collect());
+            Lookup { frame, total: ranking.len() as u64, scores, ranks }
         })
     }
 

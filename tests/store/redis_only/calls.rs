@@ -29,8 +29,8 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
     flush();
     assert_eq!(store.neighbors(&board, &subject("a"), 1).await.unwrap().items.len(), 2);
     flush();
-    let lookup = store.lookup(&board, &[subject("x"), subject("a")]).await.unwrap();
-    assert_eq!(lookup.scores, [None, exact(4)]);
+    let lookup = store.lookup(&board, &[subject("x"), subject("a")], true).await.unwrap();
+    assert_eq!((lookup.scores, lookup.ranks), (vec![None, exact(4)], vec![None, Some(1)]));
     flush();
     let standing = store.standing(&board, &subject("a")).await.unwrap();
     assert_eq!((standing.rank, standing.score.units(), standing.better), (Some(1), 4, 0));

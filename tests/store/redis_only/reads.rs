@@ -72,7 +72,7 @@ async fn no_answer_is_older_than_its_request() {
                             page.items.first().map_or(0, |line| line.score.units())
                         }
                         2 => {
-                            let lookup = store.lookup(&ranked, std::slice::from_ref(&who)).await.unwrap();
+                            let lookup = store.lookup(&ranked, std::slice::from_ref(&who), true).await.unwrap();
                             lookup.scores[0].map_or(0, |score| Some(score).units())
                         }
                         3 => store.standing(&ranked, &who).await.unwrap().score.units(),

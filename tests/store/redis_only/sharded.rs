@@ -242,7 +242,7 @@ async fn all_parts_answer_with_one_head() {
             store.page(&board, 1_000, 10).await.unwrap().frame,
             store.neighbors(&board, &who[0], 3).await.unwrap().frame,
             store.standing(&board, &who[1]).await.unwrap().frame,
-            store.lookup(&board, &who).await.unwrap().frame,
+            store.lookup(&board, &who, true).await.unwrap().frame,
             store.status(&board).await.unwrap().frame,
         ];
         for frame in frames {

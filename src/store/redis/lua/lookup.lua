@@ -1,22 +1,56 @@
--- Returns the scores of given subjects.
+-- Returns the scores of given subjects and, if requested, their ranks. Counts the subjects that are better than given
+-- scores.
 --
 -- KEYS  1-5 the board (board.lua)
--- ARGV  the board's, then the subjects
--- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked
--- cost  O(1) per subject
--- why a script: all scores must be of one instant, after the window was advanced
+-- ARGV  the board's, `order`: `desc` or `asc`, `ranks` to get the subjects' ranks, or '', `near`: number of
+--       lines to return on each side of each given score, number of `subjects`; then the subjects, then any number of
+--       scores
+-- reply ok, now, reading, retiring, total, then each subject's score, '' if it is not ranked; then, with ranks, for
+--       each subject the number of subjects with a better score, 0 if it is not ranked; then for each given score the
+--       number of subjects with a better one and, if `near` is not 0, a list: number of lines before the first returned
+--       one, lines with a better score than it, then the scores of the lines
+-- cost  O(1) per subject; O(log subjects) for each different score of a rank, and O(log subjects + near) for each given
+--       score. Counting takes about 3 us with 100,000 subjects, and 9 us with a million
+-- why a script: all scores and ranks must be of one instant, after the window was advanced
 
 local early = enter()
 if early then
   return early
 end
+local ascending = ARGV.order == 'asc'
+local SUBJECTS = tonumber(ARGV.subjects)
+local LAST = FIXED_ARGUMENTS + SUBJECTS
 local reply = ok()
 reply[5] = call('ZCARD', RANKING)
 -- `unpack` fails with about 8,000 values.
-for first = FIXED_ARGUMENTS + 1, #ARGV, 1000 do
-  local scores = call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, #ARGV)))
+for first = FIXED_ARGUMENTS + 1, LAST, 1000 do
+  local scores = call('ZMSCORE', RANKING, unpack(ARGV, first, math.min(first + 999, LAST)))
   for i = 1, #scores do
     reply[#reply + 1] = scores[i] or ''
+  end
+end
+if ARGV.ranks == 'ranks' then
+  -- Subjects with equal scores share a rank, which is counted once.
+  local better = {[''] = 0}
+  for i = 6, 5 + SUBJECTS do
+    local score = reply[i]
+    better[score] = better[score] or better_than(score, ascending)
+    reply[SUBJECTS + i] = better[score]
+  end
+end
+local near = tonumber(ARGV.near)
+for i = LAST + 1, #ARGV do
+  local better = better_than(ARGV[i], ascending)
+  reply[#reply + 1] = better
+  if near > 0 then
+    local first = math.max(0, better - near)
+    local lines = call(
+      ascending and 'ZRANGE' or 'ZREVRANGE', RANKING, format(first), format(better + near - 1), 'WITHSCORES')
+    local scores = {first, lines[2] and better_than(lines[2], ascending) or 0}
+    for line = 2, #lines, 2 do
+      scores[#scores + 1] = lines[line]
+    end
+    reply[#reply + 1] = scores
   end
 end
 return reply

@@ -11,11 +11,13 @@
 //! | a page at a large offset | [`page`] | 1 for each factor of about 30 between total and lines read last, and 1 |
 //! | a page that was read before and has not changed ([`Known`]) | [`page`] | 1 |
 //! | rank, percentile, neighbors of a subject | [`around`] | 1 to find its score, and 1; 1 more if parts are uneven |
+//! | scores of given subjects | [`scores`] | 1 |
+//! | scores and ranks of given subjects | [`scores`] | 1 to find the scores, and 1; more if scores change between them |
 //!
 //! # What is exact
 //! - The contribution of a part to an answer is of one instant of that part. For a page at a large offset and for the
-//!   lines around a subject, all these instants are within the last round. For a page at a small offset, a part that
-//!   had enough lines in the first round is not asked again.
+//!   lines around a subject, and for ranks of given subjects, all these instants are within the last round. For a page
+//!   at a small offset, a part that had enough lines in the first round is not asked again.
 //! - All contributions have the same head. Parts that answer with an older one are asked again ([`of_one_head`]).
 //! - Writes between rounds can make the results of an earlier round wrong. These results only determine what to ask
 //!   next: an answer consists of lines and counts that the last round proves to be complete.
@@ -29,11 +31,13 @@ mod one_head;
 mod place;
 mod region;
 mod samples;
+mod scores;
 #[cfg(test)]
 mod tests;
 mod top;
 
 use std::future::Future;
+use std::sync::Arc;
 
 pub(super) use self::around::{Around, around};
 pub(super) use self::known::Known;
@@ -41,6 +45,7 @@ pub(super) use self::one_head::of_one_head;
 pub(super) use self::place::Place;
 #[cfg(test)]
 use self::samples::sample_positions;
+pub(super) use self::scores::scores;
 use crate::board::{Frame, Order, Subject, Timestamp, Value};
 use crate::store::Ranked;
 
@@ -85,6 +90,14 @@ pub(super) trait Parts: Sync {
         at_least: Option<Timestamp>,
         question: &Between,
     ) -> impl Future<Output = Said<Self, Sampled>> + Send;
+
+    /// Returns scores of subjects of a part, and counts of its lines.
+    fn scores(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Scores,
+    ) -> impl Future<Output = Said<Self, Scored>> + Send;
 }
 
 /// The answer of a part, with the data that every answer has.
@@ -186,6 +199,40 @@ impl Sampled {
     fn is_complete(&self) -> bool {
         self.before_hi - self.before_lo == self.lines.len() as u64
     }
+}
+
+/// A question for the scores of subjects, and for the number of lines with a strictly better score than given ones.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Scores {
+    /// Subjects of the part.
+    pub subjects: Arc<[Subject]>,
+    /// The scores, of subjects of any part, the best first and each once.
+    pub better_than: Arc<[Value]>,
+    /// The number of lines to return on each side of each of these scores.
+    pub near: u64,
+}
+
+/// The scores of subjects of a part, and counts of its lines.
+#[derive(Clone, Debug)]
+pub(super) struct Scored {
+    /// The number of all lines of the part.
+    pub total: u64,
+    /// The score of each subject, or `None` if it is not ranked.
+    pub scores: Vec<Option<Value>>,
+    /// For each of the given scores, the number of lines of the part with a strictly better one.
+    pub better: Vec<u64>,
+    /// The lines on both sides of each of the given scores, if any were requested.
+    pub near: Vec<Stretch>,
+}
+
+/// The scores of consecutive lines of a part.
+#[derive(Clone, Debug)]
+pub(super) struct Stretch {
+    /// The number of lines of the part before the first one here.
+    pub first: u64,
+    /// The number of lines of the part with a strictly better score than the first one here.
+    pub better: u64,
+    pub scores: Vec<Value>,
 }
 
 /// The reason why there is no answer.

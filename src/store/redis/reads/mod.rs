@@ -121,9 +121,10 @@ impl Reads {
         self.ask(Question::new(part.clone(), what)).await?.page()
     }
 
-    pub async fn lookup(&self, parts: &Parts, subjects: &[Subject]) -> Result<Lookup, ServerFailure> {
-        let Some(part) = parts.only() else { return self.spread(parts).lookup(subjects).await };
-        match self.ask(Question::new(part.clone(), What::Lookup(subjects.to_vec()))).await? {
+    pub async fn lookup(&self, parts: &Parts, subjects: &[Subject], ranks: bool) -> Result<Lookup, ServerFailure> {
+        let Some(part) = parts.only() else { return self.spread(parts).lookup(subjects, ranks).await };
+        let what = What::Lookup { subjects: subjects.to_vec(), ranks };
+        match self.ask(Question::new(part.clone(), what)).await? {
             Answer::Lookup(lookup) => Ok(lookup),
             _ => Err(mistaken()),
         }

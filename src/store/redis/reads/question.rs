@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::share::{About, Share};
 use crate::board::{Board, Kind, Mode, Subject, Timestamp};
-use crate::store::redis::merge::{Between, Lines, Near, Sampled};
+use crate::store::redis::merge::{Between, Lines, Near, Sampled, Scored, Scores};
 use crate::store::redis::part::Part;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, StoreError, Values};
@@ -15,6 +15,9 @@ use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, StoreError, 
 const LEAST: u64 = 16;
 /// The number of scores that the server looks up in the time in which a script reads one cell.
 const SCORES: u64 = 4;
+/// The weight of counting the subjects with a better score, in ordinary cells. It takes about 3 us with 100,000 subjects
+/// and 9 us with a million.
+const RANK: u64 = 4;
 /// The weight of a sketch of up to 2,048 bytes, in ordinary cells.
 const SKETCH: u64 = 16;
 /// The whole key of a subject is read if it has up to this many times the requested slots.
@@ -39,7 +42,10 @@ pub(super) enum What {
         subject: Subject,
         radius: u32,
     },
-    Lookup(Vec<Subject>),
+    Lookup {
+        subjects: Vec<Subject>,
+        ranks: bool,
+    },
     Standing(Subject),
     Window {
         subject: Subject,
@@ -58,6 +64,8 @@ pub(super) enum What {
     },
     /// For one of several parts: the lines between two places.
     Between(Between),
+    /// For one of several parts: scores of subjects, and counts of better lines.
+    Scores(Scores),
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +78,7 @@ pub(super) enum Answer {
     Values(Values),
     Lines(Share<Lines<About>>),
     Sampled(Share<Sampled>),
+    Scored(Share<Scored>),
 }
 
 impl Answer {
@@ -113,7 +122,10 @@ impl Question {
         let cells = match &*self.what {
             What::Page { limit, .. } | What::Values { limit, .. } => u64::from(*limit),
             What::Neighbors { radius, .. } => 2 * u64::from(*radius),
-            What::Lookup(subjects) => subjects.len() as u64 / SCORES,
+            What::Lookup { subjects, ranks } => look_ups(subjects.len(), if *ranks { subjects.len() } else { 0 }),
+            What::Scores(Scores { subjects, better_than, near }) => {
+                look_ups(subjects.len(), better_than.len()) + better_than.len() as u64 * (RANK + near) * near.min(&1)
+            }
             What::Standing(_) => cells(board, board.slots()),
             What::Lines { near, with_slots } => {
                 let lines = near.before.saturating_add(near.after);
@@ -135,7 +147,7 @@ impl Question {
             | What::Standing(subject)
             | What::Window { subject, .. }
             | What::Values { subject, .. } => Some(subject),
-            What::Page { .. } | What::Lookup(_) | What::Lines { .. } | What::Between(_) => None,
+            What::Page { .. } | What::Lookup { .. } | What::Lines { .. } | What::Between(_) | What::Scores(_) => None,
         }
     }
 
@@ -151,6 +163,11 @@ impl Question {
         let by_slots = part(self).cmp(&part(other)).then_with(|| range(self).cmp(&range(other)));
         by_slots.then_with(|| self.subject().cmp(&other.subject()))
     }
+}
+
+/// Returns the weight of this number of scores and ranks.
+fn look_ups(scores: usize, ranks: usize) -> u64 {
+    scores as u64 / SCORES + ranks as u64 * RANK
 }
 
 /// Returns the weight of this number of slots of one subject.

@@ -3,10 +3,10 @@
 use super::question::{Answer, Question, What};
 use super::share::{About, Cells, Share, Stamp};
 use super::windows::{self, Range};
-use crate::board::{Board, Frame, Kind, Order, Subject};
+use crate::board::{Board, Frame, Kind, Order, Subject, Value};
 use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
-use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled};
+use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled, Scored, Scores, Stretch};
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{BETWEEN, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, ScriptCall, VALUES};
 use crate::store::redis::servers::ServerFailure;
@@ -39,8 +39,16 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Script
             call.arg("order", order(board)).arg("subject", subject).arg("radius", radius);
             &NEIGHBORS
         }
-        What::Lookup(subjects) => {
+        What::Lookup { subjects, ranks } => {
+            call.arg("order", order(board)).arg("ranks", if *ranks { "ranks" } else { "" });
+            call.arg("near", 0).arg("subjects", subjects.len());
             call.all(subjects);
+            &LOOKUP
+        }
+        What::Scores(Scores { subjects, better_than, near }) => {
+            call.arg("order", order(board)).arg("ranks", "").arg("near", near).arg("subjects", subjects.len());
+            call.all(&**subjects);
+            call.all(better_than.iter().map(|score| score_text(Some(*score))));
             &LOOKUP
         }
         What::Values { subject, offset, limit } => {
@@ -92,11 +100,17 @@ pub(super) fn read(
             let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
             Answer::Page(Page { frame, total, items: lines(reply, kind, first, better)?.into() })
         }
-        What::Lookup(subjects) => {
+        What::Lookup { subjects, ranks } => {
             let total = reply.count()?;
-            let scores = subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
-            Answer::Lookup(Lookup { frame, total, scores })
+            let scores: Vec<_> = subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
+            let rank = |score: &Option<Value>| match ranks {
+                true => reply.count().map(|better| score.map(|_| better + 1)),
+                false => Ok(None),
+            };
+            let ranks = scores.iter().map(rank).collect::<Result<_, _>>()?;
+            Answer::Lookup(Lookup { frame, total, scores, ranks })
         }
+        What::Scores(asked) => Answer::Scored(Share { frame, version: None, said: read_scores(asked, reply, kind)? }),
         What::Values { .. } => Answer::Values(values(reply, frame)?),
         What::Lines { near, .. } => {
             let (said, version) = read_lines(question, moment, near, reply)?;
@@ -171,6 +185,23 @@ fn read_between(reply: &mut Reply, kind: Kind) -> Result<(Sampled, String), Serv
         lines.push((position, Place { score: reply.line_score(kind)?, subject }));
     }
     Ok((Sampled { total, before_lo, better_than_lo, before_hi, lines }, version))
+}
+
+/// Reads the reply of `lookup.lua` about one of several parts.
+fn read_scores(asked: &Scores, reply: &mut Reply, kind: Kind) -> Result<Scored, ServerFailure> {
+    let total = reply.count()?;
+    let scores = asked.subjects.iter().map(|_| reply.score(kind)).collect::<Result<_, _>>()?;
+    let (mut better, mut near) = (Vec::with_capacity(asked.better_than.len()), Vec::new());
+    for _ in &*asked.better_than {
+        better.push(reply.count()?);
+        if asked.near > 0 {
+            let mut lines = reply.part()?;
+            let (first, better) = (lines.count()?, lines.count()?);
+            let scores = (0..lines.len()).map(|_| lines.line_score(kind)).collect::<Result<_, _>>()?;
+            near.push(Stretch { first, better, scores });
+        }
+    }
+    Ok(Scored { total, scores, better, near })
 }
 
 /// Reads cells. Each is preceded by the position of its slot in the range, from 1.

@@ -9,7 +9,7 @@ use super::question::{Answer, Question, What, mistaken};
 use super::share::{About, Share, Stamp};
 use super::status::status_of;
 use crate::board::{Subject, Timestamp, Value};
-use crate::store::redis::merge::{self, Between, Known, Lines, MergeError, Near, Sampled, of_one_head};
+use crate::store::redis::merge::{self, Between, Known, Lines, MergeError, Near, Sampled, Scored, Scores, of_one_head};
 use crate::store::redis::parts::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
@@ -64,6 +64,18 @@ impl merge::Parts for Spread<'_> {
     ) -> Result<Share<Sampled>, ServerFailure> {
         match self.ask(part, at_least, What::Between(question.clone())).await? {
             Answer::Sampled(share) => Ok(share),
+            _ => Err(mistaken()),
+        }
+    }
+
+    async fn scores(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Scores,
+    ) -> Result<Share<Scored>, ServerFailure> {
+        match self.ask(part, at_least, What::Scores(question.clone())).await? {
+            Answer::Scored(share) => Ok(share),
             _ => Err(mistaken()),
         }
     }
@@ -129,34 +141,24 @@ impl Spread<'_> {
         })
     }
 
-    /// Looks up scores. All parts are asked, because each returns its own total.
-    pub async fn lookup(&self, subjects: &[Subject]) -> Result<Lookup, ServerFailure> {
+    /// Looks up scores and ranks. All parts are asked, because each returns its own total.
+    pub async fn lookup(&self, subjects: &[Subject], ranks: bool) -> Result<Lookup, ServerFailure> {
         let mut shares: Vec<(Vec<usize>, Vec<Subject>)> = vec![Default::default(); self.parts.count()];
         for (place, subject) in subjects.iter().enumerate() {
             let (places, asked) = &mut shares[self.parts.number_of(subject)];
             places.push(place);
             asked.push(subject.clone());
         }
-        let all: Vec<usize> = (0..shares.len()).collect();
-        let ask = |part: usize, at_least| {
-            let what = What::Lookup(shares[part].1.clone());
-            async move {
-                match self.ask(part, at_least, what).await? {
-                    Answer::Lookup(said) => Ok(Share { frame: said.frame, version: None, said }),
-                    _ => Err(mistaken()),
-                }
-            }
-        };
-        let answers = of_one_head(&all, None, ask).await.map_err(failure)?;
-        let (frame, _, said) = merge::take_apart(answers).ok_or(ServerFailure::KeptChanging)?;
-        let mut lookup = Lookup { frame, total: 0, scores: vec![None; subjects.len()] };
-        for ((places, _), said) in shares.iter().zip(said) {
-            lookup.total += said.total;
-            for (place, score) in places.iter().zip(said.scores) {
-                lookup.scores[*place] = score;
-            }
+        let (places, shares): (Vec<Vec<usize>>, Vec<Vec<Subject>>) = shares.into_iter().unzip();
+        let order = self.parts.first().board.order();
+        let merge::Merged { frame, total, found, .. } =
+            merge::scores(self, order, shares, ranks).await.map_err(failure)?;
+        let (mut scores, mut ranks) = (vec![None; subjects.len()], vec![None; subjects.len()]);
+        for (place, (score, better)) in places.into_iter().flatten().zip(found.into_iter().flatten()) {
+            scores[place] = score;
+            ranks[place] = better.map(|better| better + 1);
         }
-        Ok(lookup)
+        Ok(Lookup { frame, total, scores, ranks })
     }
 }
 

@@ -5,6 +5,7 @@ mod known;
 mod neighbors;
 mod pages;
 mod random;
+mod scores;
 mod wrong;
 
 use std::collections::HashSet;
@@ -12,6 +13,7 @@ use std::future::Future;
 
 use parking_lot::Mutex;
 
+use super::scores::Found;
 use super::*;
 use crate::board::{Amount, BoardName, Frame, Window};
 use crate::store::redis::partition::Partition;
@@ -46,6 +48,9 @@ struct State {
     /// Whether parts advance to a newer head than their own.
     advancing: bool,
 }
+
+/// What was found about the subject of this name.
+type Named = (String, Found);
 
 /// The cost of a read.
 #[derive(Debug)]
@@ -212,6 +217,33 @@ impl Memory {
         self.cost()
     }
 
+    fn scores(&self, texts: &[String], ranks: bool) -> Result<Merged<Vec<Named>, u64>, MergeError<String>> {
+        let (order, places) = {
+            let content = &self.state.lock().content;
+            let mut places = vec![Vec::new(); content.parts.len()];
+            for text in texts {
+                places[content.part_of(&subject(text))].push(subject(text));
+            }
+            (content.order, places)
+        };
+        let Merged { frame, versions, total, found } = block_on(super::scores(self, order, places.clone(), ranks))?;
+        let names = places.iter().flatten().map(Subject::to_string);
+        Ok(Merged { frame, versions, total, found: names.zip(found.into_iter().flatten()).collect() })
+    }
+
+    /// Reads scores and compares them with the list.
+    fn check_scores(&self, texts: &[String], ranks: bool) -> Cost {
+        let merged = self.scores(texts, ranks).unwrap();
+        let ranking = self.ranking();
+        assert_eq!((merged.total, merged.found.len()), (ranking.len() as u64, texts.len()));
+        for (text, found) in merged.found {
+            let line = ranking.iter().find(|line| line.subject.as_str() == text);
+            let expected = (line.map(|line| line.score), line.filter(|_| ranks).map(|line| line.rank - 1));
+            assert_eq!(found, expected, "{text}");
+        }
+        self.cost()
+    }
+
     /// Arrives with the other calls of a round, and is answered after all of them have arrived.
     async fn answer<T>(
         &self,
@@ -307,6 +339,36 @@ impl Parts for Memory {
                 lines: positions.into_iter().map(|at| (at, lines[at as usize].clone())).collect(),
             };
             (said.lines.len(), said)
+        };
+        self.answer(part, at_least, say).await
+    }
+
+    async fn scores(
+        &self,
+        part: usize,
+        at_least: Option<Timestamp>,
+        question: &Scores,
+    ) -> Result<Answer<Scored, u64>, String> {
+        let say = |content: &Content| {
+            let lines = &content.parts[part];
+            let score = |subject: &Subject| {
+                assert_eq!(content.part_of(subject), part);
+                lines.iter().find(|line| line.subject == *subject).map(|line| line.score)
+            };
+            let stretch = |score: Value| {
+                let better = content.better(part, score) as usize;
+                let (first, last) = (better.saturating_sub(question.near as usize), better + question.near as usize);
+                let scores: Vec<Value> = lines.iter().take(last).skip(first).map(|line| line.score).collect();
+                let better = scores.first().map_or(0, |score| content.better(part, *score));
+                Stretch { first: first as u64, better, scores }
+            };
+            let said = Scored {
+                total: lines.len() as u64,
+                scores: question.subjects.iter().map(score).collect(),
+                better: question.better_than.iter().map(|score| content.better(part, *score)).collect(),
+                near: question.better_than.iter().filter(|_| question.near > 0).map(|score| stretch(*score)).collect(),
+            };
+            (said.near.iter().map(|stretch| stretch.scores.len()).sum(), said)
         };
         self.answer(part, at_least, say).await
     }

@@ -76,6 +76,10 @@ impl Parts for Broken {
     async fn between(&self, _: usize, _: Option<Timestamp>, _: &Between) -> Result<Answer<Sampled, ()>, &'static str> {
         Err("no connection")
     }
+
+    async fn scores(&self, _: usize, _: Option<Timestamp>, _: &Scores) -> Result<Answer<Scored, ()>, &'static str> {
+        Err("no connection")
+    }
 }
 
 #[test]
@@ -85,5 +89,8 @@ fn a_part_that_fails_fails_the_read() {
         assert_eq!(answer, Err(MergeError::Part("no connection")));
     }
     let answer = block_on(around(&Broken, Order::Desc, 2, &subject("s"), exact(0), 3)).map(|_| ());
+    assert_eq!(answer, Err(MergeError::Part("no connection")));
+    let asked = vec![vec![], vec![subject("s")], vec![], vec![]];
+    let answer = block_on(scores(&Broken, Order::Desc, asked, true)).map(|_| ());
     assert_eq!(answer, Err(MergeError::Part("no connection")));
 }
