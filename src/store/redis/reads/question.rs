@@ -9,7 +9,7 @@ use crate::board::{Board, Kind, Mode, Subject, Timestamp};
 use crate::store::redis::merge::{Between, Lines, Near, Sampled};
 use crate::store::redis::part::Part;
 use crate::store::redis::servers::ServerFailure;
-use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, StoreError, Values};
+use crate::store::{Lookup, NextTo, Page, SlotContents, SlotRange, Standing, StoreError, Values};
 
 /// The smallest weight of a question: about the cost of its command for the server, however little it reads.
 const LEAST: u64 = 16;
@@ -33,6 +33,11 @@ pub(super) struct Question {
 pub(super) enum What {
     Page {
         offset: u64,
+        limit: u32,
+    },
+    /// A page next to a place.
+    Beside {
+        next_to: NextTo,
         limit: u32,
     },
     Neighbors {
@@ -111,7 +116,7 @@ impl Question {
     pub fn weight(&self) -> u64 {
         let board = &*self.part.board;
         let cells = match &*self.what {
-            What::Page { limit, .. } | What::Values { limit, .. } => u64::from(*limit),
+            What::Page { limit, .. } | What::Beside { limit, .. } | What::Values { limit, .. } => u64::from(*limit),
             What::Neighbors { radius, .. } => 2 * u64::from(*radius),
             What::Lookup(subjects) => subjects.len() as u64 / SCORES,
             What::Standing(_) => cells(board, board.slots()),
@@ -135,7 +140,7 @@ impl Question {
             | What::Standing(subject)
             | What::Window { subject, .. }
             | What::Values { subject, .. } => Some(subject),
-            What::Page { .. } | What::Lookup(_) | What::Lines { .. } | What::Between(_) => None,
+            What::Page { .. } | What::Beside { .. } | What::Lookup(_) | What::Lines { .. } | What::Between(_) => None,
         }
     }
 
