@@ -107,6 +107,8 @@ request_codes! {
     BeyondWindow = "beyond_window", UNPROCESSABLE_ENTITY, "The request exceeds the window of the board";
     /// The board is unranked and has no ranking to read.
     NotRanked = "not_ranked", CONFLICT, "The board is not ranked";
+    /// The cursor is of an earlier definition of the board; begin with the first page.
+    StaleCursor = "stale_cursor", CONFLICT, "The cursor is of an earlier board";
     /// The board does not store the values it counted; only COUNT_DISTINCT boards do.
     NoValues = "no_values", CONFLICT, "The board does not store values";
     /// The board cannot be read as of a past time; the detail gives the reason.
