@@ -138,6 +138,9 @@ request_codes! {
     /// The board is unranked and has no ranking to read.
     NotRanked = "not_ranked", CONFLICT, "The board is not ranked",
         "Read subjects one by one, or define a ranked board with the same metric.";
+    /// The cursor is of an earlier definition of the board; begin with the first page.
+    StaleCursor = "stale_cursor", CONFLICT, "The cursor is of an earlier board",
+        "Begin with the first page of the present board.";
     /// The board does not store the values it counted; only COUNT_DISTINCT boards do.
     NoValues = "no_values", CONFLICT, "The board does not store values",
         "Use a COUNT_DISTINCT board.";

@@ -28,6 +28,7 @@ mod codes;
 mod compression;
 mod cors;
 mod counts;
+mod cursor;
 mod definition;
 mod delivery;
 mod document;

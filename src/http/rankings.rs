@@ -13,7 +13,7 @@ use super::frame::RankingFrame;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
-use super::{body, object, path, response, schemas};
+use super::{body, cursor, object, path, response, schemas};
 use crate::board::{Board, Order, Shown, Subject};
 use crate::service::{About, Lines, Lookup, Ranked};
 
@@ -37,9 +37,12 @@ pub(super) struct Ranking {
     /// The lines, best first.
     #[schema(value_type = Vec<RankingLine>, max_items = 1000)]
     pub(super) items: RankingLines,
-    /// Path of the next page; null on the last page.
-    #[schema(required = true)]
+    /// Cursor of the next page; null on the last page.
+    #[schema(required = true, max_length = 712)]
     pub(super) next: Option<String>,
+    /// Cursor of the previous page; null on the first page.
+    #[schema(required = true, max_length = 712)]
+    pub(super) prev: Option<String>,
 }
 
 /// One line of a ranking.
@@ -91,12 +94,18 @@ impl Serialize for RankingLines {
 
 /// Get a page of the ranking
 ///
-/// Returns up to `limit` lines of the ranking starting at `offset`, read atomically. Subjects with equal scores share a
-/// rank and are ordered by name. A page with an offset beyond the end is empty.
+/// Returns up to `limit` lines of the ranking, read atomically: from the best line on, from `offset` on, or where `cursor`
+/// says. Subjects with equal scores share a rank and are ordered by name. A page with an offset beyond the end is empty.
+///
+/// `next` and `prev` are cursors of the pages after and before this one. A cursor is a place in the ranking, not a number
+/// of lines: a subject whose score does not change is on exactly one of the pages that are read one after the other,
+/// however others move in the meantime. A subject that moves past the place may be on two of these pages or on none.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Number of lines to skip. Default: 0."),
+        ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board. Not \
+            together with `offset`."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of lines. Default: 50."),
     ),
     responses((status = 200, description = "A page of the ranking.", body = Ranking, example = json!({
@@ -104,24 +113,29 @@ impl Serialize for RankingLines {
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
         "items": [{"rank": 1, "subject": "post-1", "score": 17}],
-        "next": "/v1/boards/hot-posts/rankings?offset=50&limit=50"}))),
+        "next": cursor::EXAMPLE, "prev": null}))),
 )]
 pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_LINES)?;
-    let name = path::board_name(&request)?;
-    let board = state.service.board(&name).await?;
-    let limit_lines = u32::try_from(limit).unwrap_or(u32::MAX);
-    let About { board, answer: page } = state.service.page(&board, offset, limit_lines).await?;
-    let after = offset + page.items.len() as u64;
-    let more = !page.items.is_empty() && after < page.total;
-    let next = more.then(|| format!("/v1/boards/{name}/rankings?offset={after}&limit={limit}"));
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let cursor = parameters.text("cursor").map(cursor::parse).transpose()?;
+    if cursor.is_some() && parameters.text("offset").is_some() {
+        return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
+    }
+    let board = state.service.board(&path::board_name(&request)?).await?;
+    let About { board, answer: page } = match &cursor {
+        Some(cursor) => state.service.page_at(&board, cursor, limit).await?,
+        None => state.service.page(&board, offset, limit).await?,
+    };
+    let (prev, next) = cursor::beside(&board, &page, cursor);
     Ok(response::json(&Ranking {
         frame: RankingFrame::of(&board, &page.frame, page.total),
         metric: board.definition().metric.to_string(),
         items: RankingLines::new(&board, page.items),
         next,
+        prev,
     }))
 }
 

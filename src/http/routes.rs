@@ -59,7 +59,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Method::GET,
         "/v1/boards/{board}/rankings",
         || web::to(rankings::page),
-        &[QUERY, BOARD, &[NotRanked], READ],
+        &[QUERY, BOARD, &[NotRanked, StaleCursor], READ],
     ),
     operation(
         Method::POST,

@@ -21,6 +21,7 @@ impl From<ServiceError> for Problem {
                 .with("existing", json!(existing.definition())),
             ServiceError::Definition(error) => Problem::field(error.field(), detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
+            ServiceError::StaleCursor(name) => Problem::new(Code::StaleCursor, detail).with("board", name.as_str()),
             ServiceError::NoValues(name) => Problem::new(Code::NoValues, detail).with("board", name.as_str()),
             ServiceError::AsOfUnsupported { board, .. } => {
                 Problem::new(Code::AsOfUnsupported, detail).with("board", board.as_str())

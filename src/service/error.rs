@@ -29,6 +29,9 @@ pub enum ServiceError {
     /// The board is unranked.
     #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
+    /// The place at which a page was to continue is of another ranking.
+    #[error("board '{0}' was defined again since the page with this cursor; begin with the first page")]
+    StaleCursor(BoardName),
     /// The board does not store the values that it counts.
     #[error("board '{0}' does not store the values it counts; only COUNT_DISTINCT boards do")]
     NoValues(BoardName),
@@ -63,7 +66,7 @@ pub enum ServiceError {
     /// A parameter of a query does not fit the board.
     #[error("'{field}': {detail}")]
     InvalidQuery {
-        /// The parameter: `last` or `from`.
+        /// The parameter: `last`, `from` or `cursor`.
         field: &'static str,
         detail: String,
     },

@@ -36,6 +36,7 @@ mod add;
 mod audit;
 mod board_selection;
 mod configured;
+mod cursor;
 mod error;
 mod evaluate;
 mod event_index;
@@ -53,6 +54,7 @@ use std::time::Duration;
 
 pub use add::Parsed;
 pub use audit::AuditReport;
+pub use cursor::Cursor;
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
@@ -69,8 +71,8 @@ use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp}
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, BackedUp, Batch, Difference, Increment, Lines, Lookup, Outcome, Page, Ranked, Rejection, Removal,
-    SlotContents, Standing, Status, StoreError, Values,
+    Added, BackedUp, Batch, Difference, Direction, Increment, Lines, Lookup, NextTo, Outcome, Page, Place, Ranked,
+    Rejection, Removal, SlotContents, Standing, Status, StoreError, Values,
 };
 use registry::Registry;
 use rollover::RolloverRunner;

@@ -47,6 +47,7 @@ mod batch;
 pub mod embedded;
 mod error;
 mod lines;
+mod place;
 mod receive;
 pub mod redis;
 mod trust;
@@ -59,6 +60,7 @@ use async_trait::async_trait;
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
 pub use lines::Lines;
+pub use place::{Direction, NextTo, PageStart, Place};
 pub use trust::ClockTrust;
 
 use crate::board::{Aggregate, Board, BoardName, Counted, Definition, Frame, Subject, Timestamp, Value};
@@ -136,6 +138,9 @@ pub struct Page {
     pub frame: Frame,
     /// The number of ranked subjects.
     pub total: u64,
+    /// The number of ranked subjects before the first line here; on a page without lines, before the position where the
+    /// page would begin.
+    pub first: u64,
     pub items: Lines,
 }
 
@@ -352,8 +357,18 @@ pub trait Store: Send + Sync + 'static {
     /// store allows.
     async fn add_all(&self, batches: Vec<(Arc<Board>, Batch)>) -> Vec<Result<Added>>;
 
-    /// Returns the ranking from position `offset` (from 0), at most `limit` lines. O(log n + limit).
-    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page>;
+    /// Returns a page of the ranking, at most `limit` lines. O(log n + limit), and O(log² n) to find a place among equal
+    /// scores.
+    ///
+    /// The lines next to a place are all lines on that side of it, from the nearest on. So a subject whose score does
+    /// not change is on exactly one of two pages of which one ends at a place and the other begins there, whatever
+    /// happens to the line at the place in the meantime.
+    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page>;
+
+    /// Returns the ranking from position `offset` (from 0): [`page_from`](Self::page_from) an offset.
+    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
+        self.page_from(board, &PageStart::Offset(offset), limit).await
+    }
 
     /// Returns up to `radius` lines on each side of the subject, and the subject's own line in the middle. Returns no
     /// lines if the subject is not ranked.

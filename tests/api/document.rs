@@ -67,10 +67,10 @@ fn every_operation_has_examples() {
             for part in ["description", "schema"] {
                 assert!(parameter.get(part).is_some(), "{name}: {parameter} has no {part}");
             }
-            // An example is what the explorer fills in. `from` is the other way to say `last`, and may not be both; and
-            // few boards can be read `as_of` another time.
+            // An example is what the explorer fills in. `from` is the other way to say `last`, and may not be both, and
+            // so is `cursor` for `offset`; few boards can be read `as_of` another time.
             let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
-            let special = parameter["name"] == "from" || parameter["name"] == "as_of";
+            let special = ["from", "cursor", "as_of"].iter().any(|name| parameter["name"] == *name);
             assert!(shown || special, "{name}: {parameter} has no example");
         }
         for (kind, content) in operation["requestBody"]["content"].as_object().into_iter().flatten() {

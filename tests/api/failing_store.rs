@@ -124,7 +124,7 @@ reads! {
     boards() -> Listing;
     boards_version() -> u64;
     undefine(board: &Arc<Board>) -> bool;
-    page(board: &Arc<Board>, offset: u64, limit: u32) -> Page;
+    page_from(board: &Arc<Board>, start: &PageStart, limit: u32) -> Page;
     neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
     lookup(board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(board: &Arc<Board>, subject: &Subject) -> Standing;

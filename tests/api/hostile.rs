@@ -90,7 +90,7 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     });
     let body = prop_oneof![prop::collection::vec(any::<u8>(), 0..200), json.prop_map(String::into_bytes)];
     let part = "([a-z0-9]|%[0-9a-fA-F]{2}|%[a-z]|[-._~!$&'()*+,;=:@{}]){1,12}";
-    let query = "((limit|offset|last|from|as_of|edge|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|weighted|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
+    let query = "((limit|offset|cursor|last|from|as_of|edge|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|weighted|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
     let kind = prop::sample::select(vec![None, Some("application/json"), Some("application/x-ndjson"), Some("text/x")]);
     let board = prop_oneof![3 => Just("b".to_owned()), 1 => part];
     (0..registered(true).len(), board, part, query, kind, body).prop_map(

@@ -33,7 +33,7 @@ async fn a_page_has_its_board_metric_window_and_time() {
                 {"rank": 1, "subject": "c", "score": 2}, {"rank": 1, "subject": "b", "score": 2},
                 {"rank": 3, "subject": "d", "score": 1}, {"rank": 3, "subject": "a", "score": 1},
             ],
-            "next": null,
+            "next": null, "prev": null,
         })
     );
 }
@@ -43,16 +43,152 @@ async fn following_next_reads_every_line_once() {
     let site = Site::with_board("b").await;
     let subjects: Vec<String> = (0..25).map(|n| format!("s{n:02}")).collect();
     site.client.count("b", &subjects.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let (mut seen, mut next) = (Vec::new(), Some("/v1/boards/b/rankings?limit=7".to_owned()));
-    while let Some(path) = next {
-        let page = site.client.get(&path).await;
-        seen.extend(lines(&page.body).into_iter().map(|(_, subject, _)| subject));
-        next = page.body["next"].as_str().map(str::to_owned);
+    let first = "/v1/boards/b/rankings?limit=7".to_owned();
+    let (mut seen, mut path) = (Vec::new(), Some(first.clone()));
+    let mut last = Value::Null;
+    while let Some(at) = path {
+        let page = site.client.get(&at).await.body;
+        assert_eq!(page["prev"].is_null(), seen.is_empty(), "{page}");
+        seen.extend(lines(&page).into_iter().map(|(_, subject, _)| subject));
+        path = page["next"].as_str().map(|cursor| format!("{first}&cursor={cursor}"));
+        last = page;
     }
     seen.reverse();
     assert_eq!(seen, subjects);
+    // And back: the pages have 7 lines again, so the first one has the 21 before the last 4.
+    let mut back = lines(&last).len();
+    while let Some(cursor) = last["prev"].as_str() {
+        let page = site.client.get(&format!("{first}&cursor={cursor}")).await.body;
+        assert!(!page["next"].is_null(), "{page}");
+        let names: Vec<String> = lines(&page).into_iter().map(|(_, subject, _)| subject).rev().collect();
+        assert_eq!(names, subjects[back..back + 7]);
+        back += 7;
+        last = page;
+    }
+    assert_eq!(back, 25);
     let beyond = site.client.get("/v1/boards/b/rankings?offset=1000000000").await;
-    assert_eq!((lines(&beyond.body), &beyond.body["next"]), (vec![], &Value::Null));
+    assert_eq!((lines(&beyond.body), &beyond.body["next"], &beyond.body["prev"]), (vec![], &Value::Null, &Value::Null));
+}
+
+/// Returns the page at a cursor.
+async fn at(site: &Site, cursor: &Value, limit: u32) -> Value {
+    let cursor = cursor.as_str().expect("a cursor");
+    assert!(cursor.len() <= 712 && cursor.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)), "{cursor}");
+    let page = site.client.get(&format!("/v1/boards/b/rankings?cursor={cursor}&limit={limit}")).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    page.body
+}
+
+#[actix_web::test]
+async fn pages_by_offset_continue_at_their_cursors() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "b", "b", "c", "c", "d", "e", "e", "e"]).await;
+    let page = site.client.get("/v1/boards/b/rankings?offset=1&limit=2").await.body;
+    assert_eq!(lines(&page), [line(2, "c", 2), line(2, "b", 2)]);
+    let (next, prev) = (at(&site, &page["next"], 9).await, at(&site, &page["prev"], 9).await);
+    assert_eq!((lines(&next), &next["next"]), (vec![line(4, "d", 1), line(4, "a", 1)], &Value::Null));
+    assert_eq!((lines(&prev), &prev["prev"]), (vec![line(1, "e", 3)], &Value::Null));
+    assert_eq!(lines(&at(&site, &next["prev"], 2).await), lines(&page));
+    assert_eq!(lines(&at(&site, &prev["next"], 2).await), lines(&page));
+    assert_eq!((&next["total"], &next["window"], &next["as_of"]), (&page["total"], &page["window"], &page["as_of"]));
+}
+
+#[actix_web::test]
+async fn a_cursor_is_a_place_and_not_a_number_of_lines() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "b", "b", "c", "c", "c"]).await;
+    let page = site.client.get("/v1/boards/b/rankings?limit=2").await.body;
+    assert_eq!(lines(&page), [line(1, "c", 3), line(2, "b", 2)]);
+    // Others arrive before the place, and the subject at the place leaves.
+    site.client.count("b", &["x", "x", "x", "x", "y", "y", "y", "y"]).await;
+    site.client.delete("/v1/boards/b/subjects/b").await;
+    let next = at(&site, &page["next"], 2).await;
+    assert_eq!((lines(&next), &next["next"]), (vec![line(4, "a", 1)], &Value::Null));
+    let prev = at(&site, &next["prev"], 2).await;
+    assert_eq!(lines(&prev), [line(1, "x", 4), line(3, "c", 3)]);
+}
+
+#[actix_web::test]
+async fn an_empty_page_leads_back() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "b", "b", "c", "c", "c"]).await;
+    let page = site.client.get("/v1/boards/b/rankings?limit=2").await.body;
+    let middle = site.client.get("/v1/boards/b/rankings?limit=1&offset=1").await.body;
+    site.client.delete("/v1/boards/b/subjects/a").await;
+    let beyond = at(&site, &page["next"], 2).await;
+    assert_eq!((lines(&beyond), &beyond["next"], &beyond["total"]), (vec![], &Value::Null, &json!(2)));
+    assert_eq!(lines(&at(&site, &beyond["prev"], 2).await), [line(1, "c", 3), line(2, "b", 2)]);
+    site.client.delete("/v1/boards/b/subjects/c").await;
+    let before = at(&site, &middle["prev"], 2).await;
+    assert_eq!((lines(&before), &before["prev"]), (vec![], &Value::Null));
+    assert_eq!(lines(&at(&site, &before["next"], 2).await), [line(1, "b", 2)]);
+    site.client.delete("/v1/boards/b/subjects/b").await;
+    let nothing = at(&site, &page["next"], 2).await;
+    assert_eq!((&nothing["next"], &nothing["prev"], &nothing["total"]), (&Value::Null, &Value::Null, &json!(0)));
+}
+
+#[actix_web::test]
+async fn cursors_of_means_lose_nothing() {
+    let site = Site::new().await;
+    site.client.define("b", "AVG(24h, drive, speed, driver)", "1h").await;
+    let values = [("x", 1), ("x", 0), ("x", 0), ("y", 1), ("y", 0), ("y", 0), ("z", 7), ("w", -1), ("w", 0), ("w", 0)];
+    let increments: Vec<Value> =
+        values.iter().map(|(subject, value)| json!({"subject": subject, "value": value})).collect();
+    site.client.post("/v1/boards/b/increments", json!({"increments": increments})).await;
+    let mut page = site.client.get("/v1/boards/b/rankings?limit=1").await.body;
+    let mut seen = Vec::new();
+    loop {
+        seen.extend(lines(&page).into_iter().map(|(rank, subject, _)| (rank, subject)));
+        if page["next"].is_null() {
+            break;
+        }
+        page = at(&site, &page["next"], 1).await;
+    }
+    let expected = [(1, "z"), (2, "y"), (2, "x"), (4, "w")];
+    assert_eq!(seen, expected.map(|(rank, subject)| (json!(rank), subject.to_owned())));
+}
+
+#[actix_web::test]
+async fn cursors_of_an_earlier_board_are_stale() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "b"]).await;
+    let page = site.client.get("/v1/boards/b/rankings?limit=1").await.body;
+    let path = format!("/v1/boards/b/rankings?cursor={}", page["next"].as_str().unwrap());
+    assert_eq!(site.client.get(&path).await.status, 200);
+    site.client.define("c", "COUNT(24h, like, post_id)", "1h").await;
+    assert_eq!(site.client.get(&path.replace("/b/", "/c/")).await.refusal(), (409, "stale_cursor"));
+    site.client.delete("/v1/boards/b").await;
+    assert_eq!(site.client.get(&path).await.refusal(), (404, "unknown_board"));
+    for metric in ["COUNT(24h, like, post_id)", "AVG(24h, drive, speed, driver)"] {
+        site.client.define("b", metric, "1h").await;
+        let answer = site.client.get(&path).await;
+        assert_eq!((answer.refusal(), &answer.body["board"]), ((409, "stale_cursor"), &json!("b")));
+        site.client.delete("/v1/boards/b").await;
+    }
+}
+
+#[actix_web::test]
+async fn malformed_cursors_are_refused() {
+    let site = Site::with_board("b").await;
+    site.client.count("b", &["a", "b"]).await;
+    let page = site.client.get("/v1/boards/b/rankings?limit=1").await.body;
+    let cursor = page["next"].as_str().unwrap();
+    let mut texts: Vec<String> = (0..cursor.len()).map(|end| cursor[..end].to_owned()).collect();
+    for place in 0..cursor.len() {
+        for other in ["A", "z", "_", "=", ".", "%00", "%F0%9F%8E%89"] {
+            if cursor[place..=place] != *other {
+                texts.push(format!("{}{other}{}", &cursor[..place], &cursor[place + 1..]));
+            }
+        }
+    }
+    texts.extend([format!("{cursor}A"), format!("{cursor}="), "5".to_owned(), "A".repeat(713), "A".repeat(7_000)]);
+    for text in texts {
+        let answer = site.client.get(&format!("/v1/boards/b/rankings?cursor={text}")).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("cursor")), "{text}");
+    }
+    let both = site.client.get(&format!("/v1/boards/b/rankings?cursor={cursor}&offset=0")).await;
+    assert_eq!((both.refusal(), &both.body["field"]), ((422, "invalid_field"), &json!("cursor")));
+    assert_eq!(both.body["detail"], "give 'cursor' or 'offset', not both");
 }
 
 #[actix_web::test]

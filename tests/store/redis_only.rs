@@ -33,8 +33,8 @@ use redis::{FromRedisValue, cmd};
 use rolltop::board::{Amount, Board, BoardName, Change, Definition, EventId, Subject, Timestamp};
 use rolltop::store::redis::{RedisOptions, RedisStore};
 use rolltop::store::{
-    Added, AuditCursor, Batch, ClockMode, Defined, Increment, Outcome, Rejection, RetireStep, SlotRange, Store,
-    StoreError,
+    Added, AuditCursor, Batch, ClockMode, Defined, Increment, NextTo, Outcome, PageStart, Place, Rejection, RetireStep,
+    SlotRange, Store, StoreError,
 };
 
 use crate::given::{Units, exact, sums};

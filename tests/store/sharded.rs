@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Removal, Result, RetireStep,
-    SlotContents, SlotQuery, Standing, Status, Store, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, PageStart, Removal, Result,
+    RetireStep, SlotContents, SlotQuery, Standing, Status, Store, Values,
 };
 
 pub struct Sharded {
@@ -70,8 +70,8 @@ impl Store for Sharded {
         self.store.add_all(batches).await
     }
 
-    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
-        self.store.page(board, offset, limit).await
+    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
+        self.store.page_from(board, start, limit).await
     }
 
     async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {

@@ -79,6 +79,10 @@ pub(super) fn example(code: Code) -> Problem {
             problem("board 'users-per-device' is not ranked; rankings, lookups and neighbors need a ranked board")
                 .with("board", "users-per-device")
         }
+        Code::StaleCursor => {
+            problem("board 'hot-posts' was defined again since the page with this cursor; begin with the first page")
+                .with("board", "hot-posts")
+        }
         Code::NoValues => {
             problem("board 'hot-posts' does not store the values it counts; only COUNT_DISTINCT boards do")
                 .with("board", "hot-posts")

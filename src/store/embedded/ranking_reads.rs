@@ -1,17 +1,35 @@
 //! Reads of a board's tables. Each function sees a single instant, because its caller holds the board's lock.
 
 use super::hashed_name::HashedName;
+use super::holdings::Holdings;
 use super::ranking;
 use super::record::Counter;
 use super::slot_list::SlotList;
 use super::tables::Tables;
 use crate::board::{Aggregate, Amount, Board, Order, Subject, Timestamp, Value};
-use crate::store::{Lookup, Page, Ranked, Standing, Status};
+use crate::store::{Lookup, NextTo, Page, PageStart, Place, Ranked, Standing, Status};
 
-/// Returns a page from position `offset`. O(log n + limit).
-pub(super) fn page(board: &Board, tables: &Tables, offset: u64, limit: u32) -> Page {
-    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    page_from(board, tables, offset, limit as usize)
+/// Returns a page of at most `limit` lines. O(log n + limit).
+pub(super) fn page(board: &Board, tables: &Tables, start: &PageStart, limit: u32) -> Page {
+    let (first, count) = match start {
+        PageStart::Offset(offset) => (*offset, u64::from(limit)),
+        PageStart::Place(next_to) => next_to.span(boundary(board, tables, next_to) as u64, u64::from(limit)),
+    };
+    let at = |position| usize::try_from(position).unwrap_or(usize::MAX);
+    page_from(board, tables, at(first), at(count))
+}
+
+/// Returns the number of lines before the boundary of the lines next to a place. O(log n).
+fn boundary(board: &Board, tables: &Tables, next_to: &NextTo) -> usize {
+    let Holdings { ranking, subjects, traits, .. } = &tables.holdings;
+    let Place { score, subject } = &next_to.place;
+    let (key, text) = (traits.key_of_score(Some(*score)), subject.as_str());
+    match (board.order(), next_to.is_boundary_after_line()) {
+        (Order::Asc, false) => ranking.position_from(key, text, subjects),
+        (Order::Asc, true) => ranking.position_after(key, text, subjects),
+        (Order::Desc, false) => ranking.len() - ranking.position_after(key, text, subjects),
+        (Order::Desc, true) => ranking.len() - ranking.position_from(key, text, subjects),
+    }
 }
 
 /// Returns the lines around a subject. O(log n + radius).
@@ -55,7 +73,8 @@ fn page_from(board: &Board, tables: &Tables, offset: usize, limit: usize) -> Pag
         Order::Desc => ranking.descending(offset).take(room).enumerate().for_each(&mut push),
         Order::Asc => ranking.ascending(offset).take(room).enumerate().for_each(&mut push),
     }
-    Page { frame: tables.frame(), total: ranking.len() as u64, items: items.into() }
+    let first = offset.min(ranking.len()) as u64;
+    Page { frame: tables.frame(), total: ranking.len() as u64, first, items: items.into() }
 }
 
 /// Returns the number of ranked subjects with a strictly better score than that of this key. O(log n).

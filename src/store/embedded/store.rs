@@ -14,8 +14,8 @@ use super::tables::Tables;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, slot_reads};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, Removal, Result, RetireStep,
-    SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, PageStart, Removal, Result,
+    RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -201,8 +201,8 @@ impl Store for Embedded {
         added.into_iter().zip(waited).map(|(added, waited)| waited.and(added)).collect()
     }
 
-    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
-        self.read_tables(board, |board, tables, _| ranking_reads::page(board, tables, offset, limit))
+    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
+        self.read_tables(board, |board, tables, _| ranking_reads::page(board, tables, start, limit))
     }
 
     async fn neighbors(&self, board: &Arc<Board>, subject: &Subject, radius: u32) -> Result<Page> {

@@ -122,8 +122,8 @@ use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{PartBatch, Queue};
 use super::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Removal, Result,
-    RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, PageStart,
+    Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -309,8 +309,12 @@ impl Store for RedisStore {
         added.pop().unwrap_or_else(|| Err(StoreError::Corrupt { detail: "a batch was not answered".to_owned() }))
     }
 
-    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
-        let page = self.reads.page(&self.session.parts_of(board), offset, limit).await;
+    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
+        let parts = self.session.parts_of(board);
+        let page = match start {
+            PageStart::Offset(offset) => self.reads.page(&parts, *offset, limit).await,
+            PageStart::Place(next_to) => self.reads.beside(&parts, next_to, limit).await,
+        };
         page.map_err(|failure| self.error(failure))
     }
 

@@ -290,6 +290,8 @@ scripts! {
         WRITE = "write" after ["clock", "board", "operation"] with 5 keys
             ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon"];
         PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;
+        BESIDE = "beside" after ["clock", "board", "places"] with 5 keys
+            ["board", "order", "score", "subject", "boundary", "direction", "limit"] repeatable;
         NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys ["board", "order", "subject", "radius"] repeatable;
         LINES = "lines" after ["clock", "board", "places"] with 5 keys
             ["board", "order", "from", "score", "subject", "before", "after", "capped"] repeatable;

@@ -144,14 +144,15 @@ impl Ledger {
     /// Returns the whole ranking.
     async fn scores(&self, service: &Running) -> HashMap<String, u64> {
         let mut scores = HashMap::new();
-        let mut next = Some(format!("/v1/boards/{}/rankings?limit=1000", self.board));
+        let first = format!("/v1/boards/{}/rankings?limit=1000", self.board);
+        let mut next = Some(first.clone());
         while let Some(path) = next {
             let page = service.ok("GET", &path, None).await;
             for item in page["items"].as_array().expect("items") {
                 let subject = item["subject"].as_str().expect("a subject");
                 scores.insert(subject.to_owned(), item["score"].as_u64().expect("a score"));
             }
-            next = page["next"].as_str().map(str::to_owned);
+            next = page["next"].as_str().map(|cursor| format!("{first}&cursor={cursor}"));
         }
         scores
     }

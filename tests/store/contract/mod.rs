@@ -18,6 +18,7 @@ mod hostile;
 mod ids;
 mod looking_back;
 mod means;
+mod places;
 mod ranking;
 mod removing;
 mod retiring;
@@ -138,6 +139,12 @@ contract! {
         ranking::lookup_returns_the_ranks_of_a_retiring_window,
         ranking::standing_says_rank_and_who_is_better,
         ranking::an_unknown_subject_is_an_answer,
+        places::pages_follow_from_place_to_place,
+        places::a_place_need_not_have_a_line,
+        places::a_ranking_without_lines_has_places,
+        places::places_stay_when_their_subjects_leave,
+        places::places_of_means_are_exact,
+        places::nothing_unchanged_is_skipped_or_repeated,
         removing::takes_a_subject_out_of_every_slot,
         removing::nobody_is_removed_without_effect,
         removing::what_comes_back_starts_from_nothing,

@@ -183,7 +183,14 @@ fn any_subject(rng: &mut StdRng) -> usize {
 
 fn any_look(rng: &mut StdRng) -> Look {
     let who = any_subject(rng);
-    match rng.random_range(0..9) {
+    match rng.random_range(0..10) {
+        9 => Look::Place {
+            who,
+            score: pick(rng, &[-3, 0, 1, 2, 3, 5, 10, 100]),
+            is_forward: rng.random(),
+            inclusive: rng.random(),
+            limit: pick(rng, &[0, 1, 2, 5, 100]),
+        },
         0 => Look::Page { offset: pick(rng, &[0, 1, 3, 8, 100, 500]), limit: pick(rng, &[0, 1, 2, 5, 100]) },
         1 => Look::Neighbors { who, radius: pick(rng, &[0, 1, 2, 20]) },
         2 => Look::Lookup { who: [who, any_subject(rng), any_subject(rng)] },

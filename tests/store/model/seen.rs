@@ -75,7 +75,7 @@ impl Seen {
                 }
             }
             Seen::Page(page) => {
-                (page.frame.retiring, page.total) = (0, 0);
+                (page.frame.retiring, page.total, page.first) = (0, 0, 0);
                 page.items = Vec::new().into();
             }
             Seen::Lookup(lookup) => {

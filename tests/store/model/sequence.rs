@@ -168,12 +168,34 @@ pub enum Leap {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Look {
-    Page { offset: u64, limit: u32 },
-    Neighbors { who: usize, radius: u32 },
-    Lookup { who: [usize; 3] },
-    Standing { who: usize },
+    Page {
+        offset: u64,
+        limit: u32,
+    },
+    /// A page next to the place that a subject would have with this score.
+    Place {
+        who: usize,
+        score: i64,
+        is_forward: bool,
+        inclusive: bool,
+        limit: u32,
+    },
+    Neighbors {
+        who: usize,
+        radius: u32,
+    },
+    Lookup {
+        who: [usize; 3],
+    },
+    Standing {
+        who: usize,
+    },
     Read(Question),
-    Values { who: usize, offset: u64, limit: u32 },
+    Values {
+        who: usize,
+        offset: u64,
+        limit: u32,
+    },
     Status,
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, BoardName, Definition, Kind, Mode, Timestamp};
-use rolltop::store::{Batch, ClockMode, Defined, SlotQuery, SlotRange, Store};
+use rolltop::board::{Amount, Board, BoardName, Definition, Kind, Mode, Timestamp, Value};
+use rolltop::store::{Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store};
 
 use super::seen::{Seen, seen};
 use super::sequence::{Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who};
@@ -186,9 +186,22 @@ impl Side {
         let (store, board) = (self.instance(through), &self.boards[board]);
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
-            Look::Page { .. } | Look::Neighbors { .. } | Look::Lookup { .. } if !board.is_ranked() => Ok(Seen::Done),
+            Look::Page { .. } | Look::Place { .. } | Look::Neighbors { .. } | Look::Lookup { .. }
+                if !board.is_ranked() =>
+            {
+                Ok(Seen::Done)
+            }
             Look::Values { .. } if board.kind() != Kind::Distinct => Ok(Seen::Done),
             Look::Page { offset, limit } => seen(&*store, store.page(board, offset, limit).await),
+            Look::Place { who: nth, score, is_forward, inclusive, limit } => {
+                let score = match board.kind() {
+                    Kind::Mean => Value::Real(score as f64 / 2.0),
+                    _ => Value::Exact(Amount(score)),
+                };
+                let direction = if is_forward { Direction::Forward } else { Direction::Backward };
+                let next_to = NextTo { place: Place { score, subject: who(nth) }, direction, inclusive };
+                seen(&*store, store.page_from(board, &PageStart::Place(next_to), limit).await)
+            }
             Look::Neighbors { who: nth, radius } => seen(&*store, store.neighbors(board, &who(nth), radius).await),
             Look::Lookup { who: asked } => seen(&*store, store.lookup(board, &asked.map(who), true).await),
             Look::Standing { who: nth } => seen(&*store, store.standing(board, &who(nth)).await),

@@ -7,6 +7,7 @@ mod history;
 mod reading;
 mod writing;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -16,8 +17,9 @@ use rolltop::board::{
     Board, BoardName, Calendar, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, Ranked, Removal,
-    Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Direction, Limits, Listing, Lookup, NextTo,
+    Page, PageStart, Ranked, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    Values,
 };
 
 use self::distinct::LastSeen;
@@ -167,12 +169,35 @@ impl Store for Oracle {
         self.with(board, |held, frame, _| Added { frame, outcomes: held.add(&frame, max_skew, &batch) })
     }
 
-    async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<Page> {
+    async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {
         self.with(board, |held, frame, _| {
             let ranking = held.ranking(&frame);
-            let total = ranking.len() as u64;
-            let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
-            Page { frame, total, items: ranking.into_iter().skip(skipped).take(limit as usize).collect() }
+            let total = ranking.len();
+            let limit = limit as usize;
+            let range = match start {
+                PageStart::Offset(offset) => {
+                    let first = usize::try_from(*offset).unwrap_or(usize::MAX).min(total);
+                    first..first.saturating_add(limit).min(total)
+                }
+                PageStart::Place(NextTo { place, direction, inclusive }) => {
+                    let place = (place.score, &place.subject);
+                    // Whether a line is on the requested side of the place.
+                    let belongs = |line: &&Ranked| match (line.score, &line.subject).cmp(&place) {
+                        Ordering::Equal => *inclusive,
+                        side => {
+                            let is_after = (side == Ordering::Greater) == (board.order() == Order::Asc);
+                            is_after == (*direction == Direction::Forward)
+                        }
+                    };
+                    let count = ranking.iter().filter(belongs).count();
+                    match direction {
+                        Direction::Forward => total - count..(total - count).saturating_add(limit).min(total),
+                        Direction::Backward => count.saturating_sub(limit)..count,
+                    }
+                }
+            };
+            let first = range.start as u64;
+            Page { frame, total: total as u64, first, items: ranking[range].to_vec().into() }
         })
     }
 
@@ -181,14 +206,15 @@ impl Store for Oracle {
             let ranking = held.ranking(&frame);
             let total = ranking.len() as u64;
             let radius = radius as usize;
-            let items = match ranking.iter().position(|line| line.subject == *subject) {
+            let (first, items) = match ranking.iter().position(|line| line.subject == *subject) {
                 Some(place) => {
+                    let first = place.saturating_sub(radius);
                     let last = (place + radius).min(ranking.len() - 1);
-                    ranking[place.saturating_sub(radius)..=last].to_vec()
+                    (first as u64, ranking[first..=last].to_vec())
                 }
-                None => Vec::new(),
+                None => (0, Vec::new()),
             };
-            Page { frame, total, items: items.into() }
+            Page { frame, total, first, items: items.into() }
         })
     }
 

@@ -26,6 +26,11 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
     let lines: Vec<_> = page.items.iter().map(|l| (l.rank, l.subject.as_str(), l.score.units())).collect();
     assert_eq!((page.total, lines), (2, vec![(1, "b", 4), (1, "a", 4)]));
     assert_eq!(page.frame.as_of, t(START));
+    let place = Place { score: exact(4).unwrap(), subject: subject("b") };
+    flush();
+    let page = store.page_from(&board, &PageStart::Place(NextTo::after(place)), 10).await.unwrap();
+    let lines: Vec<_> = page.items.iter().map(|l| (l.rank, l.subject.as_str(), l.score.units())).collect();
+    assert_eq!((page.total, page.first, lines), (2, 1, vec![(1, "a", 4)]));
     flush();
     assert_eq!(store.neighbors(&board, &subject("a"), 1).await.unwrap().items.len(), 2);
     flush();

@@ -1,13 +1,11 @@
 //! The rank of a subject among those of all parts, and its neighbors.
 
 use super::further::{Side, further};
-use super::place::backward;
 use super::region::{Region, Segment, Until};
-use super::{
-    Answer, Center, Lines, MARGIN, MergeError, Merged, Near, Parts, Place, ROUNDS, Read, of_one_head, take_apart,
-};
+use super::{Answer, Center, Lines, MARGIN, MergeError, Merged, Near, Parts, ROUNDS, Read, of_one_head, take_apart};
 use crate::board::{Order, Subject, Value};
 use crate::store::Ranked;
+use crate::store::place::{Place, backward};
 
 /// The number of lines that are read on each side if only the rank is requested. If the subject's score changes between
 /// the two rounds, they are usually enough to find its new rank without a third round.
@@ -21,6 +19,8 @@ pub(in crate::store::redis) struct Around<X> {
     /// The number of lines of all parts with a strictly better score than the subject's, or than `absent` if the
     /// subject is not ranked.
     pub better: u64,
+    /// The number of lines of all parts before the first one here, or 0 if there is none.
+    pub first: u64,
     /// The lines around the subject, including its own. Empty if the subject is not ranked.
     pub lines: Vec<Ranked>,
     /// The additional data that its part returns.
@@ -98,7 +98,8 @@ pub(in crate::store::redis) async fn around<P: Parts>(
         };
         if let Some(lines) = lines {
             let better = region.better_than(target.score);
-            let found = Around { score: located.score, better, lines, extra: located.extra };
+            let first = if lines.is_empty() { 0 } else { first };
+            let found = Around { score: located.score, better, first, lines, extra: located.extra };
             return Ok(Merged { frame, versions, total: region.total(), found });
         }
         grow(order, &region.segments, &target, radius, &mut sizes);

@@ -10,6 +10,7 @@
 //! | a page at a small offset | [`page`] | 1, or 2 if some parts have more than their share of its lines |
 //! | a page at a large offset | [`page`] | 1 for each factor of about 30 between total and lines read last, and 1 |
 //! | a page that was read before and has not changed ([`Known`]) | [`page`] | 1 |
+//! | a page next to a place, wherever it is | [`beside`] | 1, or 2 if some parts have more than their share of its lines |
 //! | rank, percentile, neighbors of a subject | [`around`] | 1 to find its score, and 1; 1 more if parts are uneven |
 //! | scores of given subjects | [`scores`] | 1 |
 //! | scores and ranks of given subjects | [`scores`] | 1 to find the scores, and 1; more if scores change between them |
@@ -17,18 +18,18 @@
 //! # What is exact
 //! - The contribution of a part to an answer is of one instant of that part. For a page at a large offset and for the
 //!   lines around a subject, and for ranks of given subjects, all these instants are within the last round. For a page
-//!   at a small offset, a part that had enough lines in the first round is not asked again.
+//!   at a small offset or next to a place, a part that had enough lines in the first round is not asked again.
 //! - All contributions have the same head. Parts that answer with an older one are asked again ([`of_one_head`]).
 //! - Writes between rounds can make the results of an earlier round wrong. These results only determine what to ask
 //!   next: an answer consists of lines and counts that the last round proves to be complete.
 //! - After [`ROUNDS`] rounds without an answer the result is [`MergeError::Unsettled`], never an approximation.
 
 mod around;
+mod beside;
 mod deep;
 mod further;
 mod known;
 mod one_head;
-mod place;
 mod region;
 mod samples;
 mod scores;
@@ -40,14 +41,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 pub(super) use self::around::{Around, around};
+pub(super) use self::beside::beside;
 pub(super) use self::known::Known;
 pub(super) use self::one_head::of_one_head;
-pub(super) use self::place::Place;
 #[cfg(test)]
 use self::samples::sample_positions;
 pub(super) use self::scores::scores;
 use crate::board::{Frame, Order, Subject, Timestamp, Value};
-use crate::store::Ranked;
+use crate::store::{Place, Ranked};
 
 /// The number of rounds after which a read fails.
 pub(super) const ROUNDS: usize = 5;

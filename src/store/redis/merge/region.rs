@@ -2,10 +2,10 @@
 
 use std::cmp::Ordering;
 
-use super::place::compare_scores;
-use super::{Between, Lines, MergeError, Place, Sampled};
+use super::{Between, Lines, MergeError, Sampled};
 use crate::board::{Order, Value};
-use crate::store::Ranked;
+use crate::store::place::{Place, compare_scores};
+use crate::store::{NextTo, Ranked};
 
 /// A number larger than the lines of any part. Counts up to this can be added without overflow.
 pub(super) const MAX_LINES: u64 = 1 << 52;
@@ -78,6 +78,18 @@ impl Segment {
     /// Returns the number of lines of the segment before a place.
     pub fn lines_before(&self, place: &Place, order: Order) -> usize {
         self.lines.partition_point(|line| line.compare(place, order) == Ordering::Less)
+    }
+
+    /// Returns the number of lines of the segment before the boundary of the lines next to a place.
+    pub fn boundary(&self, next_to: &NextTo, order: Order) -> usize {
+        let place = &next_to.place;
+        let before = self.lines_before(place, order);
+        if next_to.is_boundary_after_line() && self.has_line(place, order) { before + 1 } else { before }
+    }
+
+    /// Returns whether there is a line at this place.
+    fn has_line(&self, place: &Place, order: Order) -> bool {
+        self.lines.get(self.lines_before(place, order)).is_some_and(|line| line.compare(place, order).is_eq())
     }
 
     /// Returns the number of lines of the part with a strictly better score. Correct for the score of any place in the
@@ -162,6 +174,14 @@ impl Region {
         let after_start = self.from.as_ref().is_none_or(|from| place.compare(from, self.order) != Ordering::Less);
         let before = self.lines.partition_point(|line| line.compare(place, self.order) == Ordering::Less);
         (after_start && self.until.includes(place, self.order)).then(|| self.start + before as u64)
+    }
+
+    /// Returns the number of lines of all parts before the boundary of the lines next to a place, or `None` if the place
+    /// is not in the region.
+    pub fn boundary(&self, next_to: &NextTo) -> Option<u64> {
+        let before = self.position(&next_to.place)?;
+        let has_line = || self.segments.iter().any(|segment| segment.has_line(&next_to.place, self.order));
+        Some(before + u64::from(next_to.is_boundary_after_line() && has_line()))
     }
 
     /// Returns the number of lines of all parts with a strictly better score than this one, which must be the score of

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::place::compare_scores;
 use super::{Answer, MergeError, Merged, Parts, ROUNDS, Read, Scored, Scores, Stretch, of_one_head, take_apart};
 use crate::board::{Amount, EXACT_MAX, Order, Subject, Value};
+use crate::store::place::compare_scores;
 
 /// The number of scores up to which scores that are only expected are counted too. It bounds the cost of a call.
 const COUNTED: usize = 256;

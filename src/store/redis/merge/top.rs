@@ -29,7 +29,7 @@ pub(super) async fn page<P: Parts>(
         for (part, answer) in due.iter().zip(asked) {
             answers[*part] = Some(answer);
         }
-        due = behind::<P>(&answers);
+        due = behind(&answers);
         if !due.is_empty() {
             continue;
         }
@@ -48,7 +48,7 @@ pub(super) async fn page<P: Parts>(
 }
 
 /// Returns the parts that have answered with an older head than others.
-fn behind<P: Parts>(answers: &Answers<P>) -> Vec<usize> {
+pub(super) fn behind<T, V>(answers: &[Option<Answer<T, V>>]) -> Vec<usize> {
     let newest = answers.iter().flatten().map(Answer::head).max();
     let is_behind = |answer: &Option<Answer<_, _>>| answer.as_ref().map(Answer::head) < newest;
     (0..answers.len()).filter(|part| is_behind(&answers[*part])).collect()

@@ -64,7 +64,7 @@ use super::parts::Parts;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::board::Subject;
-use crate::store::{Lookup, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values};
+use crate::store::{Lookup, NextTo, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values};
 
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
 /// same time.
@@ -113,6 +113,13 @@ impl Reads {
             Some(_) => self.ask(question).await?.page(),
             None => answer_of(self.merging.ask(question)).await?.page(),
         }
+    }
+
+    /// Reads a page next to a place. Such pages are not cached: few callers ask for the same place.
+    pub async fn beside(&self, parts: &Parts, next_to: &NextTo, limit: u32) -> Result<Page, ServerFailure> {
+        let Some(part) = parts.only() else { return self.spread(parts).beside(next_to, limit).await };
+        let what = What::Beside { next_to: next_to.clone(), limit };
+        self.ask(Question::new(part.clone(), what)).await?.page()
     }
 
     pub async fn neighbors(&self, parts: &Parts, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {

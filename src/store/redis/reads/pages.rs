@@ -27,9 +27,9 @@ use parking_lot::Mutex;
 use super::question::{Answer, What};
 use super::share::Stamp;
 use crate::board::Timestamp;
-use crate::store::Ranked;
-use crate::store::redis::merge::{Center, Near, Place};
+use crate::store::redis::merge::{Center, Near};
 use crate::store::redis::part::Part;
+use crate::store::{Place, Ranked};
 
 /// The largest size of all cached pages in bytes: some thousand pages of 50 lines, and little compared with the other
 /// needs of a service.
@@ -168,7 +168,7 @@ mod tests {
         };
         let as_of = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let frame = Frame { window: part.board.window_at(as_of), as_of, retiring: 0 };
-        let page = Page { frame, total: 1, items: (0..lines).map(line).collect() };
+        let page = Page { frame, total: 1, first: 0, items: (0..lines).map(line).collect() };
         CachedPage::new(Answer::Page(page), frame.window.head, vec![Stamp::new("one", Some(7))])
     }
 

@@ -9,7 +9,7 @@ use crate::board::{Board, Kind, Mode, Subject, Timestamp};
 use crate::store::redis::merge::{Between, Lines, Near, Sampled, Scored, Scores};
 use crate::store::redis::part::Part;
 use crate::store::redis::servers::ServerFailure;
-use crate::store::{Lookup, Page, SlotContents, SlotRange, Standing, StoreError, Values};
+use crate::store::{Lookup, NextTo, Page, SlotContents, SlotRange, Standing, StoreError, Values};
 
 /// The smallest weight of a question: about the cost of its command for the server, however little it reads.
 const LEAST: u64 = 16;
@@ -36,6 +36,11 @@ pub(super) struct Question {
 pub(super) enum What {
     Page {
         offset: u64,
+        limit: u32,
+    },
+    /// A page next to a place.
+    Beside {
+        next_to: NextTo,
         limit: u32,
     },
     Neighbors {
@@ -120,7 +125,7 @@ impl Question {
     pub fn weight(&self) -> u64 {
         let board = &*self.part.board;
         let cells = match &*self.what {
-            What::Page { limit, .. } | What::Values { limit, .. } => u64::from(*limit),
+            What::Page { limit, .. } | What::Beside { limit, .. } | What::Values { limit, .. } => u64::from(*limit),
             What::Neighbors { radius, .. } => 2 * u64::from(*radius),
             What::Lookup { subjects, ranks } => look_ups(subjects.len(), if *ranks { subjects.len() } else { 0 }),
             What::Scores(Scores { subjects, better_than, near }) => {
@@ -147,7 +152,8 @@ impl Question {
             | What::Standing(subject)
             | What::Window { subject, .. }
             | What::Values { subject, .. } => Some(subject),
-            What::Page { .. } | What::Lookup { .. } | What::Lines { .. } | What::Between(_) | What::Scores(_) => None,
+            What::Page { .. } | What::Beside { .. } | What::Lookup { .. } | What::Scores(_) => None,
+            What::Lines { .. } | What::Between(_) => None,
         }
     }
 

@@ -6,12 +6,14 @@ use super::windows::{self, Range};
 use crate::board::{Board, Frame, Kind, Order, Subject, Value};
 use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
-use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Place, Sampled, Scored, Scores, Stretch};
+use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Sampled, Scored, Scores, Stretch};
 use crate::store::redis::reply::Reply;
-use crate::store::redis::scripts::{BETWEEN, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, ScriptCall, VALUES};
+use crate::store::redis::scripts::{
+    BESIDE, BETWEEN, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, ScriptCall, VALUES,
+};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Moment;
-use crate::store::{Lookup, Page, Ranked, Standing, Values};
+use crate::store::{Direction, Lookup, NextTo, Page, Place, Ranked, Standing, Values};
 
 /// A position beyond any sorted set, which is exact in Lua.
 const FARTHEST: u64 = 1 << 52;
@@ -38,6 +40,15 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Script
         What::Neighbors { subject, radius } => {
             call.arg("order", order(board)).arg("subject", subject).arg("radius", radius);
             &NEIGHBORS
+        }
+        What::Beside { next_to, limit } => {
+            let NextTo { place, direction, .. } = next_to;
+            let is_after = next_to.is_boundary_after_line();
+            call.arg("order", order(board)).arg("score", score_text(Some(place.score))).arg("subject", &place.subject);
+            call.arg("boundary", if is_after { "after" } else { "before" });
+            call.arg("direction", if *direction == Direction::Forward { "forward" } else { "backward" });
+            call.arg("limit", limit);
+            &BESIDE
         }
         What::Lookup { subjects, ranks } => {
             call.arg("order", order(board)).arg("ranks", if *ranks { "ranks" } else { "" });
@@ -93,12 +104,13 @@ pub(super) fn read(
     let answer = match &*question.what {
         What::Page { offset, .. } => {
             let (total, better, version) = (reply.count()?, reply.count()?, reply.text()?);
-            let items = lines(reply, kind, (*offset).min(FARTHEST), better)?.into();
-            return Ok((Answer::Page(Page { frame, total, items }), Stamp::new(&version, epoch)));
+            let first = (*offset).min(total);
+            let items = lines(reply, kind, first, better)?.into();
+            return Ok((Answer::Page(Page { frame, total, first, items }), Stamp::new(&version, epoch)));
         }
-        What::Neighbors { .. } => {
+        What::Neighbors { .. } | What::Beside { .. } => {
             let (total, first, better) = (reply.count()?, reply.count()?, reply.count()?);
-            Answer::Page(Page { frame, total, items: lines(reply, kind, first, better)?.into() })
+            Answer::Page(Page { frame, total, first, items: lines(reply, kind, first, better)?.into() })
         }
         What::Lookup { subjects, ranks } => {
             let total = reply.count()?;

@@ -13,7 +13,7 @@ use crate::store::redis::merge::{self, Between, Known, Lines, MergeError, Near, 
 use crate::store::redis::parts::Parts;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
-use crate::store::{Lookup, Page, Standing, Status};
+use crate::store::{Lookup, NextTo, Page, Standing, Status};
 
 /// A reader of a board of several parts.
 pub(super) struct Spread<'a> {
@@ -99,16 +99,23 @@ impl Spread<'_> {
         let merge::Merged { frame, versions: stamps, total, found } = merged;
         let Some(found) = found else {
             return match held.as_ref().map(|held| &held.answer) {
-                Some(Answer::Page(page)) => Ok(Page { frame, total, items: page.items.clone() }),
+                Some(Answer::Page(page)) => Ok(Page { frame, total, first: page.first, items: page.items.clone() }),
                 _ => Err(mistaken()),
             };
         };
-        let page = Page { frame, total, items: found.into() };
+        let page = Page { frame, total, first: offset.min(total), items: found.into() };
         if stamps.iter().all(Option::is_some) {
             let held = CachedPage::new(Answer::Page(page.clone()), frame.window.head, stamps);
             self.lanes.pages.put(first, &what, held);
         }
         Ok(page)
+    }
+
+    pub async fn beside(&self, next_to: &NextTo, limit: u32) -> Result<Page, ServerFailure> {
+        let order = self.parts.first().board.order();
+        let merged = merge::beside(self, order, next_to, u64::from(limit)).await.map_err(failure)?;
+        let merge::Merged { frame, total, found: (first, lines), .. } = merged;
+        Ok(Page { frame, total, first, items: lines.into() })
     }
 
     async fn around(
@@ -124,7 +131,8 @@ impl Spread<'_> {
 
     pub async fn neighbors(&self, subject: &Subject, radius: u32) -> Result<Page, ServerFailure> {
         let around = self.around(subject, radius).await?;
-        Ok(Page { frame: around.frame, total: around.total, items: around.found.lines.into() })
+        let merge::Around { first, lines, .. } = around.found;
+        Ok(Page { frame: around.frame, total: around.total, first, items: lines.into() })
     }
 
     pub async fn standing(&self, subject: &Subject) -> Result<Standing, ServerFailure> {

@@ -1,5 +1,6 @@
 //! Reads over parts in memory, compared with the answer of one sorted list.
 
+mod beside;
 mod changes;
 mod known;
 mod neighbors;

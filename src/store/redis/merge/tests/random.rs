@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 #[derive(Clone, Debug)]
-struct Case {
-    order: Order,
+pub(super) struct Case {
+    pub order: Order,
     parts: usize,
     /// Lines, each with the number of its subject. There are so few numbers that many occur twice.
     lines: Vec<(u16, i64)>,
@@ -15,7 +15,7 @@ struct Case {
     means: bool,
 }
 
-fn case(most: usize) -> impl Strategy<Value = Case> {
+pub(super) fn case(most: usize) -> impl Strategy<Value = Case> {
     let score = || prop_oneof![3 => 1..=3i64, 2 => -40..=40i64, 1 => -1_000_000..=1_000_000i64];
     let write = (0..3_000u16, proptest::option::weighted(0.8, score()));
     (
@@ -32,15 +32,26 @@ fn case(most: usize) -> impl Strategy<Value = Case> {
 }
 
 impl Case {
-    fn memory(&self) -> Memory {
-        let means = self.means;
-        let value = move |score: i64| match means {
-            true => Value::mean(score, 3).unwrap(),
-            false => exact(score),
-        };
+    /// Returns a score of this case as it is stored.
+    pub fn value(&self, score: i64) -> Value {
+        if self.means { Value::mean(score, 3).unwrap() } else { exact(score) }
+    }
+
+    pub fn without_writes(&self) -> Self {
+        Self { writes: Vec::new(), ..self.clone() }
+    }
+
+    /// Returns the subjects that are written to.
+    pub fn written(&self) -> HashSet<String> {
+        self.writes.iter().flatten().map(|(subject, _)| format!("s-{subject}")).collect()
+    }
+
+    pub fn memory(&self) -> Memory {
+        let case = self.clone();
+        let value = move |score: i64| case.value(score);
         let mut content = Content::new(self.order, self.parts);
         let lines: std::collections::BTreeMap<u16, i64> = self.lines.iter().copied().collect();
-        content.fill(lines.into_iter().map(|(subject, score)| (format!("s-{subject}"), value(score))));
+        content.fill(lines.into_iter().map(|(subject, score)| (format!("s-{subject}"), self.value(score))));
         let writes = self.writes.clone();
         Memory::changing(content, move |round, content| {
             for (subject, score) in writes.get(round - 1).into_iter().flatten() {

@@ -1,0 +1,172 @@
+//! Cursors of pages as text.
+//!
+//! A cursor is URL-safe Base64 of: version (1 byte), flags (1), generation of the board (8), stored score (8), subject
+//! (1 to 512), CRC-32C of all before it (4). Integers are big-endian. The score is the integer or the bits of the float,
+//! so nothing is lost. The checksum finds texts that were changed or cut off by mistake; it protects nothing, because a
+//! cursor gives access to nothing that an offset does not.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::problem::Problem;
+use crate::board::{Amount, Board, Generation, Subject, Value};
+use crate::service::{Cursor, Direction, NextTo, Page, Place, Ranked};
+
+const VERSION: u8 = 1;
+/// The flags. All other bits are 0.
+const BACKWARD: u8 = 1;
+const INCLUSIVE: u8 = 2;
+const REAL: u8 = 4;
+
+/// The number of bytes without the subject.
+const BESIDE_SUBJECT: usize = 1 + 1 + 8 + 8 + 4;
+/// The length of the longest cursor.
+const MAX_LENGTH: usize = ((BESIDE_SUBJECT + Subject::MAX_BYTES) * 4).div_ceil(3);
+
+/// The cursor after `post-1` with a score of 17, for the OpenAPI document.
+pub(super) const EXAMPLE: &str = "AQBfHCqdBLfjhgAAAAAAAAARcG9zdC0xPfm7Rg";
+
+/// Parses the text of a cursor.
+pub(super) fn parse(text: &str) -> Result<Cursor, Problem> {
+    decode(text).ok_or_else(|| Problem::field("cursor", "'cursor' must be the 'next' or 'prev' of a page, unchanged"))
+}
+
+/// Returns the cursors of the pages before and after a page, which was read at `cursor` or at an offset.
+pub(super) fn beside(board: &Board, page: &Page, cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
+    let text = |next_to: NextTo| encode(&Cursor { generation: board.generation(), next_to });
+    let place = |line: &Ranked| Place { score: line.score, subject: line.subject.clone() };
+    let has_prev = page.first > 0;
+    let has_next = page.first + (page.items.len() as u64) < page.total;
+    match (page.items.first(), page.items.last()) {
+        (Some(first), Some(last)) => {
+            (has_prev.then(|| text(NextTo::before(place(first)))), has_next.then(|| text(NextTo::after(place(last)))))
+        }
+        // Nothing is left on this side of the place. The other pages are on the other side of it.
+        _ => match cursor.map(|cursor| cursor.next_to.others()) {
+            Some(others) if others.direction == Direction::Backward => (has_prev.then(|| text(others)), None),
+            Some(others) => (None, has_next.then(|| text(others))),
+            None => (None, None),
+        },
+    }
+}
+
+fn encode(cursor: &Cursor) -> String {
+    let Cursor { generation, next_to: NextTo { place, direction, inclusive } } = cursor;
+    let (score, real) = match place.score {
+        Value::Exact(amount) => (amount.0.to_be_bytes(), 0),
+        Value::Real(real) => (real.to_bits().to_be_bytes(), REAL),
+    };
+    let backward = if *direction == Direction::Backward { BACKWARD } else { 0 };
+    let flags = backward | if *inclusive { INCLUSIVE } else { 0 } | real;
+    let mut bytes = Vec::with_capacity(BESIDE_SUBJECT + place.subject.as_str().len());
+    bytes.extend([VERSION, flags]);
+    bytes.extend(generation.0.to_be_bytes());
+    bytes.extend(score);
+    bytes.extend(place.subject.as_str().as_bytes());
+    bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+fn decode(text: &str) -> Option<Cursor> {
+    if text.len() > MAX_LENGTH {
+        return None;
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let (content, checksum) = bytes.split_last_chunk::<4>()?;
+    if crc32c::crc32c(content) != u32::from_be_bytes(*checksum) {
+        return None;
+    }
+    let ([version, flags], rest) = content.split_first_chunk::<2>()?;
+    if *version != VERSION || flags & !(BACKWARD | INCLUSIVE | REAL) != 0 {
+        return None;
+    }
+    let (generation, rest) = rest.split_first_chunk::<8>()?;
+    let (score, subject) = rest.split_first_chunk::<8>()?;
+    let score = match flags & REAL {
+        0 => Value::Exact(Amount(i64::from_be_bytes(*score))),
+        _ => Value::Real(f64::from_bits(u64::from_be_bytes(*score))),
+    };
+    let subject = Subject::parse(std::str::from_utf8(subject).ok()?).ok()?;
+    let direction = if flags & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
+    let next_to = NextTo { place: Place { score, subject }, direction, inclusive: flags & INCLUSIVE != 0 };
+    Some(Cursor { generation: Generation(u64::from_be_bytes(*generation)), next_to })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cursor(score: Value, subject: &str) -> Cursor {
+        let place = Place { score, subject: Subject::parse(subject).unwrap() };
+        Cursor { generation: Generation(0x5f1c_2a9d_04b7_e386), next_to: NextTo::after(place) }
+    }
+
+    #[test]
+    fn cursors_read_back_without_loss() {
+        let longest = "x".repeat(Subject::MAX_BYTES);
+        let scores = [0, -1, (1 << 53) - 1, 1 - (1 << 53)].map(|units| Value::Exact(Amount(units)));
+        let means = [10.0 / 3.0, -1.0 / 7.0, 0.0, f64::MIN_POSITIVE, f64::MAX].map(Value::Real);
+        for score in scores.into_iter().chain(means) {
+            for subject in ["a", "日本/…?&=+%", longest.as_str()] {
+                for direction in [Direction::Forward, Direction::Backward] {
+                    for inclusive in [false, true] {
+                        let mut cursor = cursor(score, subject);
+                        (cursor.next_to.direction, cursor.next_to.inclusive) = (direction, inclusive);
+                        let text = encode(&cursor);
+                        assert!(text.len() <= MAX_LENGTH, "{}", text.len());
+                        assert!(text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'), "{text}");
+                        let read = decode(&text).unwrap();
+                        assert_eq!(read, cursor);
+                        let is_real = |value| matches!(value, Value::Real(_));
+                        assert_eq!(is_real(read.next_to.place.score), is_real(score));
+                    }
+                }
+            }
+        }
+        // The OpenAPI document has this number too.
+        assert_eq!((encode(&cursor(scores[0], &longest)).len(), MAX_LENGTH), (712, 712));
+        assert_eq!(encode(&cursor(Value::Exact(Amount(17)), "post-1")), EXAMPLE);
+    }
+
+    #[test]
+    fn no_changed_text_is_a_cursor() {
+        let text = encode(&cursor(Value::Exact(Amount(17)), "post-1"));
+        for end in 0..text.len() {
+            assert_eq!(decode(&text[..end]), None, "{end}");
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+        for bit in 0..8 * bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode(&URL_SAFE_NO_PAD.encode(flipped)), None, "bit {bit}");
+        }
+        for added in ["=", "A", "AAAA", " ", "\n", "é"] {
+            assert_eq!(decode(&format!("{text}{added}")), None, "{added:?}");
+        }
+    }
+
+    #[test]
+    fn what_has_a_checksum_must_still_be_a_cursor() {
+        let with_checksum = |content: &[u8]| {
+            let checksum = crc32c::crc32c(content).to_be_bytes();
+            decode(&URL_SAFE_NO_PAD.encode([content, &checksum[..]].concat()))
+        };
+        let content = |version: u8, flags: u8, subject: &[u8]| [&[version, flags][..], &[0; 16], subject].concat();
+        assert!(with_checksum(&content(1, 7, b"a")).is_some());
+        for (version, flags, subject) in [
+            (0, 0, &b"a"[..]),
+            (2, 0, b"a"),
+            (1, 8, b"a"),
+            (1, 0x80, b"a"),
+            (1, 0, b""),
+            (1, 0, b"\xff"),
+            (1, 0, b"\x07"),
+        ] {
+            assert_eq!(with_checksum(&content(version, flags, subject)), None, "{version} {flags} {subject:?}");
+        }
+        assert_eq!(with_checksum(&content(1, 0, &[b'a'; Subject::MAX_BYTES + 1])), None);
+        for length in 0..18 {
+            assert_eq!(with_checksum(&content(1, 0, b"")[..length]), None, "{length}");
+        }
+    }
+}
