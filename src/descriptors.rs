@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_a_reserve() {
+    fn connection_limits_leave_a_reserve_of_descriptors() {
         for (limit, connections) in [
             (0, 4),
             (16, 8),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_soft_limit_becomes_the_hard_one() {
+    fn the_soft_limit_is_raised_to_the_hard_limit() {
         raise_limit();
         let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
         assert_eq!(current, maximum);

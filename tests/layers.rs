@@ -50,7 +50,7 @@ fn layers_import_only_from_layers_below() {
 }
 
 #[test]
-fn modules_do_not_import_each_other_in_a_circle() {
+fn modules_have_no_circular_imports() {
     let graph = graph_of_source();
     for folder in FREE_OF_CIRCLES {
         assert!(graph.keys().any(|module| is_in(module, folder)), "src/{folder} has no modules");
@@ -83,7 +83,7 @@ fn imports_are_found_in_source_text() {
 }
 
 #[test]
-fn circles_are_found() {
+fn circular_and_upward_imports_are_detected() {
     let graph = |edges: &[(&str, &str)]| {
         let mut graph = Graph::new();
         for (from, to) in edges {

@@ -191,7 +191,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn an_access_log_is_posted_and_every_line_accounted_for() {
+fn replay_posts_an_access_log_and_reports_every_line() {
     let folder = tempfile::tempdir().unwrap();
     let text = hit("10:05:03", "/a?x=1")
         + "garbage\n"
@@ -220,7 +220,7 @@ fn an_access_log_is_posted_and_every_line_accounted_for() {
 }
 
 #[test]
-fn gzip_from_standard_input_in_many_requests() {
+fn replay_reads_gzip_from_stdin_and_posts_several_requests() {
     let text: String = (0..12_345).map(|n| format!("{{\"page\":\"p{}\",\"n\":-{n}.5}}\n", n % 10)).collect();
     let server = StandIn::start(Told { has_board: true, ..Told::default() });
     let mut child = command(Path::new("-"), &server.url, &["--subject", "page", "--amount", "n"])
@@ -241,7 +241,7 @@ fn gzip_from_standard_input_in_many_requests() {
 }
 
 #[test]
-fn the_log_drives_the_clock_over_every_slot() {
+fn replay_with_the_log_clock_advances_slot_by_slot() {
     let folder = tempfile::tempdir().unwrap();
     let times = ["10:05:03", "10:59:59", "10:00:00", "11:00:00", "10:30:00", "13:00:01", "11:00:00"];
     let text: String = times.iter().map(|time| hit(time, "/a")).collect();
@@ -276,7 +276,7 @@ fn the_log_drives_the_clock_over_every_slot() {
 }
 
 #[test]
-fn with_ids_a_repetition_counts_nothing_twice() {
+fn a_resume_safe_replay_can_be_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let file = log(&folder, &(hit("10:05:03", "/a") + &hit("10:05:03", "/a") + &hit("10:05:04", "/b")));
     let server = StandIn::start(Told {
@@ -296,7 +296,7 @@ fn with_ids_a_repetition_counts_nothing_twice() {
 }
 
 #[test]
-fn without_ids_only_what_was_surely_not_done_is_repeated() {
+fn a_replay_without_ids_repeats_only_requests_certainly_not_done() {
     let folder = tempfile::tempdir().unwrap();
     let file = log(&folder, &hit("10:05:03", "/a"));
     let busy = Told { has_board: true, failures: 2, failure_code: "overloaded", ..Told::default() };
@@ -317,7 +317,7 @@ fn without_ids_only_what_was_surely_not_done_is_repeated() {
 }
 
 #[test]
-fn a_missing_board_is_explained_or_defined() {
+fn replay_explains_or_defines_a_missing_board() {
     let folder = tempfile::tempdir().unwrap();
     let file = log(&folder, "code,quantity,when\na,6,2010-12-01 08:26:00\na,-2,2010-12-01 08:27:00\n");
     let server = StandIn::start(Told::default());
@@ -337,7 +337,7 @@ fn a_missing_board_is_explained_or_defined() {
 }
 
 #[test]
-fn what_cannot_work_fails_with_a_reason() {
+fn replay_fails_with_a_reason_on_invalid_input() {
     let folder = tempfile::tempdir().unwrap();
     let server = StandIn::start(Told { has_board: true, ..Told::default() });
     let file = log(&folder, &hit("10:05:03", "/a"));

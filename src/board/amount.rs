@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_exactly() {
+    fn amounts_are_parsed_exactly() {
         for (text, digits, units) in [
             ("1", 0, 1),
             ("-1", 0, -1),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_it_cannot_hold() {
+    fn invalid_imprecise_and_large_amounts_are_refused() {
         for text in
             ["", "-", "+1", "01", "1.", ".5", "1e", "1e+", "NaN", "Infinity", "0x1", "1_000", " 1", "\"1\"", "true"]
         {
@@ -210,14 +210,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_shown_reads_back(units in -EXACT_MAX..=EXACT_MAX, digits in 0u8..=9) {
+        fn displayed_amounts_round_trip(units in -EXACT_MAX..=EXACT_MAX, digits in 0u8..=9) {
             let shown = Score { units, decimals: d(digits) };
             prop_assert_eq!(Amount::parse(&shown.to_string(), d(digits)), Ok(Amount(units)));
             prop_assert_eq!(serde_json::to_string(&shown).unwrap(), shown.to_string());
         }
 
         #[test]
-        fn no_text_panics(text in "[-+0-9.eE]{0,12}", digits in 0u8..=9) {
+        fn arbitrary_text_does_not_panic(text in "[-+0-9.eE]{0,12}", digits in 0u8..=9) {
             if let Ok(Amount(units)) = Amount::parse(&text, d(digits)) {
                 let float: f64 = text.parse().unwrap();
                 prop_assert!((float * 10f64.powi(i32::from(digits)) - units as f64).abs() <= 1.0);

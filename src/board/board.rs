@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn window_is_the_last_n_slots_with_now_inside() {
+    fn the_window_is_the_last_n_slots_up_to_the_current_one() {
         let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
         let window = b.window_at(t("2026-01-02T09:00:00Z"));
         assert_eq!(
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_over_a_clock_change_still_has_n_slots() {
+    fn a_window_across_a_clock_change_has_n_slots() {
         let b = board("COUNT(24h, like, post)", "1h", "Europe/Berlin", Cover::Current);
         let (window, starts) = b.window_and_starts(t("2026-03-29T12:30:00Z"));
         assert_eq!(starts.len(), 24);
@@ -315,14 +315,14 @@ mod tests {
     }
 
     #[test]
-    fn bounds_follow_from_the_slots() {
+    fn slot_bound_and_dedupe_horizon_follow_from_the_slots() {
         let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
         assert_eq!(b.slot_bound(), Amount(EXACT_MAX / 48));
         assert_eq!(b.dedupe_horizon(), 86_400_000);
     }
 
     #[test]
-    fn a_window_that_moves_on_is_the_one_looked_up() {
+    fn advancing_a_window_equals_looking_it_up() {
         for (metric, slot, zone) in [
             ("COUNT(90m, a, b)", "30m", "UTC"),
             ("COUNT(12h, a, b)", "1h", "Australia/Lord_Howe"),

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn joining_flattens_and_printing_needs_the_fewest_parentheses() {
+    fn conditions_are_flattened_and_printed_with_minimal_parentheses() {
         let both = Condition::all(vec![one("a"), one("b")]);
         let three = Condition::all(vec![both.clone(), one("c")]);
         assert_eq!(three, Condition::All(vec![one("a"), one("b"), one("c")]));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn asks_only_as_far_as_needed() {
+    fn conditions_are_evaluated_with_short_circuit() {
         let either = Condition::any(vec![Condition::all(vec![one("no"), one("x")]), one("yes"), one("y")]);
         let mut asked = Vec::new();
         let holds = either.holds(&mut |part| {

@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_bounded_and_part_of_what_cannot_change() {
+    fn shards_are_limited_and_part_of_the_definition() {
         let plain = Definition::new("COUNT(1h, a, b)".parse().unwrap(), "1m".parse().unwrap());
         for shards in [1, 24, 64] {
             let spread = Definition { shards: Some(shards), ..plain.clone() };
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_do_not_go_together_are_named() {
+    fn incompatible_keys_are_named() {
         for (json, key) in [
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","mode":"from_first"}"#, "mode"),
             (r#"{"metric":"AVG(1h, a, v, b)","mode":"from_first","ranked":false}"#, "mode"),

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_slot_counts_for_what_the_window_still_reaches() {
+    fn the_oldest_slot_is_weighted_by_its_remaining_share() {
         let window = Window { floor: hour(10), head: hour(12), end: hour(13) };
         for (minutes, share) in [(0, 1.0), (15, 0.75), (30, 0.5), (60, 0.0), (90, 0.0), (-5, 1.0)] {
             assert_eq!(remaining_share(&window, hour(12).plus_millis(minutes * 60_000)), share, "{minutes}");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_from_a_time_on_reaches_the_rest_of_its_slot() {
+    fn a_window_from_a_time_has_the_remaining_share_of_its_slot() {
         let quarter = |n: i64| hour(10).plus_millis(n * 15 * 60_000);
         for (now, from, share) in [(8, 0, 1.0), (8, 1, 0.75), (8, 4, 0.0), (2, 1, 0.5), (2, 2, 0.0), (0, 0, 1.0)] {
             assert_eq!(share_after(hour(10), hour(11), quarter(now), quarter(from)), share, "{now} {from}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_weights_sums_and_counts_alike() {
+    fn a_weighted_mean_weights_sums_and_counts() {
         let mean = |index, sum, count| (hour(index), Aggregate::Mean { sum: Amount(sum), count });
         let aggregates = [mean(10, 100, 4), mean(12, 30, 1)];
         assert_eq!(
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_and_sketches_have_no_parts() {
+    fn extremes_have_no_weighted_value() {
         assert_eq!(weighted_value(Kind::Max, &[(hour(10), Aggregate::Extreme(Amount(1)))], hour(10), 0.5, 1), None);
         assert_eq!(weighted_value(Kind::Max, &[], hour(10), 0.5, 1), None);
     }

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn every_comparison() {
+    fn every_comparison_operator_is_evaluated() {
         for (filter, below, equal, above) in [
             ("x < 10", true, false, false),
             ("x <= 10.0", true, true, false),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn and_or_not_bind_as_in_sql() {
+    fn and_or_not_have_sql_precedence() {
         let fields = [("t", Field::Bool(true)), ("f", Field::Bool(false))];
         for (filter, expected) in [
             ("t = true OR f = true AND f = true", true),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_fails_its_test_and_a_wrong_type_is_a_fault() {
+    fn missing_fields_fail_the_test_and_wrong_types_are_errors() {
         for (filter, expected) in [("x = 1", false), ("x != 1", false), ("x NOT IN (1)", false), ("NOT x = 1", true)] {
             assert_eq!(admits(filter, &[]), Ok(expected), "{filter}");
         }

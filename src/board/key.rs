@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_of_both_families() {
+    fn prefixes_of_ipv4_and_ipv6_addresses() {
         for (ip, bits, network) in [
             ("203.0.113.9", 24, "203.0.113.0/24"),
             ("203.0.113.9", 1, "128.0.0.0/1"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn composites_are_compact_json_arrays_of_what_was_sent() {
+    fn composite_keys_are_compact_json_arrays() {
         let field = |name: &str| Key::Field(name.into());
         let key = Key::Tuple(vec![prefix(8), field("name"), field("n"), field("ok")]);
         let text = key.text(&fields("10.1.2.3")).unwrap();

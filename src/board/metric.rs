@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn each_function_changes_in_its_own_way() {
+    fn each_function_produces_its_own_kind_of_change() {
         let seen = |text: &str| Change::Seen(Counted::parse(text).unwrap());
         for (metric, fields, subject, change) in [
             ("COUNT(1h, e, s)", "s='a'", "a", Change::Amount(Amount(100))),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_for_the_board_needs_no_fields() {
+    fn events_not_for_the_board_need_no_fields() {
         let metric: Metric = "SUM(1h, other, v, s)".parse().unwrap();
         assert_eq!(metric.contribution(&event("e", ""), Decimals::default()), Ok(None));
         assert_eq!(contribution("SUM(1h, e, v, s WHERE c = 'app')", "c='web'"), Ok(None));
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn same_but_window_is_about_everything_else() {
+    fn same_but_window_compares_everything_except_the_window() {
         let same = |a: &str, b: &str| a.parse::<Metric>().unwrap().same_but_window(&b.parse().unwrap());
         assert!(same("COUNT(1h, e, s WHERE (a = 1.0))", "count(30m,e,s) where a=1"));
         for other in [

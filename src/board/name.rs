@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn subjects_may_be_anything_printable() {
+    fn subjects_accept_all_printable_text() {
         for good in ["a", " ", "/a/b?c=%20", "日本語", "🎉", "{x}:y", "../..", "\u{202e}rtl", &"é".repeat(256)] {
             assert_eq!(Subject::parse(good).unwrap().as_str(), good);
         }

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compares_what_floats_would_confuse() {
+    fn numbers_are_compared_exactly() {
         for (a, b, order) in [
             ("1.0", "1", Ordering::Equal),
             ("0", "-0.00e5", Ordering::Equal),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn one_text_for_each_number() {
+    fn each_number_has_one_canonical_text() {
         for (text, canon) in [
             ("007", "7"),
             ("1.50", "1.5"),
@@ -184,7 +184,7 @@ mod tests {
         }
 
         #[test]
-        fn canonical_texts_are_equal_just_when_the_numbers_are(
+        fn canonical_texts_are_equal_iff_the_numbers_are(
             a in "-?[0-9]{1,4}(\\.[0-9]{1,3})?(e-?[0-9]{1,2})?",
             b in "-?[0-9]{1,4}(\\.[0-9]{1,3})?(e-?[0-9]{1,2})?",
         ) {

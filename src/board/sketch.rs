@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_marking_all_and_the_form_stays_small() {
+    fn merged_sketches_equal_sketches_of_all_values() {
         for (a, b) in [(0..50, 25..90), (0..2_000, 0..10), (0..10, 5..3_000), (0..5_000, 4_000..9_000)] {
             let all = of(a.start.min(b.start)..a.end.max(b.end));
             let mut merged = of(a);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_own_forms_are_read() {
+    fn invalid_sketch_bytes_are_refused() {
         assert!(Sketch::from_bytes(&[]).is_some());
         for bad in
             [&[0, 1][..], &[8, 0, 1], &[0, 1, 0], &[0, 1, 55], &[0, 2, 1, 0, 1, 1], &[0, 1, 1, 0, 1, 1], &[60; 2048]]
@@ -255,7 +255,7 @@ mod tests {
 
     /// Checks that the hash stays the same: stored sketches depend on it.
     #[test]
-    fn the_hash_stays_what_it_is() {
+    fn the_hash_is_stable() {
         assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(
             Mark::of("user-1"),

@@ -155,21 +155,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_and_prints_every_unit() {
+    fn every_unit_round_trips() {
         for text in ["1s", "90s", "15m", "24h", "7d", "2w", "1mo", "4294967295s"] {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn invalid_spans_are_refused() {
         for text in ["", "h", "0h", "01h", "-1h", "1.5h", "1 h", "1H", "1ms", "h1", "4294967296s", "1hh", "१h"] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }
 
     #[test]
-    fn weeks_and_days_are_as_long_but_not_the_same() {
+    fn a_week_and_seven_days_have_equal_length_but_differ() {
         let (week, days): (Span, Span) = ("1w".parse().unwrap(), "7d".parse().unwrap());
         assert_eq!(week.seconds(), days.seconds());
         assert_ne!(week, days);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_length_is_longer_than_time() {
+    fn span_lengths_are_limited_to_the_time_range() {
         let millis = |text: &str| text.parse::<Span>().unwrap().approximate_millis();
         assert_eq!((millis("90s"), millis("1mo")), (90_000, 31 * 86_400_000));
         for text in ["4294967295mo", "4294967295w", "4294967295d", "4294967295h", "100000mo"] {

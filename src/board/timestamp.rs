@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_any_offset_and_writes_utc() {
+    fn any_offset_is_parsed_and_printed_in_utc() {
         let t = Timestamp::parse("2026-01-01T01:00:00.250+01:00").unwrap();
         assert_eq!(t.to_string(), "2026-01-01T00:00:00.250Z");
         assert_eq!(Timestamp::parse("2026-01-01T00:00:00Z").unwrap().to_string(), "2026-01-01T00:00:00Z");
@@ -162,7 +162,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn is_written_as_chrono_writes_it_and_reads_back(ms in 0..=Timestamp::MAX.millis(), whole in proptest::bool::ANY) {
+        fn formatting_matches_chrono_and_round_trips(ms in 0..=Timestamp::MAX.millis(), whole in proptest::bool::ANY) {
             let t = Timestamp::from_millis(if whole { ms / 1_000 * 1_000 } else { ms });
             let format = if t.millis() % 1_000 == 0 { chrono::SecondsFormat::Secs } else { chrono::SecondsFormat::Millis };
             proptest::prop_assert_eq!(t.to_string(), t.to_utc().to_rfc3339_opts(format, true));

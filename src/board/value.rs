@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_point_moves_and_nothing_is_rounded_twice() {
+    fn values_are_shown_with_decimals_without_double_rounding() {
         for (units, digits, shown) in [
             (16.66, 1, "1.666"),
             (0.5, 2, "0.005"),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn means_of_nothing_are_nothing_and_zero_has_no_sign() {
+    fn empty_means_are_none_and_zero_is_unsigned() {
         assert_eq!(Value::mean(0, 0), None);
         assert_eq!(Value::mean(5, -1), None);
         assert_eq!(Value::mean(0, 3).unwrap().shown(Decimals::default()).to_string(), "0");

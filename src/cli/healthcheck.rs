@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn asks_the_right_thing_and_believes_the_answer() {
+    async fn healthcheck_requests_the_endpoint_and_returns_its_status() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let server = tokio::spawn(async move {

@@ -125,12 +125,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn serving_is_the_default() {
+    fn serve_is_the_default_command() {
         let parsed = |args: &[&str]| with_default_command(args.iter().map(Into::into).collect());
         assert_eq!(parsed(&["rolltop"]), ["rolltop", "serve"]);
         assert_eq!(parsed(&["rolltop", "--listen", "x"]), ["rolltop", "serve", "--listen", "x"]);

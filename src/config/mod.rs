@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_file_is_sound_and_shows_the_defaults() {
+    fn the_built_in_file_is_valid_and_shows_the_defaults() {
         let config = load(DEFAULT_FILE).unwrap();
         assert_eq!((config.boards.len(), config.rules.len()), (5, 0));
         // Every commented-out setting, enabled, must be the default that it documents.
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_win_over_the_file() {
+    fn flags_override_the_file() {
         let given = Settings { listen: Some("0.0.0.0:1".parse().unwrap()), ..Settings::default() };
         let config = Config::from_text("f", "listen = \"127.0.0.1:2\"\nqueue = 7", given).unwrap();
         assert_eq!((config.listen.port(), config.queue), (1, 7));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_checked_wherever_it_is_named_and_never_quoted() {
+    fn store_addresses_are_validated_and_never_quoted() {
         for text in ["redis+cluster://a,b:7", "rediss+sentinel://u:p@a/m", "rediss://:p@h:1/2"] {
             assert_eq!(
                 load(&format!("store = \"{text}\"\nredis_ca = \"ca.pem\"")).unwrap().store,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn backups_and_trust_in_the_clock_are_off_unless_they_are_set() {
+    fn backups_and_trust_clock_are_off_by_default() {
         let config = load("").unwrap();
         assert_eq!((config.backup_dir, config.trust_clock), (None, false));
         let config = load("backup_dir = \"/var/backups\"\ntrust_clock = true\n").unwrap();
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_have_names_and_are_read_as_they_are_written() {
+    fn rules_are_parsed_with_their_names() {
         let config = load("[rules.many-logins]\nwhen = \"count(30m,login,device_id)>3\"\n").unwrap();
         let rules: Vec<_> = config.rules.iter().map(|(name, rule)| format!("{name}: {rule}")).collect();
         assert_eq!(rules, ["many-logins: COUNT(30m, login, device_id) > 3"]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_unsound_board_is_reported_at_once() {
+    fn all_invalid_boards_are_reported_together() {
         let text = "[boards.a]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"7m\"\n[boards.b]\nmetric = \"COUNT(90m, a, b)\"\nslot = \"1h\"\n";
         let ConfigError::Wrong { problems, .. } = load(text).unwrap_err() else { panic!() };
         assert_eq!(problems.iter().map(|p| p.line).collect::<Vec<_>>(), [3, 5]);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_bounds_are_strict() {
+    fn parameter_names_and_bounds_are_strict() {
         let known = &["limit", "dry_run"][..];
         assert_eq!(code(Parameters::parse("limt=5", known)), Some(Code::UnknownField));
         assert_eq!(code(Parameters::parse("limit=5&limit=5", known)), Some(Code::InvalidField));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_window_is_served_from_the_newest_slots() {
+    fn a_board_serves_shorter_windows_from_its_newest_slots() {
         let boards = [board("day", "COUNT(24h, login, device_id)", "1h", |_| ())];
         for (metric, slots) in [
             ("COUNT(24h, login, device_id)", Some(24)),
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggestion_is_a_definition_that_would_serve() {
+    fn a_suggested_definition_serves_the_metric() {
         for (window, slot) in [
             ("30m", "1m"),
             ("1h", "5m"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suggested_name_is_a_name() {
+    fn a_suggested_name_is_valid() {
         for (metric, name) in [
             ("COUNT(1h, login, device_id)", "login-per-device_id"),
             ("COUNT(1h, _Log.In, user)", "log.in-per-user"),

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_count_as_listed_only_while_all_of_the_list_are_known() {
+    fn the_list_version_is_valid_only_while_all_its_boards_are_known() {
         let version = |known: &Known| known.list.map(|list| list.version);
         let mut known = Known::default();
         known.learn(&[board("a", 2)], 0, list(1));

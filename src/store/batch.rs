@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn adds_up_same_slot_and_subject_without_ids_in_order_of_arrival() {
+    fn items_of_one_slot_and_subject_without_ids_are_summed() {
         let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_exact_whatever_it_is_on_the_way() {
+    fn a_sum_is_exact_whatever_its_intermediate_values() {
         let definition = Definition::new("SUM(2h, sale, amount, seller)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();

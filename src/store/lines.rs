@@ -88,7 +88,7 @@ mod tests {
     use crate::board::{Amount, Subject, Value};
 
     #[test]
-    fn what_is_made_of_lines_is_made_once_for_all_copies() {
+    fn derived_data_is_built_once_for_all_copies_of_lines() {
         let line = Ranked { rank: 1, subject: Subject::parse("a").unwrap(), score: Value::Exact(Amount(7)) };
         let lines = Lines::from(vec![line.clone()]);
         assert!(!lines.is_shared());

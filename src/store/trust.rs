@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_time_is_believed_however_rarely_it_is_read() {
+    fn normal_time_is_accepted_at_any_reading_interval() {
         let mut trust = ClockTrust::new(t(0), s(100));
         assert_eq!(trust.believe(t(10_000), s(110), 2 * HOUR), t(10_000));
         assert_eq!(trust.believe(t(400 * HOUR), s(100 + 400 * 3_600), 2 * HOUR), t(400 * HOUR));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_up_to_half_a_window_is_believed_and_never_less_than_five_seconds() {
+    fn jumps_up_to_half_a_window_or_five_seconds_are_accepted() {
         assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(HOUR), s(0), 2 * HOUR), t(HOUR));
         assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(HOUR + 1), s(0), 2 * HOUR), t(0));
         assert_eq!(ClockTrust::new(t(0), s(0)).believe(t(5_000), s(0), 1_000), t(5_000));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_far_leap_is_believed_after_a_minute_of_agreement() {
+    fn a_far_jump_is_accepted_after_a_minute_of_consistent_readings() {
         let mut trust = ClockTrust::new(t(0), s(0));
         let year = 8_760 * HOUR;
         assert_eq!(trust.believe(t(year), s(1), 2 * HOUR), t(1_000));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_leap_that_goes_away_or_wanders_is_never_believed() {
+    fn inconsistent_jumps_are_never_accepted() {
         let mut trust = ClockTrust::new(t(0), s(0));
         assert_eq!(trust.believe(t(1_000 * HOUR), s(1), 2 * HOUR), t(1_000));
         assert_eq!(trust.believe(t(2_000), s(2), 2 * HOUR), t(2_000));
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_set_back_stands_still_and_is_followed_from_there() {
+    fn a_clock_set_back_is_held_until_it_catches_up() {
         let mut trust = ClockTrust::new(t(10 * HOUR), s(0));
         assert_eq!(trust.believe(t(0), s(1), 2 * HOUR), t(10 * HOUR));
         assert_eq!(trust.believe(t(9 * HOUR), s(1 + 9 * 3_600), 2 * HOUR), t(10 * HOUR));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_of_unknown_length_a_window_is_believed_and_more_stands_still() {
+    fn after_a_resume_jumps_beyond_a_window_are_held_for_a_minute() {
         assert_eq!(ClockTrust::resumed(t(0)).believe(t(2 * HOUR), s(0), 2 * HOUR), t(2 * HOUR));
         let mut trust = ClockTrust::resumed(t(0));
         let year = 8_760 * HOUR;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_a_glitch_that_passes_leaves_no_trace() {
+    fn after_a_resume_a_short_glitch_has_no_effect() {
         let mut trust = ClockTrust::resumed(t(0));
         assert_eq!(trust.believe(t(8_760 * HOUR), s(1), 2 * HOUR), t(0));
         assert_eq!(trust.believe(t(HOUR), s(3), 2 * HOUR), t(HOUR));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::site::Site;
 
 #[actix_web::test]
-async fn defining_says_whether_it_is_new_and_refuses_another_definition() {
+async fn put_of_a_board_creates_keeps_or_conflicts() {
     let site = Site::new().await;
     let definition = json!({"metric": "sum( 7d,sale,amount , seller_id)", "slot": "1h", "decimals": 2,
         "timezone": "Europe/Berlin", "order": "asc", "cover": "full"});
@@ -29,7 +29,7 @@ async fn defining_says_whether_it_is_new_and_refuses_another_definition() {
 }
 
 #[actix_web::test]
-async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
+async fn definition_errors_name_the_key_and_the_allowed_values() {
     let site = Site::new().await;
     let metric = "COUNT(24h, like, post_id)";
     for (body, code, field, says) in [
@@ -92,7 +92,7 @@ async fn an_error_of_a_definition_names_its_key_and_what_is_allowed() {
 }
 
 #[actix_web::test]
-async fn every_key_of_a_definition_is_shown_and_can_be_sent_back() {
+async fn a_returned_definition_can_be_sent_again() {
     let site = Site::new().await;
     let keys = [
         "metric",

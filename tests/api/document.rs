@@ -11,7 +11,7 @@ use crate::site::Site;
 const COMMITTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/openapi.json");
 
 #[test]
-fn the_committed_document_is_the_one_in_the_code() {
+fn the_committed_document_matches_the_code() {
     let current = openapi(true).to_pretty_json().unwrap() + "\n";
     // Writing it is how it is brought up to date: `ROLLTOP_WRITE_OPENAPI=1 cargo test --test api document`.
     if std::env::var_os("ROLLTOP_WRITE_OPENAPI").is_some() {
@@ -25,7 +25,7 @@ fn the_committed_document_is_the_one_in_the_code() {
 }
 
 #[actix_web::test]
-async fn the_served_document_is_the_committed_one() {
+async fn the_served_document_matches_the_committed_one() {
     let site = Site::new().await;
     let served = site.client.get("/openapi.json").await.body;
     let committed: Value = serde_json::from_str(&std::fs::read_to_string(COMMITTED).unwrap()).unwrap();
@@ -40,7 +40,7 @@ fn operations(document: &Value) -> impl Iterator<Item = (String, &String, &Value
 }
 
 #[test]
-fn every_route_is_described_and_every_description_is_a_route() {
+fn described_and_registered_routes_are_the_same() {
     for simulated in [false, true] {
         let document = serde_json::to_value(openapi(simulated)).unwrap();
         let described: BTreeSet<_> = operations(&document).map(|(method, path, _)| (method, path.clone())).collect();
@@ -94,7 +94,7 @@ fn every_operation_has_examples() {
 
 /// What the explorer fills in, the first example of each body, works with the boards that are there by default.
 #[actix_web::test]
-async fn the_first_example_of_every_body_is_taken() {
+async fn the_first_example_of_every_body_is_accepted() {
     let document = serde_json::to_value(openapi(true)).unwrap();
     let config = Config::from_text("default", DEFAULT_FILE, Settings::default()).unwrap();
     let site = Site::new().await;
@@ -125,7 +125,7 @@ async fn the_first_example_of_every_body_is_taken() {
 
 /// Answers say null or leave a field out, never now the one and now the other.
 #[test]
-fn what_may_be_null_is_always_there() {
+fn nullable_properties_are_required() {
     let document = serde_json::to_value(openapi(true)).unwrap();
     let mut nullable = BTreeSet::new();
     let schemas = document["components"]["schemas"].as_object().unwrap();
@@ -153,7 +153,7 @@ fn what_may_be_null_is_always_there() {
 }
 
 #[test]
-fn every_code_is_described_and_answered_by_some_operation() {
+fn every_error_code_is_in_the_document() {
     let document = serde_json::to_value(openapi(true)).unwrap();
     let text = document.to_string();
     for code in Code::ALL {

@@ -52,7 +52,7 @@ async fn the_result_of_a_rule_has_the_values_of_its_sides() {
 /// From the background: an event at 09:31:08 counts in 09:31–09:32; at 09:33:20 a 5-minute window of minute slots spans
 /// 09:29–09:34.
 #[actix_web::test]
-async fn a_shorter_window_is_served_from_the_boards_slots() {
+async fn a_rule_with_a_shorter_window_is_evaluated_from_the_slots() {
     let site = site().await;
     for (window, value, from, slots) in [
         ("30m", 5, "09:38", 30),
@@ -70,7 +70,7 @@ async fn a_shorter_window_is_served_from_the_boards_slots() {
 }
 
 #[actix_web::test]
-async fn fields_arithmetic_and_several_boards_in_one_rule() {
+async fn a_rule_combines_fields_arithmetic_and_several_boards() {
     let site = site().await;
     let sums = json!({"metric": "SUM(1d, pay, amount, user_id)", "slot": "1h", "decimals": 2});
     site.client.put("/v1/boards/paid", sums).await;

@@ -342,7 +342,7 @@ async fn a_failure_of_the_store_is_reported_with_the_progress_of_the_stream() {
 }
 
 #[actix_web::test]
-async fn events_are_measured() {
+async fn events_are_counted_in_the_metrics() {
     let site = site(&[("b", "COUNT(24h, like, post)")]).await;
     for event in [json!({"type": "like", "fields": {"post": "p"}}), json!({"type": "other"}), json!({"type": "like"})] {
         send(&site.client, event).await;

@@ -37,7 +37,7 @@ async fn a_failed_write_says_why_and_when_to_retry() {
 }
 
 #[actix_web::test]
-async fn a_service_whose_store_fails_is_alive_but_not_ready() {
+async fn a_store_error_fails_readiness_but_not_liveness() {
     for (fault, reason) in [
         (Fault::Unreachable, "nowhere:1"),
         (Fault::ReadOnly, "the store takes no writes: the disk is full"),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::site::Site;
 
 #[actix_web::test]
-async fn one_increment_counts_with_every_default() {
+async fn an_increment_without_optional_fields_uses_the_defaults() {
     let site = Site::with_board("b").await;
     let client = &site.client;
     let answer = client.add("b", json!({"subject": "post-1"})).await;
@@ -61,7 +61,7 @@ async fn an_invalid_value_is_rejected_and_a_wrong_shape_is_refused() {
 }
 
 #[actix_web::test]
-async fn in_a_batch_everything_else_counts_and_each_rejection_is_named() {
+async fn valid_items_of_a_batch_count_and_invalid_ones_are_listed() {
     let site = Site::with_board("b").await;
     // Written by hand: a lone surrogate and a number beyond floats are JSON, but no library writes them.
     let body = r#"{"increments":[{"subject":"a"},5,{"subject":"a","amount":2},{"subject":7},{"subjet":"a"},null,
@@ -88,7 +88,7 @@ async fn in_a_batch_everything_else_counts_and_each_rejection_is_named() {
 }
 
 #[actix_web::test]
-async fn a_thousand_rejections_are_shown_and_all_are_counted() {
+async fn at_most_1000_rejections_are_listed_and_all_are_counted() {
     let site = Site::with_board("b").await;
     // By turns refused by us and by the store, and shown in the order sent.
     let bad = [json!({"subject": ""}), json!({"subject": "a", "at": "2020-01-01T00:00:00Z"})];
@@ -189,7 +189,7 @@ async fn fields_are_checked_against_the_current_definition() {
 }
 
 #[actix_web::test]
-async fn every_metric_counts_what_is_sent_to_its_board() {
+async fn increments_are_counted_for_every_metric() {
     let site = Site::new().await;
     for (board, metric, items, score) in [
         ("avg", "AVG(24h, e, v, s)", vec![json!(1), json!(2)], json!(1.5)),
@@ -227,7 +227,7 @@ async fn every_metric_counts_what_is_sent_to_its_board() {
 }
 
 #[actix_web::test]
-async fn a_large_request_is_answered_as_a_small_one() {
+async fn large_requests_get_the_same_responses_as_small_ones() {
     let site = Site::with_board("b").await;
     let items: Vec<Value> =
         (0..3_000).map(|i| json!({"subject": format!("post-{}", i % 300), "id": format!("id-{i}")})).collect();

@@ -35,7 +35,7 @@ async fn metrics_count_requests_and_increments() {
 /// The store is looked at for each answer of `/metrics`, so the gauges need no other call before it. Other tests of this
 /// process share the recorder and may come in between: what is looked for is seen at some time.
 #[actix_web::test]
-async fn metrics_say_whether_the_store_takes_writes() {
+async fn metrics_show_whether_the_store_refuses_writes() {
     let site = Site::new().await;
     let shows = async |line: &str| {
         for _ in 0..100 {

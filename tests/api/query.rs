@@ -137,7 +137,7 @@ async fn a_query_is_repeated_if_another_instance_redefined_the_board() {
 
 /// Devices d1 to d4 and users u1 to u3: who was seen on which.
 #[actix_web::test]
-async fn two_hops_count_the_devices_of_the_users_of_a_device() {
+async fn a_hop_query_counts_the_devices_of_the_users_of_a_device() {
     let site = Site::new().await;
     for (board, metric) in [
         ("users-per-device", "COUNT_DISTINCT(30d, login, device_id, user_id)"),

@@ -192,7 +192,7 @@ async fn malformed_cursors_are_refused() {
 }
 
 #[actix_web::test]
-async fn an_ascending_board_has_the_lowest_on_top() {
+async fn an_ascending_board_ranks_the_lowest_score_first() {
     let site = Site::new().await;
     let definition = json!({"metric": "SUM(1d, lap, ms, driver)", "slot": "1h", "order": "asc"});
     site.client.put("/v1/boards/laps", definition).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::site::Site;
 
 #[actix_web::test]
-async fn malformed_json_says_where() {
+async fn malformed_json_is_refused_with_line_and_column() {
     let site = Site::with_board("b").await;
     for (method, path) in [
         (Method::POST, "/v1/boards/b/increments"),
@@ -81,7 +81,7 @@ async fn a_body_that_does_not_arrive_times_out() {
 }
 
 #[actix_web::test]
-async fn paths_and_methods_that_do_not_exist() {
+async fn unknown_paths_and_methods_are_refused() {
     let site = Site::with_board("b").await;
     for path in ["/v2", "/v1", "/v1/boards/b/nothing", "/v1/boards/b/subjects/", "/v1/boards/b/subjects/a/b", "/%00"] {
         assert_eq!(site.client.get(path).await.refusal(), (404, "not_found"), "{path}");
@@ -102,7 +102,7 @@ async fn paths_and_methods_that_do_not_exist() {
 }
 
 #[actix_web::test]
-async fn parameters_are_read_strictly() {
+async fn unknown_repeated_and_invalid_parameters_are_refused() {
     let site = Site::with_board("b").await;
     for (path, code, field) in [
         ("/v1/boards/b/rankings?limit=0", "invalid_field", "limit"),

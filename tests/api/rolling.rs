@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::site::Site;
 
 #[actix_web::test]
-async fn the_clock_moves_forward_only() {
+async fn the_clock_refuses_earlier_times() {
     let site = Site::new().await;
     assert_eq!(site.client.get("/v1/clock").await.body, json!({"now": "2026-01-02T10:07:00Z"}));
     for now in ["2026-01-02T10:07:00Z", "2026-01-02T12:00:00Z", "2026-01-02T12:00:00Z"] {
@@ -21,7 +21,7 @@ async fn the_clock_moves_forward_only() {
 }
 
 #[actix_web::test]
-async fn without_the_flag_the_clock_does_not_exist() {
+async fn the_clock_endpoint_requires_a_simulated_clock() {
     let site = Site::with(|options| options.simulated_clock = false).await;
     assert_eq!(site.client.get("/v1/clock").await.refusal(), (404, "not_found"));
     assert_eq!(
@@ -63,7 +63,7 @@ async fn a_rollover_returns_what_it_did_and_a_dry_run_what_it_would_do() {
 }
 
 #[actix_web::test]
-async fn an_audit_finds_nothing_on_a_sound_board() {
+async fn an_audit_of_a_consistent_board_reports_no_differences() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "b", "b"]).await;
     for path in ["/v1/boards/b/audit", "/v1/boards/b/audit?repair=true"] {

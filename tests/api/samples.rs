@@ -121,7 +121,7 @@ async fn each_kind_of_metric_has_its_own_fields() {
 }
 
 #[actix_web::test]
-async fn a_stamp_at_the_end_belongs_to_the_slot_before() {
+async fn end_stamped_samples_count_in_the_preceding_slot() {
     let site = Site::new().await;
     let definition = json!({"metric": "COUNT(1h, calls, host)", "slot": "1m", "stamp": "end"});
     define(&site, "b", definition).await;

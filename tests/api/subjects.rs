@@ -33,7 +33,7 @@ async fn a_standing_has_rank_percentile_and_slots() {
 }
 
 #[actix_web::test]
-async fn shorter_windows_end_now_and_round_up_to_whole_slots() {
+async fn shorter_windows_are_rounded_up_to_whole_slots() {
     let site = Site::with_board("b").await;
     for (at, amount) in [("2026-01-02T10:01:00Z", 1), ("2026-01-02T09:01:00Z", 10), ("2026-01-02T05:00:00Z", 100)] {
         site.client.add("b", json!({"subject": "a", "amount": amount, "at": at})).await;
@@ -77,7 +77,7 @@ async fn shorter_windows_end_now_and_round_up_to_whole_slots() {
 }
 
 #[actix_web::test]
-async fn neighbors_stand_on_both_sides() {
+async fn neighbors_include_subjects_on_both_sides() {
     let site = Site::with_board("b").await;
     let subjects: Vec<String> = (0..30).map(|n| format!("s{n:02}")).collect();
     site.client.count("b", &subjects.iter().map(String::as_str).collect::<Vec<_>>()).await;

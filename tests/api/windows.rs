@@ -206,7 +206,7 @@ async fn extremes_and_estimates_show_a_value_for_each_slot() {
 }
 
 #[actix_web::test]
-async fn distinct_values_are_paged_with_the_time_each_was_last_seen() {
+async fn distinct_values_are_paged_with_their_last_seen_times() {
     let site = Site::new().await;
     let metric = "COUNT_DISTINCT(3h, login, device_id, user_id)";
     define(&site, "users", json!({"metric": metric, "slot": "1h", "max_values": 3})).await;

@@ -27,7 +27,7 @@ async fn contents(service: &Running) -> [Value; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ten_years_ahead_for_two_seconds_of_a_start_expire_nothing() {
+async fn a_clock_glitch_at_startup_expires_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = shim::compile("clock", folder.path()) else { return };
     let mut service = Running::start(folder.path(), &[]);

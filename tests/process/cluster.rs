@@ -7,7 +7,7 @@ use crate::redis_server::Engine;
 use crate::running::Running;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_board_whose_slot_is_half_moved_is_put_off_and_all_others_are_served() {
+async fn a_board_in_a_migrating_slot_returns_503_and_others_are_served() {
     for engine in Engine::available() {
         let (cluster, folder) = (RedisCluster::start(&engine, 3, 0), tempfile::tempdir().unwrap());
         let start = || Running::start(folder.path(), &["--store", &cluster.url()]);

@@ -15,7 +15,7 @@ fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn check_says_what_is_wrong_by_line_and_key() {
+fn check_reports_config_errors_by_line_and_column() {
     let folder = tempfile::tempdir().unwrap();
     let (code, said) = run(folder.path(), &["check"]);
     assert_eq!(code, Some(0), "{said}");
@@ -33,7 +33,7 @@ fn check_says_what_is_wrong_by_line_and_key() {
 }
 
 #[test]
-fn settings_agree_between_flag_environment_and_file() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("r.toml"), "listen = \"127.0.0.1:1111\"\n").unwrap();
     let listening = |args: &[&str], env: Option<&str>| {
@@ -53,7 +53,7 @@ fn settings_agree_between_flag_environment_and_file() {
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn a_used_port_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -63,7 +63,7 @@ fn a_port_that_is_taken_is_named() {
 }
 
 #[test]
-fn a_redis_that_is_not_there_is_named_without_its_password() {
+fn an_unreachable_redis_is_named_without_its_password() {
     let folder = tempfile::tempdir().unwrap();
     let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).unwrap();
     let (code, said) =
@@ -73,7 +73,7 @@ fn a_redis_that_is_not_there_is_named_without_its_password() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_data_directory_serves_one_process() {
+async fn a_second_process_on_a_data_directory_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let _first = Running::start(folder.path(), &[]);
     let (code, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
@@ -82,7 +82,7 @@ async fn a_data_directory_serves_one_process() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_remembers_its_clock() {
+async fn a_store_keeps_its_clock_mode_and_time_over_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let server = RedisServer::start(&Engine::available()[0]);
     for store in ["embedded", &server.url()] {
@@ -99,7 +99,7 @@ async fn a_store_remembers_its_clock() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_board_that_does_not_fit_what_is_stored_stops_the_start() {
+async fn a_configured_board_that_conflicts_with_the_store_stops_startup() {
     let folder = tempfile::tempdir().unwrap();
     let declare = |metric: &str| {
         std::fs::write(folder.path().join("r.toml"), format!("[boards.b]\nmetric = \"{metric}\"\nslot = \"1h\"\n"))
@@ -115,7 +115,7 @@ async fn a_board_that_does_not_fit_what_is_stored_stops_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn either_store_tells_how_its_writes_gather() {
+async fn both_stores_report_write_batching_metrics() {
     let server = RedisServer::start(&Engine::available()[0]);
     let embedded = ["rolltop_log_group_writes_bucket", "rolltop_store_calls_total{call=\"append\",outcome=\"ok\"}"];
     let redis = ["rolltop_combine_items_bucket", "rolltop_store_calls_total{call=\"write\",outcome=\"ok\"}"];

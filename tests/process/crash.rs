@@ -93,19 +93,19 @@ async fn survives_kills(folder: &Path, args: &[&str]) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn embedded_always_loses_nothing_acknowledged_to_kill_9() {
+async fn embedded_with_always_loses_no_acknowledged_write_on_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     survives_kills(folder.path(), &["--durability", "always"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn embedded_everysec_loses_nothing_acknowledged_to_kill_9() {
+async fn embedded_with_everysec_loses_no_acknowledged_write_on_kill_9() {
     let folder = tempfile::tempdir().unwrap();
     survives_kills(folder.path(), &[]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_instance_on_redis_loses_nothing_acknowledged_to_kill_9() {
+async fn an_instance_on_redis_loses_no_acknowledged_write_on_kill_9() {
     for engine in Engine::available() {
         let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
         survives_kills(folder.path(), &["--store", &server.url()]).await;
@@ -113,7 +113,7 @@ async fn an_instance_on_redis_loses_nothing_acknowledged_to_kill_9() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redis_with_aof_always_loses_nothing_acknowledged_to_its_own_crash() {
+async fn redis_with_aof_always_loses_no_acknowledged_write_on_restart() {
     for engine in Engine::available() {
         let aof = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
         let (mut server, folder) = (RedisServer::start_with(&engine, &aof), tempfile::tempdir().unwrap());
@@ -160,7 +160,7 @@ async fn a_second_sigterm_does_not_wait_for_requests() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_finishes_what_is_in_flight_and_exits_well() {
+async fn sigterm_completes_requests_in_flight_and_exits_with_0() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = Running::start(folder.path(), &["--durability", "off"]);
     define(&service).await;

@@ -28,7 +28,7 @@ fn run_beside_a_service(folder: &Path, args: &[&str]) -> (Option<i32>, String, S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_is_made_by_the_program_and_served_after_the_original_is_gone() {
+async fn a_backup_made_by_the_command_can_be_served() {
     let folder = tempfile::tempdir().unwrap();
     let mut service = Running::start(folder.path(), &["--backup-dir", "backups"]);
     let increment = |n: u32| json!({"subject": format!("post-{}", n % 7), "amount": n, "id": format!("id-{n}")});
@@ -60,7 +60,7 @@ async fn a_backup_is_made_by_the_program_and_served_after_the_original_is_gone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_backup_that_cannot_be_made_says_why() {
+async fn a_failed_backup_command_states_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let server = RedisServer::start(&Engine::available()[0]);
     for (store, why) in [("embedded", "--backup-dir"), (server.url().as_str(), "BGSAVE")] {
@@ -127,7 +127,7 @@ fn flip(path: &Path, at: usize) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_data_names_what_is_damaged_by_file_and_offset() {
+async fn check_data_reports_damage_by_file_and_offset() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     make_data(&data).await;
@@ -188,7 +188,7 @@ async fn check_data_names_what_is_damaged_by_file_and_offset() {
 }
 
 #[test]
-fn what_is_no_data_directory_is_refused_with_a_sentence() {
+fn an_invalid_data_directory_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("empty")).unwrap();
     for (directory, says) in [("nowhere", "directory does not exist"), ("empty", "no MANIFEST")] {

@@ -132,7 +132,7 @@ async fn holds(service: &Running, numbers: impl Iterator<Item = u64>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_writes_until_there_is_room() {
+async fn writes_on_a_full_disk_are_refused_until_space_is_freed() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = SmallDisk::mount(folder.path(), 48) else { return };
     let ballast = disk.0.join("ballast");
@@ -196,7 +196,7 @@ async fn a_full_disk_refuses_writes_until_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_syncs_hold_up_no_write_of_everysec() {
+async fn slow_syncs_do_not_delay_writes_with_everysec() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = shim::compile("disk", folder.path()) else { return };
     let mut command = serve(folder.path(), &["--durability", "everysec"]);
@@ -223,7 +223,7 @@ async fn slow_syncs_hold_up_no_write_of_everysec() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_hangs_refuses_writes_until_it_answers() {
+async fn writes_are_refused_while_the_disk_hangs() {
     let folder = tempfile::tempdir().unwrap();
     let Some(library) = shim::compile("disk", folder.path()) else { return };
     let hang = folder.path().join("hang");

@@ -45,7 +45,7 @@ impl Simulated {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ever_new_sessions_do_not_grow_an_unranked_board() {
+async fn memory_of_an_unranked_board_with_new_sessions_is_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let mut simulated = Simulated::start(folder.path());
     let definition = json!({"metric": "COUNT(1h, hit, session)", "slot": "1m", "ranked": false});
@@ -67,7 +67,7 @@ async fn ever_new_sessions_do_not_grow_an_unranked_board() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_whose_horizon_has_passed_leave_memory_and_disk() {
+async fn expired_ids_are_freed_from_memory_and_disk() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let mut simulated = Simulated::start(folder.path());

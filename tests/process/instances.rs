@@ -13,7 +13,7 @@ fn start(server: &RedisServer, folder: &std::path::Path) -> Running {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn boards_and_clock_hold_on_all_instances_at_once() {
+async fn board_and_clock_changes_apply_to_all_instances_at_once() {
     let (server, folder) = (RedisServer::start(&Engine::available()[0]), tempfile::tempdir().unwrap());
     let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
     let (path, increments) = ("/v1/boards/shared", "/v1/boards/shared/increments");
@@ -37,7 +37,7 @@ async fn boards_and_clock_hold_on_all_instances_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_event_through_any_instance_counts_on_a_board_defined_just_before_through_another() {
+async fn events_count_on_boards_just_defined_by_another_instance() {
     for engine in Engine::available() {
         let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
         let (a, b) = (start(&server, folder.path()), start(&server, folder.path()));
@@ -61,7 +61,7 @@ async fn an_event_through_any_instance_counts_on_a_board_defined_just_before_thr
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn instances_roll_over_together_and_survive_each_others_death() {
+async fn rollover_completes_when_another_instance_is_killed() {
     for engine in Engine::available() {
         let (server, folder) = (RedisServer::start(&engine), tempfile::tempdir().unwrap());
         let (a, mut b) = (start(&server, folder.path()), start(&server, folder.path()));

@@ -26,7 +26,7 @@ fn kill_at_new_file(id: u32, folder: &Path, nth: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_acknowledged_is_lost_and_nothing_counts_twice() {
+async fn random_kills_lose_and_repeat_no_acknowledged_increment() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::new("crash");
     let mut service = Running::start(folder.path(), &[]);
@@ -60,7 +60,7 @@ async fn nothing_acknowledged_is_lost_and_nothing_counts_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_kill_while_the_log_of_the_last_kill_is_read_loses_nothing() {
+async fn kills_during_recovery_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = Ledger::new("crash");
     let mut service = Running::start(folder.path(), &[]);
@@ -82,7 +82,7 @@ async fn a_kill_while_the_log_of_the_last_kill_is_read_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_first_start_that_is_killed_is_no_obstacle_to_the_second() {
+async fn a_killed_first_start_does_not_prevent_the_second() {
     for round in 0..rounds(60).max(60) as u64 {
         let folder = tempfile::tempdir().unwrap();
         let mut command = serve(folder.path(), &[]);

@@ -36,14 +36,14 @@ async fn write_for(service: &Running, duration: Duration, first: usize) -> usize
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_soft_limit_of_open_files_is_raised_at_the_start() {
+async fn the_soft_limit_of_open_files_is_raised_at_startup() {
     let folder = tempfile::tempdir().unwrap();
     let service = Running::launch(serve_after("ulimit -Sn 100 && ulimit -Hn 1500", folder.path(), &[]));
     assert_eq!(open_files(&service), (1_500, 1_500));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_connections_than_descriptors_leave_the_store_its_files() {
+async fn too_many_connections_leave_descriptors_for_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let service = Running::launch(serve_after("ulimit -n 512", folder.path(), &[]));
     define(&service).await;
@@ -107,7 +107,7 @@ fn connections_are_probed_while_they_are_idle() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_cannot_be_written_stops_nothing() {
+async fn a_failing_log_output_does_not_affect_the_service() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = serve(folder.path(), &[]);
     // Every write to the log fails as on a full disk, and everything is logged.
@@ -121,7 +121,7 @@ async fn a_log_that_cannot_be_written_stops_nothing() {
 }
 
 #[test]
-fn a_start_that_fails_says_so_by_its_exit_code_though_nothing_can_be_written() {
+fn a_failed_start_without_output_exits_with_1() {
     let folder = tempfile::tempdir().unwrap();
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut command = serve(folder.path(), &["--store", "redis://127.0.0.1:1"]);

@@ -209,7 +209,7 @@ async fn a_restart_restores_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_crash_loses_nothing_acknowledged() {
+async fn a_crash_loses_no_acknowledged_write() {
     for durability in [Durability::Always, Durability::EverySecond] {
         let folder = tempfile::tempdir().unwrap();
         let store = Embedded::open(options(folder.path(), durability)).await.unwrap();
@@ -233,7 +233,7 @@ async fn a_crash_loses_nothing_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_folder_is_one_process_s() {
+async fn a_data_directory_is_locked_by_one_store() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await.unwrap();
     match open(folder.path()).await {
@@ -262,7 +262,7 @@ async fn a_store_keeps_its_clock_mode_and_its_later_time() {
 }
 
 #[tokio::test]
-async fn a_removed_board_stays_removed_and_a_new_one_of_its_name_is_empty() {
+async fn a_removed_board_stays_removed_over_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await.unwrap();
     let old = define(&store, "b", "COUNT(24h, like, post)", "1h").await;
@@ -280,7 +280,7 @@ async fn a_removed_board_stays_removed_and_a_new_one_of_its_name_is_empty() {
 }
 
 #[tokio::test]
-async fn a_folder_of_an_older_layout_is_refused_and_left_alone() {
+async fn a_data_directory_of_an_older_layout_is_refused_unchanged() {
     for old in ["database", "watermark"] {
         let folder = tempfile::tempdir().unwrap();
         match old {

@@ -101,11 +101,11 @@ fn fuzz<T: FromStr<Err = SyntaxError> + Display + Debug + PartialEq>(originals: 
 }
 
 #[test]
-fn mutated_metrics() {
+fn mutated_metrics_do_not_panic() {
     fuzz::<Metric>(&METRICS, &RULES);
 }
 
 #[test]
-fn mutated_rules() {
+fn mutated_rules_do_not_panic() {
     fuzz::<Rule>(&RULES, &METRICS);
 }

@@ -84,7 +84,7 @@ mod tests {
     use crate::board::metric::strategy;
 
     #[test]
-    fn reads_every_function_and_prints_canonically() {
+    fn every_function_is_parsed_and_printed_canonically() {
         for (text, canonical) in [
             ("COUNT(24h, like, post_id)", "COUNT(24h, like, post_id)"),
             (" count ( 7d ,like,post_id ) ", "COUNT(7d, like, post_id)"),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_where_and_what_instead() {
+    fn errors_state_the_expected_and_found_token_and_column() {
         let functions = "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
         let name = "(a letter or '_', then letters, digits, '_', '-' or '.', 64 at most)";
         for (text, error) in [
@@ -196,12 +196,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn canonical_form_reads_back(metric in strategy::metric()) {
+        fn canonical_form_round_trips(metric in strategy::metric()) {
             prop_assert_eq!(metric.to_string().parse::<Metric>(), Ok(metric));
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC{0,60}") {
+        fn arbitrary_text_does_not_panic(text in "\\PC{0,60}") {
             let _ = text.parse::<Metric>();
         }
     }

@@ -206,7 +206,7 @@ mod tests {
     use crate::board::rule::strategy;
 
     #[test]
-    fn prints_canonically() {
+    fn rules_are_printed_canonically() {
         for (text, canonical) in [
             (
                 "count(30m,login,device_id)>3 and COUNT_DISTINCT(1h,login,device_id,user_id)>=2",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn names_its_different_metrics_in_order() {
+    fn distinct_metrics_are_listed_in_order() {
         let text = "1 < -SUM(1h, e, v, s) * COUNT(1h, e, s) OR NOT COUNT(1h,e,s) > COUNT(2h, e, s) + x";
         let rule: Rule = text.parse().unwrap();
         let metrics: Vec<_> = rule.metrics().into_iter().map(ToString::to_string).collect();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_where_and_what_instead() {
+    fn errors_state_the_expected_and_found_token_and_column() {
         let comparison = "a comparison (=, !=, <, <=, > or >=)";
         let side = "a metric, a field, a number, a 'text', true or false";
         let operand = "a metric, a field or a number";
@@ -297,14 +297,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn canonical_form_reads_back(rule in strategy::rule()) {
+        fn canonical_form_round_trips(rule in strategy::rule()) {
             let text = rule.to_string();
             prop_assume!(text.len() <= 4_096);
             prop_assert_eq!(text.parse::<Rule>(), Ok(rule));
         }
 
         #[test]
-        fn no_text_panics(text in "\\PC{0,60}") {
+        fn arbitrary_text_does_not_panic(text in "\\PC{0,60}") {
             let _ = text.parse::<Rule>();
         }
     }

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_names_numbers_texts_and_symbols() {
+    fn names_numbers_texts_and_symbols_are_tokenized() {
         use Shape::{Name, Number, Symbol, Text, Unclosed};
         assert_eq!(all(" a-b.c_1 - 2 "), [("a-b.c_1", Name), ("-", Symbol), ("2", Number)]);
         assert_eq!(

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn sides_are_metrics_fields_literals_and_arithmetic() {
+    fn comparisons_of_metrics_fields_literals_and_arithmetic() {
         for (rule, expected) in [
             ("COUNT(1h, e, s) > 3", true),
             ("COUNT(1h, e, s) > 4", false),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn and_or_not_and_parentheses_of_either_kind() {
+    fn logical_operators_and_parentheses_are_evaluated() {
         for (rule, expected) in [
             ("1 = 1 OR 1 = 1 AND 1 = 2", true),
             ("(1 = 1 OR 1 = 1) AND 1 = 2", false),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_side_without_value_makes_its_comparison_false() {
+    fn comparisons_with_an_undefined_side_are_false() {
         for rule in ["AVG(1h, e, v, s) > 0", "AVG(1h, e, v, s) <= 0", "1 / 0 > 0", "0 / 0 != 1", "1e308 * 10 > 1"] {
             assert!(!hit(rule), "{rule}");
         }

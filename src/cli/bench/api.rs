@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_load_generator_cannot_reach_is_refused() {
+    fn unsupported_urls_are_refused() {
         for url in [
             "127.0.0.1:8080",
             "localhost:8080",

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_due_as_have_their_time_behind_them() {
+    fn due_by_counts_the_requests_whose_time_has_come() {
         for per_second in [1, 3, 7, 1_000, 99_991, 1_000_000] {
             let schedule = schedule(per_second);
             assert_eq!(schedule.due_by(Duration::ZERO), 1, "the first is due at once");

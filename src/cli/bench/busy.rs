@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_large_requests_have_the_sizes_asked_for() {
+    fn large_requests_have_the_configured_sizes() {
         let api = Api::at("127.0.0.1:1");
         let large = Large { queries: 3, questions: 20, slots: 5, items: 70 };
         let queries = large.queries(&api).unwrap();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_batch_is_within_what_a_body_may_have() {
+    fn the_largest_batch_fits_the_body_limit() {
         let large = Large { queries: 0, questions: 1, slots: 1, items: ITEMS };
         let batch = large.batch(&Api::at("127.0.0.1:1")).unwrap();
         assert!(batch.requests[0].len() < 8 << 20);

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_slots_of_all_masters_are_all_slots() {
+    fn slot_ranges_of_all_masters_cover_all_slots() {
         for masters in 1..10 {
             let ranges: Vec<_> = (0..masters).map(|place| slots(place, masters)).collect();
             assert_eq!((ranges[0].start, ranges[masters - 1].end), (0, SLOTS));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_is_ready_when_it_knows_everybody() {
+    fn a_node_is_ready_when_it_knows_all_nodes() {
         let info = |state: &str, nodes: usize| {
             format!("cluster_state:{state}\r\ncluster_slots_ok:16384\r\ncluster_known_nodes:{nodes}\r\n")
         };
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_counted_but_for_those_of_others() {
+    fn scripts_and_commands_are_counted_from_commandstats() {
         let stats = "# Commandstats\r\n\
                      cmdstat_evalsha:calls=40,usec=9,usec_per_call=1.00,rejected_calls=0,failed_calls=1\r\n\
                      cmdstat_eval:calls=2,usec=9,usec_per_call=1.00\r\n\

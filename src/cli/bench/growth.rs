@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_of_14_bytes_and_all_different() {
+    fn names_have_14_bytes_and_are_distinct() {
         for names in [Names::Random, Names::Ascending] {
             let all: HashSet<String> = (0..100_000).map(|number| names.of(number)).collect();
             assert_eq!(all.len(), 100_000);

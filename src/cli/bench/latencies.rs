@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_right_to_a_thousandth() {
+    fn percentiles_are_close_to_the_exact_values() {
         let latencies = of(1..=10_000);
         assert_eq!(latencies.count(), 10_000);
         for (share, expected) in [(0.5, 5_000.0), (0.9, 9_000.0), (0.99, 9_900.0), (0.999, 9_990.0), (1.0, 10_000.0)] {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_of_few_is_beyond_every_percentile_but_the_last() {
+    fn a_single_outlier_affects_only_the_maximum() {
         let mut latencies = of(vec![1; 9_999]);
         latencies.add(&of([700]));
         assert_near(latencies.millis_at(0.999), 1.0);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn extremes_are_kept_within_bounds() {
+    fn extreme_latencies_are_clamped() {
         assert_eq!(Latencies::default().millis_at(0.5), 0.0);
         let mut latencies = Latencies::default();
         latencies.record(Duration::ZERO);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_stand_under_their_headings() {
+    fn columns_are_aligned_with_their_headings() {
         let heading = Latencies::heading();
         assert_eq!(heading.split_whitespace().filter(|word| *word != "ms").count(), SHOWN.len());
         assert_eq!(heading.len(), of([1]).to_string().len());

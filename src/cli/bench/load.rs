@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn every_request_is_sent_and_every_answer_read_to_its_end() {
+    async fn all_requests_are_sent_and_all_responses_read() {
         let (address, seen) = echo_numbers().await;
         let requests: Arc<[_]> = (0..100).map(|number| wire::get(&format!("/{number}"))).collect();
         let load = Load {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn an_open_loop_sends_all_that_is_due_in_order() {
+    async fn an_open_loop_sends_all_due_requests_in_order() {
         let (address, seen) = echo_numbers().await;
         let requests: Arc<[_]> = (0..10).map(|number| wire::get(&format!("/{number}"))).collect();
         let pace = Pace::Open(Schedule::new(1_000.try_into().unwrap()));
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn refusals_are_counted_apart_or_end_the_load() {
+    async fn refusals_are_counted_separately_or_end_the_load() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         tokio::spawn(async move {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_add_up() {
+    fn measurements_of_several_turns_are_summed() {
         let of = |seconds, requests: u64| {
             let mut measured = Measured { took: Duration::from_secs(seconds), ..Measured::default() };
             (0..requests).for_each(|_| measured.latencies.record(Duration::from_millis(1)));

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_takes_the_place_of_a_store() {
+    fn a_target_replaces_the_store() {
         let Ok(Scenario::Mixed(setting)) = parse("mixed --target http://10.0.0.7:8080") else { panic!("it is sound") };
         assert_eq!((setting.place(), &setting.target), ("10.0.0.7:8080", &Some(Api::at("10.0.0.7:8080"))));
         let Ok(Scenario::Mixed(setting)) = parse("mixed --store redis") else { panic!("it is sound") };
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused() {
+    fn invalid_settings_are_refused() {
         for line in [
             "single --rate 0",
             "single --rate -5",

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_pages_follow_each_other_and_none_is_empty() {
+    fn page_offsets_are_distinct_and_within_the_ranking() {
         assert_eq!(offsets(120), [0, 50, 100]);
         assert_eq!(offsets(100), [0, 50]);
         let many = offsets(1_000_000);

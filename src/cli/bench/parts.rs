@@ -302,13 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn work_is_that_since_an_earlier_look() {
+    fn work_since_an_earlier_measurement_is_the_difference() {
         let work = |n| Work { increments: n, scripts: 2 * n, commands: 3 * n };
         assert_eq!(work(7).since(&work(5)), work(2));
     }
 
     #[test]
-    fn ratios_are_of_turns_next_to_each_other() {
+    fn ratios_compare_adjacent_turns() {
         let turn = |millis: u64| {
             let mut latencies = Latencies::default();
             latencies.record(Duration::from_millis(millis));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_names_every_part_with_near_certainty() {
+    fn a_batch_almost_certainly_reaches_every_part() {
         let board = Board::new("b", 1_000_000);
         assert_eq!((board.batches.len(), board.singles.len()), (SOME_PREPARED, SOME * SOME_PREPARED));
         assert_eq!(Change::Nothing.requests(&board).len(), 0);

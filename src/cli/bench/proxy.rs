@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_arrives_in_order_after_the_delay_and_then_the_end() {
+    fn the_proxy_delays_data_without_reordering() {
         const DELAY: Duration = Duration::from_millis(50);
         const PARTS: u8 = 100;
         let proxy = Proxy::start(&echo(), DELAY).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_proxy_takes_no_connections() {
+    fn a_stopped_proxy_accepts_no_connections() {
         let proxy = Proxy::start(&echo(), Duration::ZERO).unwrap();
         let address = proxy.address();
         drop(proxy);

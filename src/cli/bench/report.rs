@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_of_turns_at_the_same_time() {
+    fn ratios_compare_simultaneous_turns() {
         let (mut base, mut side) = (Side::new("base", 1, load()), Side::new("side", 10, load()));
         for (a, b) in [(100, 20), (50, 10), (400, 40)] {
             base.add(&turn(a), None);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_beside_a_side_has_a_row_of_its_own() {
+    fn a_background_load_has_its_own_row() {
         let mut side = Side::new("side", 1, load()).beside("beside", load());
         side.add(&turn(100), Some(1e-3));
         if let Some((.., beside)) = &mut side.beside {

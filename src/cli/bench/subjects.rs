@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zipf_draws_the_first_most_and_in_proportion() {
+    fn zipf_draws_follow_the_distribution() {
         let mut counts = vec![0u32; 1_000];
         for subject in draw(Skew::Zipf, 1_000, 200_000) {
             counts[subject as usize] += 1;

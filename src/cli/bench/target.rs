@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_boards_of_a_visit_are_its_own_and_are_removed() {
+    async fn boards_of_a_visit_are_unique_and_removed_afterwards() {
         for fails in [false, true] {
             let (api, seen) = server().await;
             let visit = async |target: &Target| {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_of_boards_and_differ_between_visits() {
+    fn visit_names_are_valid_and_random() {
         let name = || format!("bench-{:016x}-uniform", rand::random::<u64>());
         assert_ne!(name(), name());
         assert!(crate::board::BoardName::parse(&name()).is_ok());

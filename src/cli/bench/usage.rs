@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_uses_something() {
+    fn usage_of_this_process_is_measured() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("below")).unwrap();
         std::fs::write(folder.path().join("below/file"), vec![1; 100_000]).unwrap();

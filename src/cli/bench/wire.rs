@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_ends_where_its_length_says() {
+    fn an_http_response_ends_at_its_content_length() {
         let whole = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nx: y\r\n\r\nhello";
         for end in 0..whole.len() {
             assert_eq!(http_body(&whole[..end]).unwrap(), None, "cut at {end}");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_apart_once_it_is_complete() {
+    fn a_complete_refusal_is_distinguished_from_an_error() {
         let whole = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nwait";
         assert_eq!(http_body(&whole[..whole.len() - 1]).unwrap(), None);
         let refused = http_body(whole).unwrap_err();
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn redis_answers_are_counted_in_lines() {
+    fn redis_replies_are_counted_in_lines() {
         assert_eq!(command(&["GET", "é"]), "*2\r\n$3\r\nGET\r\n$2\r\né\r\n".as_bytes());
         assert!(!redis_lines(b":1\r\n$1\r\n", 3).unwrap());
         assert!(redis_lines(b":1\r\n$1\r\n1\r\n", 3).unwrap());

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_of_a_combined_line() {
+    fn every_field_of_a_combined_line_is_parsed() {
         for (field, expected) in [
             ("path", "/a/b.png?x=%20"),
             ("ip", "83.149.9.216"),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_common_format_has_no_agent_and_dashes_are_absent() {
+    fn common_format_lines_have_no_agent_and_dashes_are_absent() {
         let line = r#"::1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 304 -"#;
         assert_eq!(is_combined(line.as_bytes()), Some(false));
         assert_eq!(is_combined(COMBINED.as_bytes()), Some(true));
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_none_still_have_an_address() {
+    fn lines_with_malformed_requests_still_have_an_address() {
         for request in ["-", "", r"\x16\x03\x01", "GET", "GET ", " / HTTP/1.1", r"\x00GET / HTTP/1.0"] {
             let line = format!(r#"1.2.3.4 - - [17/May/2015:10:05:03 +0000] "{request}" 400 226 "-" "-""#);
             assert_eq!(subject(&line, Field::Path), Err(Skip::NoRequest), "{request}");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lines_are_skipped_with_a_reason() {
+    fn invalid_lines_are_skipped_with_a_reason() {
         let at = "[17/May/2015:10:05:03 +0000]";
         for (line, reason) in [
             (String::new(), Skip::Blank),

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_lines_as_the_api_reads_them() {
+    fn batches_are_written_in_the_format_of_the_api() {
         let mut batcher = Batcher::new(None);
         let full = Record {
             subject: "a \"b\"\u{e9}".into(),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_bounded() {
+    fn the_number_of_lines_in_a_batch_is_limited() {
         let mut batcher = Batcher::new(None);
         let mut sizes = Vec::new();
         for line in 0..12_000 {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driven_clock_never_lets_a_batch_reach_over_a_slot() {
+    fn batches_do_not_cross_slots_with_the_log_clock() {
         let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::UTC).unwrap();
         let mut batcher = Batcher::new(Some(calendar));
         let mut batches = Vec::new();

@@ -137,7 +137,7 @@ mod tests {
     const COMMON: &str = r#"::1 - - [17/May/2015:10:05:03 +0000] "GET /a,b HTTP/1.1" 200 5"#;
 
     #[test]
-    fn formats_are_guessed_from_the_first_line_that_tells() {
+    fn formats_are_detected_from_the_first_conclusive_line() {
         let combined = format!(r#"{COMMON} "-" "curl""#);
         for (lines, expected) in [
             (vec!["", COMMON], Some(Format::Common)),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_format_cannot_give_is_refused_at_once() {
+    fn fields_that_a_format_lacks_are_refused() {
         let with = |set: fn(&mut RequestedFields)| {
             let mut wanted = RequestedFields::default();
             set(&mut wanted);

@@ -140,14 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_with_either_line_end_or_the_text() {
+    fn lines_end_with_lf_crlf_or_end_of_input() {
         assert_eq!(lines(b"\xef\xbb\xbfa\r\n\nb\n"), [Ok(b"a".to_vec()), Ok(vec![]), Ok(b"b".to_vec())]);
         assert_eq!(lines(b"a\nb"), [Ok(b"a".to_vec()), Ok(b"b".to_vec())]);
         assert_eq!(lines(b""), []);
     }
 
     #[test]
-    fn an_endless_line_is_skipped_and_the_next_is_read() {
+    fn an_overlong_line_is_skipped_and_the_next_is_read() {
         let mut text = vec![b'x'; MAX_LINE_BYTES];
         text.push(b'\n');
         text.extend(vec![b'y'; 3 * MAX_LINE_BYTES]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_known_by_its_bytes_and_peeking_loses_nothing() {
+    fn gzip_is_detected_by_its_magic_bytes_without_losing_input() {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         packed.write_all(b"one\ntwo\nthree\n").unwrap();
         let mut twice = packed.finish().unwrap();

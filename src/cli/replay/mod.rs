@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_ids_tell_lines_apart_and_never_change() {
+    fn line_ids_are_distinct_and_deterministic() {
         assert_eq!(line_id(1, b"a"), line_id(1, b"a"));
         assert_ne!(line_id(1, b"a"), line_id(2, b"a"));
         assert_ne!(line_id(1, b"a"), line_id(1, b"b"));

@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_named_fields_as_written() {
+    fn named_fields_are_extracted_unchanged() {
         let line = r#" {"time":"2015-09-12T00:46:58.771Z","page":"A \"b\" \u00e9/日本","delta":-36.50,"rev":17,"x":{"y":[1]}} "#;
         let record = parse(line.as_bytes(), &names()).unwrap();
         assert_eq!(record.subject, "A \"b\" é/日本");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_lines_are_skipped_with_a_reason() {
+    fn invalid_lines_are_skipped_with_a_reason() {
         let deep = format!(r#"{{"page":"a","x":{}"#, "[".repeat(100_000));
         for (line, reason) in [
             ("", Skip::Blank),

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_json_numbers_kept_as_written() {
+    fn amounts_are_json_numbers_and_kept_unchanged() {
         for good in ["1", "-3", "2.55", "1e400", "0.000000000001", "99999999999999999999"] {
             assert_eq!(amount(good.into()).unwrap(), good);
         }

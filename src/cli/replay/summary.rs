@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rejections_point_at_the_lines_of_the_log() {
+    fn rejections_are_reported_with_the_lines_of_the_log() {
         let mut read = ReadStats { lines: 5, ..ReadStats::default() };
         read.skip(2, Skip::Blank);
         read.skip(4, Skip::Blank);

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_keep_their_line_numbers_and_bad_ones_are_skipped() {
+    fn rows_keep_their_line_numbers_and_invalid_ones_are_skipped() {
         let text = b"\xef\xbb\xbfcode,quantity,date\r\n\
             a,6,2010-12-01 08:26:00\r\n\
             \"b \"\"x\"\", \r\ny\",-1.5,2010-12-01 08:26\r\n\
@@ -169,14 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_column_names_those_there_are() {
+    fn a_missing_column_error_lists_the_existing_columns() {
         let error = rows(b"code,count,date\na,1,0").unwrap_err().to_string();
         assert_eq!(error, "the header has no column 'quantity'; it has code, count, date");
         assert!(rows(b"").is_err());
     }
 
     #[test]
-    fn a_quote_that_is_never_closed_does_not_fill_the_memory() {
+    fn an_unclosed_quote_is_an_error_within_bounded_memory() {
         let mut text = b"code,quantity,date\na,1,0\n\"b".to_vec();
         text.resize(3 * MAX_LINE_BYTES, b'x');
         let error = format!("{:#}", rows(&text).unwrap_err());

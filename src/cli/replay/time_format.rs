@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_way_of_writing_a_time() {
+    fn every_supported_time_format_is_parsed() {
         for (text, expected) in [
             ("2015-09-12T00:46:58.771Z", "2015-09-12T00:46:58.771Z"),
             ("2015-09-12T02:46:58+02:00", "2015-09-12T00:46:58Z"),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_the_rest_without_panicking() {
+    fn unsupported_times_are_refused_without_panicking() {
         for text in [
             "",
             " ",

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_numbered_from_one_blank_ones_skipped_and_long_ones_marked() {
+    fn lines_are_numbered_blanks_skipped_and_long_lines_marked() {
         let seen = lines(&[b"\xEF\xBB\xBFab\r\n\n  \ncd", b"e\nfghijkl", b"mnop\nq"], 6);
         assert_eq!(seen, [some(1, "ab"), some(4, "cde"), (5, None), some(6, "q")]);
         assert_eq!(lines(&[b"12345"], 4), [(1, None)]);
@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_do_not_depend_on_the_lengths_of_pieces(
+        fn lines_do_not_depend_on_the_chunk_sizes(
             text in "[ab\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6), max_len in 1usize..9,
         ) {
             let bytes = text.as_bytes();

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_length_reads_back_and_takes_what_it_should() {
+    fn texts_of_every_length_round_trip_in_the_expected_size() {
         let mut arena = Arena::default();
         let texts: Vec<String> = (0..=765).map(|length| "x".repeat(length)).collect();
         let references: Vec<u32> = texts.iter().map(|text| arena.store(text).unwrap()).collect();
@@ -120,7 +120,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn equals_a_vector(steps in prop::collection::vec((0u8..3, 0usize..1_000, 1usize..512), 1..600)) {
+        fn behaves_like_a_vector(steps in prop::collection::vec((0u8..3, 0usize..1_000, 1usize..512), 1..600)) {
             let mut arena = Arena::default();
             let mut model: Vec<(u32, String)> = Vec::new();
             for (nth, (what, which, length)) in steps.into_iter().enumerate() {

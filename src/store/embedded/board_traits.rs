@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_means_are_in_the_order_of_the_means_and_read_back() {
+    fn keys_of_means_are_ordered_and_round_trip() {
         let means =
             [f64::MIN, -1e15, -2.5, -2.0, -1.0 / 3.0, -f64::MIN_POSITIVE, 0.0, 1e-300, 1.0 / 3.0, 7.0, f64::MAX];
         let keys = means.map(key_of_real);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_is_absence_only_where_the_metric_says_so() {
+    fn zero_means_absent_only_for_sums_and_counts() {
         let traits =
             |kind| BoardTraits { kind, ranked: true, min_samples: 1, max_values: None, counter_duration: None };
         for kind in [Kind::Sum, Kind::Distinct, Kind::Sketch] {

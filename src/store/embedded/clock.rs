@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_known_to_have_passed_only_within_one_boot() {
+    fn elapsed_time_is_known_only_within_one_boot() {
         let record = ClockRecord { wall: 5_000, uptime: 1_000, boot: 7 };
         assert_eq!(record.elapsed(Machine { boot: 7, uptime: 3_500 }), Some(Duration::from_millis(2_500)));
         assert_eq!(record.elapsed(Machine { boot: 8, uptime: 3_500 }), None);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reading_is_judged_by_the_last_record() {
+    fn the_first_reading_is_checked_against_the_last_record() {
         let now = wall_clock();
         let ahead = |hours: i64| now.plus_millis(-hours * 3_600_000);
         let judged = |wall: Timestamp, boot, uptime, trusted| {

@@ -42,7 +42,7 @@ mod tests {
     /// Compares with the vectors of the reference implementation: the key is the bytes 0 to 15, the text the bytes from
     /// 0 on.
     #[test]
-    fn fingerprints_are_those_of_the_reference() {
+    fn fingerprints_match_the_reference_vectors() {
         let key = FingerprintKey(0x0706_0504_0302_0100, 0x0F0E_0D0C_0B0A_0908);
         let bytes = |fingerprint: Fingerprint| fingerprint.0.to_le_bytes();
         let empty = 0xa381_7f04_ba25_a8e6_6df6_7214_c755_0293_u128.to_be_bytes();

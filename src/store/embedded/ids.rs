@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_seen_for_just_its_horizon() {
+    fn an_id_is_recent_for_exactly_its_horizon() {
         for horizon in [1, 2, 3, 7, 1_000, 1_001] {
             let mut ids = Ids::new(horizon);
             ids.insert(fingerprint(1), 5_000);
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_comes_again_after_its_horizon_counts_from_then() {
+    fn an_id_repeated_after_its_horizon_starts_a_new_one() {
         let mut ids = Ids::new(1_000);
         ids.insert(fingerprint(1), 0);
         ids.insert(fingerprint(2), 400);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_stay_few_however_long_ids_arrive() {
+    fn the_number_of_id_buckets_is_bounded() {
         let mut ids = Ids::new(1_001);
         for now in 0..20_000 {
             while ids.remove_expired(now).is_some() {}
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn times_at_the_ends_of_the_range_are_held() {
+    fn ids_with_extreme_times_are_kept() {
         for horizon in [1, 90 * 86_400_000] {
             for at in [0, i64::MAX / 4, -i64::MAX / 4] {
                 let mut ids = Ids::new(horizon);
@@ -257,7 +257,7 @@ mod tests {
     proptest! {
         /// Adds ids in the order of time, with buckets removed as early as possible, then restores them in any order.
         #[test]
-        fn equals_a_map_of_arrivals(
+        fn behaves_like_a_map_of_arrivals(
             horizon in 1i64..60,
             arrivals in prop::collection::vec((0u64..30, 0i64..9), 1..300),
             shuffled in any::<prop::sample::Index>(),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_in_portions_meets_each_of_many_ids_once_while_others_come() {
+    fn a_walk_in_portions_visits_each_id_once_during_inserts() {
         let mut ids = Ids::new(1_000_000);
         (0..30_000).for_each(|id| ids.insert(fingerprint(id), 5));
         let (mut found, mut cursor, mut portions) = (Vec::new(), 0, 0);

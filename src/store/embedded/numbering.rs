@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinals_read_back_in_every_calendar_while_time_passes() {
+    fn slot_numbers_round_trip_in_every_calendar() {
         for (slot, zone) in [("1s", "UTC"), ("1h", "Europe/Berlin"), ("1d", "Pacific/Apia"), ("1mo", "America/Havana")]
         {
             let calendar = Calendar::new(slot.parse().unwrap(), zone.parse().unwrap()).unwrap();

@@ -241,7 +241,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
         #[test]
-        fn equals_a_map(phases in prop::collection::vec((0usize..6_000, 0usize..6_000), 1..6)) {
+        fn behaves_like_a_map(phases in prop::collection::vec((0usize..6_000, 0usize..6_000), 1..6)) {
             let (mut slab, mut column) = (Slab::<u64>::default(), Column::<u64>::default());
             let mut model = BTreeMap::new();
             for (nth, (adds, removes)) in phases.into_iter().enumerate() {

@@ -115,7 +115,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(40))]
         #[test]
-        fn equals_a_map(steps in prop::collection::vec((0u8..4, 0usize..10_000), 1..3_000)) {
+        fn behaves_like_a_map(steps in prop::collection::vec((0u8..4, 0usize..10_000), 1..3_000)) {
             let (mut list, mut model) = (SlotList::new(0), BTreeMap::new());
             for (id, (what, which)) in steps.into_iter().enumerate() {
                 if what < 2 {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_were_left_are_used_again() {
+    fn removed_places_are_reused() {
         let mut list = SlotList::new(0);
         let places: Vec<u32> = (0..10_000).map(|id| list.push(id)).collect();
         assert_eq!(places, (0..10_000).collect::<Vec<u32>>());

@@ -147,7 +147,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(30))]
         #[test]
-        fn runs_say_what_all_sketches_say(
+        fn merged_runs_equal_the_merge_of_all_sketches(
             steps in prop::collection::vec((0u8..8, 0usize..10_000, 0u16..2_048, 1u8..54), 1..400),
             ranked in any::<bool>(),
         ) {

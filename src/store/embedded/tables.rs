@@ -314,7 +314,7 @@ mod tests {
     use crate::board::{BoardName, Definition, Generation};
 
     #[test]
-    fn the_oldest_slot_kept_moves_with_the_head() {
+    fn the_oldest_kept_slot_advances_with_the_head() {
         for (slot, window, keep, zone) in [("1h", "3h", "30h", "Europe/Berlin"), ("1d", "2d", "9d", "Pacific/Apia")] {
             let metric = format!("COUNT({window}, a, b)");
             let mut definition = Definition::new(metric.parse().unwrap(), slot.parse().unwrap());

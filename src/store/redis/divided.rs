@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn outcomes_are_in_the_order_given_and_the_frame_is_the_latest() {
+    fn joined_outcomes_keep_their_order_and_the_latest_frame() {
         let joined = join(vec![added(9, &[COUNTED, REFUSED]), added(8, &[COUNTED])]).unwrap();
         assert_eq!(joined.outcomes, [COUNTED, COUNTED, REFUSED]);
         assert_eq!(joined.frame.as_of, Timestamp::from_millis(9_000));
     }
 
     #[test]
-    fn nothing_was_counted_is_only_said_where_it_is_so_of_every_part() {
+    fn joined_errors_are_definite_only_if_no_part_may_have_counted() {
         let is_unknown = |joined| matches!(joined, Err(StoreError::TimedOut { .. }));
         let lost = || Err(StoreError::TimedOut { at: String::new() });
         assert!(is_unknown(join(vec![added(1, &[COUNTED, REFUSED]), unreachable()])));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_without_a_board_is_long_missing_only_if_it_is_so_all_the_time() {
+    fn a_name_is_long_missing_only_if_missing_without_interruption() {
         let health = Health::new(ClockMode::System, true);
         let (a, b) = (BoardName::parse("a").unwrap(), BoardName::parse("b").unwrap());
         let seconds = Duration::from_secs;

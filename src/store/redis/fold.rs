@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn only_slots_that_beat_every_later_one_are_steps() {
+    fn a_staircase_has_only_slots_better_than_all_later_ones() {
         let starts = |kind, of: &[i64]| -> Vec<(i64, i64)> {
             staircase(kind, &extremes(of)).iter().map(|(start, extreme)| (start.millis(), *extreme)).collect()
         };
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_that_cancel_out_are_no_score_and_damage_does_not_overflow() {
+    fn sums_of_zero_have_no_score_and_large_cells_do_not_overflow() {
         let sums = |of: &[i64]| -> Vec<(Timestamp, Aggregate)> {
             of.iter().map(|units| (Timestamp::default(), Aggregate::Sum(Amount(*units)))).collect()
         };
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_of_too_few_has_a_total_and_no_score() {
+    fn a_mean_below_min_samples_has_a_total_but_no_score() {
         let mut definition = board("AVG(3h, e, v, s)").definition().clone();
         definition.min_samples = 3;
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_read_back_whatever_they_are() {
+    fn scores_round_trip() {
         for (text, kind, score) in [
             ("17", Kind::Sum, Some(Value::Exact(Amount(17)))),
             ("1e+15", Kind::Sum, Some(Value::Exact(Amount(1_000_000_000_000_000)))),

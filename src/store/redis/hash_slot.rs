@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_the_specification() {
+    fn crc16_matches_the_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(crc16(b""), 0);
         assert_eq!(TABLE[..4], [0, 0x1021, 0x2042, 0x3063]);
@@ -84,7 +84,7 @@ mod tests {
     /// The expected values are those of `CLUSTER KEYSLOT` in Redis 7.0.15. The first lines are also in its
     /// documentation.
     #[test]
-    fn keys_are_in_the_slots_that_the_server_says() {
+    fn hash_slots_match_cluster_keyslot() {
         for (key, slot) in [
             ("somekey", 11_058),
             ("foo{hash_tag}", 2_515),
@@ -107,7 +107,7 @@ mod tests {
 
     /// The cases of the specification, with the values of the same server.
     #[test]
-    fn the_tag_stands_between_the_first_brace_and_the_first_that_closes_after_it() {
+    fn the_hash_tag_is_between_the_first_pair_of_braces() {
         for (key, tag, slot) in [
             ("foo{}{bar}", "foo{}{bar}", 8_363),
             ("foo{{bar}}zap", "{bar", 4_015),
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_end_at_the_count() {
+    fn hash_slot_numbers_are_limited_to_16383() {
         assert_eq!(HashSlot::new(16_383).map(|slot| slot.to_string()).as_deref(), Some("16383"));
         assert_eq!(HashSlot::new(16_384), None);
     }

@@ -355,7 +355,7 @@ mod tests {
     use crate::board::{Definition, Generation};
 
     #[test]
-    fn what_the_server_says_is_read() {
+    fn persistence_info_is_parsed() {
         let read = Persistence::read("# Persistence\r\nloading:1\r\naof_enabled:1\r\n");
         assert_eq!(read, Persistence { is_loading: true, keeps_aof: true });
         let read = Persistence::read("loading:0\r\naof_enabled:0\r\naof_enabled_since:1\r\n");
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn only_few_differences_are_healed_and_none_where_a_slot_is_gone() {
+    fn boards_with_many_differences_or_a_missing_slot_are_held() {
         let definition = Definition::new("SUM(3h, e, v, s)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let found = |checked, differences, missing_slots| {

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_lives_on_one_hash_tag_and_generations_never_share_a_key() {
+    fn keys_of_a_board_share_a_hash_tag_and_differ_by_generation() {
         let keys = StoreKeys::new("rolltop");
         let name = BoardName::parse("hot-posts").unwrap();
         let subject = Subject::parse("{a}:b").unwrap();

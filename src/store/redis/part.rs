@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_between_readings_and_leaps_are_doubted() {
+    fn the_estimate_advances_between_readings_and_doubts_jumps() {
         let part = part(false);
         let seconds = Duration::from_secs;
         assert_eq!(part.estimate(seconds(10)), (at(10), at(10 + 3_600)));
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_clock_stands_still_and_is_always_believed() {
+    fn a_simulated_clock_does_not_advance_and_is_always_trusted() {
         let part = part(true);
         assert_eq!(part.estimate(Duration::from_secs(10)), (at(0), Timestamp::MAX));
         part.learn_time(at(1_000_000), Duration::from_secs(10));
@@ -283,7 +283,7 @@ mod tests {
 
     /// February and March together are shorter than March and April, the months for which a value of March 1 is kept.
     #[test]
-    fn a_slot_is_kept_for_as_long_as_what_follows_it() {
+    fn a_monthly_slot_is_kept_as_long_as_the_months_after_it() {
         let definition = Definition::new("COUNT_DISTINCT(2mo, e, s, c)".parse().unwrap(), "1mo".parse().unwrap());
         let part = of(definition, false);
         let t = |text: &str| Timestamp::parse(text).unwrap();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_is_forgotten() {
+    fn deleted_slots_and_buckets_are_forgotten() {
         let part = part(true);
         part.learn_existing(vec![at(0), at(1)], vec![7, 8]);
         part.forget(Some(at(0)), Some(8));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_adapt_within_bounds() {
+    fn the_pace_adapts_within_bounds() {
         let ms = Duration::from_millis;
         assert_eq!(next_pace(200, 200, ms(2)), 200);
         assert_eq!(next_pace(200, 200, ms(1)), 400);

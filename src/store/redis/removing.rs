@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_read_back_as_they_were_written() {
+    fn removal_notes_round_trip() {
         let name = BoardName::parse("hot-posts").unwrap();
         let removed = Noted { name, generation: Generation(7), parts: None, unborn: None };
         let divided = Noted { parts: Some("5,0,12".to_owned()), ..removed.clone() };

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_read_by_kind() {
+    fn cells_and_scores_are_parsed_by_kind() {
         let mean = Aggregate::Mean { sum: Amount(-7), count: 2 };
         assert_eq!(aggregate(&bulk("-7,2"), Kind::Mean).unwrap(), Some(mean));
         assert_eq!(aggregate(&bulk("-7"), Kind::Max).unwrap(), Some(Aggregate::Extreme(Amount(-7))));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_another_form_are_errors() {
+    fn malformed_replies_are_errors() {
         for value in [Value::Nil, Value::Int(1), Value::Okay] {
             assert!(matches!(Reply::new(value), Err(ServerFailure::Corrupt(_))));
         }

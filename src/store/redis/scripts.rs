@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn every_script_states_its_contract_and_touches_declared_keys_only() {
+    fn every_script_documents_its_contract_and_scans_no_keys() {
         for script in all() {
             let own = own_header(script);
             for part in ["-- KEYS ", "-- ARGV ", "-- reply ", "-- cost ", "-- why a script:"] {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_may_carry_the_text() {
+    fn a_call_can_be_sent_with_the_script_text() {
         let mut call = ScriptCall::default();
         call.key("k").arg("action", "a\r\n").arg("mode", "b").arg("time", 7);
         let mut wanted = cmd("EVAL");
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_of_keys_agree() {
+    fn declared_key_counts_match_the_scripts() {
         for script in all() {
             let named = script.code.split("KEYS[").skip(1);
             let highest = named.filter_map(|rest| rest.split(']').next()?.parse::<usize>().ok()).max();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_starts_as_the_store_does_or_by_its_own_window() {
+    fn a_part_takes_its_initial_clock_from_the_store() {
         let clock = StoreClock::new(None, t(0));
         assert_eq!(clock.for_part(HOUR, s(1)).believed, t(0));
         let clock = StoreClock::new(Some(t(0)), t(2 * HOUR));
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_board_is_defined_far_in_the_future() {
+    fn defining_a_board_at_a_doubted_time_is_refused() {
         let clock = StoreClock::new(Some(t(0)), t(9_000 * HOUR));
         assert!(matches!(
             clock.refusal_to_define(s(10)),

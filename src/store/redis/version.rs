@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_read_back() {
+    fn versions_round_trip() {
         for version in [1, u64::MAX, draw()] {
             assert_eq!(parse(Value::BulkString(version.to_string().into_bytes())).unwrap(), version);
         }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_comes_while_a_reading_is_under_way_waits_for_the_next() {
+    async fn callers_during_a_read_wait_for_the_next_read() {
         let versions = Versions::default();
         let join = || versions.join(Some(Instant::now() + PATIENCE));
         let _first = [join(), join()];
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_reading_is_repeated_for_those_who_have_time() {
+    async fn a_failed_read_is_repeated_for_callers_with_time_left() {
         let versions = Versions::default();
         let now = Instant::now();
         let (late, hurried) = (versions.join(Some(now)), versions.join(None));

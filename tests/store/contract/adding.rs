@@ -9,7 +9,7 @@ use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
 const LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
 const EARLY: Outcome = Outcome::Rejected(Rejection::TooEarly);
 
-pub async fn answers_each_item_in_order(site: Site) {
+pub async fn outcomes_are_in_the_order_of_the_items(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let outcomes = site
         .add(
@@ -30,7 +30,7 @@ pub async fn answers_each_item_in_order(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 7), (2, "a".to_owned(), 3)]);
 }
 
-pub async fn adds_up_items_of_one_subject(site: Site) {
+pub async fn items_of_one_subject_are_summed_by_slot(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 5), plus("b", 1), plus("a", -2), plus("a", 1).at("2026-01-01T08:10:00Z")]).await;
     let standing = site.store.standing(&board, &subject("a")).await.unwrap();
@@ -40,7 +40,7 @@ pub async fn adds_up_items_of_one_subject(site: Site) {
     assert_eq!(standing.score.units(), 4);
 }
 
-pub async fn scores_come_from_the_same_step(site: Site) {
+pub async fn returned_scores_include_the_whole_batch(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let first = vec![plus("a", 5), plus("b", 1).id("x"), plus("c", 2).at("2026-01-01T08:10:00Z")];
     assert_eq!(site.score(&board, first).await, [counted(5), counted(1), counted(2)]);
@@ -50,7 +50,7 @@ pub async fn scores_come_from_the_same_step(site: Site) {
     assert_eq!(site.add(&board, vec![plus("a", 1), plus("b", 1).id("x")]).await, [COUNTED, DUPLICATE]);
 }
 
-pub async fn an_empty_batch_is_fine(site: Site) {
+pub async fn an_empty_batch_is_accepted(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     for return_scores in [false, true] {
         let added = site.store.add(&board, Batch { increments: Vec::new(), return_scores }).await.unwrap();
@@ -59,7 +59,7 @@ pub async fn an_empty_batch_is_fine(site: Site) {
     }
 }
 
-pub async fn late_items_are_rejected_and_the_rest_counts(site: Site) {
+pub async fn late_items_are_rejected_and_the_others_counted(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let outcomes = site
         .add(
@@ -78,7 +78,7 @@ pub async fn late_items_are_rejected_and_the_rest_counts(site: Site) {
     assert_eq!(only_late, [LATE; 3]);
 }
 
-pub async fn a_little_early_counts_as_now(site: Site) {
+pub async fn items_up_to_five_seconds_early_count_in_the_current_slot(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.clock("2026-01-01T09:59:58Z").await;
     let outcomes = site
@@ -101,7 +101,7 @@ pub async fn a_little_early_counts_as_now(site: Site) {
     assert_eq!(site.ranking(&board).await, []);
 }
 
-pub async fn boundaries_are_exact_to_the_millisecond(site: Site) {
+pub async fn items_are_placed_in_slots_to_the_millisecond(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(
         &board,
@@ -117,7 +117,7 @@ pub async fn boundaries_are_exact_to_the_millisecond(site: Site) {
     assert_eq!(standing.slots.iter().map(|(_, aggregate)| aggregate.units()).collect::<Vec<_>>(), [1, 6, 8]);
 }
 
-pub async fn decimals_are_just_units(site: Site) {
+pub async fn sums_with_decimals_are_exact(site: Site) {
     let mut sums = definition("SUM(2h, sale, amount, seller)", "1h");
     sums.decimals = Decimals::new(2).unwrap();
     let board = site.define("sales", &sums).await;
@@ -130,7 +130,7 @@ pub async fn decimals_are_just_units(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 16_661), (2, "a".to_owned(), -20)]);
 }
 
-pub async fn thousands_in_one_batch(site: Site) {
+pub async fn a_batch_of_5000_items_is_counted(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let hour = |i: i64| ["2026-01-01T07:10:00Z", "2026-01-01T08:10:00Z", "2026-01-01T09:10:00Z"][(i % 3) as usize];
     let item = |i: i64| {
@@ -147,7 +147,7 @@ pub async fn thousands_in_one_batch(site: Site) {
     assert_eq!(ranking.iter().map(|(_, _, score)| score).sum::<i64>(), 5_000 * 5_001 / 2);
 }
 
-pub async fn thousands_of_one_subject_in_one_batch(site: Site) {
+pub async fn a_batch_of_5000_items_of_one_subject_is_counted(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let item = |i: i64| if i % 2 == 0 { plus("a", i) } else { plus("a", i).id(&format!("e{i}")) };
     site.count(&board, (0..5_000).map(item).collect()).await;

@@ -5,7 +5,7 @@ use rolltop::store::AuditCursor;
 use crate::given::{With, plus, subject};
 use crate::site::Site;
 
-pub async fn finds_nothing_wrong_at_any_time(site: Site) {
+pub async fn an_audit_of_a_consistent_board_finds_no_differences(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let hours = ["2026-01-01T07:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z"];
     for (nth, hour) in hours.into_iter().enumerate() {
@@ -24,7 +24,7 @@ pub async fn finds_nothing_wrong_at_any_time(site: Site) {
     }
 }
 
-pub async fn a_repair_with_nothing_wrong_changes_nothing(site: Site) {
+pub async fn a_repair_of_a_consistent_board_changes_nothing(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let items = (0..2_000).map(|i| plus(&format!("s{i}"), 1 + i).at("2026-01-01T07:00:00Z"));
     site.count(&board, items.collect()).await;
@@ -46,7 +46,7 @@ pub async fn a_repair_with_nothing_wrong_changes_nothing(site: Site) {
     }
 }
 
-pub async fn an_empty_board_audits(site: Site) {
+pub async fn an_audit_of_an_empty_board_checks_nothing(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     for repair in [false, true] {
         let mut cursor = Some(AuditCursor::default());

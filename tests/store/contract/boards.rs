@@ -8,7 +8,7 @@ use rolltop::store::{AuditCursor, Batch, Defined, SlotRange, StoreError};
 use crate::given::{With, definition, name, plus, subject};
 use crate::site::Site;
 
-pub async fn created_unchanged_conflict(site: Site) {
+pub async fn define_returns_created_unchanged_or_conflict(site: Site) {
     let wanted = definition("COUNT(3h, like, post)", "1h");
     let board = site.define("hot", &wanted).await;
     assert_eq!((board.name(), board.definition()), (&name("hot"), &wanted));
@@ -40,7 +40,7 @@ pub async fn created_unchanged_conflict(site: Site) {
     assert_eq!(site.ranking(&board).await.len(), 2);
 }
 
-pub async fn a_definition_that_cannot_be_is_refused(site: Site) {
+pub async fn an_invalid_definition_is_refused(site: Site) {
     for (metric, slot) in [("COUNT(3h, like, post)", "7m"), ("COUNT(90m, like, post)", "1h"), ("COUNT(1h, a, b)", "1s")]
     {
         assert!(site.store.define(&name("hot"), &definition(metric, slot)).await.is_err(), "{metric} {slot}");
@@ -49,7 +49,7 @@ pub async fn a_definition_that_cannot_be_is_refused(site: Site) {
     assert!(site.store.boards().await.unwrap().boards.is_empty());
 }
 
-pub async fn all_are_listed_by_name(site: Site) {
+pub async fn boards_are_listed_in_order_of_name(site: Site) {
     assert!(site.store.boards().await.unwrap().boards.is_empty());
     let mut names: Vec<String> = (0..40).map(|i| format!("b{}", i * 7 % 40)).collect();
     for each in &names {
@@ -67,7 +67,7 @@ pub async fn all_are_listed_by_name(site: Site) {
     assert_eq!(listed, names);
 }
 
-pub async fn the_version_tells_of_boards_that_came_and_went(site: Site) {
+pub async fn defining_and_removing_boards_changes_the_boards_version(site: Site) {
     let both = async || {
         let version = site.store.boards_version().await.unwrap();
         assert_eq!(site.other.boards_version().await.unwrap(), version);
@@ -95,7 +95,7 @@ pub async fn the_version_tells_of_boards_that_came_and_went(site: Site) {
     assert_eq!(distinct.len(), seen.len(), "{seen:?}");
 }
 
-pub async fn every_instance_knows_them_at_once(site: Site) {
+pub async fn board_changes_are_visible_to_other_instances_at_once(site: Site) {
     assert!(site.other.board(&name("hot")).await.unwrap().is_none());
     let board = site.define("hot", &definition("COUNT(3h, like, post)", "1h")).await;
     let seen = site.other.board(&name("hot")).await.unwrap().unwrap();
@@ -108,7 +108,7 @@ pub async fn every_instance_knows_them_at_once(site: Site) {
     assert!(site.store.board(&name("hot")).await.unwrap().is_none());
 }
 
-pub async fn undefine_answers_whether_it_was_there(site: Site) {
+pub async fn undefine_returns_whether_the_board_existed(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 1).at("2026-01-01T07:00:00Z")]).await;
     assert!(site.store.undefine(&board).await.unwrap());
@@ -118,7 +118,7 @@ pub async fn undefine_answers_whether_it_was_there(site: Site) {
 }
 
 /// Makes every call about a board. Each must report that the board has changed.
-async fn all_say_changed(site: &Site, old: &Arc<Board>) {
+async fn assert_every_call_returns_board_changed(site: &Site, old: &Arc<Board>) {
     let who = subject("a");
     let changed = |what: &str, error: Option<StoreError>| {
         assert!(matches!(error, Some(StoreError::BoardChanged)), "{what}: {error:?}");
@@ -138,27 +138,27 @@ async fn all_say_changed(site: &Site, old: &Arc<Board>) {
     }
 }
 
-pub async fn old_handles_are_told_that_the_board_changed(site: Site) {
+pub async fn calls_with_a_handle_of_a_removed_board_return_board_changed(site: Site) {
     let old = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&old, vec![plus("a", 1), plus("b", 2)]).await;
     site.other.page(&old, 0, 10).await.unwrap();
     assert!(site.store.undefine(&old).await.unwrap());
-    all_say_changed(&site, &old).await;
+    assert_every_call_returns_board_changed(&site, &old).await;
     // A board that is defined again with the same name and definition is a different board.
     let new = site.board("COUNT(3h, like, post)", "1h").await;
     assert_ne!(new.generation(), old.generation());
     site.count(&new, vec![plus("a", 3), plus("b", 4)]).await;
-    all_say_changed(&site, &old).await;
+    assert_every_call_returns_board_changed(&site, &old).await;
     for store in [&site.store, &site.other] {
         assert!(matches!(store.undefine(&old).await, Err(StoreError::BoardChanged) | Ok(false)));
     }
     assert_eq!(site.ranking(&new).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 3)]);
     // This also holds after the clock has moved.
     site.clock("2026-01-02T00:00:00Z").await;
-    all_say_changed(&site, &old).await;
+    assert_every_call_returns_board_changed(&site, &old).await;
 }
 
-pub async fn defined_anew_it_starts_empty(site: Site) {
+pub async fn a_redefined_board_starts_empty(site: Site) {
     for (metric, slot) in [
         ("COUNT(3h, like, post)", "1h"),
         ("COUNT(3h, like, post)", "1h"),
@@ -176,7 +176,7 @@ pub async fn defined_anew_it_starts_empty(site: Site) {
     }
 }
 
-pub async fn they_do_not_touch_each_other(site: Site) {
+pub async fn changes_to_a_board_do_not_affect_other_boards(site: Site) {
     let one = site.define("one", &definition("COUNT(3h, like, post)", "1h")).await;
     let two = site.define("two", &definition("COUNT(3h, like, post)", "1h")).await;
     let short = site.define("short", &definition("COUNT(30m, like, post)", "1m")).await;

@@ -8,7 +8,7 @@ use crate::site::{COUNTED, DUPLICATE, Site, counted};
 
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
-pub async fn a_slot_holds_its_bound_and_no_more(site: Site) {
+pub async fn amounts_that_exceed_the_slot_bound_are_rejected(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     assert_eq!(site.score(&board, vec![plus("a", bound), plus("b", 1)]).await, [counted(bound), counted(1)]);
@@ -20,7 +20,7 @@ pub async fn a_slot_holds_its_bound_and_no_more(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), bound + 1), (2, "b".to_owned(), 3)]);
 }
 
-pub async fn below_zero_too(site: Site) {
+pub async fn amounts_below_the_negative_slot_bound_are_rejected(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     site.count(&board, vec![plus("a", -bound), plus("b", 2)]).await;
@@ -33,7 +33,7 @@ pub async fn below_zero_too(site: Site) {
     assert_eq!(site.ranking(&board).await, expected);
 }
 
-pub async fn a_refused_sum_is_tried_singly(site: Site) {
+pub async fn items_of_a_refused_sum_are_tried_one_by_one(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     // Together they exceed the bound. Tried one by one, those that fit are counted.
@@ -47,7 +47,7 @@ pub async fn a_refused_sum_is_tried_singly(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), score), (2, "b".to_owned(), 8)]);
 }
 
-pub async fn what_is_refused_is_not_remembered(site: Site) {
+pub async fn ids_of_out_of_range_items_are_not_remembered(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     let items = vec![plus("a", bound + 1).id("x"), plus("b", 1).id("x"), plus("a", 2).id("x"), plus("a", 3).id("x")];
@@ -57,7 +57,7 @@ pub async fn what_is_refused_is_not_remembered(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 2), (1, "a".to_owned(), 2)]);
 }
 
-pub async fn no_amount_overflows(site: Site) {
+pub async fn extreme_amounts_are_rejected_without_overflow(site: Site) {
     let board = site.board("SUM(1h, sale, amount, seller)", "1h").await;
     for extreme in [i64::MAX, i64::MIN, i64::MAX - 1, 1 << 53, -(1 << 53), (1 << 62) + 1] {
         let items =
@@ -67,7 +67,7 @@ pub async fn no_amount_overflows(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 6), (1, "a".to_owned(), 6)]);
 }
 
-pub async fn a_sum_is_exact_however_far_it_goes_on_the_way(site: Site) {
+pub async fn a_batch_sum_is_exact_whatever_its_intermediate_values(site: Site) {
     let board = site.board("SUM(1h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     let times = |times: usize, who: &'static str, amount: i64| (0..times).map(move |_| plus(who, amount));
@@ -95,7 +95,7 @@ pub async fn a_sum_is_exact_however_far_it_goes_on_the_way(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), 5), (2, "c".to_owned(), -8)]);
 }
 
-pub async fn full_slots_of_either_sign_stay_exact(site: Site) {
+pub async fn scores_of_full_slots_are_exact(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     let hours = ["2026-01-01T07:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z"];

@@ -33,7 +33,7 @@ async fn is_capped(site: &Site, board: &Arc<Board>, slots: u32) -> bool {
     reading.capped
 }
 
-pub async fn the_value_seen_longest_ago_is_dropped(site: Site) {
+pub async fn the_least_recently_seen_value_is_dropped_at_the_cap(site: Site) {
     let boards = boards(&site, 3).await;
     for board in &boards {
         let items = [("u1", SEVEN), ("u2", EIGHT), ("u3", NINE)].map(|(what, at)| seen("d", what).at(at));
@@ -50,7 +50,7 @@ pub async fn the_value_seen_longest_ago_is_dropped(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn of_values_seen_at_once_the_smallest_bytes_are_dropped(site: Site) {
+pub async fn of_equally_recent_values_the_smallest_bytes_are_dropped(site: Site) {
     for board in boards(&site, 2).await {
         let items = ["b", "é", "B", "日"].map(|what| seen("d", what).at(NINE));
         site.count(&board, items.to_vec()).await;
@@ -62,7 +62,7 @@ pub async fn of_values_seen_at_once_the_smallest_bytes_are_dropped(site: Site) {
     }
 }
 
-pub async fn a_late_value_may_be_dropped_at_once(site: Site) {
+pub async fn a_late_value_can_be_dropped_on_arrival(site: Site) {
     for board in boards(&site, 2).await {
         site.count(&board, vec![seen("d", "u1").at(NINE), seen("d", "u2").at(NINE)]).await;
         assert_eq!(site.score(&board, vec![seen("d", "u3").at(SEVEN)]).await, [counted(2)]);
@@ -78,7 +78,7 @@ pub async fn a_late_value_may_be_dropped_at_once(site: Site) {
     }
 }
 
-pub async fn capped_ends_when_what_was_dropped_has_left(site: Site) {
+pub async fn capped_resets_when_the_dropped_values_have_expired(site: Site) {
     let boards = boards(&site, 2).await;
     for board in &boards {
         site.count(board, vec![seen("d", "u1").at(EIGHT), seen("d", "u2"), seen("d", "u3"), seen("d", "u4").at(SEVEN)])
@@ -101,7 +101,7 @@ pub async fn capped_ends_when_what_was_dropped_has_left(site: Site) {
     }
 }
 
-pub async fn values_that_expired_make_room(site: Site) {
+pub async fn expired_values_free_capacity(site: Site) {
     let boards = boards(&site, 2).await;
     for board in &boards {
         site.count(board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(NINE)]).await;
@@ -117,7 +117,7 @@ pub async fn values_that_expired_make_room(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn retracted_values_make_room(site: Site) {
+pub async fn retracted_values_free_capacity(site: Site) {
     for board in boards(&site, 2).await {
         site.count(&board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(EIGHT)]).await;
         site.count(&board, vec![seen("d", "u1").at(EIGHT).undone(), seen("d", "u3").at(EIGHT)]).await;
@@ -127,7 +127,7 @@ pub async fn retracted_values_make_room(site: Site) {
     }
 }
 
-pub async fn no_more_tombstones_than_values_are_kept(site: Site) {
+pub async fn the_number_of_tombstones_is_limited_to_max_values(site: Site) {
     for board in boards(&site, 2).await {
         let gone = |what, at| seen("d", what).at(at).undone();
         site.count(&board, vec![gone("u1", SEVEN), gone("u2", EIGHT), gone("u3", NINE)]).await;

@@ -6,7 +6,7 @@ use rolltop::store::{ClockMode, StoreError};
 use crate::given::{plus, t};
 use crate::site::{START, Site};
 
-pub async fn moves_forward_only(site: Site) {
+pub async fn set_clock_refuses_earlier_times(site: Site) {
     assert_eq!(site.store.now().await.unwrap(), t(START));
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let later = t("2026-01-01T11:00:00.001Z");
@@ -20,7 +20,7 @@ pub async fn moves_forward_only(site: Site) {
     assert_eq!(site.store.page(&board, 0, 1).await.unwrap().frame.as_of, later);
 }
 
-pub async fn is_shared_by_all_instances(site: Site) {
+pub async fn the_clock_is_shared_by_all_instances(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
     let later = t("2026-01-01T12:00:00Z");
@@ -31,7 +31,7 @@ pub async fn is_shared_by_all_instances(site: Site) {
     assert!(matches!(site.store.set_clock(t(START)).await, Err(StoreError::ClockBackward { .. })));
 }
 
-pub async fn the_system_clock_is_not_set(site: Site) {
+pub async fn set_clock_is_refused_on_the_system_clock(site: Site) {
     let site = Site::on(site.kind, ClockMode::System).await;
     let before = site.store.now().await.unwrap();
     assert!(matches!(site.store.set_clock(before).await, Err(StoreError::ClockNotSimulated)));
@@ -48,7 +48,7 @@ pub async fn the_system_clock_is_not_set(site: Site) {
     assert!(site.store.now().await.unwrap() >= last);
 }
 
-pub async fn starts_at_the_epoch(site: Site) {
+pub async fn a_window_at_the_epoch_starts_at_the_epoch(site: Site) {
     let site = Site::on(site.kind, ClockMode::Simulated(Timestamp::EPOCH)).await;
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
@@ -61,7 +61,7 @@ pub async fn starts_at_the_epoch(site: Site) {
     assert_eq!(site.ranking(&board).await, []);
 }
 
-pub async fn reaches_the_end_of_time(site: Site) {
+pub async fn a_board_works_at_the_largest_timestamp(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
     for end in [Timestamp::MAX.plus_millis(-1), Timestamp::MAX] {

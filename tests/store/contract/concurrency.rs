@@ -17,7 +17,7 @@ async fn send(store: &Arc<dyn Store>, board: &Arc<Board>, increments: Vec<Increm
     store.add(board, Batch { increments, return_scores: false }).await
 }
 
-pub async fn adds_from_everywhere_add_up(site: Site) {
+pub async fn concurrent_adds_lose_nothing(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let mut tasks = JoinSet::new();
     for nth in 0..16usize {
@@ -44,7 +44,7 @@ pub async fn adds_from_everywhere_add_up(site: Site) {
     site.audit(&board).await;
 }
 
-pub async fn an_id_sent_by_many_at_once_counts_once(site: Site) {
+pub async fn concurrent_items_with_the_same_id_count_once(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let mut tasks = JoinSet::new();
     for nth in 0..16usize {
@@ -59,7 +59,7 @@ pub async fn an_id_sent_by_many_at_once_counts_once(site: Site) {
     assert!(site.ranking(&board).await.iter().all(|(_, _, score)| *score == 10));
 }
 
-pub async fn one_definition_wins(site: Site) {
+pub async fn of_concurrent_definitions_exactly_one_is_created(site: Site) {
     for round in 0..5 {
         let each = name(&format!("board{round}"));
         let mut tasks = JoinSet::new();
@@ -87,7 +87,7 @@ pub async fn one_definition_wins(site: Site) {
     }
 }
 
-pub async fn rolling_over_while_writing_stays_exact(site: Site) {
+pub async fn concurrent_rollovers_and_writes_leave_exact_scores(site: Site) {
     let board = site.board("COUNT(5s, like, post)", "1s").await;
     let start = t(crate::site::START);
     let mut tasks = JoinSet::new();
@@ -133,7 +133,7 @@ pub async fn rolling_over_while_writing_stays_exact(site: Site) {
     assert_eq!(site.ranking(&board).await, []);
 }
 
-pub async fn removing_while_writing_stays_exact(site: Site) {
+pub async fn concurrent_removals_and_writes_lose_nothing(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let mut tasks = JoinSet::new();
     for nth in 0..4usize {
@@ -164,7 +164,7 @@ pub async fn removing_while_writing_stays_exact(site: Site) {
     assert_eq!(site.store.standing(&board, &subject("b")).await.unwrap().score.units(), 4 * 40);
 }
 
-pub async fn redefining_while_writing_stays_exact(site: Site) {
+pub async fn concurrent_redefinitions_keep_the_writes_to_the_current_board(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let mut tasks = JoinSet::new();
     for nth in 0..4usize {

@@ -36,7 +36,7 @@ pub async fn a_new_value_counts_in_its_slot(site: Site) {
     }
 }
 
-pub async fn a_value_seen_again_in_its_slot_moves_its_time_only(site: Site) {
+pub async fn a_repeated_value_in_the_same_slot_updates_only_its_time(site: Site) {
     for board in site.both(METRIC, "1h").await {
         site.count(&board, vec![seen("d", "u1").at("2026-01-01T09:10:00Z")]).await;
         assert_eq!(site.score(&board, vec![seen("d", "u1").at("2026-01-01T09:20:00Z")]).await, [counted(1)]);
@@ -45,7 +45,7 @@ pub async fn a_value_seen_again_in_its_slot_moves_its_time_only(site: Site) {
     }
 }
 
-pub async fn a_value_seen_again_later_leaves_its_older_slot(site: Site) {
+pub async fn a_value_seen_again_later_moves_to_the_newer_slot(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     for board in &boards {
         site.count(board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(SEVEN), seen("d", "u3").at(EIGHT)]).await;
@@ -62,7 +62,7 @@ pub async fn a_value_seen_again_later_leaves_its_older_slot(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn a_value_from_outside_the_window_is_new_again(site: Site) {
+pub async fn an_expired_value_counts_as_new_when_seen_again(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     for board in &boards {
         site.count(board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(SEVEN), seen("d", "u3").at(NINE)]).await;
@@ -81,7 +81,7 @@ pub async fn a_value_from_outside_the_window_is_new_again(site: Site) {
     assert_eq!(site.ranking(&boards[0]).await, [(1, "d".to_owned(), 3)]);
 }
 
-pub async fn what_is_older_than_remembered_changes_nothing(site: Site) {
+pub async fn an_older_sighting_of_a_known_value_changes_nothing(site: Site) {
     for board in site.both(METRIC, "1h").await {
         site.count(&board, vec![seen("d", "u1").at(NINE)]).await;
         for older in [SEVEN, EIGHT, "2026-01-01T09:09:59.999Z", NINE] {
@@ -92,7 +92,7 @@ pub async fn what_is_older_than_remembered_changes_nothing(site: Site) {
     }
 }
 
-pub async fn a_late_value_counts_where_it_belongs(site: Site) {
+pub async fn a_late_value_counts_in_the_slot_of_its_time(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     let late = Outcome::Rejected(Rejection::TooLate);
     let early = Outcome::Rejected(Rejection::TooEarly);
@@ -112,7 +112,7 @@ pub async fn a_late_value_counts_where_it_belongs(site: Site) {
     }
 }
 
-pub async fn the_order_of_arrival_does_not_matter(site: Site) {
+pub async fn distinct_counts_do_not_depend_on_the_order_of_arrival(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     let sightings = [("u1", SEVEN), ("u1", NINE), ("u2", EIGHT), ("u2", SEVEN), ("u1", EIGHT), ("u3", SEVEN)];
     for (nth, board) in boards.iter().enumerate() {
@@ -139,7 +139,7 @@ pub async fn the_order_of_arrival_does_not_matter(site: Site) {
     }
 }
 
-pub async fn sightings_at_once_count_each_value_once(site: Site) {
+pub async fn concurrent_sightings_count_each_value_once(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let sighting = |writer: usize| {
             let (store, board) = ([&site.store, &site.other][writer % 2].clone(), board.clone());
@@ -164,7 +164,7 @@ pub async fn sightings_at_once_count_each_value_once(site: Site) {
     }
 }
 
-pub async fn shorter_windows_of_values_are_exact(site: Site) {
+pub async fn distinct_counts_of_shorter_windows_are_exact(site: Site) {
     for board in site.both(METRIC, "1h").await {
         site.count(&board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(SEVEN), seen("d", "u3").at(EIGHT)]).await;
         site.count(&board, vec![seen("d", "u2").at(EIGHT), seen("d", "u1").at(NINE), seen("d", "u4").at(NINE)]).await;
@@ -176,7 +176,7 @@ pub async fn shorter_windows_of_values_are_exact(site: Site) {
     }
 }
 
-pub async fn values_page_newest_first_ties_by_bytes(site: Site) {
+pub async fn values_are_paged_newest_first_with_ties_by_bytes(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let sightings = [("u", EIGHT), ("é", NINE), ("a b", NINE), ("B", NINE), ("b", NINE), ("old", SEVEN)];
         site.count(&board, sightings.map(|(what, at)| seen("d", what).at(at)).to_vec()).await;
@@ -195,7 +195,7 @@ pub async fn values_page_newest_first_ties_by_bytes(site: Site) {
     }
 }
 
-pub async fn values_leave_with_the_window(site: Site) {
+pub async fn values_expire_with_the_window(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     for board in &boards {
         site.count(board, vec![seen("d", "u1").at(SEVEN), seen("d", "u2").at(EIGHT), seen("d", "u3").at(SEVEN)]).await;
@@ -217,7 +217,7 @@ pub async fn values_leave_with_the_window(site: Site) {
     }
 }
 
-pub async fn values_are_data(site: Site) {
+pub async fn values_with_special_characters_are_returned_unchanged(site: Site) {
     let hostile =
         ["*", "c", "t", "t:u1", "\u{fffd}", " ", "日本", "a\\b\"c", "{x}", "-inf", "(", "%", "{\"a\":1}", "0"];
     let long = "v".repeat(512);
@@ -269,7 +269,7 @@ pub async fn removed_subjects_have_no_values(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn boards_remember_values_of_their_own(site: Site) {
+pub async fn each_board_has_its_own_values(site: Site) {
     let [one, two] = site.both(METRIC, "1h").await;
     site.count(&one, vec![seen("d", "u1"), seen("d", "u2")]).await;
     site.count(&two, vec![seen("d", "u1")]).await;
@@ -281,7 +281,7 @@ pub async fn boards_remember_values_of_their_own(site: Site) {
     assert_eq!(site.ranking(&again).await, [(1, "d".to_owned(), 1)]);
 }
 
-pub async fn thousands_of_values_of_one_subject(site: Site) {
+pub async fn a_subject_with_900_values_is_counted_and_paged(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let item = |nth: usize| seen("d", &format!("u{:04}", nth % 900)).at([SEVEN, EIGHT, NINE][nth % 7 % 3]);
         site.count(&board, (0..1_500).map(item).collect()).await;

@@ -61,7 +61,7 @@ async fn all_of(site: &Site, board: &Arc<Board>, subjects: usize) -> String {
     text
 }
 
-pub async fn every_metric_counts_on_the_stores_own_clock(site: Site) {
+pub async fn every_metric_counts_on_the_system_clock(site: Site) {
     let site = Site::on(site.kind, ClockMode::System).await;
     for board in define(&site, &every_definition("3d", "1d")).await {
         let now = site.store.now().await.unwrap();
@@ -92,7 +92,7 @@ pub async fn every_metric_counts_on_the_stores_own_clock(site: Site) {
 
 /// Runs writers, retirers and readers at once while the clock moves from slot to slot. No item is ever late, so at the
 /// end the state is the same as if the items had arrived one after another.
-pub async fn every_metric_stays_exact_while_rolling_over(site: Site) {
+pub async fn every_metric_is_exact_under_concurrent_rollover(site: Site) {
     for order in [Order::Desc, Order::Asc] {
         let site = Site::new(site.kind.clone()).await;
         let oracle = Site::new(Kind::Oracle).await;
@@ -180,7 +180,7 @@ pub async fn every_metric_stays_exact_while_rolling_over(site: Site) {
     }
 }
 
-pub async fn every_metric_is_forgotten_with_its_board(site: Site) {
+pub async fn every_metric_starts_empty_on_a_redefined_board(site: Site) {
     let definitions = every_definition("3h", "1h");
     for _ in 0..2 {
         let boards = define(&site, &definitions).await;
@@ -196,7 +196,7 @@ pub async fn every_metric_is_forgotten_with_its_board(site: Site) {
     }
 }
 
-pub async fn every_metric_may_be_read_through_any_instance(site: Site) {
+pub async fn every_metric_reads_the_same_through_another_instance(site: Site) {
     for board in define(&site, &every_definition("3h", "1h")).await {
         for units in [5, 2, 9] {
             let item = item(&board, "a", units);

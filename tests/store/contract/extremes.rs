@@ -12,7 +12,7 @@ const SEVEN: &str = "2026-01-01T07:10:00Z";
 const EIGHT: &str = "2026-01-01T08:10:00Z";
 const NINE: &str = "2026-01-01T09:10:00Z";
 
-pub async fn an_extreme_is_the_best_of_all_slots(site: Site) {
+pub async fn an_extreme_is_the_best_value_of_all_slots(site: Site) {
     for (nth, (metric, best)) in [(MAX, [9, 7, 7]), (MIN, [5, 5, 7])].into_iter().enumerate() {
         for ranked in [true, false] {
             let mut extremes = definition(metric, "1h");
@@ -31,7 +31,7 @@ pub async fn an_extreme_is_the_best_of_all_slots(site: Site) {
     }
 }
 
-pub async fn an_extreme_leaves_with_its_slot(site: Site) {
+pub async fn an_extreme_expires_with_its_slot(site: Site) {
     let [max, loose_max] = site.both(MAX, "1h").await;
     let min = site.define("min", &definition(MIN, "1h")).await;
     for board in [&max, &loose_max, &min] {
@@ -66,7 +66,7 @@ pub async fn an_extreme_leaves_with_its_slot(site: Site) {
     }
 }
 
-pub async fn extremes_of_zero_and_below_are_ranked(site: Site) {
+pub async fn extremes_of_zero_or_less_are_ranked(site: Site) {
     let board = site.board(MAX, "1h").await;
     site.count(&board, vec![plus("a", 0), plus("b", -3), plus("c", 0).at(SEVEN), plus("c", -1), plus("d", 1)]).await;
     let line = |rank, who: &str, score| (rank, who.to_owned(), score);
@@ -80,7 +80,7 @@ pub async fn extremes_of_zero_and_below_are_ranked(site: Site) {
     assert_eq!(site.ranking(&board).await, [line(1, "b", -3), line(2, "a", 0), line(2, "c", 0), line(4, "d", 1)]);
 }
 
-pub async fn late_extremes_count_in_their_slot(site: Site) {
+pub async fn late_values_of_an_extreme_count_in_their_slot(site: Site) {
     let boards = site.both(MAX, "1h").await;
     for board in &boards {
         site.count(board, vec![plus("a", 5), plus("b", 5)]).await;
@@ -98,7 +98,7 @@ pub async fn late_extremes_count_in_their_slot(site: Site) {
     }
 }
 
-pub async fn a_sample_may_make_an_extreme_worse(site: Site) {
+pub async fn a_sample_can_replace_an_extreme_with_a_worse_value(site: Site) {
     for (name, metric, sign) in [("max", MAX, 1), ("min", MIN, -1)] {
         for ranked in [true, false] {
             let mut extremes = definition(metric, "1h");
@@ -128,7 +128,7 @@ pub async fn a_sample_may_make_an_extreme_worse(site: Site) {
     }
 }
 
-pub async fn what_a_sample_made_worse_leaves_in_its_turn(site: Site) {
+pub async fn an_extreme_worsened_by_a_sample_expires_with_its_slot(site: Site) {
     let boards = site.both(MAX, "1h").await;
     for board in &boards {
         site.count(board, vec![plus("a", 1).at(SEVEN), plus("a", 3).at(EIGHT), plus("a", 9).at(NINE)]).await;
@@ -145,14 +145,14 @@ pub async fn what_a_sample_made_worse_leaves_in_its_turn(site: Site) {
     assert_eq!(site.ranking_size(&boards[0]).await, 0);
 }
 
-pub async fn extremes_answer_scores_and_count_ids_once(site: Site) {
+pub async fn extremes_return_scores_and_count_ids_once(site: Site) {
     for board in site.both(MAX, "1h").await {
         let items = vec![plus("a", 3).id("x"), plus("a", 100).id("x"), plus("a", 2), plus("b", -1).at(SEVEN)];
         assert_eq!(site.score(&board, items).await, [counted(3), duplicate(3), counted(3), counted(-1)]);
     }
 }
 
-pub async fn extremes_hold_every_amount(site: Site) {
+pub async fn extremes_accept_the_largest_and_smallest_amounts(site: Site) {
     for board in site.both(MIN, "1h").await {
         site.count(&board, vec![plus("a", EXACT_MAX), plus("b", -EXACT_MAX), plus("b", 1)]).await;
         assert_eq!(site.value(&board, "a").await, exact(EXACT_MAX));
@@ -163,7 +163,7 @@ pub async fn extremes_hold_every_amount(site: Site) {
     }
 }
 
-pub async fn removed_extremes_start_from_nothing(site: Site) {
+pub async fn a_removed_extreme_starts_over(site: Site) {
     let boards = site.both(MAX, "1h").await;
     for board in &boards {
         site.count(board, vec![plus("a", 9).at(SEVEN), plus("a", 8), plus("b", 2)]).await;

@@ -39,7 +39,7 @@ fn lives(start: &str, end: &str, units: i64) -> Option<(String, String, i64)> {
     Some((format!("2026-01-01T{start}Z"), format!("2026-01-01T{end}Z"), units))
 }
 
-pub async fn a_life_begins_with_the_first_event_and_ends_a_window_later(site: Site) {
+pub async fn a_from_first_window_starts_at_the_first_event(site: Site) {
     let board = counters(&site, "COUNT(1h, login, device)").await;
     assert_eq!(life(&site, &board, "a").await, None);
     assert_eq!(site.score(&board, vec![plus("a", 1)]).await, [counted(1)]);
@@ -57,7 +57,7 @@ pub async fn a_life_begins_with_the_first_event_and_ends_a_window_later(site: Si
     assert_eq!(life(&site, &board, "a").await, lives("10:30:00", "11:30:00", 8));
 }
 
-pub async fn a_life_begins_when_its_event_happened(site: Site) {
+pub async fn a_from_first_window_starts_at_the_time_of_its_event(site: Site) {
     let board = counters(&site, "SUM(1h, sale, amount, seller)").await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T09:00:00Z")]).await;
     assert_eq!(life(&site, &board, "a").await, lives("09:00:00", "10:00:00", 1));
@@ -81,7 +81,7 @@ pub async fn a_life_begins_when_its_event_happened(site: Site) {
     assert_eq!(life(&site, &board, "a").await, lives("09:59:00", "10:59:00", 4));
 }
 
-pub async fn retractions_only_take_from_a_life(site: Site) {
+pub async fn a_retraction_does_not_start_a_from_first_window(site: Site) {
     let board = counters(&site, "COUNT(1h, like, post)").await;
     site.count(&board, vec![plus("a", 1).undone().at("2026-01-01T09:30:00Z")]).await;
     assert_eq!(life(&site, &board, "a").await, None);
@@ -100,7 +100,7 @@ pub async fn retractions_only_take_from_a_life(site: Site) {
     site.count(&board, vec![plus("a", 1).at("2026-01-01T08:00:00Z").undone()]).await;
 }
 
-pub async fn lives_have_bounds_ids_and_an_end(site: Site) {
+pub async fn from_first_counters_respect_bounds_ids_and_removal(site: Site) {
     let board = counters(&site, "SUM(1h, sale, amount, seller)").await;
     let bound = board.slot_bound().0;
     let refused = Outcome::Rejected(Rejection::OutOfRange);
@@ -120,7 +120,7 @@ pub async fn lives_have_bounds_ids_and_an_end(site: Site) {
     assert_eq!(site.store.now().await.unwrap(), t("2026-01-01T10:30:00Z"));
 }
 
-pub async fn a_life_longer_than_time_goes_on_to_its_end(site: Site) {
+pub async fn a_from_first_window_longer_than_time_ends_at_the_largest_timestamp(site: Site) {
     for (board, window) in [("months", "4294967295mo"), ("days", "4294967295d")] {
         let metric = format!("SUM({window}, sale, amount, seller)");
         let board = site.define(board, &Definition { mode: Mode::FromFirst, ..unranked(&metric, "1d") }).await;

@@ -110,7 +110,7 @@ fn hostile() -> Vec<String> {
     texts
 }
 
-pub async fn subjects_come_back_as_they_went_in(site: Site) {
+pub async fn subjects_are_returned_unchanged(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let texts = hostile();
     site.count(&board, texts.iter().map(|who| plus(who, 1)).collect()).await;
@@ -123,7 +123,7 @@ pub async fn subjects_come_back_as_they_went_in(site: Site) {
     assert_eq!(site.audit(&board).await, texts.len() as u64);
 }
 
-pub async fn subjects_do_not_touch_each_other(site: Site) {
+pub async fn changes_to_a_subject_do_not_affect_other_subjects(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let texts = hostile();
     let amount = |i: usize| 1 + (i as i64 * 31) % 1_009;
@@ -143,7 +143,7 @@ pub async fn subjects_do_not_touch_each_other(site: Site) {
     assert_eq!(site.ranking(&board).await, []);
 }
 
-pub async fn ids_are_data(site: Site) {
+pub async fn ids_with_special_characters_are_distinct(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     // First pairs that become equal if they are joined by a separator, then every text as an id.
     let pairs = ["a:b|c", "a|b:c", "a b| c", "a |b  c", "a\u{1f41}|b", "a|\u{1f41}b", "x{|}y", "x|{}y", "1|12", "11|2"];
@@ -159,7 +159,7 @@ pub async fn ids_are_data(site: Site) {
     assert_eq!(site.add(&board, items).await, vec![DUPLICATE; sent]);
 }
 
-pub async fn board_names_do_not_touch_each_other(site: Site) {
+pub async fn boards_with_similar_names_are_independent(site: Site) {
     let names = [
         "a",
         "a.b",

@@ -5,7 +5,7 @@ use rolltop::store::{Batch, Outcome, Rejection};
 use crate::given::{With, definition, plus, subject};
 use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
 
-pub async fn count_once_in_a_request(site: Site) {
+pub async fn repeated_ids_in_a_request_count_once(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let items =
         vec![plus("a", 1).id("x"), plus("a", 1).id("x"), plus("a", 1), plus("b", 1).id("x"), plus("a", 1).id("y")];
@@ -13,7 +13,7 @@ pub async fn count_once_in_a_request(site: Site) {
     assert_eq!(outcomes, [counted(3), duplicate(3), counted(3), counted(1), counted(3)]);
 }
 
-pub async fn count_once_across_requests_and_instances(site: Site) {
+pub async fn repeated_ids_across_requests_and_instances_count_once(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("y")]).await;
     for store in [&site.other, &site.store] {
@@ -24,7 +24,7 @@ pub async fn count_once_across_requests_and_instances(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 3), (2, "a".to_owned(), 1)]);
 }
 
-pub async fn a_duplicate_may_say_another_amount_or_time(site: Site) {
+pub async fn a_repeated_id_with_another_amount_or_time_is_a_duplicate(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1).id("x"), plus("b", 5)]).await;
     let items = vec![plus("a", 100).id("x"), plus("a", -1).id("x"), plus("a", 1).id("x").at("2026-01-01T08:00:00Z")];
@@ -32,7 +32,7 @@ pub async fn a_duplicate_may_say_another_amount_or_time(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 5), (2, "a".to_owned(), 1)]);
 }
 
-pub async fn belong_to_a_subject_and_a_board(site: Site) {
+pub async fn ids_are_scoped_to_a_subject_and_a_board(site: Site) {
     let one = site.board("COUNT(3h, like, post)", "1h").await;
     let two = site.define("other", &definition("COUNT(3h, like, post)", "1h")).await;
     let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x"), plus("a", 1).id("X"), plus("a", 1).id("x ")];
@@ -42,7 +42,7 @@ pub async fn belong_to_a_subject_and_a_board(site: Site) {
     assert_eq!(site.add(&two, items()).await, [DUPLICATE; 4]);
 }
 
-pub async fn are_remembered_for_the_horizon(site: Site) {
+pub async fn ids_are_remembered_for_the_dedupe_horizon(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
     site.count(&board, items()).await;
@@ -57,7 +57,7 @@ pub async fn are_remembered_for_the_horizon(site: Site) {
     assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
 }
 
-pub async fn are_remembered_for_a_day_at_most(site: Site) {
+pub async fn ids_are_remembered_for_at_most_a_day(site: Site) {
     let board = site.board("COUNT(7d, like, post)", "1d").await;
     let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
     site.count(&board, items()).await;
@@ -67,7 +67,7 @@ pub async fn are_remembered_for_a_day_at_most(site: Site) {
     assert_eq!(site.score(&board, items()).await, [counted(2); 2]);
 }
 
-pub async fn are_remembered_from_the_first_arrival(site: Site) {
+pub async fn the_dedupe_horizon_starts_at_the_first_arrival(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let items = || vec![plus("a", 1).id("x"), plus("b", 1).id("x")];
     // The horizon begins at the arrival, whatever the event's own time.
@@ -79,7 +79,7 @@ pub async fn are_remembered_from_the_first_arrival(site: Site) {
     assert_eq!(site.add(&board, items()).await, [COUNTED; 2]);
 }
 
-pub async fn of_late_and_early_items_are_not_remembered(site: Site) {
+pub async fn ids_of_late_and_early_items_are_not_remembered(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let late = || plus("a", 1).id("x").at("2026-01-01T06:00:00Z");
     let early = || plus("a", 1).id("y").at("2026-01-01T09:31:00Z");
@@ -90,14 +90,14 @@ pub async fn of_late_and_early_items_are_not_remembered(site: Site) {
     assert_eq!(site.add(&board, vec![late(), early()]).await, [too_late, too_early]);
 }
 
-pub async fn outlive_the_removal_of_their_subject(site: Site) {
+pub async fn ids_are_remembered_after_their_subject_is_removed(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("x")]).await;
     site.store.remove(&board, &subject("a")).await.unwrap();
     assert_eq!(site.add(&board, vec![plus("a", 1).id("x"), plus("a", 1).id("y")]).await, [DUPLICATE, COUNTED]);
 }
 
-pub async fn are_forgotten_with_their_board(site: Site) {
+pub async fn ids_are_forgotten_when_their_board_is_removed(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1).id("x"), plus("b", 1).id("x")]).await;
     assert!(site.store.undefine(&board).await.unwrap());

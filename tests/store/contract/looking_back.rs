@@ -36,7 +36,7 @@ async fn kept(site: &Site, metric: &str, keep: Option<&str>) -> Arc<Board> {
     board
 }
 
-pub async fn a_window_inside_keep_is_read_as_it_was(site: Site) {
+pub async fn a_past_window_within_keep_is_read_exactly(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
     // The hours from 11 to 16 are stored, and now is 16:30.
     for (as_of, slots, sum) in [
@@ -56,7 +56,7 @@ pub async fn a_window_inside_keep_is_read_as_it_was(site: Site) {
     assert_eq!((reading.aggregates.len(), reading.capped), (2, false));
 }
 
-pub async fn beyond_keep_is_an_error(site: Site) {
+pub async fn a_past_window_beyond_keep_is_an_error(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
     let kept_from = "2026-01-01T11:00:00Z";
     for (slots, as_of) in [
@@ -88,7 +88,7 @@ pub async fn beyond_keep_is_an_error(site: Site) {
     assert_eq!(value_at(&site, &board, 3, "2026-01-01T17:00:00Z").await, exact(64 + 128 + 1_000));
 }
 
-pub async fn one_slot_beyond_the_window_is_kept_unless_told(site: Site) {
+pub async fn by_default_one_slot_beyond_the_window_is_kept(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", None).await;
     assert_eq!(value_at(&site, &board, 3, "2026-01-01T15:00:00Z").await, exact(16 + 32 + 64));
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T13:59:00Z").await, exact(16));
@@ -96,7 +96,7 @@ pub async fn one_slot_beyond_the_window_is_kept_unless_told(site: Site) {
     beyond(&site, &board, SlotRange::Slots(3), "2026-01-01T14:59:59.999Z", "2026-01-01T13:00:00Z").await;
 }
 
-pub async fn a_past_window_may_begin_at_a_time(site: Site) {
+pub async fn a_past_window_can_start_at_a_given_time(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
     for (from, as_of, sum, slots) in [
         ("2026-01-01T12:00:00Z", "2026-01-01T14:00:00Z", 8 + 16 + 32, 3),
@@ -109,7 +109,7 @@ pub async fn a_past_window_may_begin_at_a_time(site: Site) {
     }
 }
 
-pub async fn every_metric_that_can_looks_back(site: Site) {
+pub async fn past_windows_are_read_for_every_supporting_metric(site: Site) {
     for (metric, past) in [
         ("AVG(3h, pay, amount, user)", mean(4 + 8 + 16, 3)),
         ("MIN(3h, pay, amount, user)", exact(4)),
@@ -131,7 +131,7 @@ pub async fn every_metric_that_can_looks_back(site: Site) {
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T09:00:00Z").await, exact(2));
 }
 
-pub async fn looking_back_counts_local_days(site: Site) {
+pub async fn past_windows_of_days_follow_the_time_zone(site: Site) {
     let mut days = unranked("COUNT(1d, login, device)", "1d");
     (days.timezone, days.keep) = ("Europe/Berlin".parse().unwrap(), Some("7d".parse().unwrap()));
     let board = site.define("days", &days).await;
@@ -155,7 +155,7 @@ pub async fn looking_back_counts_local_days(site: Site) {
     }
 }
 
-pub async fn late_items_count_in_the_past_they_belong_to(site: Site) {
+pub async fn late_items_count_in_past_windows(site: Site) {
     let board = kept(&site, "COUNT(3h, login, device)", Some("6h")).await;
     assert_eq!(value_at(&site, &board, 1, "2026-01-01T14:30:00Z").await, exact(32));
     site.count(&board, vec![plus("a", 1_000).at("2026-01-01T14:00:00Z")]).await;

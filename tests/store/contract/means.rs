@@ -9,7 +9,7 @@ use crate::site::{COUNTED, Site};
 const METRIC: &str = "AVG(3h, pay, amount, user)";
 const NOTHING: Outcome = Outcome::Counted { score: None };
 
-pub async fn a_mean_is_of_what_is_left(site: Site) {
+pub async fn a_mean_covers_the_amounts_in_the_window(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let (seven, eight) = ("2026-01-01T07:10:00Z", "2026-01-01T08:10:00Z");
         site.count(&board, vec![plus("a", 1).at(seven), plus("a", 2).at(eight), plus("a", 4)]).await;
@@ -22,7 +22,7 @@ pub async fn a_mean_is_of_what_is_left(site: Site) {
     }
 }
 
-pub async fn means_change_as_slots_leave(site: Site) {
+pub async fn means_change_as_slots_expire(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     for board in &boards {
         let (seven, eight) = ("2026-01-01T07:10:00Z", "2026-01-01T08:10:00Z");
@@ -42,7 +42,7 @@ pub async fn means_change_as_slots_leave(site: Site) {
     }
 }
 
-pub async fn means_rank_by_what_they_are(site: Site) {
+pub async fn means_are_ranked_by_quotient(site: Site) {
     for (name, order) in [("down", Order::Desc), ("up", Order::Asc)] {
         let mut means = definition(METRIC, "1h");
         means.order = order;
@@ -61,7 +61,7 @@ pub async fn means_rank_by_what_they_are(site: Site) {
     }
 }
 
-pub async fn means_of_zero_and_below_are_ranked(site: Site) {
+pub async fn means_of_zero_or_less_are_ranked(site: Site) {
     let board = site.board(METRIC, "1h").await;
     site.count(&board, vec![plus("a", 5), plus("a", -5), plus("b", -1), plus("c", 0), plus("d", -1), plus("d", -2)])
         .await;
@@ -74,7 +74,7 @@ pub async fn means_of_zero_and_below_are_ranked(site: Site) {
     assert_eq!(site.value(&board, "d").await, mean(-3, 2));
 }
 
-pub async fn means_of_too_few_are_not_ranked(site: Site) {
+pub async fn means_of_fewer_than_min_samples_are_not_ranked(site: Site) {
     let mut few = definition(METRIC, "1h");
     few.min_samples = 3;
     let board = site.define("few", &few).await;
@@ -97,7 +97,7 @@ pub async fn means_of_too_few_are_not_ranked(site: Site) {
     assert_eq!(site.means(&board).await, [(1, "a".to_owned(), 101.0 / 3.0), (2, "b".to_owned(), 1.0)]);
 }
 
-pub async fn means_are_the_same_to_the_last_bit(site: Site) {
+pub async fn means_equal_the_f64_quotient_bit_for_bit(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let bound = board.slot_bound().0;
         let cases: [&[i64]; 7] = [
@@ -119,7 +119,7 @@ pub async fn means_are_the_same_to_the_last_bit(site: Site) {
     }
 }
 
-pub async fn means_stay_within_their_bound(site: Site) {
+pub async fn sums_of_means_beyond_the_slot_bound_are_rejected(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let bound = board.slot_bound().0;
         let refused = Outcome::Rejected(Rejection::OutOfRange);
@@ -131,7 +131,7 @@ pub async fn means_stay_within_their_bound(site: Site) {
     }
 }
 
-pub async fn means_are_retracted_in_the_slot_of_their_twin(site: Site) {
+pub async fn a_retracted_mean_item_is_subtracted_from_its_original_slot(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     let seven = "2026-01-01T07:10:00Z";
     for board in &boards {
@@ -159,7 +159,7 @@ pub async fn means_are_retracted_in_the_slot_of_their_twin(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn means_answer_scores_and_count_ids_once(site: Site) {
+pub async fn means_return_scores_and_count_ids_once(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let items = vec![plus("a", 3).id("x"), plus("a", 100).id("x"), plus("a", 4), plus("b", 0)];
         let scores = site.score(&board, items).await;
@@ -168,7 +168,7 @@ pub async fn means_answer_scores_and_count_ids_once(site: Site) {
     }
 }
 
-pub async fn means_that_cancel_out_are_kept_in_their_slots(site: Site) {
+pub async fn means_with_a_count_of_zero_keep_their_slots(site: Site) {
     let (seven, eight) = ("2026-01-01T07:10:00Z", "2026-01-01T08:10:00Z");
     let boards = site.both(METRIC, "1h").await;
     for board in &boards {

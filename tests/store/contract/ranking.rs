@@ -8,7 +8,7 @@ use crate::site::{START, Site, plain};
 /// Subjects whose orders by bytes, by UTF-16 and by the rules of languages differ.
 const TIED: [&str; 9] = ["a", "B", "ab", "a\u{301}", "á", "z", "日本", "\u{ffee}", "🎉"];
 
-pub async fn highest_first_ties_by_bytes_descending(site: Site) {
+pub async fn a_descending_board_breaks_ties_by_bytes_descending(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let mut items: Vec<_> = TIED.iter().map(|who| plus(who, 3)).collect();
     items.extend([plus("low", 1), plus("high", 9), plus("under", -3)]);
@@ -20,7 +20,7 @@ pub async fn highest_first_ties_by_bytes_descending(site: Site) {
     );
 }
 
-pub async fn lowest_first_ties_by_bytes_ascending(site: Site) {
+pub async fn an_ascending_board_breaks_ties_by_bytes_ascending(site: Site) {
     let mut laps = definition("SUM(3h, lap, time, driver)", "1h");
     laps.order = Order::Asc;
     let board = site.define("laps", &laps).await;
@@ -59,7 +59,7 @@ pub async fn ties_share_a_rank_across_pages(site: Site) {
     }
 }
 
-pub async fn pages_end_where_the_ranking_does(site: Site) {
+pub async fn pages_beyond_the_end_of_the_ranking_are_empty_or_short(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let empty = site.store.page(&board, 0, 10).await.unwrap();
     assert_eq!((empty.total, empty.items.len()), (0, 0));
@@ -84,7 +84,7 @@ pub async fn pages_end_where_the_ranking_does(site: Site) {
     }
 }
 
-pub async fn thousands_of_lines_page_in_order(site: Site) {
+pub async fn a_ranking_of_thousands_of_subjects_pages_in_order(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     // Scores rise, fall and tie, and change after they were ranked.
     let score = |i: i64| i * 7_919 % 997 - 100;
@@ -109,7 +109,7 @@ pub async fn thousands_of_lines_page_in_order(site: Site) {
     }
 }
 
-pub async fn zeros_vanish_and_negatives_rank_below(site: Site) {
+pub async fn subjects_at_zero_are_unranked_and_negatives_rank_last(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 2), plus("b", -1), plus("c", 5), plus("d", -7)]).await;
     site.count(&board, vec![plus("a", -2), plus("c", -4)]).await;
@@ -122,7 +122,7 @@ pub async fn zeros_vanish_and_negatives_rank_below(site: Site) {
     assert_eq!(site.ranking(&board).await, expected);
 }
 
-pub async fn neighbors_stop_at_the_edges(site: Site) {
+pub async fn neighbors_are_cut_off_at_the_ends_of_the_ranking(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, (1..=6).map(|i| plus(&format!("s{i}"), 10 - i / 2)).collect()).await;
     let ranking = site.ranking(&board).await;
@@ -138,7 +138,7 @@ pub async fn neighbors_stop_at_the_edges(site: Site) {
     }
 }
 
-pub async fn neighbors_of_nobody_are_none(site: Site) {
+pub async fn an_unranked_subject_has_no_neighbors(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2), plus("c", 0)]).await;
     for who in ["c", "nobody"] {
@@ -147,7 +147,7 @@ pub async fn neighbors_of_nobody_are_none(site: Site) {
     }
 }
 
-pub async fn lookup_answers_in_the_order_asked(site: Site) {
+pub async fn lookup_returns_scores_in_the_order_of_the_request(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", -2), plus("c", 0), plus("日本", 4)]).await;
     let asked = ["nobody", "日本", "b", "c", "a", "b"].map(subject);
@@ -207,7 +207,7 @@ pub async fn lookup_returns_the_ranks_of_a_retiring_window(site: Site) {
     }
 }
 
-pub async fn standing_says_rank_and_who_is_better(site: Site) {
+pub async fn standing_returns_the_rank_and_the_number_of_better_subjects(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 9), plus("b", 7), plus("c", 7), plus("d", 1), plus("e", -1)]).await;
     for (who, score, rank, better) in [("a", 9, 1, 0), ("b", 7, 2, 1), ("c", 7, 2, 1), ("d", 1, 4, 3), ("e", -1, 5, 4)]
@@ -218,7 +218,7 @@ pub async fn standing_says_rank_and_who_is_better(site: Site) {
     }
 }
 
-pub async fn an_unknown_subject_is_an_answer(site: Site) {
+pub async fn standing_of_an_unknown_subject_is_zero_and_unranked(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     for _ in 0..2 {
         let standing = site.store.standing(&board, &subject("nobody")).await.unwrap();

@@ -5,7 +5,7 @@ use rolltop::store::{Removal, SlotRange};
 use crate::given::{Units, With, exact, plus, subject, t};
 use crate::site::Site;
 
-pub async fn takes_a_subject_out_of_every_slot(site: Site) {
+pub async fn removing_a_subject_clears_it_from_every_slot(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let (seven, nine) = ("2026-01-01T07:00:00Z", "2026-01-01T09:00:00Z");
     site.count(&board, vec![plus("a", 1).at(seven), plus("a", 4).at(nine), plus("b", 2).at(seven), plus("c", 3)]).await;
@@ -20,7 +20,7 @@ pub async fn takes_a_subject_out_of_every_slot(site: Site) {
     assert_eq!((status.total, status.slots), (2, vec![(t(seven), 1), (t(nine), 1)]));
 }
 
-pub async fn nobody_is_removed_without_effect(site: Site) {
+pub async fn removing_an_unknown_subject_has_no_effect(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2)]).await;
     for _ in 0..2 {
@@ -34,7 +34,7 @@ pub async fn nobody_is_removed_without_effect(site: Site) {
     assert_eq!(site.ranking(&board).await.len(), 2);
 }
 
-pub async fn what_comes_back_starts_from_nothing(site: Site) {
+pub async fn a_removed_subject_that_returns_starts_at_zero(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let bound = board.slot_bound().0;
     site.count(&board, vec![plus("a", bound), plus("b", 2), plus("a", 1).at("2026-01-01T08:00:00Z")]).await;
@@ -45,7 +45,7 @@ pub async fn what_comes_back_starts_from_nothing(site: Site) {
     assert_eq!((removal.score, removal.live_slots), (exact(bound), 1));
 }
 
-pub async fn what_was_removed_does_not_expire_again(site: Site) {
+pub async fn removed_amounts_are_not_subtracted_again_on_expiry(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let seven = "2026-01-01T07:00:00Z";
     site.count(&board, vec![plus("a", 1).at(seven), plus("b", 2).at(seven), plus("b", 5), plus("c", 3)]).await;

@@ -54,7 +54,7 @@ async fn meanwhile(site: &Site, board: &Arc<Board>, round: usize) {
     site.store.remove(board, &subject(&format!("s{:05}", 40 + round))).await.unwrap();
 }
 
-pub async fn every_metric_leaves_in_steps(site: Site) {
+pub async fn retiring_in_steps_matches_the_oracle_for_every_metric(site: Site) {
     for (nth, metric) in METRICS.into_iter().enumerate() {
         for (order, min_samples) in [(Order::Desc, 1), (Order::Asc, 2)] {
             let oracle = Site::new(Kind::Oracle).await;
@@ -106,7 +106,7 @@ pub async fn every_metric_leaves_in_steps(site: Site) {
     }
 }
 
-pub async fn what_retires_still_ranks_and_is_not_read(site: Site) {
+pub async fn retiring_slots_are_ranked_but_excluded_from_slot_reads(site: Site) {
     for metric in METRICS {
         let site = Site::new(site.kind.clone()).await;
         let board = site.board(metric, "1h").await;

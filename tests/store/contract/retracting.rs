@@ -12,7 +12,7 @@ const SEVEN: &str = "2026-01-01T07:10:00Z";
 const EIGHT: &str = "2026-01-01T08:10:00Z";
 const NINE: &str = "2026-01-01T09:10:00Z";
 
-pub async fn a_sum_is_retracted_in_the_slot_of_its_twin(site: Site) {
+pub async fn a_retraction_subtracts_from_the_slot_of_its_time(site: Site) {
     let boards = site.both(SUM, "1h").await;
     for board in &boards {
         site.count(board, vec![plus("a", 5).at(SEVEN), plus("a", 2).at(SEVEN), plus("a", 1), plus("b", 3).at(EIGHT)])
@@ -31,7 +31,7 @@ pub async fn a_sum_is_retracted_in_the_slot_of_its_twin(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn retractions_add_up_with_the_rest(site: Site) {
+pub async fn retractions_are_summed_with_the_other_items(site: Site) {
     for board in site.both("COUNT(3h, like, post)", "1h").await {
         let bound = board.slot_bound().0;
         let items =
@@ -44,7 +44,7 @@ pub async fn retractions_add_up_with_the_rest(site: Site) {
     }
 }
 
-pub async fn a_retraction_below_the_floor_does_nothing(site: Site) {
+pub async fn a_retraction_older_than_the_window_has_no_effect(site: Site) {
     for metric in [SUM, "COUNT(3h, like, post)", LIKES, "AVG(3h, pay, amount, user)"] {
         for board in site.both(metric, "1h").await {
             let distinct = metric == LIKES;
@@ -76,7 +76,7 @@ pub async fn a_retraction_with_an_id_counts_once(site: Site) {
     }
 }
 
-pub async fn one_person_one_like(site: Site) {
+pub async fn repeated_likes_and_retractions_count_each_user_once(site: Site) {
     let boards = site.both(LIKES, "1h").await;
     for board in &boards {
         let like = |who: &str, at: &str| seen("post", who).at(at);
@@ -99,7 +99,7 @@ pub async fn one_person_one_like(site: Site) {
     assert_eq!(site.ranking(&boards[0]).await, [(1, "post".to_owned(), 1)]);
 }
 
-pub async fn a_retraction_wins_ties(site: Site) {
+pub async fn a_retraction_wins_over_a_sighting_at_the_same_time(site: Site) {
     for board in site.both(LIKES, "1h").await {
         site.count(&board, vec![seen("a", "u").at(EIGHT), seen("a", "u").at(EIGHT).undone()]).await;
         site.count(&board, vec![seen("b", "u").at(EIGHT).undone(), seen("b", "u").at(EIGHT)]).await;
@@ -114,7 +114,7 @@ pub async fn a_retraction_wins_ties(site: Site) {
     }
 }
 
-pub async fn a_late_twin_is_not_brought_back(site: Site) {
+pub async fn a_late_sighting_does_not_restore_a_retracted_value(site: Site) {
     for board in site.both(LIKES, "1h").await {
         site.count(&board, vec![seen("a", "u").at(NINE).undone()]).await;
         for late in [SEVEN, EIGHT, NINE] {
@@ -129,7 +129,7 @@ pub async fn a_late_twin_is_not_brought_back(site: Site) {
     }
 }
 
-pub async fn a_tombstone_goes_with_its_slot(site: Site) {
+pub async fn a_tombstone_expires_with_its_slot(site: Site) {
     let boards = site.both("COUNT_DISTINCT(3h, like, post, user)", "1h").await;
     for board in &boards {
         site.count(board, vec![seen("a", "u").at(EIGHT), seen("a", "u").at(EIGHT).undone(), seen("b", "u")]).await;
@@ -148,7 +148,7 @@ pub async fn a_tombstone_goes_with_its_slot(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn a_retracted_value_leaves_its_slot_for_good(site: Site) {
+pub async fn a_later_retraction_removes_the_value_from_the_slot_that_has_it(site: Site) {
     let boards = site.both(LIKES, "1h").await;
     for board in &boards {
         site.count(board, vec![seen("a", "u1").at(SEVEN), seen("a", "u2").at(SEVEN), seen("a", "u3").at(NINE)]).await;

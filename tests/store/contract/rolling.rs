@@ -5,7 +5,7 @@ use rolltop::store::{Outcome, Rejection, SlotRange};
 use crate::given::{Units, With, exact, plus, subject, t};
 use crate::site::Site;
 
-pub async fn a_slot_leaves_at_the_boundary(site: Site) {
+pub async fn a_slot_expires_at_its_boundary(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2).at("2026-01-01T08:00:00Z"), plus("c", 4)]).await;
     site.clock("2026-01-01T10:59:59.999Z").await;
@@ -21,7 +21,7 @@ pub async fn a_slot_leaves_at_the_boundary(site: Site) {
     assert_eq!(site.ranking(&board).await, []);
 }
 
-pub async fn every_slot_leaves_in_its_turn(site: Site) {
+pub async fn slots_expire_in_order_as_the_window_moves(site: Site) {
     let board = site.board("COUNT(6h, like, post)", "1h").await;
     // Each hour posts 2^hour for "sum" and 1 for its own subject.
     let mut now = t("2026-01-01T10:00:00Z");
@@ -36,7 +36,7 @@ pub async fn every_slot_leaves_in_its_turn(site: Site) {
     }
 }
 
-pub async fn subjects_that_stay_keep_the_rest(site: Site) {
+pub async fn expiry_of_a_slot_leaves_the_amounts_of_other_slots(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let items = (0..40i64).flat_map(|i| {
         let who = format!("s{i:02}");
@@ -51,7 +51,7 @@ pub async fn subjects_that_stay_keep_the_rest(site: Site) {
     assert_eq!(lines, expected);
 }
 
-pub async fn many_slots_leave_at_once(site: Site) {
+pub async fn many_slots_expire_in_one_move(site: Site) {
     let board = site.board("COUNT(60s, like, post)", "1s").await;
     let start = t("2026-01-01T09:30:00Z");
     let items = (0..60i64).flat_map(|i| {
@@ -68,7 +68,7 @@ pub async fn many_slots_leave_at_once(site: Site) {
     assert_eq!(ranking, [(1, "s0".to_owned(), 1), (1, "all".to_owned(), 1)]);
 }
 
-pub async fn all_expired_is_empty_at_once(site: Site) {
+pub async fn a_board_whose_slots_all_expired_reads_empty_at_once(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, (0..300).map(|i| plus(&format!("s{i}"), 1 + i)).collect()).await;
     site.count(&board, vec![plus("s1", 1).at("2026-01-01T07:00:00Z"), plus("s2", 1).at("2026-01-01T08:00:00Z")]).await;
@@ -84,7 +84,7 @@ pub async fn all_expired_is_empty_at_once(site: Site) {
     assert_eq!(site.retire(&board).await.touched, 0);
 }
 
-pub async fn what_is_written_after_everything_expired_counts(site: Site) {
+pub async fn a_write_after_all_slots_expired_is_counted(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, (0..50).map(|i| plus(&format!("s{i}"), 1 + i)).collect()).await;
     // The write itself is the first call after the downtime.
@@ -95,7 +95,7 @@ pub async fn what_is_written_after_everything_expired_counts(site: Site) {
     assert_eq!(site.audit(&board).await, 3);
 }
 
-pub async fn decades_pass_in_one_step(site: Site) {
+pub async fn the_window_moves_decades_in_one_step(site: Site) {
     let seconds = site.board("COUNT(30s, like, post)", "1s").await;
     site.count(&seconds, vec![plus("a", 1), plus("b", 2).at("2026-01-01T09:29:40Z")]).await;
     site.clock("2076-01-01T00:00:00Z").await;
@@ -104,7 +104,7 @@ pub async fn decades_pass_in_one_step(site: Site) {
     assert_eq!(site.ranking(&seconds).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 3)]);
 }
 
-pub async fn a_board_nobody_writes_to_rolls_on(site: Site) {
+pub async fn slots_of_an_idle_board_expire(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 2).at("2026-01-01T08:00:00Z")]).await;
     for (now, total) in [("2026-01-01T10:30:00Z", 2), ("2026-01-01T11:30:00Z", 1), ("2026-01-01T12:30:00Z", 0)] {
@@ -115,7 +115,7 @@ pub async fn a_board_nobody_writes_to_rolls_on(site: Site) {
     }
 }
 
-pub async fn expired_slots_take_nothing_more(site: Site) {
+pub async fn items_for_expired_slots_are_rejected(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let old = "2026-01-01T07:30:00Z";
     site.count(&board, vec![plus("a", 1).at(old), plus("b", 2)]).await;
@@ -127,7 +127,7 @@ pub async fn expired_slots_take_nothing_more(site: Site) {
     }
 }
 
-pub async fn a_tumbling_board_starts_over(site: Site) {
+pub async fn a_tumbling_board_restarts_at_the_boundary(site: Site) {
     let board = site.board("COUNT(1d, like, post)", "1d").await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T00:00:00Z"), plus("b", 2)]).await;
     site.clock("2026-01-01T23:59:59.999Z").await;
@@ -140,7 +140,7 @@ pub async fn a_tumbling_board_starts_over(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 3), (2, "c".to_owned(), 1)]);
 }
 
-pub async fn two_thousand_slots(site: Site) {
+pub async fn a_window_of_2000_slots_is_counted_and_rolled_over(site: Site) {
     let board = site.board("SUM(2000s, sale, amount, seller)", "1s").await;
     let start = t("2026-01-01T09:30:00Z");
     let items: Vec<_> = (0..2_000i64).map(|i| plus("a", 1 + i).at_time(start.plus_millis(-1_000 * i))).collect();

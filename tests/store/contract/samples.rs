@@ -13,7 +13,7 @@ const NINE: &str = "2026-01-01T09:00:00Z";
 const LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
 const EARLY: Outcome = Outcome::Rejected(Rejection::TooEarly);
 
-pub async fn a_sample_sent_again_changes_nothing(site: Site) {
+pub async fn repeating_a_sample_changes_nothing(site: Site) {
     let boards = site.both(SUM, "1h").await;
     for board in &boards {
         let samples = || vec![sample("a", 5, SEVEN), sample("a", 7, NINE), sample("b", 6, EIGHT)];
@@ -43,7 +43,7 @@ pub async fn a_later_sample_adjusts_the_ranking(site: Site) {
     assert_eq!(site.ranking(&boards[0]).await, [(1, "b".to_owned(), 5), (2, "a".to_owned(), 2)]);
 }
 
-pub async fn a_sample_of_nothing_empties_its_slot(site: Site) {
+pub async fn a_sample_of_zero_empties_its_slot(site: Site) {
     let boards = site.both(SUM, "1h").await;
     for board in &boards {
         site.count(board, vec![plus("a", 3).at(EIGHT), plus("b", 1), plus("b", 2).at(EIGHT)]).await;
@@ -79,7 +79,7 @@ pub async fn samples_and_increments_of_a_batch_take_effect_in_order(site: Site) 
     }
 }
 
-pub async fn samples_belong_to_the_slot_they_are_stamped_with(site: Site) {
+pub async fn samples_are_placed_in_slots_by_the_boards_stamp(site: Site) {
     for (name, stamp, seven) in [("start", Stamp::Start, COUNTED), ("end", Stamp::End, LATE)] {
         for ranked in [true, false] {
             let definition = Definition { stamp, ranked, ..definition(SUM, "1h") };
@@ -103,7 +103,7 @@ pub async fn samples_belong_to_the_slot_they_are_stamped_with(site: Site) {
     }
 }
 
-pub async fn samples_of_means_carry_how_often(site: Site) {
+pub async fn samples_of_means_have_a_sum_and_a_count(site: Site) {
     let boards = site.both("AVG(3h, load, value, host)", "1h").await;
     for board in &boards {
         site.count(board, vec![sample_of("a", 10, 4, SEVEN), sample_of("a", 6, 1, EIGHT), plus("a", 2)]).await;
@@ -123,7 +123,7 @@ pub async fn samples_of_means_carry_how_often(site: Site) {
     site.audit(&boards[0]).await;
 }
 
-pub async fn samples_stay_within_the_bound(site: Site) {
+pub async fn samples_beyond_the_slot_bound_are_rejected(site: Site) {
     for metric in [SUM, "AVG(3h, load, value, host)"] {
         for board in site.both(metric, "1h").await {
             let bound = board.slot_bound().0;

@@ -23,7 +23,7 @@ fn estimate(values: std::ops::Range<u32>) -> Option<Value> {
     exact(sketch(values).estimate())
 }
 
-pub async fn a_value_counts_about_once(site: Site) {
+pub async fn a_sketch_counts_a_repeated_value_once(site: Site) {
     for board in site.both(METRIC, "1h").await {
         let items = vec![seen("d", "u0"), seen("d", "u0"), seen("d", "u0").at(SEVEN), seen("e", "u1").id("x")];
         assert_eq!(site.score(&board, items).await, [counted(1), counted(1), counted(1), counted(1)]);
@@ -74,7 +74,7 @@ pub async fn sketches_of_slots_are_merged(site: Site) {
     }
 }
 
-pub async fn estimates_are_within_their_error(site: Site) {
+pub async fn estimates_are_within_three_standard_errors(site: Site) {
     for board in site.both(METRIC, "1h").await {
         for (who, size) in [("s", 10u32), ("m", 700), ("l", 4_000)] {
             let items =
@@ -87,7 +87,7 @@ pub async fn estimates_are_within_their_error(site: Site) {
     }
 }
 
-pub async fn a_removed_sketch_starts_from_nothing(site: Site) {
+pub async fn a_removed_sketch_starts_over(site: Site) {
     let boards = site.both(METRIC, "1h").await;
     for board in &boards {
         let items = (0..50).map(|nth| seen("d", &format!("u{nth}")).at(if nth < 40 { SEVEN } else { NINE }));

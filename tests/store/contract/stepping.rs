@@ -26,7 +26,7 @@ async fn retiring(site: &Site, board: &Arc<Board>) -> u64 {
     retiring.iter().map(|(_, subjects)| subjects).sum()
 }
 
-pub async fn each_amount_is_subtracted_once(site: Site) {
+pub async fn retiring_subtracts_each_amount_once(site: Site) {
     let board = crowd(&site, 3_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     let Retired { slots, touched, removed } = site.retire(&board).await;
@@ -38,7 +38,7 @@ pub async fn each_amount_is_subtracted_once(site: Site) {
     assert_eq!(site.audit(&board).await, 300);
 }
 
-pub async fn what_retires_shows_until_it_is_done(site: Site) {
+pub async fn a_retiring_slot_is_reported_until_it_is_done(site: Site) {
     let board = crowd(&site, 5_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     assert_eq!(retiring(&site, &board).await, 5_000);
@@ -74,7 +74,7 @@ async fn ranked_twice(site: &Site, board: &Arc<Board>) -> u64 {
     page.items.iter().filter(|line| line.score.units() == 7).count() as u64
 }
 
-pub async fn a_step_is_bounded(site: Site) {
+pub async fn a_retire_step_touches_a_bounded_number_of_subjects(site: Site) {
     let board = crowd(&site, 20_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     let (mut steps, mut largest) = (0, 0);
@@ -89,7 +89,7 @@ pub async fn a_step_is_bounded(site: Site) {
     assert!(steps > 1 && largest < 20_000, "{steps} steps, the largest of {largest} subjects");
 }
 
-pub async fn two_instances_share_the_work(site: Site) {
+pub async fn two_instances_retire_a_slot_together(site: Site) {
     let board = crowd(&site, 8_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     let tasks = [&site.store, &site.other, &site.store].map(|store| {
@@ -108,7 +108,7 @@ pub async fn two_instances_share_the_work(site: Site) {
     assert_eq!(site.ranking(&board).await.len(), 800);
 }
 
-pub async fn nothing_to_do_is_done(site: Site) {
+pub async fn a_retire_step_with_nothing_to_do_is_done(site: Site) {
     let board = crowd(&site, 30).await;
     for _ in 0..3 {
         let step = site.store.retire_step(&board).await.unwrap();
@@ -117,7 +117,7 @@ pub async fn nothing_to_do_is_done(site: Site) {
     assert_eq!(site.ranking(&board).await.len(), 30);
 }
 
-pub async fn advancing_is_reported_once(site: Site) {
+pub async fn advanced_slots_are_reported_by_one_retire_step_only(site: Site) {
     let board = crowd(&site, 30).await;
     site.clock("2026-01-01T11:10:00Z").await;
     let step = site.store.retire_step(&board).await.unwrap();
@@ -139,7 +139,7 @@ pub async fn advancing_is_reported_once(site: Site) {
     assert_eq!(site.store.status(&board).await.unwrap().total, 0);
 }
 
-pub async fn removal_reaches_retiring_slots(site: Site) {
+pub async fn removing_a_subject_clears_it_from_retiring_slots(site: Site) {
     let board = crowd(&site, 5_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     let removal = site.store.remove(&board, &subject("s00010")).await.unwrap();
@@ -155,7 +155,7 @@ pub async fn removal_reaches_retiring_slots(site: Site) {
     assert_eq!(ranking[499..], [(500, "s00011".to_owned(), 3), (501, "s00010".to_owned(), 1)]);
 }
 
-pub async fn audits_are_right_between_any_two_steps(site: Site) {
+pub async fn audits_between_retire_steps_find_no_differences(site: Site) {
     let board = crowd(&site, 6_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     loop {
@@ -169,7 +169,7 @@ pub async fn audits_are_right_between_any_two_steps(site: Site) {
     assert!((600..700).contains(&checked), "{checked}");
 }
 
-pub async fn writes_between_steps_are_kept(site: Site) {
+pub async fn writes_between_retire_steps_are_kept(site: Site) {
     let board = crowd(&site, 6_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     let mut rounds = 0;
@@ -191,7 +191,7 @@ pub async fn writes_between_steps_are_kept(site: Site) {
     assert_eq!(site.audit(&board).await, 602);
 }
 
-pub async fn the_clock_moves_on_between_steps(site: Site) {
+pub async fn retiring_continues_when_the_clock_advances_between_steps(site: Site) {
     let board = crowd(&site, 4_000).await;
     site.count(&board, (0..4_000).map(|i| plus(&format!("s{i:05}"), 3).at("2026-01-01T08:10:00Z")).collect()).await;
     site.clock("2026-01-01T10:00:00Z").await;
@@ -206,7 +206,7 @@ pub async fn the_clock_moves_on_between_steps(site: Site) {
     assert!(ranking.iter().all(|(_, _, score)| *score == 5));
 }
 
-pub async fn everything_expires_between_steps(site: Site) {
+pub async fn a_full_expiry_between_retire_steps_empties_the_board(site: Site) {
     let board = crowd(&site, 6_000).await;
     site.clock("2026-01-01T10:00:00Z").await;
     site.store.retire_step(&board).await.unwrap();

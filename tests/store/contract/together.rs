@@ -10,7 +10,7 @@ fn batch(increments: Vec<rolltop::store::Increment>) -> Batch {
     Batch { increments, return_scores: true }
 }
 
-pub async fn an_event_feeds_many_boards(site: Site) {
+pub async fn add_all_adds_to_boards_of_every_metric(site: Site) {
     let count = site.define("count", &definition("COUNT(3h, pay, user)", "1h")).await;
     let mean_of = site.define("mean", &definition("AVG(3h, pay, amount, user)", "1h")).await;
     let most = site.define("most", &unranked("MAX(3h, pay, amount, user)", "1h")).await;
@@ -42,7 +42,7 @@ pub async fn an_event_feeds_many_boards(site: Site) {
     }
 }
 
-pub async fn each_board_takes_what_it_can(site: Site) {
+pub async fn add_all_returns_a_separate_result_for_each_board(site: Site) {
     let one = site.define("one", &definition("COUNT(3h, like, post)", "1h")).await;
     let gone = site.define("gone", &definition("COUNT(3h, like, post)", "1h")).await;
     let short = site.define("short", &unranked("COUNT(1h, like, post)", "1h")).await;
@@ -61,7 +61,7 @@ pub async fn each_board_takes_what_it_can(site: Site) {
     assert!(site.store.add_all(Vec::new()).await.is_empty());
 }
 
-pub async fn a_board_may_be_named_twice(site: Site) {
+pub async fn add_all_applies_batches_of_the_same_board_in_order(site: Site) {
     let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
     let nine = "2026-01-01T09:00:00Z";
     let quiet = |increments| (board.clone(), Batch { increments, return_scores: false });
@@ -78,7 +78,7 @@ pub async fn a_board_may_be_named_twice(site: Site) {
     assert_eq!(site.ranking(&board).await, [(1, "b".to_owned(), 4), (2, "a".to_owned(), 3)]);
 }
 
-pub async fn adding_to_many_boards_at_once_adds_up(site: Site) {
+pub async fn concurrent_add_all_calls_lose_nothing(site: Site) {
     let mut boards = Vec::new();
     for nth in 0..10 {
         let definition = if nth % 2 == 0 { definition } else { unranked };
@@ -104,7 +104,7 @@ pub async fn adding_to_many_boards_at_once_adds_up(site: Site) {
     }
 }
 
-pub async fn many_questions_are_answered_each_for_itself(site: Site) {
+pub async fn read_answers_each_query_separately(site: Site) {
     let count = site.define("count", &definition("COUNT(3h, pay, user)", "1h")).await;
     let mean_of = site.define("mean", &unranked("AVG(3h, pay, amount, user)", "1h")).await;
     let distinct = site.define("distinct", &unranked("COUNT_DISTINCT(3h, pay, user, device)", "1h")).await;
@@ -160,7 +160,7 @@ pub async fn many_questions_are_answered_each_for_itself(site: Site) {
     assert!(site.store.read(Vec::new()).await.is_empty());
 }
 
-pub async fn hundreds_of_questions_come_back_in_order(site: Site) {
+pub async fn read_answers_500_queries_in_order(site: Site) {
     let board = site.define("plain", &unranked("COUNT(3h, pay, user)", "1h")).await;
     site.count(&board, (0..500).map(|nth| plus(&format!("s{nth}"), nth + 1)).collect()).await;
     let queries = (0..500).rev().map(|nth| SlotQuery {

@@ -47,7 +47,7 @@ async fn lasts_until(site: &Site, window: &str, zone: &str, counted: &str, last:
     }
 }
 
-pub async fn a_day_ends_at_local_midnight(site: Site) {
+pub async fn a_tumbling_day_ends_at_local_midnight(site: Site) {
     for (zone, counted, last) in [
         ("UTC", "2026-03-29T00:00:00Z", "2026-03-29T23:59:59.999Z"),
         // The days of 23 and of 25 hours.
@@ -61,12 +61,12 @@ pub async fn a_day_ends_at_local_midnight(site: Site) {
     }
 }
 
-pub async fn a_week_ends_with_sunday_where_the_board_is(site: Site) {
+pub async fn a_tumbling_week_ends_at_the_end_of_the_local_sunday(site: Site) {
     lasts_until(&site, "1w", "UTC", "2026-01-05T00:00:00Z", "2026-01-11T23:59:59.999Z").await;
     lasts_until(&site, "1w", "Europe/Berlin", "2026-03-22T23:00:00Z", "2026-03-29T21:59:59.999Z").await;
 }
 
-pub async fn a_month_ends_with_its_last_day(site: Site) {
+pub async fn a_tumbling_month_ends_at_the_end_of_its_last_local_day(site: Site) {
     lasts_until(&site, "1mo", "UTC", "2026-02-01T00:00:00Z", "2026-02-28T23:59:59.999Z").await;
     lasts_until(&site, "1mo", "Europe/Berlin", "2026-02-28T23:00:00Z", "2026-03-31T21:59:59.999Z").await;
 }

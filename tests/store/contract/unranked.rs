@@ -9,7 +9,7 @@ use crate::site::{COUNTED, DUPLICATE, Site, counted};
 const COUNT: &str = "COUNT(3h, login, device)";
 const SEVEN: &str = "2026-01-01T07:10:00Z";
 
-pub async fn they_answer_the_value_of_the_window(site: Site) {
+pub async fn an_unranked_board_returns_the_value_of_the_window(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     assert_eq!(
         site.score(&board, vec![plus("a", 2).at(SEVEN), plus("a", 5), plus("b", 1)]).await,
@@ -27,7 +27,7 @@ pub async fn they_answer_the_value_of_the_window(site: Site) {
     assert_eq!(site.value(&board, "a").await, exact(0));
 }
 
-pub async fn they_have_nothing_to_roll_over(site: Site) {
+pub async fn an_unranked_board_has_nothing_to_retire(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     site.count(&board, (0..400).map(|nth| plus(&format!("s{nth}"), 1).id("x")).collect()).await;
     site.clock("2026-01-01T12:30:00Z").await;
@@ -45,7 +45,7 @@ pub async fn they_have_nothing_to_roll_over(site: Site) {
     assert_eq!(status.frame.window.floor, t("2026-01-01T10:00:00Z"));
 }
 
-pub async fn they_take_nothing_from_below_the_window(site: Site) {
+pub async fn an_unranked_board_rejects_items_older_than_the_window(site: Site) {
     let kept = Definition { keep: Some("12h".parse().unwrap()), ..unranked(COUNT, "1h") };
     let board = site.define("kept", &kept).await;
     let items = vec![plus("a", 1).at("2026-01-01T06:59:59.999Z"), plus("a", 1).at("2026-01-01T07:00:00Z")];
@@ -53,7 +53,7 @@ pub async fn they_take_nothing_from_below_the_window(site: Site) {
     assert_eq!(site.value(&board, "a").await, exact(1));
 }
 
-pub async fn they_count_ids_once_and_forget_them(site: Site) {
+pub async fn an_unranked_board_counts_ids_once_within_the_horizon(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     site.count(&board, vec![plus("a", 1).id("x")]).await;
     site.clock("2026-01-01T12:29:59.999Z").await;
@@ -65,7 +65,7 @@ pub async fn they_count_ids_once_and_forget_them(site: Site) {
     assert_eq!(site.score(&board, vec![plus("a", 1).id("x")]).await, [counted(1)]);
 }
 
-pub async fn they_lose_nothing_to_writers_at_once(site: Site) {
+pub async fn concurrent_writers_of_an_unranked_board_lose_nothing(site: Site) {
     for (nth, metric) in ["COUNT(3h, login, device)", "AVG(3h, pay, amount, device)", "MAX(3h, pay, amount, device)"]
         .into_iter()
         .enumerate()
@@ -93,7 +93,7 @@ pub async fn they_lose_nothing_to_writers_at_once(site: Site) {
     }
 }
 
-pub async fn a_subject_is_removed_whole(site: Site) {
+pub async fn removing_an_unranked_subject_clears_all_its_slots(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     site.count(&board, vec![plus("a", 1).at(SEVEN), plus("a", 2), plus("b", 4), plus("a", 1).id("x")]).await;
     let removal = site.store.remove(&board, &subject("a")).await.unwrap();
@@ -106,7 +106,7 @@ pub async fn a_subject_is_removed_whole(site: Site) {
     assert_eq!(site.score(&board, vec![plus("a", 8).id("x"), plus("a", 16)]).await[1], counted(16));
 }
 
-pub async fn a_board_defined_anew_knows_nothing_of_the_old(site: Site) {
+pub async fn a_redefined_unranked_board_starts_empty(site: Site) {
     let board = site.define("plain", &unranked(COUNT, "1h")).await;
     site.count(&board, vec![plus("a", 1)]).await;
     assert!(site.store.undefine(&board).await.unwrap());
@@ -115,7 +115,7 @@ pub async fn a_board_defined_anew_knows_nothing_of_the_old(site: Site) {
     assert_eq!(site.score(&again, vec![plus("a", 2)]).await, [counted(2)]);
 }
 
-pub async fn two_thousand_slots_of_a_subject(site: Site) {
+pub async fn an_unranked_subject_with_2000_slots_is_counted(site: Site) {
     for (nth, metric) in
         ["COUNT(2000s, hit, ip)", "AVG(2000s, hit, ms, ip)", "MAX(2000s, hit, ms, ip)"].into_iter().enumerate()
     {
@@ -141,7 +141,7 @@ pub async fn two_thousand_slots_of_a_subject(site: Site) {
     }
 }
 
-pub async fn full_cover_has_its_extra_slot_unranked_too(site: Site) {
+pub async fn an_unranked_board_with_full_cover_has_an_extra_slot(site: Site) {
     let full = Definition { cover: Cover::Full, ..unranked(COUNT, "1h") };
     let board = site.define("full", &full).await;
     site.count(&board, vec![plus("a", 1).at("2026-01-01T06:00:00Z"), plus("a", 2)]).await;
@@ -151,7 +151,7 @@ pub async fn full_cover_has_its_extra_slot_unranked_too(site: Site) {
     assert_eq!(site.value(&board, "a").await, exact(2));
 }
 
-pub async fn idle_subjects_answer_nothing_and_start_again(site: Site) {
+pub async fn idle_unranked_subjects_read_empty_and_can_start_over(site: Site) {
     for (nth, metric) in ["COUNT(3h, a, b)", "MAX(3h, a, v, b)", "COUNT_DISTINCT(3h, a, b, c)"].into_iter().enumerate()
     {
         let board = site.define(&format!("b{nth}"), &unranked(metric, "1h")).await;

@@ -6,7 +6,7 @@ use rolltop::store::{AuditCursor, Batch, SlotRange, StoreError};
 use crate::given::{Units, With, definition, exact, plus, subject, sums, t};
 use crate::site::Site;
 
-pub async fn counts_over_the_newest_slots(site: Site) {
+pub async fn a_shorter_window_counts_the_newest_slots(site: Site) {
     let board = site.board("COUNT(4h, like, post)", "1h").await;
     let hours = ["2026-01-01T06:00:00Z", "2026-01-01T07:00:00Z", "2026-01-01T08:59:59.999Z", "2026-01-01T09:00:00Z"];
     site.count(&board, hours.iter().zip([1, 2, 4, 8]).map(|(at, amount)| plus("a", amount).at(at)).collect()).await;
@@ -22,7 +22,7 @@ pub async fn counts_over_the_newest_slots(site: Site) {
     assert_eq!((nobody.units(), nobody.slots), (0, 2));
 }
 
-pub async fn counts_from_a_time(site: Site) {
+pub async fn a_window_from_a_time_counts_the_slots_since_then(site: Site) {
     let board = site.board("COUNT(4h, like, post)", "1h").await;
     let hours = ["2026-01-01T06:00:00Z", "2026-01-01T07:00:00Z", "2026-01-01T08:59:59.999Z", "2026-01-01T09:00:00Z"];
     site.count(&board, hours.iter().zip([1, 2, 4, 8]).map(|(at, amount)| plus("a", amount).at(at)).collect()).await;
@@ -43,7 +43,7 @@ pub async fn counts_from_a_time(site: Site) {
     }
 }
 
-pub async fn reaching_beyond_the_window_is_an_error(site: Site) {
+pub async fn a_range_beyond_the_window_is_an_error(site: Site) {
     let board = site.board("COUNT(4h, like, post)", "1h").await;
     site.count(&board, vec![plus("a", 1), plus("b", 1)]).await;
     site.clock("2026-01-01T10:00:00Z").await;
@@ -68,7 +68,7 @@ pub async fn slots_of_a_standing_are_oldest_first(site: Site) {
     assert_eq!(sums(&site.store.standing(&board, &subject("a")).await.unwrap().slots), [(t(nine), 1)]);
 }
 
-pub async fn full_cover_keeps_one_slot_more(site: Site) {
+pub async fn full_cover_keeps_one_extra_slot(site: Site) {
     let mut full = definition("COUNT(3h, like, post)", "1h");
     full.cover = Cover::Full;
     let board = site.define("full", &full).await;
@@ -85,7 +85,7 @@ pub async fn full_cover_keeps_one_slot_more(site: Site) {
     assert_eq!(site.ranking(&board).await, []);
 }
 
-pub async fn every_answer_says_what_it_is_about(site: Site) {
+pub async fn every_result_states_its_window_and_time(site: Site) {
     let board = site.board("COUNT(3h, like, post)", "1h").await;
     let who = subject("a");
     for (now, floor, head, end) in [
@@ -111,7 +111,7 @@ pub async fn every_answer_says_what_it_is_about(site: Site) {
     }
 }
 
-pub async fn status_lists_the_slots_that_exist(site: Site) {
+pub async fn status_lists_nonempty_slots_with_their_subjects(site: Site) {
     let board = site.board("COUNT(4h, like, post)", "1h").await;
     assert_eq!(site.store.status(&board).await.unwrap().slots, []);
     let (six, eight, nine) = ("2026-01-01T06:00:00Z", "2026-01-01T08:00:00Z", "2026-01-01T09:00:00Z");

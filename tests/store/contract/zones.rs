@@ -29,7 +29,7 @@ async fn post(site: &Site, board: &Arc<Board>, times: &[&str]) -> Vec<(Timestamp
     sums(&standing.slots)
 }
 
-pub async fn hours_over_the_spring_gap(site: Site) {
+pub async fn hourly_slots_across_the_spring_clock_change(site: Site) {
     let (site, board) = begin(site, "2026-03-28T22:30:00Z", "COUNT(3h, like, post)", "1h", "Europe/Berlin").await;
     let times =
         ["2026-03-28T23:59:59.999Z", "2026-03-29T00:30:00Z", "2026-03-29T00:59:59.999Z", "2026-03-29T01:00:00Z"];
@@ -41,7 +41,7 @@ pub async fn hours_over_the_spring_gap(site: Site) {
     assert_eq!(slots[0], (t("2026-03-29T00:00:00Z"), 2));
 }
 
-pub async fn hours_over_the_autumn_overlap(site: Site) {
+pub async fn hourly_slots_across_the_autumn_clock_change(site: Site) {
     let (site, board) = begin(site, "2026-10-24T23:30:00Z", "COUNT(3h, like, post)", "1h", "Europe/Berlin").await;
     // From two o'clock to the second three o'clock is one slot of two hours.
     let times =
@@ -55,7 +55,7 @@ pub async fn hours_over_the_autumn_overlap(site: Site) {
     assert_eq!(slots[0], (t("2026-10-25T02:00:00Z"), 1));
 }
 
-pub async fn days_and_months_are_local(site: Site) {
+pub async fn daily_and_monthly_slots_follow_the_time_zone(site: Site) {
     let kind = site.kind.clone();
     let (site, days) = begin(site, "2026-03-27T12:00:00Z", "COUNT(2d, like, post)", "1d", "America/New_York").await;
     let times = ["2026-03-28T03:59:59.999Z", "2026-03-28T04:00:00Z", "2026-03-29T03:59:59.999Z"];
@@ -72,7 +72,7 @@ pub async fn days_and_months_are_local(site: Site) {
     assert_eq!((count.units(), count.frame.window.floor), (1, t("2026-01-31T23:00:00Z")));
 }
 
-pub async fn weeks_start_on_monday(site: Site) {
+pub async fn weekly_slots_start_on_monday(site: Site) {
     let (site, board) = begin(site, "2026-01-01T00:00:00Z", "COUNT(2w, like, post)", "1w", "UTC").await;
     let times =
         ["2026-01-04T23:59:59.999Z", "2026-01-05T00:00:00Z", "2026-01-11T23:59:59.999Z", "2026-01-12T00:00:00Z"];
@@ -80,7 +80,7 @@ pub async fn weeks_start_on_monday(site: Site) {
     assert_eq!(slots, [("2026-01-05T00:00:00Z", 2), ("2026-01-12T00:00:00Z", 1)].map(|(s, n)| (t(s), n)));
 }
 
-pub async fn a_day_that_never_was(site: Site) {
+pub async fn a_skipped_calendar_day_has_no_slot(site: Site) {
     // Samoa skipped December 30, 2011.
     let (site, board) = begin(site, "2011-12-29T00:00:00Z", "COUNT(2d, like, post)", "1d", "Pacific/Apia").await;
     let times =

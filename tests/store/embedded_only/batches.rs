@@ -23,7 +23,7 @@ fn scores(batches: i64) -> Vec<Option<Value>> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_large_batch_is_counted_once_and_says_every_score() {
+async fn a_large_batch_counts_ids_once_and_returns_every_score() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await.unwrap();
     let board = define(&store, "b", "COUNT(3h, like, post)", "1h").await;
@@ -59,7 +59,7 @@ async fn a_large_batch_is_counted_once_and_says_every_score() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn readers_and_writers_come_in_between_and_see_sums_grow() {
+async fn large_batches_let_concurrent_reads_and_writes_through() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_eager(folder.path()).await;
     let board = define(&store, "b", "COUNT(3h, like, post)", "1h").await;
@@ -109,7 +109,7 @@ async fn readers_and_writers_come_in_between_and_see_sums_grow() {
 
 /// Tests that each item is either counted in a slot of the window or refused, if slots end while batches are applied.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_that_end_in_the_middle_of_a_batch_refuse_what_comes_too_late() {
+async fn items_of_slots_that_end_during_a_batch_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let store = open_eager(folder.path()).await;
     let board = define(&store, "b", "COUNT(100s, like, post)", "1s").await;

@@ -71,7 +71,7 @@ async fn open_damaged(damaged: &Contents, states: &[String]) -> Found {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn damage_is_an_error_or_harmless_and_never_silent() {
+async fn damaged_files_are_detected_or_harmless() {
     let (sound, states) = sound().await;
     assert!(matches!(open_damaged(&sound, &states).await, Found::Everything));
     // The file for the next segment contains only zeros.
@@ -120,7 +120,7 @@ async fn damage_is_an_error_or_harmless_and_never_silent() {
 
 /// Tests that after closing, the loss of any single frame is detected, including the very last one.
 #[tokio::test(flavor = "multi_thread")]
-async fn after_closing_the_log_proves_itself_to_its_last_write() {
+async fn after_close_damage_to_the_last_write_is_detected() {
     for durability in [Durability::Always, Durability::EverySecond, Durability::Off] {
         let folder = tempfile::tempdir().unwrap();
         let store = Embedded::open(options(folder.path(), durability)).await.unwrap();

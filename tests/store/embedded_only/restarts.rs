@@ -11,7 +11,7 @@ fn all_checkpointed(folder: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn restarts_in_the_middle_of_checkpoints_restore_everything() {
+async fn restarts_during_checkpoints_restore_everything() {
     let folder = tempfile::tempdir().unwrap();
     let metrics = [
         "SUM(3h, sale, amount, seller)",
@@ -68,7 +68,7 @@ async fn restarts_in_the_middle_of_checkpoints_restore_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sealed_ids_have_files_over_restarts_until_their_horizon_has_passed() {
+async fn files_of_sealed_ids_are_kept_until_the_horizon_passes() {
     // The horizon is an hour: its halves begin on the hour and at 30 minutes past.
     let ids = |at: &str| -> Vec<Increment> {
         (0..4_500).map(|nth| increment("a", 1, None, Some(&format!("{at} {nth}")))).collect()
@@ -151,7 +151,7 @@ fn log_bytes(folder: &Path) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_quick_restarts_leave_few_files() {
+async fn a_hundred_restarts_leave_few_log_files() {
     let folder = tempfile::tempdir().unwrap();
     let mut most = (0, 0);
     for round in 0..100i64 {

@@ -27,7 +27,7 @@ fn make_certificates(folder: &Path) {
 }
 
 #[tokio::test]
-async fn a_user_with_few_permissions_over_tls_may_do_everything() {
+async fn every_call_works_over_tls_with_the_documented_permissions() {
     let folder = tempfile::tempdir().unwrap();
     make_certificates(folder.path());
     let file = |name: &str| folder.path().join(name);

@@ -40,7 +40,7 @@ async fn fill(server: &RedisServer, store: &RedisStore, board: &Arc<Board>, subj
 }
 
 #[tokio::test]
-async fn no_script_reads_more_than_a_few_hundred_sketches() {
+async fn audit_scripts_read_at_most_400_sketches() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -71,7 +71,7 @@ async fn no_script_reads_more_than_a_few_hundred_sketches() {
 }
 
 #[tokio::test]
-async fn small_subjects_are_compared_many_at_once_and_slots_looked_through_many_at_once() {
+async fn audits_compare_many_subjects_and_slots_by_each_script() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -162,7 +162,7 @@ async fn whole_audit(server: &RedisServer, store: &RedisStore, board: &Arc<Board
 }
 
 #[tokio::test]
-async fn cells_are_read_once_where_totals_and_ranking_are_lost() {
+async fn audits_without_totals_and_ranking_read_each_cell_few_times() {
     const SUBJECTS: u64 = 50;
     const SLOTS: u64 = 60;
     for engine in Engine::available() {
@@ -197,7 +197,7 @@ async fn cells_are_read_once_where_totals_and_ranking_are_lost() {
 
 /// Tests subjects without a total and a score. Sums keep no totals, and amounts that add up to zero are in no ranking.
 #[tokio::test]
-async fn subjects_that_only_slots_know_are_compared_once_each() {
+async fn subjects_found_only_in_slots_are_compared_once() {
     const SUBJECTS: u64 = 600;
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
@@ -236,7 +236,7 @@ async fn subjects_that_only_slots_know_are_compared_once_each() {
 
 /// Tests the repair of many subjects by one script, also while each write changes the version of the board.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_subjects_are_set_right_by_one_script() {
+async fn one_script_repairs_many_subjects() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -286,7 +286,7 @@ async fn many_subjects_are_set_right_by_one_script() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_audit_is_right_while_others_write() {
+async fn audits_are_exact_under_concurrent_writes() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -341,7 +341,7 @@ async fn an_audit_is_right_while_others_write() {
 }
 
 #[tokio::test]
-async fn a_slot_that_is_missing_is_said_and_leaves_the_index_only_by_a_repair() {
+async fn a_missing_slot_is_reported_until_a_repair_removes_it() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;

@@ -40,7 +40,7 @@ fn marks(seed: u64, count: usize) -> Vec<Mark> {
 }
 
 #[tokio::test]
-async fn any_marks_give_the_same_sketch_and_estimate_in_lua_and_in_rust() {
+async fn lua_and_rust_sketches_of_random_marks_are_equal() {
     // Marks two lists, merges them, and removes the first again.
     let driver = "
         local texts, at = {}, 1
@@ -95,7 +95,7 @@ async fn any_marks_give_the_same_sketch_and_estimate_in_lua_and_in_rust() {
 
 /// Tests that a step takes few full sketches, because they take long to merge.
 #[tokio::test]
-async fn a_step_retires_few_full_sketches() {
+async fn a_retire_step_handles_at_most_16_full_sketches() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -129,7 +129,7 @@ async fn a_step_retires_few_full_sketches() {
 
 /// Tests a value that occurs twice in one call, both times from a slot that cannot be read.
 #[tokio::test]
-async fn a_value_in_a_damaged_slot_changes_nothing_half() {
+async fn a_value_in_a_damaged_slot_is_refused_without_partial_changes() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -158,7 +158,7 @@ async fn a_value_in_a_damaged_slot_changes_nothing_half() {
 
 /// Tests forty calls' worth of values. Each call contains one value whose slot only the script can find.
 #[tokio::test]
-async fn values_from_all_over_a_wide_window_are_taken_in_one_batch() {
+async fn one_batch_can_move_values_from_many_slots() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -179,7 +179,7 @@ async fn values_from_all_over_a_wide_window_are_taken_in_one_batch() {
 
 /// Tests subjects that began together. All are due at the same time, but not all are cleaned up in one call.
 #[tokio::test]
-async fn cleaning_subjects_up_is_spread_over_calls() {
+async fn cleanup_of_subjects_is_spread_over_calls() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -210,7 +210,7 @@ async fn cleaning_subjects_up_is_spread_over_calls() {
 }
 
 #[tokio::test]
-async fn an_entry_costs_few_commands() {
+async fn an_entry_costs_a_bounded_number_of_commands() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;

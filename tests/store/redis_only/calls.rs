@@ -76,7 +76,7 @@ pub async fn every_call_works(store: &RedisStore, flush: impl Fn(), keys: impl F
 }
 
 #[tokio::test]
-async fn the_same_on_the_servers_own_clock() {
+async fn adding_and_paging_work_on_the_system_clock() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = RedisStore::connect(options(server.url(), ClockMode::System)).await.unwrap();
@@ -96,7 +96,7 @@ async fn the_same_on_the_servers_own_clock() {
 }
 
 #[tokio::test]
-async fn an_id_counts_once_within_the_horizon_and_its_bucket_goes_later() {
+async fn ids_count_once_and_expired_buckets_are_deleted() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -120,7 +120,7 @@ async fn an_id_counts_once_within_the_horizon_and_its_bucket_goes_later() {
 }
 
 #[tokio::test]
-async fn refused_sums_are_tried_singly_and_early_items_judged_exactly() {
+async fn refused_sums_are_retried_by_item_and_early_items_judged_exactly() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -152,7 +152,7 @@ async fn refused_sums_are_tried_singly_and_early_items_judged_exactly() {
 }
 
 #[tokio::test]
-async fn a_large_batch_is_one_answer() {
+async fn a_batch_of_2500_items_returns_every_outcome() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -172,7 +172,7 @@ async fn a_large_batch_is_one_answer() {
 }
 
 #[tokio::test]
-async fn hostile_names_are_data() {
+async fn subjects_of_special_characters_are_kept_apart() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -202,7 +202,7 @@ async fn hostile_names_are_data() {
 }
 
 #[tokio::test]
-async fn a_board_defined_anew_never_meets_the_old_keys() {
+async fn a_redefined_board_does_not_use_the_old_keys() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (store, other) = (simulated(&server).await, simulated(&server).await);

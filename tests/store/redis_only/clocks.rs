@@ -45,7 +45,7 @@ fn doubted<T: std::fmt::Debug>(answer: Result<T, StoreError>) {
 }
 
 #[tokio::test]
-async fn a_leap_of_the_servers_clock_expires_nothing() {
+async fn a_jump_of_the_server_clock_expires_nothing() {
     for engine in Engine::available() {
         let Some(server) = RedisServer::with_movable_clock(&engine) else { continue };
         let store = system(&server).await;
@@ -74,7 +74,7 @@ async fn a_leap_of_the_servers_clock_expires_nothing() {
 }
 
 #[tokio::test]
-async fn an_instance_that_starts_during_a_leap_does_not_believe_it() {
+async fn an_instance_started_during_a_clock_jump_does_not_trust_it() {
     for engine in Engine::available() {
         // With a recorded time, and without one as an earlier version left it.
         for is_recorded in [true, false] {
@@ -120,7 +120,7 @@ async fn an_instance_that_starts_during_a_leap_does_not_believe_it() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_trusted_is_believed_at_once() {
+async fn trust_clock_accepts_a_clock_jump_at_once() {
     for engine in Engine::available() {
         let Some(server) = RedisServer::with_movable_clock(&engine) else { continue };
         let store = system(&server).await;
@@ -137,7 +137,7 @@ async fn a_clock_that_is_trusted_is_believed_at_once() {
 
 /// Tests that a restart within a minute, or within a window, does not make the clock doubted.
 #[tokio::test]
-async fn a_short_absence_is_not_doubted() {
+async fn a_restart_after_a_short_time_does_not_doubt_the_clock() {
     for engine in Engine::available() {
         let Some(server) = RedisServer::with_movable_clock(&engine) else { continue };
         let store = system(&server).await;

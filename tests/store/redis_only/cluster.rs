@@ -37,7 +37,7 @@ async fn every_call_works_on_a_cluster_and_after_script_flush() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn addresses_of_another_deployment_are_refused_with_the_right_one() {
+async fn an_address_of_another_deployment_is_refused_with_the_right_scheme() {
     for engine in Engine::available() {
         let (cluster, server) = blocking(|| (RedisCluster::start(&engine, 1, 0), RedisServer::start(&engine)));
         let node = &cluster.nodes[0];
@@ -59,7 +59,7 @@ async fn addresses_of_another_deployment_are_refused_with_the_right_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slot_that_moves_key_by_key_loses_and_doubles_nothing_and_disturbs_no_other() {
+async fn writes_during_a_slot_migration_by_key_count_once() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 0));
         let (store, other) = (on(&cluster).await, on(&cluster).await);
@@ -91,7 +91,7 @@ async fn a_slot_that_moves_key_by_key_loses_and_doubles_nothing_and_disturbs_no_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_that_move_whole_lose_and_double_nothing() {
+async fn writes_during_an_atomic_slot_migration_count_once() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 0));
         let store = on(&cluster).await;
@@ -113,7 +113,7 @@ async fn slots_that_move_whole_lose_and_double_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_orderly_failover_loses_and_doubles_nothing() {
+async fn writes_during_an_orderly_failover_count_once() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 3));
         let store = on(&cluster).await;
@@ -171,7 +171,7 @@ async fn a_killed_master_is_replaced_by_its_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_that_does_not_answer_holds_up_only_what_it_has() {
+async fn an_unresponsive_node_delays_only_its_own_boards() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 0));
         let store = on(&cluster).await;

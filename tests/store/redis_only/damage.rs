@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn unfit_servers_are_refused_and_passwords_never_shown() {
+async fn unsuitable_servers_are_refused_and_passwords_hidden() {
     for engine in Engine::available() {
         let evicting = RedisServer::start_with(&engine, &["--maxmemory-policy", "allkeys-lru"]);
         let refused = RedisStore::connect(options(evicting.url(), ClockMode::System)).await.err().unwrap();
@@ -20,7 +20,7 @@ async fn unfit_servers_are_refused_and_passwords_never_shown() {
 }
 
 #[tokio::test]
-async fn when_all_has_expired_the_ranking_goes_at_once_and_the_slots_later() {
+async fn a_full_expiry_drops_the_ranking_at_once_and_the_slots_later() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -44,7 +44,7 @@ async fn when_all_has_expired_the_ranking_goes_at_once_and_the_slots_later() {
 }
 
 #[tokio::test]
-async fn an_audit_finds_and_repairs_what_was_changed_behind_our_back() {
+async fn an_audit_finds_and_repairs_external_changes() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -70,7 +70,7 @@ async fn an_audit_finds_and_repairs_what_was_changed_behind_our_back() {
 }
 
 #[tokio::test]
-async fn damage_is_told_and_changes_nothing_else() {
+async fn a_corrupt_key_is_reported_and_other_data_kept() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -95,7 +95,7 @@ async fn damage_is_told_and_changes_nothing_else() {
 }
 
 #[tokio::test]
-async fn with_memory_full_writes_are_refused_and_rolling_over_goes_on() {
+async fn with_full_memory_writes_are_refused_and_rollover_works() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -116,7 +116,7 @@ async fn with_memory_full_writes_are_refused_and_rolling_over_goes_on() {
 }
 
 #[tokio::test]
-async fn steps_are_bounded_whatever_the_size_of_a_slot() {
+async fn retire_steps_of_a_large_slot_are_bounded() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;

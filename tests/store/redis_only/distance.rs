@@ -73,7 +73,7 @@ async fn carry(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn retiring_does_not_take_distance_for_work() {
+async fn network_latency_does_not_shrink_retire_steps() {
     const SUBJECTS: i64 = 40_000;
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);

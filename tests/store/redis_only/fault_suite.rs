@@ -56,7 +56,7 @@ fn faults(random: &mut StdRng, rounds: usize) -> Vec<Fault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn random_faults_lose_and_double_nothing() {
+async fn items_written_during_random_faults_count_once() {
     let seed = seed();
     for engine in Engine::available() {
         let mut random = StdRng::seed_from_u64(seed);
@@ -93,7 +93,7 @@ async fn random_faults_lose_and_double_nothing() {
 
 /// Tests that after the server was emptied, exactly the items acknowledged on the newly defined boards count, once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_emptied_counts_exactly_what_comes_after() {
+async fn an_emptied_server_counts_exactly_the_later_items() {
     let seed = seed();
     for engine in Engine::available() {
         let mut random = StdRng::seed_from_u64(seed);

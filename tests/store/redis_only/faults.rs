@@ -80,7 +80,7 @@ async fn increments_whose_replies_are_lost_count_once() {
 }
 
 #[tokio::test]
-async fn a_lost_reply_is_given_again_as_it_was() {
+async fn a_lost_reply_is_repeated_unchanged() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -98,7 +98,7 @@ async fn a_lost_reply_is_given_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_killed_server() {
+async fn acknowledged_writes_survive_a_killed_server() {
     for engine in Engine::available() {
         let mut server =
             RedisServer::start_with(&engine, &["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
@@ -126,7 +126,7 @@ async fn what_was_acknowledged_survives_a_killed_server() {
 }
 
 #[tokio::test]
-async fn without_a_server_calls_fail_and_say_where() {
+async fn without_a_server_calls_fail_with_its_address() {
     for engine in Engine::available() {
         let mut server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -148,7 +148,7 @@ async fn without_a_server_calls_fail_and_say_where() {
 }
 
 #[tokio::test]
-async fn a_read_does_not_notice_that_its_connection_broke() {
+async fn reads_succeed_after_their_connection_broke() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, &["--appendonly", "yes", "--appendfsync", "always"]);
         let store = system(&server).await;

@@ -77,7 +77,7 @@ async fn after_a_cut(server: &mut RedisServer, rewrites: bool) -> (Arc<RedisStor
 }
 
 #[tokio::test]
-async fn a_script_that_was_replayed_by_half_is_healed_without_anybodys_help() {
+async fn a_partially_replayed_script_is_healed_automatically() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, PERSISTENT);
         let (store, board) = after_a_cut(&mut server, false).await;
@@ -94,7 +94,7 @@ async fn a_script_that_was_replayed_by_half_is_healed_without_anybodys_help() {
 }
 
 #[tokio::test]
-async fn a_rewritten_file_has_no_half_to_replay() {
+async fn a_rewritten_append_only_file_replays_no_partial_script() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, PERSISTENT);
         let (store, board) = after_a_cut(&mut server, true).await;
@@ -105,7 +105,7 @@ async fn a_rewritten_file_has_no_half_to_replay() {
 }
 
 #[tokio::test]
-async fn of_two_instances_one_heals() {
+async fn only_one_of_two_instances_heals_a_board() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, PERSISTENT);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
@@ -125,7 +125,7 @@ async fn of_two_instances_one_heals() {
 }
 
 #[tokio::test]
-async fn a_claim_of_an_instance_that_died_is_taken_over() {
+async fn an_expired_healing_claim_is_taken_over() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, PERSISTENT);
         let store = simulated(&server).await;
@@ -151,7 +151,7 @@ async fn a_claim_of_an_instance_that_died_is_taken_over() {
 }
 
 #[tokio::test]
-async fn what_lost_a_slot_is_held_and_not_touched_until_a_person_decides() {
+async fn a_board_with_a_missing_slot_is_held_until_it_is_repaired_manually() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, PERSISTENT);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
@@ -193,7 +193,7 @@ async fn what_lost_a_slot_is_held_and_not_touched_until_a_person_decides() {
 }
 
 #[tokio::test]
-async fn more_than_few_differences_are_left_to_a_person() {
+async fn a_board_with_many_differences_is_held_for_manual_repair() {
     for engine in Engine::available() {
         let mut server = RedisServer::start_with(&engine, PERSISTENT);
         let store = simulated(&server).await;
@@ -216,7 +216,7 @@ async fn more_than_few_differences_are_left_to_a_person() {
 /// Tests that a board that was just defined is not audited. An audit of a large board uses a share of the server's time
 /// for minutes.
 #[tokio::test]
-async fn a_new_board_is_whole_and_is_not_audited() {
+async fn a_new_board_is_not_audited() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;

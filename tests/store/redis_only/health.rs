@@ -9,7 +9,7 @@ use super::*;
 const NEWER: &str = r#"{"metric":"COUNT(3h, like, post)","slot":"1h","from_a_newer_version":7}"#;
 
 #[tokio::test]
-async fn a_board_that_cannot_be_read_concerns_no_other_board() {
+async fn an_unreadable_board_does_not_affect_other_boards() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -61,7 +61,7 @@ fn like(post: &str) -> Event {
 }
 
 #[tokio::test]
-async fn a_server_that_begins_to_evict_is_not_fit() {
+async fn a_server_with_an_eviction_policy_fails_the_check() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -77,7 +77,7 @@ async fn a_server_that_begins_to_evict_is_not_fit() {
 }
 
 #[tokio::test]
-async fn an_emptied_store_gets_the_boards_of_the_configuration_again() {
+async fn configured_boards_are_redefined_in_an_emptied_store() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let mut services = Vec::new();
@@ -115,7 +115,7 @@ async fn an_emptied_store_gets_the_boards_of_the_configuration_again() {
 /// Tests an emptied store on a simulated clock. Nothing can be done without a time, so the boards are defined again
 /// when readiness is checked.
 #[tokio::test]
-async fn an_emptied_store_on_a_simulated_clock_is_not_ready_until_it_has_one_again() {
+async fn the_readiness_check_restores_an_emptied_store_with_simulated_clock() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -141,7 +141,7 @@ async fn an_emptied_store_on_a_simulated_clock_is_not_ready_until_it_has_one_aga
 
 /// Tests an instance that ended after it created a board and before it changed the version of the list.
 #[tokio::test]
-async fn nobody_is_told_of_a_board_that_other_instances_do_not_find() {
+async fn reading_an_unannounced_board_announces_it_to_other_instances() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let version_key = "rolltop:1:{rolltop:1:boards}:version";

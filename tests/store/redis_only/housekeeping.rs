@@ -49,7 +49,7 @@ async fn write_to(store: &RedisStore, boards: &[Arc<Board>], who: &str) {
 }
 
 #[tokio::test]
-async fn nothing_has_a_time_to_live() {
+async fn no_key_has_a_time_to_live() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -77,7 +77,7 @@ async fn nothing_has_a_time_to_live() {
 }
 
 #[tokio::test]
-async fn what_subjects_hold_goes_when_nobody_has_written_for_long() {
+async fn keys_of_idle_subjects_are_deleted() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -113,7 +113,7 @@ async fn what_subjects_hold_goes_when_nobody_has_written_for_long() {
 /// Tests that steps are bounded by subjects and by cells, and that a set of values is deleted without blocking the
 /// server.
 #[tokio::test]
-async fn expiry_goes_in_bounded_steps() {
+async fn expiry_of_subjects_is_done_in_bounded_steps() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -150,7 +150,7 @@ async fn expiry_goes_in_bounded_steps() {
 
 /// Tests 24 days of a board whose slot is a week, and of one whose slot is a day, with the work of the scheduler.
 #[tokio::test]
-async fn ids_beyond_the_horizon_go_whatever_the_slots_do() {
+async fn expired_ids_are_deleted_between_slot_ends() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -176,7 +176,7 @@ async fn ids_beyond_the_horizon_go_whatever_the_slots_do() {
 
 /// Tests the state after an upgrade: there are many buckets, and the real scheduler finds them although no slot ends.
 #[tokio::test]
-async fn the_scheduler_comes_by_between_slot_ends() {
+async fn the_scheduler_deletes_expired_ids_between_slot_ends() {
     let engine = Engine::available().remove(0);
     let server = RedisServer::start(&engine);
     let store = simulated(&server).await;
@@ -220,7 +220,7 @@ async fn an_idle_board_costs_few_commands() {
 }
 
 #[tokio::test]
-async fn what_a_removed_board_held_goes_even_if_its_remover_ends_half_way() {
+async fn keys_of_a_removed_board_are_deleted_after_an_interruption() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (store, other) = (simulated(&server).await, simulated(&server).await);
@@ -259,7 +259,7 @@ async fn what_a_removed_board_held_goes_even_if_its_remover_ends_half_way() {
 /// Tests that a name that is defined again does not keep the keys of the old board, and that the deletion of these keys
 /// does not affect the new board.
 #[tokio::test]
-async fn a_board_defined_again_is_not_taken_for_the_removed_one() {
+async fn a_redefined_board_survives_the_deletion_of_the_old_keys() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -280,7 +280,7 @@ async fn a_board_defined_again_is_not_taken_for_the_removed_one() {
 }
 
 #[tokio::test]
-async fn records_of_writes_go_after_five_minutes() {
+async fn records_of_writes_are_deleted_after_five_minutes() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (store, other) = (simulated(&server).await, simulated(&server).await);

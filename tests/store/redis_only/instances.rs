@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 #[tokio::test]
-async fn instances_that_add_and_retire_at_once_agree_exactly() {
+async fn concurrent_adds_and_retiring_by_two_instances_are_exact() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
@@ -74,7 +74,7 @@ async fn instances_that_add_and_retire_at_once_agree_exactly() {
 }
 
 #[tokio::test]
-async fn retiring_that_stops_between_any_two_steps_is_finished_by_others() {
+async fn interrupted_retiring_is_finished_by_another_instance() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (two, three) = (simulated(&server).await, simulated(&server).await);
@@ -110,7 +110,7 @@ async fn retiring_that_stops_between_any_two_steps_is_finished_by_others() {
 }
 
 #[tokio::test]
-async fn a_board_defined_at_once_by_many_is_one_board() {
+async fn concurrent_definitions_create_one_board() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
@@ -132,7 +132,7 @@ async fn version(server: &RedisServer, store: &RedisStore) -> u64 {
 }
 
 #[tokio::test]
-async fn who_is_told_that_a_board_is_there_may_rely_on_all_instances_finding_it() {
+async fn confirming_an_unannounced_board_changes_the_boards_version() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
@@ -154,7 +154,7 @@ async fn who_is_told_that_a_board_is_there_may_rely_on_all_instances_finding_it(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_board_defined_while_its_forerunner_is_removed_is_listed_when_its_definer_is_told() {
+async fn a_board_redefined_during_removal_is_listed_at_once() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (one, two) = (simulated(&server).await, simulated(&server).await);
@@ -182,7 +182,7 @@ async fn a_board_defined_while_its_forerunner_is_removed_is_listed_when_its_defi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn many_who_ask_for_the_version_at_once_share_readings_and_none_is_answered_with_an_old_one() {
+async fn concurrent_version_requests_share_reads_and_are_current() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (one, two) = (simulated(&server).await, simulated(&server).await);

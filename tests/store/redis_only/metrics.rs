@@ -24,7 +24,7 @@ fn hash(server: &RedisServer, key: &str) -> Vec<Vec<u8>> {
 
 /// Tests that Lua and Rust estimate, merge and store sketches identically: sparse, dense, and when a dense one retires.
 #[tokio::test]
-async fn sketches_are_those_of_the_library_bit_for_bit() {
+async fn sketches_on_redis_equal_those_of_the_library() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -66,7 +66,7 @@ async fn sketches_are_those_of_the_library_bit_for_bit() {
 
 /// Tests ten boards of every kind: everything is sent before the first response arrives.
 #[tokio::test]
-async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
+async fn add_all_and_read_on_many_boards_take_one_round_trip() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -127,7 +127,7 @@ async fn an_event_that_feeds_ten_boards_is_one_round_trip() {
 }
 
 #[tokio::test]
-async fn a_change_whose_reply_is_lost_is_done_once() {
+async fn a_change_with_a_lost_reply_is_applied_once() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -148,7 +148,7 @@ async fn a_change_whose_reply_is_lost_is_done_once() {
 }
 
 #[tokio::test]
-async fn reading_an_unranked_board_is_one_look_at_one_key() {
+async fn reading_an_unranked_board_takes_few_commands() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -186,7 +186,7 @@ async fn reading_an_unranked_board_is_one_look_at_one_key() {
 }
 
 #[tokio::test]
-async fn slices_no_longer_kept_are_cleaned_up_at_writes() {
+async fn writes_delete_slices_that_are_no_longer_kept() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -211,7 +211,7 @@ async fn slices_no_longer_kept_are_cleaned_up_at_writes() {
 
 /// Tests slots that the call did not name and has to be asked for: of old values seen again, and of dropped values.
 #[tokio::test]
-async fn values_are_found_in_whichever_slot_counts_them() {
+async fn old_values_are_moved_dropped_and_retracted_from_their_slots() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -239,7 +239,7 @@ async fn values_are_found_in_whichever_slot_counts_them() {
 
 /// Tests that a sample that makes a slot worse restores slots that it dominated, whichever instance wrote them.
 #[tokio::test]
-async fn a_worse_sample_looks_at_every_slot() {
+async fn a_worse_sample_restores_the_dominated_slots() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (store, other) = (simulated(&server).await, simulated(&server).await);
@@ -268,7 +268,7 @@ async fn a_worse_sample_looks_at_every_slot() {
 }
 
 #[tokio::test]
-async fn damage_to_cells_and_totals_is_told_found_and_repaired() {
+async fn damaged_cells_and_totals_are_reported_and_repaired() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -323,7 +323,7 @@ async fn damage_to_cells_and_totals_is_told_found_and_repaired() {
 }
 
 #[tokio::test]
-async fn with_memory_full_no_change_is_half_done() {
+async fn with_full_memory_refused_writes_change_nothing() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;

@@ -33,7 +33,7 @@ fn ranking_of(server: &RedisServer, name: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_quiet_board_of_parts_is_asked_whether_it_changed_and_only_what_changed_is_read_again() {
+async fn cached_pages_of_parts_reread_only_changed_parts() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -101,7 +101,7 @@ async fn a_quiet_board_of_parts_is_asked_whether_it_changed_and_only_what_change
 }
 
 #[tokio::test]
-async fn equal_pages_that_wait_together_are_merged_once() {
+async fn equal_concurrent_pages_of_parts_are_merged_once() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -172,7 +172,7 @@ fn page_of(lines: &[(i64, String)], offset: usize, limit: usize) -> Vec<(u64, St
 /// Compares every page with what the parts' keys contain at that moment, and with the model whenever nothing is
 /// retiring.
 #[tokio::test]
-async fn random_operations_through_two_instances_leave_no_page_that_is_not_so() {
+async fn pages_of_parts_are_exact_after_random_operations() {
     const OPERATIONS: usize = 10_000;
     for (seed, engine) in (1..).zip(Engine::available()) {
         let mut rng = StdRng::seed_from_u64(seed);
@@ -252,7 +252,7 @@ async fn random_operations_through_two_instances_leave_no_page_that_is_not_so() 
 /// Tests that no page is stale. A reader notes what was acknowledged before its read, and must find no less, and no
 /// more than was sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_page_of_parts_is_older_than_its_request() {
+async fn pages_of_parts_are_not_stale() {
     const SUBJECTS: usize = 6;
     const WRITES: i64 = 250;
     for engine in Engine::available() {
@@ -302,7 +302,7 @@ async fn no_page_of_parts_is_older_than_its_request() {
 
 /// Tests a part whose hash slot moves to another node while its pages are cached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_is_read_again_after_a_part_has_moved() {
+async fn a_cached_page_is_reread_after_a_part_moved() {
     for engine in Engine::available() {
         let cluster = tokio::task::block_in_place(|| RedisCluster::start(&engine, 3, 0));
         let store = RedisStore::connect(options(cluster.url(), ClockMode::System)).await.unwrap();

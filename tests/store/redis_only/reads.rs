@@ -36,7 +36,7 @@ fn set_version(server: &RedisServer, version: &str) {
 /// Tests that no response is stale. A reader notes what was acknowledged before its read, and must find no less, and no
 /// more than was sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_answer_is_older_than_its_request() {
+async fn reads_are_not_stale() {
     for (seed, engine) in (1..).zip(Engine::available()) {
         let server = RedisServer::start(&engine);
         let (store, other) = (system(&server).await, system(&server).await);
@@ -91,7 +91,7 @@ async fn no_answer_is_older_than_its_request() {
 }
 
 #[tokio::test]
-async fn what_waits_together_is_read_once() {
+async fn concurrent_reads_share_scripts() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -113,7 +113,7 @@ async fn what_waits_together_is_read_once() {
 }
 
 #[tokio::test]
-async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_again() {
+async fn cached_pages_are_reread_only_after_changes() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -169,7 +169,7 @@ async fn a_quiet_board_is_asked_whether_it_changed_and_its_pages_are_not_read_ag
 
 /// Tests a head that moves without a change of the version, by the local clock or through another instance.
 #[tokio::test]
-async fn a_page_is_right_in_its_window_only() {
+async fn a_cached_page_is_replaced_when_the_window_moves() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let (store, other) = (simulated(&server).await, simulated(&server).await);
@@ -196,7 +196,7 @@ async fn a_page_is_right_in_its_window_only() {
 /// Tests that the time of a response is never before the stored head, and that a response for a new window moves the
 /// head first.
 #[tokio::test]
-async fn reading_without_a_script_advances_the_head_all_the_same() {
+async fn reads_without_a_script_advance_the_head() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -223,7 +223,7 @@ async fn reading_without_a_script_advances_the_head_all_the_same() {
 /// Tests that a large call to a server that stopped answering ends with its first portion, although small reads wait
 /// too and each portion would wait for its turn.
 #[tokio::test]
-async fn a_large_call_to_a_silent_server_ends_soon() {
+async fn a_large_read_from_an_unresponsive_server_ends_soon() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = Arc::new(system(&server).await);
@@ -253,7 +253,7 @@ async fn a_large_call_to_a_silent_server_ends_soon() {
 
 /// Tests how much one huge request makes the server receive and do at a time.
 #[tokio::test]
-async fn a_huge_query_goes_in_bounded_portions() {
+async fn a_large_query_is_read_in_bounded_portions() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;

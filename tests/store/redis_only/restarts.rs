@@ -78,7 +78,7 @@ async fn call(store: &RedisStore, name: &str, board: &Arc<Board>, new: Option<&A
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_call_after_a_restart_is_done() {
+async fn the_first_call_after_a_server_restart_succeeds() {
     for engine in Engine::available() {
         let mut server =
             RedisServer::start_with(&engine, &["--save", "", "--appendonly", "yes", "--appendfsync", "always"]);
@@ -99,7 +99,7 @@ async fn the_first_call_after_a_restart_is_done() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn boards_are_defined_and_removed_once_whichever_answer_is_lost() {
+async fn boards_are_defined_and_removed_once_despite_lost_replies() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -130,7 +130,7 @@ async fn boards_are_defined_and_removed_once_whichever_answer_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn subjects_are_set_right_once_whichever_answer_is_lost() {
+async fn subjects_are_repaired_once_despite_lost_replies() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -158,7 +158,7 @@ async fn subjects_are_set_right_once_whichever_answer_is_lost() {
 
 /// Tests that listing boards waits only as long as a read, and not as long as a write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn listing_boards_has_the_patience_of_a_read() {
+async fn boards_version_times_out_like_a_read() {
     for engine in Engine::available() {
         let mut server = RedisServer::start(&engine);
         let store = system(&server).await;

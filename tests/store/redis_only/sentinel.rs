@@ -11,7 +11,7 @@ fn blocking<T>(run: impl FnOnce() -> T) -> T {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_master_is_found_again_where_the_sentinels_say() {
+async fn a_failed_over_master_is_found_through_the_sentinels() {
     for engine in Engine::available() {
         let mut sentinel = blocking(|| Sentinel::start(&engine));
         let wrong = sentinel.url().replace("/main", "/mian");

@@ -79,7 +79,7 @@ async fn a_tie_of_140_000_subjects_pages_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn six_masters_get_an_even_share_of_the_commands() {
+async fn commands_are_spread_evenly_over_six_masters() {
     let cluster = tokio::task::block_in_place(|| RedisCluster::start(&Engine::available()[0], 6, 0));
     let store = RedisStore::connect(options(cluster.url(), ClockMode::System)).await.unwrap();
     let board = define_parts(&store, "even", likes(), 24).await;
@@ -118,7 +118,7 @@ fn left(server: &RedisServer, name: &str) -> Vec<String> {
 
 /// Tests a definition that is interrupted at some point between its first command and its last.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_definition_that_ends_half_way_leaves_nothing() {
+async fn an_interrupted_definition_leaves_no_partial_board() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -200,7 +200,7 @@ async fn removing_a_board_removes_every_key_of_every_part() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lost_answers_of_some_parts_lose_and_double_nothing() {
+async fn items_count_once_despite_lost_replies_of_some_parts() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -225,7 +225,7 @@ async fn lost_answers_of_some_parts_lose_and_double_nothing() {
 
 /// Tests one part that is ahead of the others, as if the clock of its node was ahead.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_parts_answer_with_one_head() {
+async fn results_of_all_parts_have_the_same_head() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -254,7 +254,7 @@ async fn all_parts_answer_with_one_head() {
 
 /// Tests that a head that the clocks of the other parts make implausible expires nothing there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_far_ahead_does_not_take_the_others_along() {
+async fn a_part_far_ahead_does_not_advance_the_others() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -275,7 +275,7 @@ async fn a_part_far_ahead_does_not_take_the_others_along() {
 
 /// Tests that the other parts are written to and read as usual while the hash slot of one part moves key by key.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_part_whose_slot_moves_disturbs_no_other() {
+async fn a_part_in_a_migrating_slot_does_not_affect_other_parts() {
     for engine in Engine::available() {
         let cluster = tokio::task::block_in_place(|| RedisCluster::start(&engine, 3, 0));
         let store = RedisStore::connect(options(cluster.url(), ClockMode::System)).await.unwrap();
@@ -319,7 +319,7 @@ async fn a_part_whose_slot_moves_disturbs_no_other() {
 /// Tests that after a restart each part is checked separately: differences are repaired, and a part that lost a slot is
 /// held.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_part_is_healed_or_held_for_itself() {
+async fn each_part_is_healed_or_held_separately() {
     for engine in Engine::available() {
         let arguments = ["--save", "", "--appendonly", "yes", "--appendfsync", "always"];
         let mut server = RedisServer::start_with(&engine, &arguments);

@@ -69,7 +69,7 @@ fn of(account: &Account, who: &(usize, String)) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_nothing_of_others() {
+async fn a_killed_master_loses_no_replicated_item_of_any_part() {
     for engine in Engine::available() {
         let mut cluster = blocking(|| RedisCluster::start(&engine, 3, 3));
         let stores = connect(&cluster).await;
@@ -129,7 +129,7 @@ async fn a_killed_master_of_some_parts_loses_nothing_that_was_replicated_and_not
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn orderly_failovers_lose_and_double_nothing_of_any_part() {
+async fn items_of_parts_count_once_during_orderly_failovers() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 3));
         let stores = connect(&cluster).await;
@@ -156,7 +156,7 @@ fn slots_on(cluster: &RedisCluster, boards: &[Arc<Board>], node: usize) -> (Vec<
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parts_whose_slots_move_key_by_key_are_put_off_and_all_others_go_on() {
+async fn a_slot_migration_by_key_delays_only_its_own_parts() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 0));
         let stores = connect(&cluster).await;
@@ -190,7 +190,7 @@ async fn parts_whose_slots_move_key_by_key_are_put_off_and_all_others_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn parts_whose_slots_move_whole_lose_and_double_nothing() {
+async fn items_of_parts_count_once_during_atomic_slot_migrations() {
     for engine in Engine::available() {
         let cluster = blocking(|| RedisCluster::start(&engine, 3, 0));
         let stores = connect(&cluster).await;

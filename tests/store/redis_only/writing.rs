@@ -42,21 +42,21 @@ async fn outcome_when(gone: impl FnOnce(&mut RedisServer)) -> (Result<Added, Sto
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_whose_server_is_killed_is_unknown_and_holds_nobody_up() {
+async fn a_batch_to_a_killed_server_times_out_without_blocking_others() {
     let (batch, single) = outcome_when(RedisServer::kill).await;
     assert!(matches!(batch, Err(StoreError::TimedOut { .. })), "{batch:?}");
     assert!(matches!(single, Err(ref error) if error.is_transient()), "{single:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_whose_server_falls_silent_is_unknown_and_holds_nobody_up() {
+async fn a_batch_to_a_paused_server_times_out_without_blocking_others() {
     let (batch, single) = outcome_when(|server| behind(server, &["CLIENT", "PAUSE", "60000"])).await;
     assert!(matches!(batch, Err(StoreError::TimedOut { .. })), "{batch:?}");
     assert!(matches!(single, Err(StoreError::TimedOut { .. })), "{single:?}");
 }
 
 #[tokio::test]
-async fn what_was_certainly_not_sent_is_told_so() {
+async fn batches_that_were_not_sent_return_unreachable() {
     let mut server = RedisServer::start(&Engine::available()[0]);
     let store = system(&server).await;
     let (one, other) = (hourly(&store, "one").await, hourly(&store, "other").await);
@@ -70,7 +70,7 @@ async fn what_was_certainly_not_sent_is_told_so() {
 }
 
 #[tokio::test]
-async fn the_version_of_the_list_is_read_with_the_patience_of_a_write() {
+async fn the_version_beside_writes_waits_as_long_as_a_write() {
     let mut server =
         RedisServer::start_with(&Engine::available()[0], &["--appendonly", "yes", "--appendfsync", "always"]);
     let store = system(&server).await;
@@ -105,7 +105,7 @@ async fn scripts_between(proxy: &Proxy, store: &RedisStore, board: &Arc<Board>) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_huge_batch_lets_single_increments_pass() {
+async fn a_large_batch_lets_single_increments_pass() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let proxy = Proxy::start(server.port).await;
@@ -157,7 +157,7 @@ async fn an_item_with_an_id_waits_for_the_items_of_a_refused_sum() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn scripts_that_are_forgotten_again_and_again_are_sent_whole() {
+async fn scripts_that_are_flushed_repeatedly_are_sent_as_text() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = system(&server).await;
@@ -182,7 +182,7 @@ async fn scripts_that_are_forgotten_again_and_again_are_sent_whole() {
 }
 
 #[tokio::test]
-async fn scores_of_very_many_sketches_are_read_in_pieces() {
+async fn scores_of_many_sketches_are_read_outside_the_write_script() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;
@@ -212,7 +212,7 @@ async fn scores_of_very_many_sketches_are_read_in_pieces() {
 
 /// Tests entries that read every slot of their subject.
 #[tokio::test]
-async fn worse_samples_over_many_slots_share_scripts_by_what_they_look_at() {
+async fn worse_samples_over_many_slots_are_split_over_scripts() {
     for engine in Engine::available() {
         let server = RedisServer::start(&engine);
         let store = simulated(&server).await;

@@ -87,7 +87,7 @@ fn gauge(store: &Embedded) -> String {
 }
 
 #[tokio::test]
-async fn a_far_clock_after_another_boot_is_doubted_and_nothing_is_written_or_expires() {
+async fn a_far_clock_after_a_reboot_is_doubted() {
     let folder = tempfile::tempdir().unwrap();
     let then = wall_clock().plus_millis(-MONTH);
     directory(folder.path(), then, OTHER_BOOT);
@@ -110,7 +110,7 @@ async fn a_far_clock_after_another_boot_is_doubted_and_nothing_is_written_or_exp
 }
 
 #[tokio::test]
-async fn with_trust_the_same_clock_is_believed_at_once() {
+async fn with_trust_clock_a_far_clock_is_accepted_at_once() {
     let folder = tempfile::tempdir().unwrap();
     directory(folder.path(), wall_clock().plus_millis(-MONTH), OTHER_BOOT);
     let (store, board) = open(folder.path(), true).await;
@@ -127,7 +127,7 @@ async fn with_trust_the_same_clock_is_believed_at_once() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_up_to_a_window_ahead_is_believed_at_once() {
+async fn a_clock_up_to_a_window_ahead_is_accepted_at_once() {
     let folder = tempfile::tempdir().unwrap();
     directory(folder.path(), wall_clock().plus_millis(-20 * HOUR), OTHER_BOOT);
     let (store, board) = open(folder.path(), false).await;
@@ -137,7 +137,7 @@ async fn a_clock_that_is_up_to_a_window_ahead_is_believed_at_once() {
 }
 
 #[tokio::test]
-async fn within_one_boot_the_time_that_has_passed_is_known() {
+async fn within_one_boot_the_uptime_overrides_the_wall_clock() {
     let folder = tempfile::tempdir().unwrap();
     // The machine has been running, and its uptime shows that no time has passed since the record: the clock was set
     // forward by a month.
@@ -153,7 +153,7 @@ async fn within_one_boot_the_time_that_has_passed_is_known() {
 }
 
 #[tokio::test]
-async fn a_simulated_clock_is_believed_whatever_it_reads() {
+async fn a_simulated_clock_is_never_doubted() {
     for trust_clock in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let open = |start| {

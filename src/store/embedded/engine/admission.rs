@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_bounded_and_large_requests_leave_room_for_others() {
+    fn waiting_bytes_are_bounded_and_large_requests_leave_room() {
         let admission = Admission::new();
         let large: Vec<_> = (0..8).map(|_| admission.admit(3 * MAX_WAITING_BYTES).unwrap()).collect();
         admission.appended(PAUSE_ABOVE_BYTES);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_further_segment_nothing_goes_beyond_the_room() {
+    fn without_a_spare_segment_requests_beyond_the_room_are_refused() {
         let admission = Admission::new();
         admission.limit(Some(100));
         assert!(matches!(admission.admit(101), Err(StoreError::Overloaded { .. })));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn each_source_takes_back_its_own_reason_only() {
+    fn each_source_withdraws_only_its_own_refusal() {
         let admission = Admission::new();
         admission.refuse(RefusalSource::Log, Some("log".to_owned()));
         admission.refuse(RefusalSource::Space, Some("space".to_owned()));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_does_not_confirm_is_refused_after_a_while() {
+    fn writes_are_refused_if_the_disk_confirms_none_for_seconds() {
         let admission = Admission::new();
         admission.appended(1);
         assert_eq!(admission.refusal(), None);

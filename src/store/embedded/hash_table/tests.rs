@@ -67,7 +67,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// Uses many equal hashes, and grows and shrinks over several splits and merges.
     #[test]
-    fn equals_a_map(
+    fn behaves_like_a_map(
         phases in prop::collection::vec((0u32..30_000, 0u32..30_000, any::<bool>()), 1..6),
         alike in prop::sample::select(vec![1u32, 1, 1, 64, 30_000]),
     ) {
@@ -99,7 +99,7 @@ proptest! {
     /// Checks that entries which stay in the table are returned once, whatever is added and removed between the
     /// portions.
     #[test]
-    fn a_walk_meets_what_stays(stay in 1u32..20_000, come in 0u32..40_000, go in 0u32..20_000, at in 0usize..6) {
+    fn walks_visit_each_entry_once(stay in 1u32..20_000, come in 0u32..40_000, go in 0u32..20_000, at in 0usize..6) {
         let mut table = ExtendibleTable::<Small>::default();
         let all = stay + go;
         (0..all).for_each(|number| table.insert(Small([scrambled(number), number])));
@@ -138,7 +138,7 @@ fn entries_are_found_and_changed() {
 
 /// Checks that no operation moves the entries of more than two shards, and that all operations together move few.
 #[test]
-fn an_operation_moves_two_shards_at_most_and_memory_follows() {
+fn an_operation_moves_entries_of_at_most_two_shards() {
     const COUNT: u32 = 400_000;
     let mut table = ExtendibleTable::<Large>::default();
     let entry = |number| Large([scrambled(number), number, 0, 0, 0]);
@@ -172,7 +172,7 @@ fn an_operation_moves_two_shards_at_most_and_memory_follows() {
 
 /// Checks that a table of 8-byte entries takes 9 to 11 bytes per entry, on which the memory per subject relies.
 #[test]
-fn arrays_are_well_filled() {
+fn small_entries_take_9_to_11_bytes() {
     let mut table = ExtendibleTable::<Small>::default();
     for number in 0..1_000_000 {
         table.insert(Small([scrambled(number), number]));

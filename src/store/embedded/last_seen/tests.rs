@@ -51,7 +51,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(80))]
     /// Covers few and many values, growing and shrinking across the limit in between.
     #[test]
-    fn equals_a_map(changes in prop::collection::vec((0u16..70, 0i64..50, 0u8..10), 1..400)) {
+    fn behaves_like_a_map(changes in prop::collection::vec((0u16..70, 0i64..50, 0u8..10), 1..400)) {
         let (mut values, mut model) = (LastSeenValues::default(), BTreeMap::<String, LastSeen>::new());
         for (number, at, what) in changes {
             let value = value(number);
@@ -85,7 +85,7 @@ proptest! {
 
     /// Stores thousands of values in many blocks and removes most of them in random order, so that blocks are emptied.
     #[test]
-    fn texts_are_moved_together_and_stay_what_they_were(seed in any::<u16>(), left in 0u16..200) {
+    fn compaction_keeps_the_values_and_frees_memory(seed in any::<u16>(), left in 0u16..200) {
         let mut values = LastSeenValues::default();
         let mut model = BTreeMap::new();
         let set = |values: &mut LastSeenValues, model: &mut BTreeMap<_, _>, number: u16| {
@@ -112,7 +112,7 @@ proptest! {
 }
 
 #[test]
-fn expired_values_are_forgotten_oldest_first_and_in_steps() {
+fn expired_values_are_removed_oldest_first_in_steps() {
     let mut values = LastSeenValues::default();
     for number in 0..1_000u16 {
         values.set(&value(number), LastSeen { at: i64::from(number), retracted: number % 2 == 0 });
@@ -129,7 +129,7 @@ fn expired_values_are_forgotten_oldest_first_and_in_steps() {
 }
 
 #[test]
-fn no_operation_moves_more_than_a_bounded_number_of_values() {
+fn each_operation_moves_a_bounded_number_of_values() {
     let mut values = LastSeenValues::default();
     let (mut before, mut most) = (0, 0);
     let mut note = |values: &LastSeenValues| {

@@ -28,7 +28,7 @@ fn sample() -> LogOperations {
 }
 
 #[test]
-fn operations_read_back() {
+fn log_operations_round_trip() {
     let sample = sample();
     let read: Vec<_> = operations(sample.bytes()).collect::<Result<_, _>>().unwrap();
     assert_eq!(
@@ -57,7 +57,7 @@ fn operations_read_back() {
 }
 
 #[test]
-fn buffers_join_in_any_order() {
+fn buffers_can_be_joined_in_any_order() {
     let mut one = LogOperations::of(Generation(1));
     one.amount(5, 1, "a");
     let mut two = LogOperations::of(Generation(2));
@@ -74,7 +74,7 @@ fn buffers_join_in_any_order() {
 }
 
 #[test]
-fn a_subject_and_slot_are_written_once_in_a_row() {
+fn consecutive_operations_share_subject_and_slot() {
     let mut operations = LogOperations::of(Generation(1));
     operations.amount(1, 1, "a-subject-of-some-length");
     let first = operations.len();
@@ -83,7 +83,7 @@ fn a_subject_and_slot_are_written_once_in_a_row() {
 }
 
 #[test]
-fn no_bytes_panic_the_decoder() {
+fn arbitrary_bytes_do_not_panic_the_decoder() {
     let bytes = sample().bytes;
     for end in 0..bytes.len() {
         for value in 0..=255 {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn classes_hold_what_they_should_and_waste_an_eighth_at_most() {
+fn size_classes_waste_at_most_an_eighth() {
     for units in 1..40_000 {
         let (class, size) = (class_of(units), size_of_class(class_of(units)));
         assert!(units <= size && size <= units + units / 8, "{units} in {size}");
@@ -16,7 +16,7 @@ fn classes_hold_what_they_should_and_waste_an_eighth_at_most() {
 
 /// Tests the arithmetic near the limit of references, because no test has enough memory to reach it.
 #[test]
-fn references_reach_32_gibibytes_of_text() {
+fn references_address_about_32_gib() {
     fn reaches<U: Unit>() -> u64 {
         let last = max_chunks::<U>() - 1;
         for chunk in [0, 1, last / 2, last] {
@@ -34,7 +34,7 @@ fn references_reach_32_gibibytes_of_text() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn equals_a_map(
+    fn behaves_like_a_map(
         steps in prop::collection::vec((0u8..8, 0usize..30_000, 1usize..200), 1..400),
         compacts in any::<bool>(),
     ) {
@@ -89,7 +89,7 @@ proptest! {
 }
 
 #[test]
-fn compaction_gives_memory_back_in_portions() {
+fn compaction_releases_memory_in_portions() {
     let mut pool = Pool::<[u8; 8]>::default();
     let mut held: Vec<u32> = (0..400_000).map(|_| pool.allocate(2).unwrap()).collect();
     let full = pool.memory_bytes();

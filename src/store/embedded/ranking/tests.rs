@@ -98,7 +98,7 @@ fn check(ranking: &Small, model: &[Entry], texts: &Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
-    fn equals_a_sorted_set(
+    fn behaves_like_a_sorted_set(
         changes in prop::collection::vec((0u32..900, -40i64..40, 0u8..10), 1..4_000),
         shrink in any::<bool>(),
     ) {
@@ -147,7 +147,7 @@ proptest! {
 }
 
 #[test]
-fn entries_that_come_in_order_fill_their_leaves() {
+fn sequential_inserts_fill_the_leaves() {
     let texts: Vec<String> = (0..5_000).map(|id| format!("name-{id:05}")).collect();
     let entries: Vec<Entry> = (0..5_000).map(|id| Entry::new(7, &texts[id as usize], id)).collect();
     let (mut upward, mut downward) = (Small::default(), Small::default());
@@ -162,7 +162,7 @@ fn entries_that_come_in_order_fill_their_leaves() {
 }
 
 #[test]
-fn leaves_and_nodes_join_when_entries_go() {
+fn leaves_and_nodes_merge_on_removal() {
     let texts = names(20_000);
     let mut ranking = Small::default();
     check(&ranking, &[], &texts);
@@ -185,7 +185,7 @@ fn leaves_and_nodes_join_when_entries_go() {
 }
 
 #[test]
-fn a_small_ranking_takes_little_memory() {
+fn a_small_ranking_allocates_little_memory() {
     let texts = names(10);
     let mut ranking = Ranking::default();
     for id in 0..10 {
@@ -230,7 +230,7 @@ fn leaves_stay_three_quarters_full_under_random_updates() {
 }
 
 #[test]
-fn a_ranking_built_of_many_parts_is_sorted() {
+fn a_ranking_built_from_unsorted_entries_is_sorted() {
     let mut numbers = Numbers(1);
     let mut texts = numbers.names(50_000);
     texts.extend((0..50_000).map(|i| format!("https://example.com/products/category-7/item-{}", i * 7_919 % 50_000)));
@@ -244,7 +244,7 @@ fn a_ranking_built_of_many_parts_is_sorted() {
 }
 
 #[test]
-fn building_of_nothing_of_one_and_of_the_same_subject_twice_ends() {
+fn build_handles_empty_single_and_duplicate_entries() {
     let texts = names(2);
     assert_eq!(Ranking::build(Unsorted::default(), &texts).len(), 0);
     let entry = Entry::new(3, &texts[0], 0);

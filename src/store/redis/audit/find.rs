@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_told_of_a_bounded_part_of_the_slots() {
+    fn the_number_of_slots_passed_to_a_script_is_bounded() {
         let at = Timestamp::from_millis;
         let slots: Vec<_> = (0..10).map(|i| at(i * 100)).collect();
         assert_eq!(slots_from(&slots, None, 3), &slots[..3]);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn cursors_read_back_and_others_are_refused() {
+    fn cursors_round_trip_and_invalid_ones_are_refused() {
         let sum = board("SUM(3h, e, v, s)", true);
         let start = |board: &Board| AuditProgress::parse(&AuditCursor::default(), board).map(|progress| progress.place);
         let cursor = "0".to_owned();

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_sets_a_bounded_part_right_and_what_goes_together() {
+    fn repair_batches_are_bounded_and_group_related_entries() {
         let ends = |all: &[(char, usize)]| -> Vec<usize> {
             batches(all, |(_, size)| *size, |a, b| a.0 == b.0).into_iter().map(|batch| batch.end).collect()
         };

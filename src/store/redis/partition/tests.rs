@@ -18,7 +18,7 @@ fn slots(partition: &Partition) -> Vec<u16> {
 const NAMES: [&str; 8] = ["hot-posts", "a", "0", "top-sellers", "plays-today", "x.y_z-9", "scores", "b17"];
 
 #[test]
-fn a_board_without_shards_has_the_keys_it_always_had() {
+fn an_unsharded_board_keeps_its_keys() {
     let partition = Partition::unsharded(&name("hot-posts"));
     assert_eq!(partition.tags().collect::<Vec<_>>(), ["hot-posts"]);
     assert_eq!((partition.count(), partition.stored()), (1, None));
@@ -28,7 +28,7 @@ fn a_board_without_shards_has_the_keys_it_always_had() {
 }
 
 #[test]
-fn each_part_has_a_slot_in_its_own_band() {
+fn each_part_has_a_hash_slot_in_its_own_band() {
     for text in NAMES.into_iter().chain([&*"z".repeat(63)]) {
         for shards in 1..=64u32 {
             let partition = Partition::choose(&name(text), shards).unwrap();
@@ -45,7 +45,7 @@ fn each_part_has_a_slot_in_its_own_band() {
 
 /// The numbers are fixed here so that a change of the rule is noticed. Such a change would not affect existing boards.
 #[test]
-fn the_smallest_number_is_chosen() {
+fn the_smallest_matching_suffix_is_chosen() {
     let partition = Partition::choose(&name("hot-posts"), 3).unwrap();
     assert_eq!(partition.stored().as_deref(), Some(THREE));
     let chosen: Vec<u32> = THREE.split(',').map(|text| text.parse().unwrap()).collect();
@@ -63,7 +63,7 @@ const THREE: &str = "63,1,20";
 /// the same bits flipped. So if numbers of five digits reach every aligned block of 16 hash slots under one name, they
 /// do so under every name of that length. The middle of the narrowest band contains such a block.
 #[test]
-fn choosing_ends_whatever_the_name_is() {
+fn choosing_suffixes_terminates_for_every_name() {
     let narrowest = 16_384 / 64 / 8;
     assert!(narrowest >= 2 * 16);
     for text in ["a", &"z".repeat(63)] {
@@ -90,7 +90,7 @@ fn parts_of_masters(partition: &Partition, masters: usize) -> Vec<usize> {
 }
 
 #[test]
-fn masters_have_even_shares_of_the_parts() {
+fn parts_are_spread_evenly_over_masters() {
     assert_eq!(ranges(6), [0, 2_731, 5_461, 8_192, 10_923, 13_653]);
     for text in NAMES {
         let board = name(text);
@@ -109,7 +109,7 @@ fn masters_have_even_shares_of_the_parts() {
 }
 
 #[test]
-fn the_stored_form_reads_back_and_is_checked() {
+fn stored_partitions_round_trip_and_are_validated() {
     let board = name("hot-posts");
     for shards in [1, 3, 24, 64] {
         let partition = Partition::choose(&board, shards).unwrap();
@@ -134,7 +134,7 @@ fn the_stored_form_reads_back_and_is_checked() {
 /// The values come from the reference implementation, xxHash 0.8.4. If they change, subjects are separated from their
 /// data.
 #[test]
-fn a_subject_is_in_the_same_part_for_ever() {
+fn the_part_of_a_subject_is_stable() {
     let of = |shards| Partition::choose(&name("b"), shards).unwrap();
     let [three, sixteen, many, most] = [3, 16, 24, 64].map(of);
     for (text, parts) in [
@@ -158,7 +158,7 @@ fn a_subject_is_in_the_same_part_for_ever() {
 }
 
 #[test]
-fn parts_have_even_shares_of_the_subjects() {
+fn subjects_are_spread_evenly_over_parts() {
     for shards in [3u32, 16, 24, 64] {
         let partition = Partition::choose(&name("b"), shards).unwrap();
         let mut counts = vec![0u32; partition.count()];

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_of_one_instant_or_not_read() {
+    fn lines_are_used_only_if_the_version_did_not_change() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let at = Timestamp::parse("2026-01-01T09:30:00Z").unwrap();
         let window = part.board.window_at(at);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_questions_wait_as_one_until_they_leave() {
+    fn equal_questions_are_combined_until_they_are_sent() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let lane = Lane::default();
         let _answered = lane.ask_all(["a", "b", "a", "a"].map(|who| window(&part, who, 1)).to_vec());
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_nobody_waits_for_any_more_does_not_leave() {
+    fn a_cancelled_question_is_not_sent() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let lane = Lane::default();
         let [first, second, _third] = ["a", "a", "b"].map(|who| lane.ask(window(&part, who, 1)));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_together_is_bounded() {
+    fn the_weight_of_a_flight_is_bounded() {
         let part = part("COUNT(2000m, e, s)", "1m", true);
         let lane = Lane::default();
         let names: Vec<String> = (0..10).map(|i| i.to_string()).collect();
@@ -198,7 +198,7 @@ mod tests {
 
     /// There is one flight at a time while flights are fast. All questions are answered before the end.
     #[tokio::test]
-    async fn what_comes_while_a_flight_is_under_way_leaves_with_the_next() {
+    async fn questions_asked_during_a_flight_are_sent_with_the_next() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let lane = Arc::new(Lane::default());
         let flights = Arc::new(AtomicUsize::new(0));

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_is_judged_as_a_script_would() {
+    fn a_look_is_judged_by_time_head_and_window() {
         let part = part("COUNT(2h, e, s)", "1h", false);
         let generation = part.board.generation().to_string();
         let belief = Belief { estimate: at(1_800), latest: at(5_400) };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_that_is_gone_or_damaged_is_an_error() {
+    fn a_look_at_a_missing_or_damaged_board_is_an_error() {
         let part = part("COUNT(2h, e, s)", "1h", false);
         let belief = Belief { estimate: at(0), latest: at(5) };
         let read = |meta| Look::read(&part, belief, at(0), Value::Array(meta));

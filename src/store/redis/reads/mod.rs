@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_call_goes_in_portions_in_which_equal_questions_are_one() {
+    fn a_large_call_is_split_with_equal_questions_in_one_portion() {
         let (one, other) = (part("COUNT(2000m, e, s)", "1m", true), part("COUNT(2000m, e, s)", "1m", true));
         let questions: Vec<Question> =
             (0..40).map(|i| window([&one, &other][i % 2], &format!("s{}", i / 2 % 5), 1_000)).collect();

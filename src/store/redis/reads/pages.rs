@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_right_for_its_version_head_and_epoch() {
+    fn a_cached_page_is_valid_for_its_version_head_and_epoch() {
         let held = held(&part("COUNT(2h, e, s)", "1h", true), 1);
         let head = held.head;
         assert!(held.is_right(Some(7), "one", head));
@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn without_version_or_epoch_there_is_no_stamp() {
+    fn a_stamp_requires_a_version_and_an_epoch() {
         assert_eq!((Stamp::new("", Some(7)), Stamp::new("one", None)), (None, None));
         assert_ne!(Stamp::new("one", Some(7)), Stamp::new("one", Some(8)));
     }
 
     #[test]
-    fn pages_and_first_lines_are_kept() {
+    fn only_pages_and_first_lines_are_cached() {
         let lines = |center, before, with_slots| What::Lines { near: Near { center, before, after: 9 }, with_slots };
         assert!(is_kept(&page(3, 5)) && is_kept(&lines(Center::Start, 0, false)));
         assert!(!is_kept(&lines(Center::Start, 0, true)) && !is_kept(&lines(Center::Start, 1, false)));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_changed_is_not_looked_at_before_it_is_read() {
+    fn a_page_that_had_changed_is_read_without_a_look() {
         let part = part("COUNT(2h, e, s)", "1h", true);
         let near = Near::first(9);
         let what = Arc::new(What::Lines { near, with_slots: false });
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_bounded_and_those_asked_for_stay() {
+    fn the_page_cache_is_bounded_and_keeps_requested_pages() {
         let (part, other) = (part("COUNT(2h, e, s)", "1h", true), part("COUNT(2h, e, s)", "1h", true));
         let pages = Pages::default();
         let bytes = held(&part, 1_000).bytes();

@@ -229,7 +229,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn questions_weigh_what_they_read() {
+    fn the_weight_of_a_question_is_what_it_reads() {
         let ranked = part("COUNT(2000m, e, s)", "1m", true);
         assert_eq!(window(&ranked, "a", 2_000).weight(), 2_000);
         assert_eq!(window(&ranked, "a", 5).weight(), LEAST);
@@ -241,7 +241,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn equal_questions_about_the_same_part_are_one() {
+    fn questions_about_the_same_part_are_compared_by_content() {
         let (part, other) = (part("COUNT(2h, e, s)", "1h", true), part("COUNT(2h, e, s)", "1h", true));
         assert_eq!(window(&part, "a", 1), window(&part, "a", 1));
         assert_ne!(window(&part, "a", 1), window(&part, "a", 2));

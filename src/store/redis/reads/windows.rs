@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_counted_by_slot() {
+    fn times_are_grouped_by_slot() {
         let part = part("COUNT_DISTINCT(3h, e, s, c)", "1h", false);
         let moment = Moment::new(&part, Timestamp::parse("2026-01-01T09:30:00Z").unwrap());
         let range = Range::whole(&moment);

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn one_server() {
+    fn single_server_addresses_are_parsed() {
         for (text, at, tls, user, password, database) in [
             ("redis://localhost", "localhost:6379", false, "", "", 0),
             ("redis://localhost/", "localhost:6379", false, "", "", 0),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn sentinels_and_clusters() {
+    fn sentinel_and_cluster_addresses_are_parsed() {
         let address = read("redis+sentinel://a,b:1,[::2]:3/my%20master/2");
         let master = "my master".to_owned();
         assert_eq!(address.deployment, Deployment::Sentinel { master, login: Login::default() });
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_and_no_password_is_quoted() {
+    fn address_errors_state_the_reason_without_the_password() {
         for (text, says) in [
             ("", "lacks '://'"),
             ("localhost:6379", "lacks '://'"),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_printed_holds_a_password() {
+    fn display_and_debug_hide_passwords() {
         let address = read("rediss+sentinel://me:hunter2@a/m?sentinel_user=s&sentinel_password=hunter2");
         for printed in [format!("{address}"), format!("{address:?}"), format!("{:?}", address.deployment)] {
             assert!(!printed.contains("hunter2"), "{printed}");
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_name_each_other() {
+    fn host_names_given_by_servers_are_parsed() {
         let here = Host { name: "here".to_owned(), port: 1 };
         for (text, named) in [
             ("10.0.0.2:7001", Some("10.0.0.2:7001")),

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_name_their_masters() {
+    fn slot_ranges_are_parsed_with_their_masters() {
         let here = Host { name: "seed".to_owned(), port: 7000 };
         let replica = master(bulk("10.0.0.9"), 7009);
         let answer = Value::Array(vec![
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_says_whether_the_cluster_works() {
+    fn cluster_info_is_parsed() {
         let text = "cluster_enabled:1\r\ncluster_state:ok\r\ncluster_current_epoch:12\r\ncluster_my_epoch:2\r\n";
         assert_eq!(read_info(&bulk(text)), (true, 12));
         assert_eq!(read_info(&bulk("cluster_state:fail\r\n")), (false, 0));

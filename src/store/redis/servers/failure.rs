@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_words_are_understood() {
+    fn server_errors_are_classified() {
         for (code, detail) in [
             ("OOM", "command not allowed when used memory > 'maxmemory'."),
             ("MISCONF", "Redis is configured to save RDB snapshots, but it is unable to persist to disk."),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_says_where_to_go_or_to_wait() {
+    fn cluster_redirections_and_retryable_errors_are_classified() {
         assert!(
             matches!(known(ServerErrorKind::Moved, "3999 10.0.0.1:6381"), Refusal::Moved(to) if to == "10.0.0.1:6381")
         );
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_certainly_not_done_is_passing() {
+    fn only_failures_without_effect_are_passing() {
         let refused = RedisError::from(std::io::Error::from(std::io::ErrorKind::ConnectionRefused));
         assert!(ServerFailure::Unreachable(refused.clone()).is_passing() && ServerFailure::Busy(refused).is_passing());
         assert!(ServerFailure::busy("moving".to_owned()).is_passing());

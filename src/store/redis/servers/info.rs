@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_facts_are_found() {
+    fn server_info_is_parsed() {
         let text = "# Server\r\nredis_version:7.0.15\r\nredis_mode:cluster\r\nrun_id:4f3c\r\ntcp_port:6379\r\n";
         let wanted = Info { version: "7.0.15".to_owned(), mode: "cluster".to_owned(), run: Some("4f3c".to_owned()) };
         assert_eq!(Info::read(Value::BulkString(text.as_bytes().to_vec())), Some(wanted));

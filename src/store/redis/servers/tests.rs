@@ -67,7 +67,7 @@ fn set_clock() -> ScriptCall {
 }
 
 #[tokio::test]
-async fn each_slot_has_its_node() {
+async fn requests_are_routed_to_the_node_of_their_slot() {
     let (_one, _other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     assert_eq!(servers.nodes().len(), 2);
     for (number, who) in [(0, "one"), (8_191, "one"), (8_192, "other"), (16_383, "other")] {
@@ -80,7 +80,7 @@ async fn each_slot_has_its_node() {
 }
 
 #[tokio::test]
-async fn a_slot_that_moved_is_followed_and_remembered() {
+async fn moved_redirections_are_followed_and_remembered() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     // From now on, both nodes reply that hash slot 7 belongs to the second one.
     let owners = [(0, 6, one.port), (7, 7, other.port), (8, 8_191, one.port), (8_192, 16_383, other.port)];
@@ -102,7 +102,7 @@ async fn a_slot_that_moved_is_followed_and_remembered() {
 }
 
 #[tokio::test]
-async fn nodes_that_name_each_other_are_not_followed_for_ever() {
+async fn circular_redirections_end_with_a_passing_failure() {
     let (one, other, servers) = two(|_| say("+"), |_| say("+")).await;
     let (a, b) = (one.port, other.port);
     let owners = [(0, 16_383, a)];
@@ -114,7 +114,7 @@ async fn nodes_that_name_each_other_are_not_followed_for_ever() {
 }
 
 #[tokio::test]
-async fn a_slot_that_moves_is_asked_for_in_one_pipeline_with_the_scripts_text() {
+async fn ask_redirections_send_asking_and_the_script_text() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     let (port, owners) = (other.port, [(0, 8_191, one.port), (8_192, 16_383, other.port)]);
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(&format!("-ASK 7 127.0.0.1:{port}"))));
@@ -136,7 +136,7 @@ async fn a_slot_that_moves_is_asked_for_in_one_pipeline_with_the_scripts_text() 
 }
 
 #[tokio::test]
-async fn a_script_that_is_forgotten_again_is_sent_as_text() {
+async fn a_script_flushed_again_is_sent_as_text() {
     let fake = Fake::start().await;
     fake.on(|command| match command[0].as_str() {
         "EVALSHA" => say("-NOSCRIPT No matching script."),
@@ -157,7 +157,7 @@ async fn a_script_that_is_forgotten_again_is_sent_as_text() {
 }
 
 #[tokio::test]
-async fn a_server_that_became_a_replica_is_left() {
+async fn a_readonly_reply_opens_a_new_connection() {
     let fake = Fake::start().await;
     let count = Arc::new(AtomicU64::new(0));
     let first = count.clone();
@@ -196,7 +196,7 @@ impl Log {
 }
 
 #[tokio::test]
-async fn that_a_server_takes_no_writes_is_logged_once_and_that_it_does_again_too() {
+async fn refused_writes_and_their_end_are_logged_once() {
     let log = Log::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
@@ -222,7 +222,7 @@ async fn that_a_server_takes_no_writes_is_logged_once_and_that_it_does_again_too
 
 /// The connection was closed while it was idle: the next command must not be reported as unknown.
 #[tokio::test]
-async fn what_is_sent_on_a_connection_that_was_closed_long_ago_was_not_sent() {
+async fn a_command_on_an_idle_closed_connection_is_sent_again() {
     let fake = Fake::start().await;
     let servers = open("redis", &[&fake]).await;
     for channel in [Channel::Calls, Channel::Writes] {
@@ -235,7 +235,7 @@ async fn what_is_sent_on_a_connection_that_was_closed_long_ago_was_not_sent() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_is_asked_for_again_only_where_nothing_can_be_done_twice() {
+async fn only_repeatable_requests_are_repeated_after_a_lost_reply() {
     let fake = Fake::start().await;
     let servers = open("redis", &[&fake]).await;
     let count = Arc::new(AtomicU64::new(0));
@@ -264,7 +264,7 @@ async fn a_lost_answer_is_asked_for_again_only_where_nothing_can_be_done_twice()
 }
 
 #[tokio::test]
-async fn the_epoch_of_a_node_changes_with_its_connections_and_its_process() {
+async fn the_epoch_changes_on_reconnection_and_server_restart() {
     let (one, other, servers) = two(|_| say("+one"), |_| say("+other")).await;
     let send = |number: u16| {
         let servers = &servers;
@@ -311,7 +311,7 @@ async fn the_epoch_of_a_node_changes_with_its_connections_and_its_process() {
 }
 
 #[tokio::test]
-async fn a_silent_node_and_a_silent_line_hold_up_nobody_else() {
+async fn an_unresponsive_channel_does_not_block_others() {
     let (_one, _other, servers) =
         two(|_| say("+one"), |command| if command[0] == "SLOW" { Silence } else { say("+other") }).await;
     let (slow, quick) = (cmd("SLOW"), get());
@@ -325,7 +325,7 @@ async fn a_silent_node_and_a_silent_line_hold_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_is_down_is_waited_for() {
+async fn clusterdown_refreshes_the_slots_and_is_reported_as_busy() {
     let (one, _other, servers) = two(|_| say("-CLUSTERDOWN The cluster is down"), |_| say("+other")).await;
     let answer = servers.send(slot(1), Channel::Calls, &get()).await;
     assert!(matches!(answer, Err(ServerFailure::Busy(_))), "{answer:?}");
@@ -352,7 +352,7 @@ fn naming(port: u16) -> impl Fn(&[String]) -> Reaction {
 }
 
 #[tokio::test]
-async fn sentinels_are_asked_in_turn_and_not_believed_blindly() {
+async fn sentinels_are_queried_in_turn_and_the_role_is_verified() {
     let (old, new) = (Fake::start().await, Fake::start().await);
     old.on(with_role("slave", "+old"));
     new.on(with_role("master", "+new"));
@@ -383,7 +383,7 @@ async fn sentinels_are_asked_in_turn_and_not_believed_blindly() {
 }
 
 #[tokio::test]
-async fn sentinels_that_do_not_know_the_master_are_a_wrong_set_up() {
+async fn an_unknown_master_name_is_a_setup_error() {
     let sentinel = Fake::start().await;
     sentinel.on(|_| say("*-1"));
     let url = format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port);

@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_large_command_waits_for_the_small_ones_under_way_and_for_other_large_ones() {
+    async fn a_large_command_waits_for_all_commands_in_flight() {
         let turns = Turns::new(Duration::from_secs(60));
         let (first, second) = (turns.small(), turns.small());
         let mut large = Box::pin(turns.large());
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_large_commands_are_under_way_to_a_distant_server() {
+    async fn more_large_commands_are_in_flight_at_higher_latency() {
         for (millis, most) in [(1, 1), (3, 2), (5, 4), (50, 8)] {
             let turns = Turns::default();
             turns.learn_round_trip(Duration::from_millis(60));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_large_commands_that_may_go_do_when_the_small_ones_are_done() {
+    async fn all_permitted_large_commands_wake_when_small_ones_finish() {
         let turns = Turns::new(Duration::from_secs(60));
         turns.learn_round_trip(Duration::from_millis(50));
         let small = turns.small();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_command_is_sent_under_constant_load_too() {
+    async fn a_large_command_is_sent_despite_constant_load() {
         let turns = Turns::default();
         let _small = turns.small();
         let begun = tokio::time::Instant::now();

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_are_bounded_by_what_they_look_at() {
+    fn the_cost_of_a_script_is_bounded() {
         assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 8), (4, 250));
         assert_eq!(sizes("SUM(2000m, e, v, s)", true, true, 1_000, 512), (4, 250));
         assert_eq!(sizes("SUM(2000m, e, v, s)", false, false, 1_000, 8), (10, 100));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_subject_are_not_cut_apart_if_they_fit() {
+    fn chunks_do_not_split_the_entries_of_a_subject_if_they_fit() {
         let names = ["a", "a", "b", "b", "b", "c"].map(|name| Subject::parse(name).unwrap());
         let entry = |subject| Entry {
             slot: Timestamp::EPOCH,
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_that_one_script_cannot_put_together_are_read_after_the_write() {
+    fn expensive_sketch_scores_are_read_after_the_write() {
         let reads = |metric, ranked, scored| Budget::new(&board(metric, ranked), scored).reads_scores;
         assert!(reads("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, true));
         assert!(!reads("APPROX_COUNT_DISTINCT(2000m, e, s, c)", false, false));

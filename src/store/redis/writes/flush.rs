@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_holds_as_long_as_every_item_is_judged_the_same() {
+    fn a_plan_is_valid_while_the_placement_of_every_item_is_unchanged() {
         let board = board();
         let now = t("2026-01-01T10:30:00Z");
         let at = |millis: i64| Increment { at: Some(now.plus_millis(millis)), ..item("a", 1) };
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn each_caller_is_answered_about_its_own_items() {
+    fn each_caller_receives_the_outcomes_of_its_own_items() {
         let board = board();
         let now = t("2026-01-01T10:30:00Z");
         let part_batches = [

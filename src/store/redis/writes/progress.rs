@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_was_counted_is_only_said_where_it_is_so() {
+    fn definite_errors_are_returned_only_if_nothing_was_counted() {
         let lost = || Trouble::Unknown(ServerFailure::Unknown("no answer".to_owned()));
         let full = || Trouble::Refused(ServerFailure::ReadOnly("OOM".to_owned()));
         let gone = || Trouble::Refused(ServerFailure::BoardChanged);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_answered_with_its_last_item_and_the_latest_frame() {
+    fn a_call_completes_with_its_last_item_and_the_latest_frame() {
         let added = told(&[COUNTED, COUNTED, COUNTED], vec![unsent()]).unwrap();
         assert_eq!((added.outcomes.len(), added.frame.as_of), (3, frame(3).as_of));
         assert!(matches!(told(&[], vec![]), Err(StoreError::Overloaded { .. })));

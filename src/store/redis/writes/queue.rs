@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_is_bounded_and_parts_are_apart() {
+    async fn the_queue_is_bounded_and_separates_parts() {
         let (a, b) = (part("a", 1), part("b", 2));
         let queue = Queue::new(10, "host:1".into());
         let _first = queue.push(vec![part_batch(&a, 4, None)]).unwrap();
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_take_turns_by_portions() {
+    async fn large_calls_take_turns_in_portions() {
         let a = part("a", 1);
         let queue = Queue::new(100_000, "host:1".into());
         let answers: Vec<_> =
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_waited_too_long_is_answered_without_being_sent() {
+    async fn requests_that_waited_too_long_fail_without_being_sent() {
         let a = part("a", 1);
         let queue = Queue::new(10, "host:1".into());
         let old = queue.push(vec![part_batch(&a, 1, None)]).unwrap().remove(0);

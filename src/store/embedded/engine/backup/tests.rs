@@ -86,7 +86,7 @@ async fn has(disk: &Simulated, path: &Path, count: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_crash_at_any_operation_every_backup_is_whole_or_none_and_the_data_is_unharmed() {
+async fn a_crash_during_a_backup_leaves_it_complete_or_absent() {
     const COUNT: u64 = 40;
     let (disk, store) = filled(COUNT).await;
     store.backup().await.unwrap();
@@ -117,7 +117,7 @@ async fn after_a_crash_at_any_operation_every_backup_is_whole_or_none_and_the_da
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fault_at_any_operation_leaves_a_backup_or_nothing_and_the_store_goes_on() {
+async fn a_fault_during_a_backup_leaves_it_complete_or_absent() {
     let (disk, store) = filled(40).await;
     let (mut count, mut failed, mut made) = (40, 0, 0);
     for fault in [Fault::NoSpace, Fault::Io] {

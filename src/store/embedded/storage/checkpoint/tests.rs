@@ -58,7 +58,7 @@ fn sample() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn blocks_read_back() {
+fn checkpoint_blocks_round_trip() {
     let large = vec![vec![1; 3_000_000], vec![2; 10], vec![3; 900_000], vec![4; 900_000], vec![5; 2_000_000]];
     for blocks in [Vec::new(), sample(), large] {
         let files = disk();
@@ -75,7 +75,7 @@ fn blocks_read_back() {
 }
 
 #[test]
-fn large_files_are_synced_on_the_way() {
+fn large_checkpoints_are_synced_during_writing() {
     let files = disk();
     let mut writer = CheckpointWriter::create(Arc::new(files.clone()), NAME, SUBJECT).unwrap();
     files.when(1, Fault::Io, |op| op.kind == Operation::Sync);
@@ -88,7 +88,7 @@ fn large_files_are_synced_on_the_way() {
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_is_noticed() {
+fn every_flipped_bit_and_truncation_is_detected() {
     let files = disk();
     write(&files, &sample()).unwrap();
     let bytes = bytes_of(&files);
@@ -106,7 +106,7 @@ fn every_flipped_bit_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn blocks_that_are_missing_repeated_or_moved_are_noticed() {
+fn missing_repeated_and_reordered_blocks_are_detected() {
     let files = disk();
     write(&files, &sample()).unwrap();
     let bytes = bytes_of(&files);
@@ -125,7 +125,7 @@ fn blocks_that_are_missing_repeated_or_moved_are_noticed() {
 }
 
 #[test]
-fn files_of_others_and_of_later_versions_are_told_from_bad_bytes() {
+fn foreign_and_newer_files_are_distinguished_from_damage() {
     let files = disk();
     write(&files, &sample()).unwrap();
     for other in [
@@ -147,7 +147,7 @@ fn files_of_others_and_of_later_versions_are_told_from_bad_bytes() {
 }
 
 #[test]
-fn impossible_blocks_are_refused() {
+fn empty_and_oversized_blocks_are_refused() {
     let files = disk();
     for block in [Vec::new(), vec![0; MAX_BLOCK + 1]] {
         let error = write(&files, &[block]).unwrap_err();
@@ -156,7 +156,7 @@ fn impossible_blocks_are_refused() {
 }
 
 #[test]
-fn an_error_at_any_operation_is_reported_and_leaves_no_file() {
+fn a_write_error_is_reported_and_leaves_no_usable_file() {
     let blocks = vec![vec![1; 1_200_000], vec![2; 10]];
     let files = disk();
     let first = files.operations();
@@ -176,7 +176,7 @@ fn an_error_at_any_operation_is_reported_and_leaves_no_file() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(is_damage(&read(&disk_with(&bytes), None)));
         let with_header = [&SUBJECT.header()[..], &bytes].concat();
         prop_assert!(is_damage(&read(&disk_with(&with_header), None)));

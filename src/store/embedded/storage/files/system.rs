@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeros_extend_a_file_and_leave_its_contents() {
+    fn write_zeros_extends_a_file_and_keeps_its_contents() {
         let directory = tempfile::tempdir().unwrap();
         let file = SystemFile(
             OpenOptions::new().read(true).write(true).create_new(true).open(directory.path().join("f")).unwrap(),

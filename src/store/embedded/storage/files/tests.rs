@@ -43,7 +43,7 @@ fn bytes_are_read_where_they_were_written() {
 }
 
 #[test]
-fn allocated_bytes_are_zeros_and_keep_what_is_there() {
+fn allocated_bytes_are_zero_and_existing_bytes_are_kept() {
     with_each(|files| {
         let file = files.create_new("a").unwrap();
         file.write_all_at(b"abc", 0).unwrap();
@@ -57,7 +57,7 @@ fn allocated_bytes_are_zeros_and_keep_what_is_there() {
 }
 
 #[test]
-fn names_are_created_renamed_linked_and_removed() {
+fn files_are_created_renamed_linked_and_removed() {
     with_each(|files| {
         files.create_dir("log/x").unwrap();
         files.create_dir("log").unwrap();
@@ -88,7 +88,7 @@ fn names_are_created_renamed_linked_and_removed() {
 }
 
 #[test]
-fn only_files_opened_for_writing_are_written() {
+fn only_files_opened_for_writing_can_be_written() {
     with_each(|files| {
         write(files, "a", b"abc");
         assert!(files.open("a").unwrap().write_all_at(b"x", 0).is_err());
@@ -113,7 +113,7 @@ fn a_file_is_linked_or_copied_into_another_directory() {
 }
 
 #[test]
-fn a_copy_is_made_where_links_fail_and_is_whole_or_absent() {
+fn a_failed_link_falls_back_to_a_complete_copy() {
     let files = Simulated::new();
     write(&files, "a", &[7; 1_000]);
     files.when(u32::MAX, Fault::Io, |op| op.kind == OperationKind::Link);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_read_back() {
+    fn frames_round_trip() {
         let (bytes, seed) = sample();
         assert_eq!(bytes.len() as u64, frame_len(7));
         assert_eq!(bytes.len() % ALIGNMENT, 0);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_one_only_where_it_was_written() {
+    fn a_frame_is_valid_only_at_its_own_place() {
         let (bytes, seed) = sample();
         assert_eq!(FrameHeader::decode(&bytes, seed, 80), None);
         assert_eq!(FrameHeader::decode(&bytes, Seed::new(5, 4), 72), None);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_noticed() {
+    fn every_flipped_bit_is_detected() {
         let (bytes, seed) = sample();
         for bit in 0..(HEADER + 7) * 8 {
             let mut flipped = bytes.clone();

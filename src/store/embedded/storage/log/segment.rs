@@ -117,13 +117,13 @@ mod tests {
     };
 
     #[test]
-    fn headers_read_back() {
+    fn segment_headers_round_trip() {
         assert_eq!(decode(&SAMPLE.encode()), Decoded::Header(SAMPLE));
         assert_eq!(decode(&[0; HEADER]), Decoded::Invalid);
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_noticed() {
+    fn every_flipped_bit_and_truncation_is_detected() {
         let bytes = SAMPLE.encode();
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes;
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_are_told_from_damage() {
+    fn later_versions_are_distinguished_from_damage() {
         let mut bytes = SAMPLE.encode();
         bytes[8] = 7;
         let crc = checksum(&bytes);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_belong_to_each_other() {
+    fn segment_names_and_numbers_round_trip() {
         for number in [0, 1, 9_999_999_999, 10_000_000_000, LAST_NUMBER] {
             let name = segment_name(number);
             assert_eq!(segment_number(name.strip_prefix("log/").unwrap()), Some(number));

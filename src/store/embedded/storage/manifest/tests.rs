@@ -31,7 +31,7 @@ fn is_damage(result: Result<Manifest, StorageError>) -> bool {
 }
 
 #[test]
-fn a_manifest_reads_back() {
+fn a_manifest_round_trips() {
     let files = Simulated::new();
     assert_eq!(Manifest::read(&files).unwrap(), None);
     let mut manifest = sample(1);
@@ -56,7 +56,7 @@ fn large_integers_are_strings() {
 }
 
 #[test]
-fn every_flipped_bit_and_every_cut_is_noticed() {
+fn every_flipped_bit_and_truncation_is_detected() {
     let bytes = sample(1).encode().unwrap();
     for bit in 0..bytes.len() * 8 {
         let mut flipped = bytes.clone();
@@ -71,7 +71,7 @@ fn every_flipped_bit_and_every_cut_is_noticed() {
 }
 
 #[test]
-fn later_versions_and_unknown_fields_are_told_from_damage_of_bytes() {
+fn later_versions_and_missing_fields_have_their_own_errors() {
     let line = |start: &str, json: &str| {
         let crc = checksum(start.as_bytes(), json.as_bytes());
         format!("{start}{crc:08x}\n{json}").into_bytes()
@@ -87,7 +87,7 @@ fn later_versions_and_unknown_fields_are_told_from_damage_of_bytes() {
 }
 
 #[test]
-fn after_any_crash_there_is_the_old_or_the_new_one() {
+fn a_crash_during_install_leaves_the_old_or_the_new_manifest() {
     for crash in [Crash::Killed, Crash::PowerLoss, Crash::PowerLossInOrder] {
         let files = Simulated::new();
         sample(1).install(&files).unwrap();
@@ -117,7 +117,7 @@ fn after_any_crash_there_is_the_old_or_the_new_one() {
 }
 
 #[test]
-fn a_manifest_that_was_recovered_stays() {
+fn a_recovered_manifest_is_durable() {
     let files = Simulated::new();
     sample(1).install(&files).unwrap();
     files.when(1, Fault::Io, |op| op.kind == OperationKind::SyncDir);
@@ -131,7 +131,7 @@ fn a_manifest_that_was_recovered_stays() {
 }
 
 #[test]
-fn a_failed_read_is_not_damage() {
+fn a_failed_read_is_not_reported_as_damage() {
     let files = Simulated::new();
     sample(1).install(&files).unwrap();
     files.when(1, Fault::Io, |op| op.kind == OperationKind::Read);
@@ -140,7 +140,7 @@ fn a_failed_read_is_not_damage() {
 
 proptest! {
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(Manifest::decode(&bytes).is_err());
         let with_magic = [b"rolltop-manifest 1 ", &bytes[..]].concat();
         prop_assert!(Manifest::decode(&with_magic).is_err());

@@ -79,11 +79,11 @@ fn survives(durability: Durability) {
 }
 
 #[test]
-fn crashes_lose_nothing_acknowledged_with_always() {
+fn crashes_with_always_lose_no_acknowledged_write() {
     survives(Durability::Always);
 }
 
 #[test]
-fn crashes_lose_nothing_promised_with_everysec() {
+fn crashes_with_everysec_keep_the_durability_guarantee() {
     survives(Durability::EverySecond);
 }

@@ -108,21 +108,21 @@ fn everywhere(durability: Durability, fault: Fault) {
 }
 
 #[test]
-fn a_full_disk_refuses_and_resumes() {
+fn a_full_disk_at_any_operation_is_survived() {
     for durability in [Durability::Always, Durability::EverySecond] {
         everywhere(durability, Fault::NoSpace);
     }
 }
 
 #[test]
-fn errors_of_the_disk_are_survived() {
+fn io_errors_at_any_operation_are_survived() {
     for durability in [Durability::Always, Durability::EverySecond] {
         everywhere(durability, Fault::Io);
     }
 }
 
 #[test]
-fn hangs_of_the_disk_are_survived() {
+fn disk_hangs_at_any_operation_are_survived() {
     for durability in [Durability::Always, Durability::EverySecond] {
         everywhere(durability, Fault::Hang);
     }

@@ -58,7 +58,7 @@ async fn reached(counter: &AtomicUsize, count: usize) {
 }
 
 #[tokio::test]
-async fn nothing_is_vouched_for_that_is_still_on_its_way_to_the_disk() {
+async fn results_wait_until_earlier_writes_are_in_the_log() {
     let disk = Simulated::new();
     let store = open(&disk, usual()).unwrap();
     let board = define(&store, "COUNT(3h, like, post)").await;
@@ -88,7 +88,7 @@ async fn nothing_is_vouched_for_that_is_still_on_its_way_to_the_disk() {
 
 /// Tests that a write that changes nothing waits for the earlier write on which its result relies.
 #[tokio::test]
-async fn what_is_no_new_extreme_waits_for_the_better_one() {
+async fn a_write_without_effect_waits_for_the_write_it_relies_on() {
     for metric in ["MAX(3h, sale, amount, seller)", "APPROX_COUNT_DISTINCT(3h, login, device, user)"] {
         let disk = Simulated::new();
         let store = open(&disk, usual()).unwrap();
@@ -105,7 +105,7 @@ async fn what_is_no_new_extreme_waits_for_the_better_one() {
 }
 
 #[tokio::test]
-async fn writes_to_several_boards_share_a_frame_and_fail_each_for_itself() {
+async fn writes_to_several_boards_share_a_frame_and_fail_separately() {
     let (disk, frames) = counting();
     let store = open(&disk, Pace { unknown_after: Duration::from_millis(200), ..usual() }).unwrap();
     let mut boards = Vec::new();
@@ -169,7 +169,7 @@ async fn writes_to_several_boards_share_a_frame_and_fail_each_for_itself() {
 }
 
 #[tokio::test]
-async fn while_the_log_cannot_be_written_everything_is_refused_before_memory_changes() {
+async fn while_the_log_fails_writes_are_refused_before_memory_changes() {
     let disk = Simulated::new();
     let store = open(&disk, Pace { unknown_after: Duration::from_millis(200), ..usual() }).unwrap();
     let board = define(&store, "COUNT(3h, like, post)").await;
@@ -217,7 +217,7 @@ async fn while_the_log_cannot_be_written_everything_is_refused_before_memory_cha
 
 /// Tests that a checkpoint that waits for a log which cannot be written does not prevent the store from closing.
 #[tokio::test]
-async fn closing_gives_up_what_cannot_be_written() {
+async fn close_ends_when_the_log_cannot_be_written() {
     let disk = Simulated::new();
     let tick = Duration::from_millis(1);
     let pace = Pace { age: Duration::ZERO, unknown_after: Duration::from_millis(50), tick, ..usual() };

@@ -54,7 +54,7 @@ async fn an_audit_misses_no_record_that_a_compaction_moves_between_its_steps() {
 }
 
 #[tokio::test]
-async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
+async fn an_audit_finds_and_repairs_extra_and_missing_amounts() {
     let store = fresh();
     let board = define(&store, "COUNT(3h, like, post)").await;
     add(&store, &board, (0..2_500).map(|number| like(number, 1 + number % 7)).collect()).await.unwrap();
@@ -102,7 +102,7 @@ async fn the_audit_finds_and_repairs_what_is_wrong_both_ways() {
 }
 
 #[tokio::test]
-async fn a_step_of_retiring_is_bounded_and_everything_expired_goes_at_once() {
+async fn retire_steps_are_bounded_unless_everything_expired() {
     let store = fresh();
     let board = define(&store, "COUNT(3h, like, post)").await;
     let likes = |range: std::ops::Range<i64>| range.map(|number| like(number, 1)).collect::<Vec<_>>();

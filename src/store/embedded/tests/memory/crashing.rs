@@ -99,7 +99,7 @@ proptest! {
     /// Tests, for any steps and any progress of a checkpoint, that the state after a crash is equal to the state of
     /// memory.
     #[test]
-    fn a_crash_at_any_moment_reads_back(
+    fn the_state_after_a_crash_equals_the_state_in_memory(
         steps in prop::collection::vec(step(), 1..60),
         is_eager in any::<bool>(),
         definition in prop::sample::select(every_definition()),

@@ -11,7 +11,7 @@ fn write(board: &Board, tables: &mut Tables, now: Timestamp, increments: Vec<Inc
 }
 
 #[tokio::test]
-async fn subjects_that_nobody_writes_to_are_freed() {
+async fn idle_subjects_are_freed() {
     for definition in every_definition() {
         let store = fresh();
         let board = define_as(&store, &definition).await;
@@ -35,7 +35,7 @@ async fn subjects_that_nobody_writes_to_are_freed() {
 }
 
 #[tokio::test]
-async fn what_expires_at_once_leaves_nothing() {
+async fn a_full_expiry_frees_all_subjects() {
     for definition in every_definition() {
         let store = fresh();
         let board = define_as(&store, &definition).await;
@@ -52,7 +52,7 @@ async fn what_expires_at_once_leaves_nothing() {
 /// Tests with sessions that are seen once each, equally many in every ten minutes: memory holds little more than the
 /// sessions of the time that the board keeps.
 #[test]
-fn ever_new_subjects_do_not_gather() {
+fn the_number_of_kept_subjects_is_bounded() {
     const EACH: usize = 5_000;
     let mut definition = Definition::new("COUNT(1h, view, session)".parse().unwrap(), "1m".parse().unwrap());
     definition.ranked = false;
@@ -73,7 +73,7 @@ fn ever_new_subjects_do_not_gather() {
 
 /// Tests that visits alone give the memory back after 90 of 100 subjects have expired, with only a few writes.
 #[test]
-fn memory_returns() {
+fn memory_is_released_after_subjects_expire() {
     const COUNT: usize = 60_000;
     for ranked in [true, false] {
         let mut definition = hours("COUNT(3h, like, post)");

@@ -116,7 +116,7 @@ fn compare(tables: &Tables, model: &Model, now: Timestamp) {
 }
 
 #[test]
-fn a_hundred_thousand_slots_pass() {
+fn boards_are_exact_over_a_hundred_thousand_slots() {
     for (ranked, mode) in [(true, Mode::Sliding), (false, Mode::Sliding), (false, Mode::FromFirst)] {
         for helped in [true, false] {
             let board = board(ranked, mode);

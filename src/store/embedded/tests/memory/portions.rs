@@ -36,7 +36,7 @@ fn replayed(board: &Board, bytes: &[u8], now: Timestamp) -> Tables {
 /// Tests slots that leave the window between two portions: items counted before stay counted, the remaining ones are
 /// too late, and the log contains the same.
 #[test]
-fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
+fn items_of_slots_that_end_between_portions_are_rejected() {
     for (ranked, id) in [(true, true), (true, false), (false, true), (false, false)] {
         let board = alone(Definition { ranked, ..hours("SUM(3h, sale, amount, seller)") });
         let mut tables = Tables::new(&board, START);
@@ -84,7 +84,7 @@ fn slots_that_end_between_portions_refuse_what_is_left_of_them() {
 
 /// Tests that each id counts once if two callers apply the same batch at the same time, portion by portion.
 #[test]
-fn of_two_that_send_the_same_batch_each_item_counts_once() {
+fn concurrent_equal_batches_count_each_id_once() {
     let board = alone(hours("SUM(3h, sale, amount, seller)"));
     let mut tables = Tables::new(&board, START);
     let mut log = LogOperations::of(board.generation());

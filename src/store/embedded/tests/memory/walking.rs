@@ -39,7 +39,7 @@ fn change(board: &Board, tables: &mut Tables, step: Step, log: &mut LogOperation
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn a_walk_and_the_log_since_it_began_read_back(
+    fn a_checkpoint_and_the_log_since_its_start_restore_the_tables(
         before in prop::collection::vec(step(), 1..40),
         during in prop::collection::vec((step(), 0usize..200), 0..40),
         definition in prop::sample::select(every_definition()),
@@ -77,7 +77,7 @@ proptest! {
 
 /// Tests that a subject with many values, or sketches, is written in several portions.
 #[test]
-fn large_subjects_are_divided() {
+fn large_subjects_are_checkpointed_in_portions() {
     for definition in every_definition() {
         let board = alone(definition);
         let takes_values = !board.takes(&Change::Amount(Amount(1)));

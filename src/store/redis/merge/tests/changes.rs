@@ -11,7 +11,7 @@ fn content(order: Order, parts: usize, subjects: u64, scores: u64) -> Content {
 
 /// The answer is compared with the list as it is in the last round: it must contain nothing of an earlier round.
 #[test]
-fn pages_are_of_the_last_round_while_subjects_move_past_them() {
+fn pages_reflect_the_last_round_under_concurrent_writes() {
     for scores in [1, 500, 1_000_000] {
         for offset in [0, 30, 3_000, 20_000, 39_990] {
             let mut draw = numbers(scores + offset);
@@ -28,7 +28,7 @@ fn pages_are_of_the_last_round_while_subjects_move_past_them() {
 }
 
 #[test]
-fn what_was_enclosed_is_widened_when_writes_move_the_page_out_of_it() {
+fn the_range_is_widened_when_writes_move_the_page_out() {
     for parts in [3, 16, 64] {
         let start = || content(Order::Desc, parts, 40_000, 1_000_000);
         let last = Memory::new(start()).check_page(20_000, 50).rounds;
@@ -50,7 +50,7 @@ fn what_was_enclosed_is_widened_when_writes_move_the_page_out_of_it() {
 }
 
 #[test]
-fn a_ranking_that_shrinks_or_grows_between_rounds() {
+fn a_page_is_exact_if_the_ranking_resizes_between_rounds() {
     let memory = Memory::changing(content(Order::Asc, 8, 20_000, 100), |round, content| {
         if round == 2 {
             content.parts.iter_mut().for_each(|part| part.truncate(100));
@@ -72,7 +72,7 @@ fn a_ranking_that_shrinks_or_grows_between_rounds() {
 }
 
 #[test]
-fn a_ranking_that_never_rests_is_an_error_and_not_a_wrong_page() {
+fn a_constantly_changing_ranking_is_an_error() {
     // Every line moves before all places that the round asks about.
     let memory = Memory::changing(content(Order::Desc, 16, 40_000, 1_000_000), |_, content| {
         for line in content.parts.iter_mut().flatten() {
@@ -84,7 +84,7 @@ fn a_ranking_that_never_rests_is_an_error_and_not_a_wrong_page() {
 }
 
 #[test]
-fn a_subject_that_moves_between_rounds_is_found_where_it_is_in_the_last() {
+fn a_moving_subject_is_found_at_its_last_place_or_unsettled() {
     for radius in [0, 10] {
         // It moves by few places: the lines read around its old place are sufficient.
         let memory = Memory::changing(content(Order::Desc, 16, 20_000, 1_000_000), |round, content| {
@@ -125,7 +125,7 @@ fn a_subject_that_moves_between_rounds_is_found_where_it_is_in_the_last() {
 }
 
 #[test]
-fn parts_with_an_older_head_are_asked_again() {
+fn parts_with_an_older_head_are_queried_again() {
     for offset in [0, 5_000] {
         let memory = Memory::changing(content(Order::Desc, 8, 9_000, 100), |round, content| {
             // A slot ends: half of the parts notice it a round later, and the ranking changes.
@@ -146,7 +146,7 @@ fn parts_with_an_older_head_are_asked_again() {
 
 /// The head moves between the rounds of a top page: earlier answers of the parts are not used.
 #[test]
-fn no_answer_mixes_two_heads() {
+fn results_do_not_mix_two_heads() {
     let mut start = Content::new(Order::Asc, 4);
     start.partition = None;
     start.fill((0..800).map(|i| (format!("{}/{i:03}", if i < 200 { 0 } else { i % 4 }), exact(i))));
@@ -170,7 +170,7 @@ fn no_answer_mixes_two_heads() {
 }
 
 #[test]
-fn parts_take_over_the_newest_head_where_their_clock_is_behind() {
+fn parts_with_a_clock_behind_adopt_the_newest_head() {
     let heads = |content: &mut Content| content.heads = vec![2, 1, 1, 2];
     for (advancing, settled) in [(true, true), (false, false)] {
         let mut start = content(Order::Desc, 4, 3_000, 50);

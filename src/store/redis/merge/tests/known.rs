@@ -21,7 +21,7 @@ fn again(memory: &Memory, page: &Merged<Vec<Ranked>, u64>, offset: u64) -> Optio
 }
 
 #[test]
-fn what_is_known_is_not_read_again() {
+fn unchanged_pages_are_not_read_again() {
     // Near the top, and beyond 64 lines of each of four parts.
     for offset in [0, 7, 400] {
         let (memory, page) = read(1_000, offset);
@@ -33,7 +33,7 @@ fn what_is_known_is_not_read_again() {
 }
 
 #[test]
-fn a_part_that_has_changed_is_noticed() {
+fn a_changed_part_invalidates_the_page() {
     for offset in [0, 400] {
         let (memory, page) = read(1_000, offset);
         memory.state.lock().content.set("s3", exact(5_000));
@@ -51,7 +51,7 @@ fn a_part_that_has_changed_is_noticed() {
 
 /// A part changes between the rounds of a page at a large offset: the page has the versions of the last round.
 #[test]
-fn the_versions_of_a_page_are_those_of_its_last_round() {
+fn a_page_has_the_versions_of_its_last_round() {
     let mut content = Content::new(Order::Desc, 4);
     content.fill((0..1_000).map(|i| (format!("s{i}"), exact(i + 1))));
     let memory = Memory::changing(content, |round, content| {

@@ -25,7 +25,7 @@ fn rank_and_neighbors_take_two_rounds() {
 }
 
 #[test]
-fn of_a_subject_that_is_not_ranked_better_ones_are_counted() {
+fn neighbors_of_an_unranked_subject_take_two_rounds() {
     for scores in [1, 100] {
         let mut draw = numbers(3);
         let mut content = Content::new(Order::Desc, 7);
@@ -42,7 +42,7 @@ fn of_a_subject_that_is_not_ranked_better_ones_are_counted() {
 }
 
 #[test]
-fn uneven_parts_take_a_third_round() {
+fn neighbors_on_uneven_parts_take_at_most_three_rounds() {
     let mut content = Content::new(Order::Desc, 6);
     content.partition = None;
     // Each thousand consecutive lines are in one part.

@@ -10,7 +10,7 @@ fn ties(order: Order, parts: usize, subjects: u64, scores: u64) -> Content {
 }
 
 #[test]
-fn a_tie_of_140_000_subjects_takes_three_rounds_and_few_lines() {
+fn a_tie_of_140_000_subjects_takes_at_most_three_rounds() {
     for order in [Order::Desc, Order::Asc] {
         let memory = Memory::new(ties(order, 16, 140_000, 1));
         for offset in [2_000, 40_000, 69_999, 70_000, 123_456, 138_000, 139_950, 139_999] {
@@ -26,7 +26,7 @@ fn a_tie_of_140_000_subjects_takes_three_rounds_and_few_lines() {
 }
 
 #[test]
-fn a_million_subjects_take_four_rounds_at_most_whatever_the_number_of_parts_is() {
+fn deep_pages_take_at_most_four_rounds_for_any_number_of_parts() {
     for parts in [3, 24] {
         let memory = Memory::new(ties(Order::Desc, parts, 300_000, 40_000));
         for (offset, limit) in [(5_000, 50), (150_000, 1_000), (299_000, 1), (299_500, 1_000)] {
@@ -38,7 +38,7 @@ fn a_million_subjects_take_four_rounds_at_most_whatever_the_number_of_parts_is()
 }
 
 #[test]
-fn a_top_page_reads_an_even_share_and_a_little_more() {
+fn a_top_page_reads_little_more_than_an_even_share() {
     let memory = Memory::new(ties(Order::Desc, 16, 20_000, 5_000));
     let cost = memory.check_page(0, 50);
     assert_eq!((cost.rounds, cost.calls, cost.lines), (1, 16, 16 * 12));
@@ -47,7 +47,7 @@ fn a_top_page_reads_an_even_share_and_a_little_more() {
 }
 
 #[test]
-fn only_the_parts_that_may_have_more_are_asked_again() {
+fn only_parts_that_may_have_more_lines_are_queried_again() {
     let mut content = Content::new(Order::Asc, 8);
     content.partition = None;
     let lines = (0..8u64).flat_map(|part| (0..200).map(move |i| (part, i)));
@@ -63,7 +63,7 @@ fn only_the_parts_that_may_have_more_are_asked_again() {
 
 /// All lines of a page are in one part, and so are most of the lines before it.
 #[test]
-fn a_deep_page_of_uneven_parts() {
+fn a_deep_page_of_uneven_parts_takes_at_most_four_rounds() {
     for order in [Order::Desc, Order::Asc] {
         let mut content = Content::new(order, 4);
         content.partition = None;
@@ -80,7 +80,7 @@ fn a_deep_page_of_uneven_parts() {
 }
 
 #[test]
-fn empty_parts_and_offsets_at_and_beyond_the_end() {
+fn empty_parts_and_offsets_beyond_the_end_give_short_pages() {
     for parts in [1, 3, 16] {
         let memory = Memory::new(Content::new(Order::Desc, parts));
         for offset in [0, 1, 5_000, u64::MAX] {
@@ -103,7 +103,7 @@ fn empty_parts_and_offsets_at_and_beyond_the_end() {
 }
 
 #[test]
-fn means_are_ordered_as_exact_scores_are() {
+fn pages_of_means_are_in_exact_order() {
     let mut draw = numbers(5);
     let mut content = Content::new(Order::Desc, 5);
     let mean = |draw: &mut dyn FnMut(u64) -> u64| Value::mean(draw(60) as i64 - 30, 1 + draw(6) as i64).unwrap();
@@ -115,7 +115,7 @@ fn means_are_ordered_as_exact_scores_are() {
 }
 
 #[test]
-fn an_answer_says_what_it_is_of() {
+fn a_merged_page_has_the_versions_and_frame_of_its_parts() {
     let mut content = ties(Order::Desc, 3, 5_000, 10);
     content.versions = vec![7, 8, 9];
     let memory = Memory::new(content);

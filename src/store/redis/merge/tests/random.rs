@@ -69,7 +69,7 @@ proptest! {
 
     /// A page at a large offset is that of the list as it is in the last round.
     #[test]
-    fn deep_pages(case in case(2_500), offset in 0..2_600u64, limit in 0..60u64) {
+    fn random_deep_pages_match_the_last_round(case in case(2_500), offset in 0..2_600u64, limit in 0..60u64) {
         let memory = case.memory();
         let merged = block_on(deep::page(&memory, case.order, offset, limit)).unwrap();
         let ranking = memory.ranking();
@@ -83,7 +83,7 @@ proptest! {
 
     /// A page at a small offset is correct if there are no writes in the meantime.
     #[test]
-    fn top_pages(case in case(800), offset in 0..200u64, limit in 0..200u64) {
+    fn random_top_pages_are_exact_without_writes(case in case(800), offset in 0..200u64, limit in 0..200u64) {
         let memory = Case { writes: Vec::new(), ..case }.memory();
         let cost = memory.check_page(offset, limit);
         prop_assert!(cost.rounds <= 2, "{:?}", cost);
@@ -91,7 +91,7 @@ proptest! {
 
     /// With writes, each part's lines are those of one of the rounds, and the page is made from them.
     #[test]
-    fn top_pages_while_written_to(case in case(800), offset in 0..200u64, limit in 1..200u64) {
+    fn random_top_pages_are_sorted_under_writes(case in case(800), offset in 0..200u64, limit in 1..200u64) {
         let memory = case.memory();
         let merged = memory.page(offset, limit).unwrap();
         prop_assert!(memory.cost().rounds <= ROUNDS);

@@ -14,7 +14,7 @@ fn lines(total: u64, first: u64, better: u64, lines: &[(i64, &str)]) -> Lines<()
 }
 
 #[test]
-fn lines_that_contradict_themselves_are_refused() {
+fn inconsistent_lines_are_refused() {
     let read = |said| Segment::of_lines::<(), ()>(said, Order::Desc);
     assert!(read(lines(5, 2, 2, &[(3, "b"), (3, "a"), (1, "z")])).is_ok());
     assert!(read(lines(0, 0, 0, &[])).is_ok());
@@ -31,7 +31,7 @@ fn lines_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn samples_that_contradict_themselves_are_refused() {
+fn inconsistent_samples_are_refused() {
     let question = Between { lo: Some(place(9, "a")), hi: Some(place(1, "a")), samples: 2, all_up_to: 2 };
     let said = |total, before_lo, better_than_lo, before_hi, lines: &[(u64, i64)]| {
         let lines = lines.iter().map(|(position, score)| (*position, place(*score, "s"))).collect();
@@ -83,7 +83,7 @@ impl Parts for Broken {
 }
 
 #[test]
-fn a_part_that_fails_fails_the_read() {
+fn a_failing_part_fails_the_read() {
     for offset in [0, 10_000] {
         let answer = block_on(page(&Broken, Order::Desc, offset, 10, None)).map(|_| ());
         assert_eq!(answer, Err(MergeError::Part("no connection")));

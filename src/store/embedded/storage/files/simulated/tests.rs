@@ -19,7 +19,7 @@ fn outcomes<T: Ord>(files: &Simulated, crash: Crash, look: impl Fn(&Simulated) -
 }
 
 #[test]
-fn synced_bytes_survive_and_others_survive_in_any_part() {
+fn synced_bytes_survive_a_crash_and_others_survive_partially() {
     let files = Simulated::new();
     let file = files.create_new("a").unwrap();
     files.sync_dir("").unwrap();
@@ -39,7 +39,7 @@ fn synced_bytes_survive_and_others_survive_in_any_part() {
 }
 
 #[test]
-fn a_length_that_was_not_synced_may_be_lost_and_may_outlive_the_bytes() {
+fn an_unsynced_length_may_be_lost_or_kept_without_its_bytes() {
     let files = Simulated::new();
     let file = files.create_new("a").unwrap();
     files.sync_dir("").unwrap();
@@ -54,7 +54,7 @@ fn a_length_that_was_not_synced_may_be_lost_and_may_outlive_the_bytes() {
 }
 
 #[test]
-fn names_that_were_not_synced_survive_or_do_not() {
+fn unsynced_names_may_or_may_not_survive_a_crash() {
     let files = Simulated::new();
     files.create_new("kept").unwrap();
     files.create_new("old").unwrap().write_all_at(b"x", 0).unwrap();
@@ -75,7 +75,7 @@ fn names_that_were_not_synced_survive_or_do_not() {
 }
 
 #[test]
-fn a_replaced_file_is_the_old_or_the_new_one() {
+fn a_crash_during_a_replacement_leaves_the_old_or_the_new_file() {
     let files = Simulated::new();
     for (name, bytes) in [("a", b"old"), ("b", b"new")] {
         let file = files.create_new(name).unwrap();
@@ -91,7 +91,7 @@ fn a_replaced_file_is_the_old_or_the_new_one() {
 }
 
 #[test]
-fn a_kill_keeps_what_was_written_and_it_is_still_not_synced() {
+fn a_kill_keeps_written_bytes_unsynced() {
     let files = Simulated::new();
     files.create_new("a").unwrap().write_all_at(&[5; 600], 0).unwrap();
     let killed = files.crash(1, Crash::Killed);
@@ -101,7 +101,7 @@ fn a_kill_keeps_what_was_written_and_it_is_still_not_synced() {
 }
 
 #[test]
-fn after_a_failed_sync_the_bytes_are_read_but_no_later_sync_writes_them() {
+fn bytes_of_a_failed_sync_are_not_written_by_later_syncs() {
     let files = Simulated::new();
     let file = files.create_new("a").unwrap();
     files.sync_dir("").unwrap();
@@ -126,7 +126,7 @@ fn after_a_failed_sync_the_bytes_are_read_but_no_later_sync_writes_them() {
 }
 
 #[test]
-fn a_full_disk_refuses_what_has_no_space_yet() {
+fn a_full_disk_refuses_writes_without_allocated_space() {
     let files = Simulated::new();
     files.set_capacity(Some(4_096));
     let file = files.create_new("a").unwrap();
@@ -151,7 +151,7 @@ fn a_full_disk_refuses_what_has_no_space_yet() {
 }
 
 #[test]
-fn faults_come_where_they_are_planned() {
+fn planned_faults_occur_at_their_operations() {
     let files = Simulated::new();
     files.at(2, Fault::NoSpace);
     let file = files.create_new("a").unwrap();
@@ -170,7 +170,7 @@ fn faults_come_where_they_are_planned() {
 }
 
 #[test]
-fn a_hanging_sync_holds_up_nothing_else_until_it_is_released() {
+fn a_hanging_sync_does_not_block_other_operations() {
     let files = Simulated::new();
     let file = files.create_new("a").unwrap();
     file.write_all_at(b"abc", 0).unwrap();
@@ -195,7 +195,7 @@ fn a_hanging_sync_holds_up_nothing_else_until_it_is_released() {
 }
 
 #[test]
-fn the_hook_sees_every_operation_before_it_happens() {
+fn the_hook_is_called_before_every_operation() {
     let files = Simulated::new();
     let images = Arc::new(Mutex::new(Vec::new()));
     let last = Arc::new(AtomicU64::new(0));

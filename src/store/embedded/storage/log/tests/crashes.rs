@@ -202,11 +202,11 @@ fn runs() -> u64 {
 }
 
 #[test]
-fn what_was_synced_survives_crashes_and_nothing_else_appears() {
+fn synced_frames_survive_crashes() {
     (0..runs()).for_each(|seed| run(seed, false));
 }
 
 #[test]
-fn what_was_synced_survives_crashes_of_a_failing_disk() {
+fn synced_frames_survive_crashes_of_a_failing_disk() {
     (0..runs()).for_each(|seed| run(seed, true));
 }

@@ -40,7 +40,7 @@ fn place_of(result: Result<Read, StorageError>) -> (String, u64) {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed_or_harmless() {
+fn every_flipped_bit_is_detected_or_harmless() {
     let (files, end) = synced_log(16);
     assert!(end.segments.len() >= 3);
     for segment in &end.segments {
@@ -55,7 +55,7 @@ fn every_flipped_bit_is_noticed_or_harmless() {
 }
 
 #[test]
-fn every_cut_and_every_missing_file_is_noticed_or_harmless() {
+fn every_truncation_and_missing_segment_is_detected_or_harmless() {
     let (files, end) = synced_log(16);
     for segment in &end.segments {
         let name = segment_name(segment.number);
@@ -87,7 +87,7 @@ fn end_before(end: &LogEnd, number: u64) -> u64 {
 }
 
 #[test]
-fn what_the_manifest_vouches_for_is_missed() {
+fn missing_frames_that_the_manifest_confirms_are_detected() {
     let (files, end) = synced_log(16);
     let last = *end.segments.last().unwrap();
     files.remove(&segment_name(last.number)).unwrap();
@@ -102,7 +102,7 @@ fn what_the_manifest_vouches_for_is_missed() {
 }
 
 #[test]
-fn the_message_says_where_and_why() {
+fn the_damage_message_states_place_and_reason() {
     let (files, end) = synced_log(16);
     let at = end.segments[1].end - 8;
     files.damage(&segment_name(2), at, |byte| byte ^ 1);
@@ -115,7 +115,7 @@ fn the_message_says_where_and_why() {
 /// Tests that a hole in unsynced data is the end of the log, although later frames survived, and that these never
 /// return.
 #[test]
-fn frames_after_a_hole_that_was_not_synced_are_dropped_for_good() {
+fn frames_after_an_unsynced_hole_are_dropped_permanently() {
     let files = new_disk();
     let mut log = new_log(&files);
     let mut places = Vec::new();
@@ -161,7 +161,7 @@ fn log_place(files: &Simulated, seq: u64) -> (u64, u64) {
 }
 
 #[test]
-fn a_segment_without_header_ends_the_log_unless_a_frame_in_it_was_synced() {
+fn an_invalid_header_of_an_unsynced_segment_ends_the_log() {
     for synced in [false, true] {
         let files = new_disk();
         let mut log = new_log(&files);
@@ -182,7 +182,7 @@ fn a_segment_without_header_ends_the_log_unless_a_frame_in_it_was_synced() {
 
 /// Tests a chain in which the header of a later segment survives, but not the header of the one in between.
 #[test]
-fn a_chain_that_is_broken_ends_the_log_unless_the_rest_was_synced() {
+fn a_broken_chain_of_unsynced_segments_ends_the_log() {
     for synced in [false, true] {
         let files = new_disk();
         let mut log = new_log(&files);
@@ -205,7 +205,7 @@ fn a_chain_that_is_broken_ends_the_log_unless_the_rest_was_synced() {
 }
 
 #[test]
-fn segments_of_another_store_or_with_another_number_are_refused() {
+fn segments_of_another_store_or_number_are_refused() {
     let (files, _) = synced_log(16);
     let open = |store, start| LogReader::open(Arc::new(files.clone()), store, start).map(|_| ()).unwrap_err();
     let error = open(STORE + 1, START).to_string();
@@ -219,7 +219,7 @@ fn segments_of_another_store_or_with_another_number_are_refused() {
 
 /// Tests that a disk which cannot be read is not taken for the end of the log.
 #[test]
-fn an_error_of_the_disk_is_never_the_end() {
+fn io_errors_are_not_taken_for_the_end_of_the_log() {
     let (files, _) = synced_log(16);
     let first = files.operations();
     let all = read(&files, START).unwrap();
@@ -233,7 +233,7 @@ fn an_error_of_the_disk_is_never_the_end() {
 }
 
 #[test]
-fn the_search_for_proof_reads_each_byte_once() {
+fn the_search_for_later_frames_reads_each_byte_once() {
     let files = new_disk();
     let mut end = read(&files, START).unwrap().1;
     let mut log = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, 4 << 20).unwrap();
@@ -255,7 +255,7 @@ fn the_search_for_proof_reads_each_byte_once() {
 proptest! {
     /// Tests that reading ends without a panic, whatever is in the files.
     #[test]
-    fn no_bytes_panic(
+    fn arbitrary_bytes_do_not_panic(
         contents in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..400), 0..4),
         headers in any::<bool>(),
         start in 0u64..3,

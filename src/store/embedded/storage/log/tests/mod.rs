@@ -59,7 +59,7 @@ fn seqs(read: &Read) -> Vec<u64> {
 }
 
 #[test]
-fn a_new_log_is_empty_and_begins_with_segment_1() {
+fn a_new_log_is_empty_and_starts_at_segment_1() {
     let files = new_disk();
     let (frames, mut end) = read(&files, START).unwrap();
     assert_eq!(frames, []);
@@ -101,7 +101,7 @@ fn frames_are_read_across_segments() {
 }
 
 #[test]
-fn a_frame_larger_than_a_segment_has_one_of_its_own() {
+fn a_frame_larger_than_a_segment_gets_its_own_segment() {
     let files = new_disk();
     let mut log = new_log(&files);
     let large = vec![7; 5_000];
@@ -117,7 +117,7 @@ fn a_frame_larger_than_a_segment_has_one_of_its_own() {
 }
 
 #[test]
-fn a_spare_becomes_the_next_segment_without_making_a_file() {
+fn a_spare_becomes_the_next_segment_without_creating_a_file() {
     let files = new_disk();
     let mut log = new_log(&files);
     log.append(1, 0, &[1; 600]).unwrap();
@@ -137,7 +137,7 @@ fn a_spare_becomes_the_next_segment_without_making_a_file() {
 }
 
 #[test]
-fn a_spare_that_comes_too_late_is_given_back() {
+fn a_late_or_second_spare_is_returned() {
     let files = new_disk();
     let mut log = new_log(&files);
     log.append(1, 0, &[1; 600]).unwrap();
@@ -153,7 +153,7 @@ fn a_spare_that_comes_too_late_is_given_back() {
 }
 
 #[test]
-fn a_failed_append_can_be_done_again_at_the_same_place() {
+fn a_failed_append_can_be_retried_at_the_same_place() {
     for kind in [
         OperationKind::Write,
         OperationKind::WriteRest,
@@ -185,7 +185,7 @@ fn a_failed_append_can_be_done_again_at_the_same_place() {
 }
 
 #[test]
-fn a_rotation_after_a_failed_append_leaves_its_bytes_behind() {
+fn a_rotation_discards_the_bytes_of_a_failed_append() {
     let files = new_disk();
     let mut log = new_log(&files);
     log.rotate().unwrap();
@@ -214,7 +214,7 @@ fn wrong_sequences_are_refused() {
 }
 
 #[test]
-fn the_log_is_read_from_where_the_manifest_says() {
+fn reading_starts_at_the_place_in_the_manifest() {
     let files = new_disk();
     let mut log = new_log(&files);
     (1..=30).for_each(|seq| log.append(seq, 0, &payload(seq, 0)).unwrap());
@@ -230,7 +230,7 @@ fn the_log_is_read_from_where_the_manifest_says() {
 }
 
 #[test]
-fn a_large_log_is_read_in_bounded_memory_and_secured() {
+fn a_large_log_is_read_and_made_durable() {
     let files = new_disk();
     let mut end = read(&files, START).unwrap().1;
     let mut log = LogAppender::open(Arc::new(files.clone()), STORE, &mut end, 3 << 20).unwrap();
@@ -259,7 +259,7 @@ fn a_large_log_is_read_in_bounded_memory_and_secured() {
 }
 
 #[test]
-fn a_log_on_a_real_disk_is_read_and_secured() {
+fn a_log_on_a_real_disk_is_read_and_made_durable() {
     let directory = tempfile::tempdir().unwrap();
     let files: Arc<dyn Files> = Arc::new(SystemFiles::new(directory.path()));
     files.create_dir(DIRECTORY).unwrap();
@@ -282,7 +282,7 @@ fn a_log_on_a_real_disk_is_read_and_secured() {
 }
 
 #[test]
-fn what_cannot_be_read_again_is_not_secured() {
+fn frames_that_cannot_be_reread_are_not_made_durable() {
     let files = new_disk();
     let mut log = new_log(&files);
     (1..=20).for_each(|seq| log.append(seq, 0, &payload(seq, 0)).unwrap());
@@ -304,7 +304,7 @@ fn what_cannot_be_read_again_is_not_secured() {
 }
 
 #[test]
-fn a_frame_that_changed_since_it_was_read_is_not_secured() {
+fn make_durable_detects_frames_changed_since_they_were_read() {
     let files = new_disk();
     new_log(&files).append(1, 0, &[1; 100]).unwrap();
     let end = read(&files, START).unwrap().1;
@@ -318,7 +318,7 @@ fn a_frame_that_changed_since_it_was_read_is_not_secured() {
 }
 
 #[test]
-fn a_log_can_be_opened_when_there_is_room_again() {
+fn a_log_can_be_opened_after_space_is_freed() {
     let files = new_disk();
     new_log(&files).append(1, 0, b"one").unwrap();
     let mut end = read(&files, START).unwrap().1;
