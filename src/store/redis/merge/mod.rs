@@ -15,8 +15,8 @@
 //!
 //! # What is exact
 //! - The contribution of a part to an answer is of one instant of that part. For a page at a large offset and for the
-//!   lines around a subject, all these instants are within the last round. For a page at a small offset or next
-//!   to a place, a part that had enough lines in the first round is not asked again.
+//!   lines around a subject, all these instants are within the last round. For a page at a small offset or next to a
+//!   place, a part that had enough lines in the first round is not asked again.
 //! - All contributions have the same head. Parts that answer with an older one are asked again ([`of_one_head`]).
 //! - Writes between rounds can make the results of an earlier round wrong. These results only determine what to ask
 //!   next: an answer consists of lines and counts that the last round proves to be complete.
