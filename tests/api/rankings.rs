@@ -168,6 +168,32 @@ async fn cursors_of_an_earlier_board_are_stale() {
 }
 
 #[actix_web::test]
+async fn cursors_are_those_of_the_board_that_is_there_now_whatever_an_instance_knows() {
+    let site = Site::with_board("b").await;
+    let other = site.second_instance();
+    site.client.count("b", &["a", "b"]).await;
+    // Both instances know the board, which is then defined again through one of them.
+    let old = other.get("/v1/boards/b/rankings?limit=1").await.body;
+    site.client.delete("/v1/boards/b").await;
+    site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    site.client.count("b", &["a", "b"]).await;
+    let new = site.client.get("/v1/boards/b/rankings?limit=1").await.body;
+    let path = |page: &Value| format!("/v1/boards/b/rankings?cursor={}", page["next"].as_str().unwrap());
+    // The one that still knows the earlier board takes neither a cursor for stale that is not, nor the reverse.
+    let third = site.second_instance();
+    assert_eq!(third.get("/v1/boards/b/rankings?limit=1").await.status, 200);
+    let next = other.get(&path(&new)).await;
+    assert_eq!((next.status, lines(&next.body)), (200, vec![line(1, "a", 1)]));
+    site.client.delete("/v1/boards/b").await;
+    site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    for client in [&third, &other, &site.client] {
+        for page in [&new, &old] {
+            assert_eq!(client.get(&path(page)).await.refusal(), (409, "stale_cursor"));
+        }
+    }
+}
+
+#[actix_web::test]
 async fn malformed_cursors_are_refused() {
     let site = Site::with_board("b").await;
     site.client.count("b", &["a", "b"]).await;

@@ -23,8 +23,7 @@ local function precedes(a, b)
 end
 
 -- Returns how many lines come before the place of this score and subject, whether or not there is a line at that place,
--- and true if there is one.
--- A tie is searched by bisection, because all lines may have the same score.
+-- and true if there is one. A tie is searched by bisection, because all lines may have the same score.
 local function lines_before(score, subject)
   local held = call('ZSCORE', RANKING, subject)
   if held and tonumber(held) == tonumber(score) then
