@@ -100,7 +100,8 @@ impl Application {
                 max_age: config.max_age,
                 max_ages: config.max_ages.clone(),
                 cors_origins: config.cors_origins.clone(),
-                hosts: (address.ip().is_loopback() || !config.hosts.is_empty()).then(|| config.hosts.clone()),
+                hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
+                    .then(|| config.hosts.clone()),
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
                 metrics,
             },

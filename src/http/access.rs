@@ -34,7 +34,8 @@ impl Access {
     ///
     /// Programs other than browsers send no `Origin`, so nothing is required of them.
     pub(super) fn check(&self, head: &RequestHead) -> Result<(), Problem> {
-        let host = head.headers().get(HOST).and_then(|host| host.to_str().ok());
+        // A name that is not ASCII is no known name.
+        let host = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
         if let (Some(hosts), Some(host)) = (&self.hosts, host)
             && !is_known_host(host, hosts)
         {
@@ -65,11 +66,13 @@ impl Access {
 fn is_known_host(header: &str, hosts: &[String]) -> bool {
     let Ok(authority) = header.parse::<Authority>() else { return false };
     let host = authority.host().to_ascii_lowercase();
+    // A name may be written with the dot of the root.
+    let host = host.strip_suffix('.').unwrap_or(&host);
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host == "localhost"
         || host.ends_with(".localhost")
-        || address.is_ok_and(|address| address.is_loopback())
-        || hosts.contains(&host)
+        || address.is_ok_and(|address| address.to_canonical().is_loopback())
+        || hosts.iter().any(|known| known == host)
 }
 
 /// Returns whether an origin has the host and port of the `Host` header. The scheme may differ, because a proxy may
@@ -88,6 +91,7 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use actix_web::http::header::HeaderValue;
     use actix_web::test::TestRequest;
 
     use super::*;
@@ -136,7 +140,10 @@ mod tests {
             ("[::1]:8080", true),
             ("Rolltop.Example:80", true),
             ("rolltop.example.evil", false),
+            ("localhost.", true),
+            ("[::ffff:127.0.0.1]:8080", true),
             ("notlocalhost", false),
+            ("localhost..", false),
             ("127.0.0.1.evil.example", false),
             ("192.168.0.1", false),
             ("evil.example:8080", false),
@@ -148,5 +155,8 @@ mod tests {
             assert_eq!(code(&any, Method::GET, &[("host", host)]), None, "{host}");
         }
         assert_eq!(code(&access, Method::GET, &[]), None);
+        let latin = HeaderValue::from_bytes(b"evil\xff").unwrap();
+        let request = TestRequest::default().insert_header((HOST, latin)).to_srv_request();
+        assert!(access.check(request.head()).is_err());
     }
 }

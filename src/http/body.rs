@@ -18,6 +18,16 @@ pub(super) enum Format {
     Ndjson,
 }
 
+impl Format {
+    /// Returns the maximum number of bytes of a compressed body. A stream has none.
+    pub(super) fn max_received(self, options: &HttpOptions) -> u64 {
+        match self {
+            Format::Json => options.max_body as u64,
+            Format::Ndjson => u64::MAX,
+        }
+    }
+}
+
 /// Returns the format that the request declares.
 ///
 /// A request without a media type is refused: a web page may send one to any address without asking, so it must not
@@ -48,7 +58,7 @@ pub(super) async fn read_json(
     options: &HttpOptions,
 ) -> Result<Bytes, Problem> {
     match format(request)? {
-        Format::Json => read(Incoming::new(request, payload)?, options).await,
+        Format::Json => read(Incoming::new(request, payload, options.max_body as u64)?, options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
             "NDJSON is supported for events, increments and samples only; use application/json",

@@ -13,6 +13,7 @@ use actix_web::web::{Bytes, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use async_compression::Level;
 use async_compression::tokio::bufread::{BrotliEncoder, GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
+use async_compression::zstd::DParameter;
 use futures_util::{Stream, StreamExt};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::io::{ReaderStream, StreamReader};
@@ -65,24 +66,35 @@ fn accepted(request: &HttpRequest) -> Option<ContentEncoding> {
     }
 }
 
+/// The largest window of a zstd body, as a power of 2: 8 MiB, the size that RFC 8878 recommends decoders to support. The
+/// decoder of a stream keeps the window in memory while the stream is open.
+const MAX_WINDOW_LOG: u32 = 23;
+
 /// The body of a request as it arrives, decompressed.
 pub(super) enum Incoming {
     Plain(Payload),
     Compressed {
         pieces: ReaderStream<Pin<Box<dyn AsyncRead>>>,
         coding: ContentEncoding,
-        /// Number of compressed bytes received so far.
+        /// Number of compressed bytes received so far, and the maximum.
         received: Rc<Cell<u64>>,
+        max_received: u64,
         /// Number of decompressed bytes so far.
         decompressed: u64,
     },
 }
 
 impl Incoming {
-    /// Returns the body of a request. Fails if its coding is not supported.
-    pub(super) fn new(request: &HttpRequest, payload: Payload) -> Result<Self, Problem> {
-        let Some(declared) = request.headers().get(CONTENT_ENCODING) else { return Ok(Incoming::Plain(payload)) };
-        let text = declared.to_str().unwrap_or_default().trim().to_ascii_lowercase();
+    /// Returns the body of a request, of which at most `max_received` compressed bytes are read. Fails if its coding is
+    /// not supported.
+    pub(super) fn new(request: &HttpRequest, payload: Payload, max_received: u64) -> Result<Self, Problem> {
+        let mut declared = request.headers().get_all(CONTENT_ENCODING).map(|coding| coding.to_str().unwrap_or("?"));
+        let Some(mut text) = declared.next().map(str::to_owned) else { return Ok(Incoming::Plain(payload)) };
+        // Several headers mean the same as a list.
+        for coding in declared {
+            text = format!("{text}, {coding}");
+        }
+        let text = text.trim().to_ascii_lowercase();
         let coding = match text.as_str() {
             "identity" => return Ok(Incoming::Plain(payload)),
             "gzip" | "x-gzip" => ContentEncoding::Gzip,
@@ -94,18 +106,26 @@ impl Incoming {
             }
         };
         let received = Rc::new(Cell::new(0));
-        let compressed = StreamReader::new(counted(payload, received.clone()));
+        let compressed = StreamReader::new(counted(payload, received.clone(), max_received));
         let reader: Pin<Box<dyn AsyncRead>> = if coding == ContentEncoding::Gzip {
             let mut decoder = GzipDecoder::new(compressed);
             decoder.multiple_members(true);
             Box::pin(decoder)
         } else {
-            let mut decoder = ZstdDecoder::new(compressed);
+            let mut decoder = ZstdDecoder::with_params(compressed, &[DParameter::window_log_max(MAX_WINDOW_LOG)]);
             decoder.multiple_members(true);
             Box::pin(decoder)
         };
         let pieces = ReaderStream::with_capacity(reader, PIECE);
-        Ok(Incoming::Compressed { pieces, coding, received, decompressed: 0 })
+        Ok(Incoming::Compressed { pieces, coding, received, max_received, decompressed: 0 })
+    }
+
+    /// Returns a number that changes whenever compressed bytes arrive.
+    pub(super) fn received(&self) -> u64 {
+        match self {
+            Incoming::Plain(_) => 0,
+            Incoming::Compressed { received, .. } => received.get(),
+        }
     }
 
     /// Returns the next piece of the body, at most 64 KiB if it is compressed. Cancel safe: if the future is dropped
@@ -113,12 +133,16 @@ impl Incoming {
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
         match self {
             Incoming::Plain(payload) => payload.next().await.map(|piece| piece.map_err(incomplete)),
-            Incoming::Compressed { pieces, coding, received, decompressed } => {
+            Incoming::Compressed { pieces, coding, received, max_received, decompressed } => {
                 // The pieces that one packet decompresses to must not keep the other requests of the worker waiting.
                 // Nothing may wait after a piece is taken: a caller that stops polling would lose it.
                 tokio::task::yield_now().await;
                 let piece = match pieces.next().await? {
                     Ok(piece) => piece,
+                    Err(_) if received.get() > *max_received => {
+                        let detail = format!("a compressed JSON body may have at most {max_received} bytes");
+                        return Some(Err(Problem::new(Code::TooLarge, detail).with("limit", *max_received)));
+                    }
                     Err(error) => {
                         let detail = format!("the body is not complete and valid {}: {error}", coding.as_str());
                         return Some(Err(Problem::new(Code::IncompleteBody, detail)));
@@ -143,13 +167,19 @@ fn incomplete(error: PayloadError) -> Problem {
     }
 }
 
-/// Adds the sizes of the pieces to `received` as they pass.
-fn counted(payload: Payload, received: Rc<Cell<u64>>) -> impl Stream<Item = io::Result<Bytes>> {
-    payload.map(move |piece| {
-        let piece = piece.map_err(io::Error::other)?;
-        received.set(received.get() + piece.len() as u64);
-        Ok(piece)
-    })
+/// Adds the sizes of the pieces to `received` as they pass, and fails beyond the maximum.
+///
+/// Each piece yields to the other requests of the worker, because a decoder may consume many pieces without any output.
+fn counted(payload: Payload, received: Rc<Cell<u64>>, max: u64) -> Pin<Box<dyn Stream<Item = io::Result<Bytes>>>> {
+    Box::pin(payload.then(move |piece| {
+        let received = received.clone();
+        async move {
+            tokio::task::yield_now().await;
+            let piece = piece.map_err(io::Error::other)?;
+            received.set(received.get() + piece.len() as u64);
+            if received.get() > max { Err(io::Error::other("too many bytes")) } else { Ok(piece) }
+        }
+    }))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::codes::Code;
 use super::events::EventsReceipt;
 use super::frame::WindowBounds;
-use super::items::TextField;
+use super::items::{IdempotencyKey, TextField};
 use super::metrics::EventMetrics;
 use super::parameters::Parameters;
 use super::problem::Problem;
@@ -222,11 +222,17 @@ pub(super) async fn evaluate(
     metrics: Data<EventMetrics>,
 ) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
+    let key = IdempotencyKey::from_request(&request)?;
     let body = body::read_json(&request, payload, &state.options).await?;
     let mut body: EvaluateBody<'_> = object::parse(&body)?;
     let rules = parse_rules(&mut body, &state.service)?;
     let fields = events::parse_fields(body.fields)?;
-    let event = parse_event(body, &fields)?;
+    let mut event = parse_event(body, &fields)?;
+    if let (Some(event), Some(key)) = (&mut event, key)
+        && event.id.is_none()
+    {
+        event.id = key.id_of(0);
+    }
     let refs: Vec<&Rule> = rules.iter().map(|named| &*named.rule).collect();
     let evaluated = state.service.evaluate(&refs, &fields, event.clone()).await?;
     let Evaluated { rules: evaluations, answers, recorded, as_of } = evaluated;

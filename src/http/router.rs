@@ -93,5 +93,6 @@ async fn redirect_to_explorer() -> HttpResponse {
 }
 
 async fn not_found(request: HttpRequest) -> HttpResponse {
-    Problem::not_found(request.path()).into()
+    let id = RequestId::from_headers(request.headers());
+    id.scope(async { Problem::not_found(request.path()).into() }).await
 }

@@ -189,13 +189,53 @@ async fn a_body_that_decompresses_to_too_much_is_refused() {
 }
 
 #[actix_web::test]
+async fn compressed_bodies_are_bounded_in_memory_and_in_what_is_received() {
+    let site = Site::with(|options| options.max_body = 10_000).await;
+    site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    let path = "/v1/boards/b/increments";
+    // A window of 16 MiB, which the decoder would keep for as long as the stream is open.
+    let mut body = Vec::new();
+    let window = [async_compression::zstd::CParameter::window_log(24)];
+    let level = async_compression::Level::Default;
+    let line = "{\"subject\":\"a\"}\n".repeat(2_000_000);
+    let mut encoder = ZstdEncoder::with_quality_and_params(line.as_bytes(), level, &window);
+    encoder.read_to_end(&mut body).await.unwrap();
+    let (answer, _) = send(&site.client, Method::POST, path, &[NDJSON, ("content-encoding", "zstd")], body).await;
+    assert_eq!(answer.refusal(), (400, "incomplete_body"));
+    // Members without content decompress to nothing.
+    let empty = compressed("gzip", b"").await.repeat(1_000);
+    let (answer, _) = send(&site.client, Method::POST, path, &[JSON, ("content-encoding", "gzip")], empty).await;
+    assert_eq!(answer.refusal(), (413, "too_large"));
+}
+
+#[actix_web::test]
+async fn a_compressed_stream_is_not_idle_while_bytes_arrive() {
+    let site = Site::with(|options| options.stream_idle_timeout = std::time::Duration::from_millis(300)).await;
+    site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
+    // The decoder has no output before the block is complete.
+    let lines: String = (0..200).map(|n| format!("{{\"subject\":\"s-{n}\"}}\n")).collect();
+    let body = compressed("zstd", lines.as_bytes()).await;
+    let pieces: Vec<Vec<u8>> = body.chunks(body.len().div_ceil(8)).map(<[u8]>::to_vec).collect();
+    let slow = futures_util::stream::unfold(pieces.into_iter(), |mut pieces| async {
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        pieces.next().map(|piece| (Ok::<_, std::io::Error>(piece), pieces))
+    });
+    let response = reqwest::Client::new()
+        .post(format!("http://127.0.0.1:{}/v1/boards/b/increments", site.client.port))
+        .header("content-type", "application/x-ndjson")
+        .header("content-encoding", "zstd")
+        .body(reqwest::Body::wrap_stream(slow));
+    let response = response.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.json::<Value>().await.unwrap()["accepted"], 200);
+}
+
+#[actix_web::test]
 async fn every_response_has_a_request_id() {
     let site = Site::with_board("b").await;
     for path in ["/v1/boards/b", "/v1/boards/unknown", "/nothing", "/healthz", "/v1/boards/b/rankings?limit=x"] {
         let (answer, _) = get(&site.client, path, &[("x-request-id", "trace-7/2")]).await;
-        if path != "/nothing" {
-            assert_eq!(answer.header("x-request-id"), "trace-7/2", "{path}");
-        }
+        assert_eq!(answer.header("x-request-id"), "trace-7/2", "{path}");
         let (answer, _) = get(&site.client, path, &[]).await;
         let id = answer.header("x-request-id");
         assert_eq!(id.len(), 16, "{path}: {answer:?}");

@@ -83,7 +83,7 @@ pub fn openapi(simulated_clock: bool) -> OpenApi {
             add_path_parameters(described, operation.path);
             add_problems(described, operation);
             add_caching(described, operation);
-            add_idempotency_key(described);
+            add_idempotency_key(described, operation);
         }
     }
     add_examples(&mut document);
@@ -157,13 +157,14 @@ fn add_problems(described: &mut Described, operation: &Operation) {
     }
 }
 
-/// Adds the header of requests that may be repeated: those with items, which may also be streams.
-fn add_idempotency_key(described: &mut Described) {
+/// Adds the header of requests that may be repeated: those with items, which may also be streams, and those that record
+/// an event.
+fn add_idempotency_key(described: &mut Described, operation: &Operation) {
     let takes_items = match &described.request_body {
         Some(RefOr::T(body)) => body.content.contains_key("application/x-ndjson"),
         _ => false,
     };
-    if !takes_items {
+    if !takes_items && operation.path != "/v1/evaluate" {
         return;
     }
     let text = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[!-~]{1,255}$"));

@@ -99,7 +99,7 @@ pub(super) async fn add(
     let return_scores = Returned::from_request(&request)? == Some(Returned::Score);
     let format = body::format(&request)?;
     let key = IdempotencyKey::from_request(&request)?;
-    let incoming = Incoming::new(&request, payload)?;
+    let incoming = Incoming::new(&request, payload, format.max_received(&state.options))?;
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {

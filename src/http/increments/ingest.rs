@@ -50,7 +50,7 @@ pub(in crate::http) async fn add(
     let name = path::board_name(&request)?;
     let format = body::format(&request)?;
     let key = IdempotencyKey::from_request(&request)?;
-    let incoming = Incoming::new(&request, payload)?;
+    let incoming = Incoming::new(&request, payload, format.max_received(&state.options))?;
     let board = state.service.board(&name).await?;
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),

@@ -93,6 +93,8 @@ pub(in crate::http) async fn process<H: LineHandler>(
     let mut in_flight = FuturesOrdered::new();
     let mut ended = false;
     loop {
+        // Pieces without lines to send, and a client that is fast, must not keep the other requests of the worker waiting.
+        tokio::task::yield_now().await;
         while in_flight.len() < handler.max_in_flight()
             && let Some(portion) = full.pop_front()
         {
@@ -139,11 +141,16 @@ pub(in crate::http) async fn process<H: LineHandler>(
 /// Returns the next piece of the body, or the problem of a client that sends nothing for the duration `idle`. Without
 /// this limit a client that is gone without closing its connection would keep the request forever.
 async fn next_piece(body: &mut Incoming, idle: Duration) -> Option<Result<Bytes, Problem>> {
-    match tokio::time::timeout(idle, body.next()).await {
-        Ok(piece) => piece,
-        Err(_) => {
-            let detail = format!("the stream sent nothing for {} s", idle.as_secs_f64());
-            Some(Err(Problem::new(Code::BodyTimeout, detail)))
+    loop {
+        let received = body.received();
+        match tokio::time::timeout(idle, body.next()).await {
+            Ok(piece) => return piece,
+            // Compressed bytes that arrived may not be enough for any output.
+            Err(_) if body.received() != received => {}
+            Err(_) => {
+                let detail = format!("the stream sent nothing for {} s", idle.as_secs_f64());
+                return Some(Err(Problem::new(Code::BodyTimeout, detail)));
+            }
         }
     }
 }
