@@ -43,7 +43,7 @@ async fn retires_in_the_background(folder: &Path, args: &[&str]) {
         assert_eq!(page["retiring"], 0);
         sum += page["items"].as_array().unwrap().iter().map(|item| item["score"].as_u64().unwrap()).sum::<u64>();
         match page["next"].as_str() {
-            Some(link) => next = link.to_owned(),
+            Some(cursor) => next = format!("/v1/boards/big/rankings?limit=1000&cursor={cursor}"),
             None => break,
         }
     }
