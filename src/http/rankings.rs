@@ -196,6 +196,7 @@ pub(super) struct LookupEntry {
 /// null.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
+    params(("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true.")),
     request_body(content = LookupBody, description = "1 to 200 subjects, or 1 to 1,000 with `\"ranks\": false`.",
         example = json!({"subjects": ["post-1", "post-2", "post-9"]})),
     responses((status = 200, description = "The subjects with their scores and ranks.", body = LookupResult, example = json!({
@@ -211,11 +212,13 @@ pub(super) async fn lookup(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
+    let parameters = Parameters::from_request(&request, &["ranks"])?;
+    parameters.flag("ranks")?;
+    let is_refused_in_query = parameters.text("ranks") == Some("false");
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let (subjects, ranks) = parse_lookup(&body)?;
+    let (subjects, ranks) = parse_lookup(&body, !is_refused_in_query)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&board, &found.frame, found.total),
@@ -224,9 +227,11 @@ pub(super) async fn lookup(
     }))
 }
 
-/// Parses a body. Returns each subject once, in the order of first occurrence, and whether ranks are requested.
-fn parse_lookup(body: &[u8]) -> Result<(Vec<Subject>, bool), Problem> {
+/// Parses a body. Returns each subject once, in the order of first occurrence, and whether ranks are requested: unless the
+/// body or the query says otherwise.
+fn parse_lookup(body: &[u8], ranks_in_query: bool) -> Result<(Vec<Subject>, bool), Problem> {
     let LookupBody { subjects: given, ranks } = object::parse(body)?;
+    let ranks = ranks && ranks_in_query;
     let (most, limits) = match ranks {
         true => (MAX_RANKS, format!("1 to {MAX_RANKS} elements, or 1 to {MAX_LINES} with \"ranks\": false")),
         false => (MAX_LINES, format!("1 to {MAX_LINES} elements")),

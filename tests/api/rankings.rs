@@ -300,3 +300,20 @@ async fn a_lookup_without_ranks_may_be_of_a_thousand_subjects() {
         assert_eq!((&refused.body["detail"], &refused.body["maximum"]), (&json!(detail), &json!(200)));
     }
 }
+
+#[actix_web::test]
+async fn ranks_can_be_left_out_in_the_query() {
+    let site = Site::with_board("b").await;
+    let subjects: Vec<String> = (0..300).map(|n| format!("s-{n}")).collect();
+    site.client.count("b", &["s-7"]).await;
+    let lookup = async |query: &str| {
+        let body = json!({"subjects": subjects});
+        site.client.post(&format!("/v1/boards/b/rankings/lookup{query}"), body).await
+    };
+    let answer = lookup("?ranks=false").await;
+    let first = &answer.body["items"][0];
+    assert_eq!((&first["subject"], &first["rank_among"], &first["rank"]), (&json!("s-7"), &json!(1), &Value::Null));
+    for query in ["", "?ranks=true", "?ranks=no"] {
+        assert_eq!(lookup(query).await.refusal(), (422, "invalid_field"), "{query}");
+    }
+}

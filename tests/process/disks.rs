@@ -125,10 +125,10 @@ async fn until_writes_resume(service: &Running, mut next: u64) -> u64 {
 async fn holds(service: &Running, numbers: impl Iterator<Item = u64>) {
     let subjects: Vec<String> = numbers.map(session).collect();
     for subjects in subjects.chunks(500) {
-        let found = service
-            .ok("POST", &format!("{BOARD}/rankings/lookup"), Some(json!({"subjects": subjects, "ranks": false})))
-            .await;
-        let missing: Vec<_> = found["items"].as_array().unwrap().iter().filter(|item| item["rank"].is_null()).collect();
+        let path = format!("{BOARD}/rankings/lookup?ranks=false");
+        let found = service.ok("POST", &path, Some(json!({"subjects": subjects}))).await;
+        let is_missing = |item: &&Value| item["rank_among"].is_null();
+        let missing: Vec<_> = found["items"].as_array().unwrap().iter().filter(is_missing).collect();
         assert!(missing.is_empty(), "acknowledged and lost: {missing:?}");
     }
 }
