@@ -98,12 +98,8 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
     for (name, definition) in boards {
         let (name_span, definition_span) = (name.span(), definition.span());
         let definition = definition.into_inner();
-        match BoardName::parse(name.get_ref()) {
-            Ok(board) => sound.push((board, definition.clone())),
-            Err(error) => problems.push(Problem {
-                line: line_at(text, name_span.start),
-                message: format!("boards.{}: {error}", name.get_ref()),
-            }),
+        if let Some(board) = parse_name(text, "boards", &name, BoardName::parse, &mut problems) {
+            sound.push((board, definition.clone()));
         }
         if let Err(error) = definition.layout() {
             let body = name_span.start
@@ -116,22 +112,14 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
     }
     let mut named = Vec::new();
     for (name, RuleTable { when }) in rules {
-        match RuleName::parse(name.get_ref()) {
-            Ok(rule) => named.push((rule, when)),
-            Err(error) => problems.push(Problem {
-                line: line_at(text, name.span().start),
-                message: format!("rules.{}: {error}", name.get_ref()),
-            }),
+        if let Some(rule) = parse_name(text, "rules", &name, RuleName::parse, &mut problems) {
+            named.push((rule, when));
         }
     }
     let mut ages = Vec::new();
     for (name, age) in max_ages {
-        match BoardName::parse(name.get_ref()) {
-            Ok(board) => ages.push((board, age)),
-            Err(error) => problems.push(Problem {
-                line: line_at(text, name.span().start),
-                message: format!("max_ages.{}: {error}", name.get_ref()),
-            }),
+        if let Some(board) = parse_name(text, "max_ages", &name, BoardName::parse, &mut problems) {
+            ages.push((board, age));
         }
     }
     problems.sort_by_key(|problem| problem.line);
@@ -139,6 +127,22 @@ pub(super) fn parse(source: &str, text: &str) -> Result<Parsed, ConfigError> {
         return Err(wrong(problems));
     }
     Ok(Parsed { settings, boards: sound, rules: named, max_ages: ages })
+}
+
+/// Parses a name within a table. Adds a problem for an invalid one.
+fn parse_name<N, E: fmt::Display>(
+    text: &str,
+    table: &str,
+    name: &Spanned<String>,
+    parse: impl Fn(&str) -> Result<N, E>,
+    problems: &mut Vec<Problem>,
+) -> Option<N> {
+    parse(name.get_ref())
+        .map_err(|error| {
+            let message = format!("{table}.{}: {error}", name.get_ref());
+            problems.push(Problem { line: line_at(text, name.span().start), message });
+        })
+        .ok()
 }
 
 fn line_at(text: &str, position: usize) -> usize {

@@ -299,7 +299,7 @@ pub(super) struct AuditDifference {
         "repaired": 0, "missing_slots": 0, "took_ms": 12}))),
 )]
 pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let repair = Parameters::from_request(&request, &["repair"])?.flag("repair")?;
+    let repair = Parameters::from_request(&request, &["repair"])?.flag("repair", false)?;
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: report } = state.service.audit(&board, repair).await?;

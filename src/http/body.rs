@@ -58,7 +58,7 @@ pub(super) async fn read_json(
     options: &HttpOptions,
 ) -> Result<Bytes, Problem> {
     match format(request)? {
-        Format::Json => read(Incoming::new(request, payload, options.max_body as u64)?, options).await,
+        Format::Json => read(Incoming::new(request, payload, Format::Json.max_received(options))?, options).await,
         Format::Ndjson => Err(Problem::new(
             Code::UnsupportedMediaType,
             "NDJSON is supported for events, increments and samples only; use application/json",
@@ -85,6 +85,8 @@ async fn gather(mut body: Incoming, limit: usize) -> Result<Bytes, Problem> {
     let mut whole = BytesMut::from(first.as_ref());
     let mut piece = second;
     loop {
+        // The pieces that one packet decompresses to must not keep the other requests of the worker waiting.
+        tokio::task::yield_now().await;
         if whole.len() + piece.len() > limit {
             return Err(too_large(limit));
         }

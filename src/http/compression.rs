@@ -128,15 +128,14 @@ impl Incoming {
         }
     }
 
-    /// Returns the next piece of the body, at most 64 KiB if it is compressed. Cancel safe: if the future is dropped
+    /// Returns the next piece of the body, at most 64 KiB if it is compressed. One packet may decompress to many pieces, so
+    /// a caller must yield between them to the other requests of its worker. Cancel safe: if the future is dropped
     /// before it is ready, no piece is lost.
     pub(super) async fn next(&mut self) -> Option<Result<Bytes, Problem>> {
         match self {
             Incoming::Plain(payload) => payload.next().await.map(|piece| piece.map_err(incomplete)),
             Incoming::Compressed { pieces, coding, received, max_received, decompressed } => {
-                // The pieces that one packet decompresses to must not keep the other requests of the worker waiting.
                 // Nothing may wait after a piece is taken: a caller that stops polling would lose it.
-                tokio::task::yield_now().await;
                 let piece = match pieces.next().await? {
                     Ok(piece) => piece,
                     Err(_) if received.get() > *max_received => {

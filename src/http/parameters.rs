@@ -61,10 +61,11 @@ impl Parameters {
         }
     }
 
-    /// Returns a boolean, or false if the parameter is absent.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+    /// Returns a boolean, or `default` if the parameter is absent.
+    pub(super) fn flag(&self, name: &str, default: bool) -> Result<bool, Problem> {
         match self.text(name) {
-            None | Some("false") => Ok(false),
+            None => Ok(default),
+            Some("false") => Ok(false),
             Some("true") => Ok(true),
             Some(_) => Err(Problem::field(name, format!("'{name}' must be true or false"))),
         }
@@ -116,7 +117,10 @@ mod tests {
         let parameters = Parameters::parse("limit=1000&dry_run=true", known).unwrap();
         assert_eq!(parameters.number("limit", 50, 1..=1_000).unwrap(), 1_000);
         assert_eq!(parameters.number("offset", 7, 0..=9).unwrap(), 7);
-        assert!(parameters.flag("dry_run").unwrap());
-        assert_eq!(code(Parameters::parse("dry_run=yes", known).unwrap().flag("dry_run")), Some(Code::InvalidField));
+        assert!(parameters.flag("dry_run", false).unwrap());
+        assert_eq!(
+            code(Parameters::parse("dry_run=yes", known).unwrap().flag("dry_run", false)),
+            Some(Code::InvalidField)
+        );
     }
 }

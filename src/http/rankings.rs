@@ -213,12 +213,11 @@ pub(super) async fn lookup(
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["ranks"])?;
-    parameters.flag("ranks")?;
-    let is_refused_in_query = parameters.text("ranks") == Some("false");
+    let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let (subjects, ranks) = parse_lookup(&body, !is_refused_in_query)?;
+    let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects, ranks).await?;
     Ok(response::json(&LookupResult {
         frame: RankingFrame::of(&board, &found.frame, found.total),

@@ -58,7 +58,7 @@ pub(super) struct RolloverResult {
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}))),
 )]
 pub(super) async fn one(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run")?;
+    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
     let name = path::board_name(&request)?;
     Ok(response::json(&roll_over(&state, name, dry_run).await?))
 }
@@ -74,7 +74,7 @@ pub(super) async fn one(request: HttpRequest, state: Data<HttpState>) -> Result<
         "slots_retired": 1, "subjects_touched": 412, "subjects_removed": 30, "took_ms": 6}]))),
 )]
 pub(super) async fn all(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run")?;
+    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
     let boards = state.service.boards().await?;
     let names: Vec<BoardName> = boards.iter().map(|board| board.name().clone()).collect();
     let mut running = stream::iter(names).map(|name| roll_over(&state, name, dry_run)).buffered(MAX_CONCURRENT);

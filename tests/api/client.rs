@@ -17,6 +17,7 @@ pub struct Client {
 pub struct Answer {
     pub status: u16,
     pub headers: HeaderMap,
+    pub bytes: Vec<u8>,
     pub text: String,
     /// Null where the body is not JSON.
     pub body: Value,
@@ -61,15 +62,38 @@ impl Client {
         kind: Option<&str>,
         body: impl Into<Body>,
     ) -> reqwest::Result<Answer> {
+        let kind = kind.map(|kind| ("content-type", kind));
+        self.try_send_with(method, path, kind.as_slice(), body).await
+    }
+
+    /// Sends a request with these headers.
+    pub async fn send_with(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        self.try_send_with(method, path, headers, body).await.expect("an answer")
+    }
+
+    async fn try_send_with(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> reqwest::Result<Answer> {
         let mut request = self.http.request(method, format!("http://127.0.0.1:{}{path}", self.port)).body(body);
-        if let Some(kind) = kind {
-            request = request.header("content-type", kind);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
         }
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let text = response.text().await?;
+        let bytes = response.bytes().await?.to_vec();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or_default();
-        Ok(Answer { status, headers, text, body })
+        Ok(Answer { status, headers, bytes, text, body })
     }
 
     pub async fn get(&self, path: &str) -> Answer {

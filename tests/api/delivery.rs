@@ -16,17 +16,9 @@ async fn send(
     headers: &[(&str, &str)],
     body: Vec<u8>,
 ) -> (Answer, Vec<u8>) {
-    let mut request =
-        reqwest::Client::new().request(method, format!("http://127.0.0.1:{}{path}", client.port)).body(body);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let response = request.send().await.unwrap();
-    let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let bytes = response.bytes().await.unwrap().to_vec();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    let body = serde_json::from_str(&text).unwrap_or_default();
-    (Answer { status, headers, text, body }, bytes)
+    let answer = client.send_with(method, path, headers, body).await;
+    let bytes = answer.bytes.clone();
+    (answer, bytes)
 }
 
 async fn get(client: &Client, path: &str, headers: &[(&str, &str)]) -> (Answer, Vec<u8>) {

@@ -259,9 +259,9 @@ async fn an_event_recorded_twice_with_the_same_key_counts_once() {
     let body = json!({"rule": RULE, "fields": {"device_id": "d7"}, "type": "login", "record": true});
     let mut outcomes = Vec::new();
     for key in ["k-1", "k-1", "k-2"] {
-        let request = reqwest::Client::new().post(format!("http://127.0.0.1:{}/v1/evaluate", site.client.port));
-        let answer: Value =
-            request.header("idempotency-key", key).json(&body).send().await.unwrap().json().await.unwrap();
+        let headers = [("content-type", "application/json"), ("idempotency-key", key)];
+        let answer =
+            site.client.send_with(reqwest::Method::POST, "/v1/evaluate", &headers, body.to_string()).await.body;
         outcomes.push((answer["recorded"]["accepted"].clone(), answer["recorded"]["duplicates"].clone()));
     }
     assert_eq!(outcomes, [(json!(1), json!(0)), (json!(0), json!(1)), (json!(1), json!(0))]);

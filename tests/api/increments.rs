@@ -261,14 +261,10 @@ async fn a_request_repeated_with_its_key_counts_once() {
         site.client.define(board, metric, "1h").await;
     }
     let send = async |key: &str, method: &str, path: &str, kind: &str, body: &str| {
-        let request = reqwest::Client::new()
-            .request(method.parse().unwrap(), format!("http://127.0.0.1:{}{path}", site.client.port))
-            .header("content-type", kind)
-            .header("idempotency-key", key)
-            .body(body.to_owned());
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status(), 200, "{key}");
-        let receipt: serde_json::Value = response.json().await.unwrap();
+        let headers = [("content-type", kind), ("idempotency-key", key)];
+        let answer = site.client.send_with(method.parse().unwrap(), path, &headers, body.to_owned()).await;
+        assert_eq!(answer.status, 200, "{key}");
+        let receipt = answer.body;
         (receipt["accepted"].as_u64().unwrap(), receipt["duplicates"].as_u64().unwrap())
     };
     let (json, ndjson) = ("application/json", "application/x-ndjson");
@@ -297,12 +293,8 @@ async fn a_request_repeated_with_its_key_counts_once() {
     assert_eq!(send("batch-2", "POST", increments, json, batch).await, (2, 1));
     // A part of the request that was not counted before counts now.
     assert_eq!(send("stream", "POST", increments, ndjson, &format!("{lines}{{\"subject\":\"e\"}}\n")).await, (1, 3));
-    let answer = reqwest::Client::new()
-        .post(format!("http://127.0.0.1:{}{increments}", site.client.port))
-        .header("content-type", json)
-        .header("idempotency-key", "two words")
-        .body(r#"{"subject":"a"}"#);
-    let answer = answer.send().await.unwrap();
-    assert_eq!(answer.status(), 422);
-    assert_eq!(answer.json::<serde_json::Value>().await.unwrap()["field"], "idempotency-key");
+    let headers = [("content-type", json), ("idempotency-key", "two words")];
+    let answer = site.client.send_with(reqwest::Method::POST, increments, &headers, r#"{"subject":"a"}"#).await;
+    assert_eq!(answer.status, 422);
+    assert_eq!(answer.body["field"], "idempotency-key");
 }
