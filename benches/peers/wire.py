@@ -28,7 +28,7 @@ class Connection:
 
 
 def http_request(method, path, body=b"", kind="application/json"):
-    head = f"{method} {path} HTTP/1.1\r\nhost: rolltop\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 

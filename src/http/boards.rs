@@ -1,5 +1,7 @@
 //! Definition, inspection, audit and removal of boards.
 
+use std::collections::BTreeMap;
+
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HeaderValue, LOCATION};
 use actix_web::web::{Data, Payload};
@@ -140,10 +142,11 @@ pub(super) struct BoardStatus {
     floor: Timestamp,
     /// Number of ranked subjects.
     total: u64,
-    /// Slots of the window that contain data, oldest first; empty for an unranked board.
+    /// Slots of the window that have subjects or events, oldest first; empty for `from_first`, where each subject has its
+    /// own window.
     slots: Vec<SlotStatus>,
     /// The expired slots, oldest first, with the number of subjects still to be subtracted.
-    retiring_slots: Vec<SlotStatus>,
+    retiring_slots: Vec<RetiringSlot>,
 }
 
 /// One slot of a board.
@@ -155,14 +158,31 @@ pub(super) struct SlotStatus {
     /// End of the slot (exclusive).
     #[schema(schema_with = schemas::time)]
     to: Timestamp,
-    /// Number of subjects with data in the slot.
+    /// Number of subjects with data in the slot; null on an unranked board, which keeps no such number.
+    #[schema(required = true)]
+    subjects: Option<u64>,
+    /// Number of items counted in the slot: increments, events, samples and retractions that were neither rejected nor
+    /// duplicates. It never decreases, so a slot may have events and no subject.
+    events: u64,
+}
+
+/// One expired slot of a board.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct RetiringSlot {
+    /// Start of the slot.
+    #[schema(schema_with = schemas::time)]
+    from: Timestamp,
+    /// End of the slot (exclusive).
+    #[schema(schema_with = schemas::time)]
+    to: Timestamp,
+    /// Number of subjects that are not yet subtracted.
     subjects: u64,
 }
 
 /// Get a board
 ///
-/// Returns the definition, head and floor of the board, its slots and those still retiring, with their numbers of
-/// subjects.
+/// Returns the definition, head and floor of the board, its slots with their numbers of subjects and events, and those
+/// still retiring.
 #[utoipa::path(
     get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
     responses((status = 200, description = "The current state of the board.", body = BoardStatus, example = json!({
@@ -172,7 +192,7 @@ pub(super) struct SlotStatus {
         "generation": "5f1c2a9d04b7e386",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
-        "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412}],
+        "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],
         "retiring": 0, "retiring_slots": []}))),
 )]
 pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
@@ -180,19 +200,29 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: status } = state.service.status(&board).await?;
-    let slots = |slots: Vec<(Timestamp, u64)>| {
-        let slot = |(from, subjects)| SlotStatus { from, to: board.calendar().next(from), subjects };
-        slots.into_iter().map(slot).collect()
-    };
+    let to = |from| board.calendar().next(from);
+    let retiring = |(from, subjects)| RetiringSlot { from, to: to(from), subjects };
     Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board),
         frame: FrameShown::of(&status.frame, board.slots()),
         head: status.frame.window.head,
         floor: status.frame.window.floor,
         total: status.total,
-        slots: slots(status.slots),
-        retiring_slots: slots(status.retiring),
+        slots: live_slots(&board, status.slots, status.events),
+        retiring_slots: status.retiring.into_iter().map(retiring).collect(),
     }))
+}
+
+/// Returns the slots that have subjects or events, oldest first.
+fn live_slots(board: &Board, subjects: Vec<(Timestamp, u64)>, events: Vec<(Timestamp, u64)>) -> Vec<SlotStatus> {
+    let slot = |from, subjects| SlotStatus { from, to: board.calendar().next(from), subjects, events: 0 };
+    let mut slots: BTreeMap<Timestamp, SlotStatus> =
+        subjects.into_iter().map(|(from, number)| (from, slot(from, Some(number)))).collect();
+    let no_subjects = board.is_ranked().then_some(0);
+    for (from, number) in events {
+        slots.entry(from).or_insert_with(|| slot(from, no_subjects)).events = number;
+    }
+    slots.into_values().collect()
 }
 
 /// Define a board

@@ -25,6 +25,8 @@
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
 //!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing.
+//! - **Events.** A store counts, for each slot, the items that it counted in the slot: all that were neither rejected nor
+//!   duplicates, retractions and samples included. The number never decreases. A `from_first` board has no such slots.
 //! - **Unranked boards** keep each subject's slots and no ranking. Nothing is retired, results include every slot of
 //!   the window, and the newest [`Board::kept`] slots can be read for past times. With `mode = from_first` a subject
 //!   has one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window)
@@ -249,6 +251,9 @@ pub struct Status {
     pub slots: Vec<(Timestamp, u64)>,
     /// The retiring slots, oldest first, each with the number of subjects not yet subtracted.
     pub retiring: Vec<(Timestamp, u64)>,
+    /// The starts of the slots of the window in which items were counted, oldest first, each with their number. A slot may
+    /// have items and no subject, if later items have cancelled them or if the subject was removed.
+    pub events: Vec<(Timestamp, u64)>,
 }
 
 /// The result of one bounded step of retiring.

@@ -166,14 +166,19 @@ async fn a_board_shows_its_slots() {
     assert_eq!((&board["total"], &board["retiring"], &board["retiring_slots"]), (&json!(2), &json!(0), &json!([])));
     assert_eq!(
         board["slots"],
-        json!([{"from": "2026-01-01T11:00:00Z", "to": "2026-01-01T12:00:00Z", "subjects": 1},
-            {"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 2}])
+        json!([{"from": "2026-01-01T11:00:00Z", "to": "2026-01-01T12:00:00Z", "subjects": 1, "events": 1},
+            {"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 2, "events": 3}])
     );
     site.client.set_clock("2026-01-02T11:00:00Z").await;
     let board = site.client.get("/v1/boards/b").await.body;
     assert_eq!(board["retiring"], 1);
     let retiring = json!([{"from": "2026-01-01T11:00:00Z", "to": "2026-01-01T12:00:00Z", "subjects": 1}]);
     assert_eq!(board["retiring_slots"], retiring);
+
+    site.client.put("/v1/boards/c", json!({"metric": "COUNT(1h, x, y)", "slot": "1h", "ranked": false})).await;
+    site.client.count("c", &["a", "a", "b"]).await;
+    let slot = json!([{"from": "2026-01-02T11:00:00Z", "to": "2026-01-02T12:00:00Z", "subjects": null, "events": 3}]);
+    assert_eq!(site.client.get("/v1/boards/c").await.body["slots"], slot);
 }
 
 #[actix_web::test]

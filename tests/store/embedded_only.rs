@@ -63,7 +63,8 @@ async fn readable(store: &Embedded, board: &Arc<Board>) -> String {
     for item in &page.items {
         text += &format!("{:?}\n", store.standing(board, &item.subject).await.unwrap().slots);
     }
-    text + &format!("{:?}", store.status(board).await.unwrap().slots)
+    let status = store.status(board).await.unwrap();
+    text + &format!("{:?} {:?}", status.slots, status.events)
 }
 
 /// Returns settings with small segments, and with checkpoints of every board that has entries in the log.

@@ -14,7 +14,7 @@ const LONGEST_ANSWER: usize = 16 << 20;
 /// Returns a request with a body.
 pub fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -> Bytes {
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
     [head.as_bytes(), body].concat().into()
@@ -22,7 +22,7 @@ pub fn request(method: &str, path: &str, media_type: &str, body: &[u8]) -> Bytes
 
 /// Returns a request without a body.
 pub fn bare(method: &str, path: &str) -> Bytes {
-    format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n\r\n").into()
+    format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\n\r\n").into()
 }
 
 /// Returns a `GET` request.

@@ -11,7 +11,7 @@
 //! ```text
 //! code      then
 //! Board     generation (8 bytes)
-//! Slot      start of the slot in milliseconds (8 bytes); applies to Amount, Samples, Marked and Sketch
+//! Slot      start of the slot in milliseconds (8 bytes); applies to Amount, Samples, Marked, Sketch and Events
 //! Amount    amount (signed varint), subject
 //! Samples   sum, count (signed varints), subject
 //! Marked    register (2 bytes), rank (1 byte), subject
@@ -22,6 +22,7 @@
 //! Id        arrival (8 bytes), fingerprint (16 bytes)
 //! Removed   subject
 //! Advanced  time (8 bytes)
+//! Events    count (varint)
 //! Defined   generation (8 bytes), name, definition as JSON
 //! Undefined generation (8 bytes)
 //! Clock     wall clock and uptime in milliseconds (8 bytes each), boot id (16 bytes)
@@ -53,6 +54,7 @@ const DEFINED: u8 = 14;
 const UNDEFINED: u8 = 15;
 const CLOCK: u8 = 16;
 const SIMULATED: u8 = 17;
+const EVENTS: u8 = 18;
 
 /// The length of the [`LogOperation::Board`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -89,6 +91,8 @@ pub(super) enum LogOperation<'a> {
     Id { arrival: i64, fingerprint: Fingerprint },
     /// The subject has no data.
     Removed { subject: &'a str },
+    /// The number of items counted in this slot.
+    Events { slot: i64, count: u64 },
     /// The board's time has reached `now`.
     Advanced { now: i64 },
     /// A board was defined.
@@ -193,6 +197,12 @@ impl LogOperations {
 
     pub(super) fn advanced(&mut self, now: i64) {
         self.timed(ADVANCED, now);
+    }
+
+    pub(super) fn events(&mut self, slot: i64, count: u64) {
+        self.slot(slot);
+        self.bytes.push(EVENTS);
+        self.unsigned(count);
     }
 
     pub(super) fn defined(&mut self, generation: Generation, name: &str, definition: &str) {
@@ -317,6 +327,7 @@ impl<'a> Decoder<'a> {
             },
             REMOVED => LogOperation::Removed { subject: self.subject()? },
             ADVANCED => LogOperation::Advanced { now: self.reader.i64()? },
+            EVENTS => LogOperation::Events { slot: slot?, count: self.reader.unsigned()? },
             DEFINED => LogOperation::Defined {
                 generation: Generation(self.reader.u64()?),
                 name: self.reader.text()?,

@@ -33,6 +33,7 @@ mod boards;
 mod clock;
 mod codec;
 mod engine;
+mod event_counts;
 mod fingerprint;
 mod hash_table;
 mod hashed_name;

@@ -27,6 +27,7 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
         }
         LogOperation::Capped { at, subject } => holdings.restore_capped(subject.into(), at),
         LogOperation::Id { arrival, fingerprint } => tables.ids.insert(fingerprint, arrival),
+        LogOperation::Events { slot, count } => tables.events.restore(slot, count),
         LogOperation::Removed { subject } => holdings.restore_removed(subject.into()),
         LogOperation::Advanced { now } => {
             tables.move_clock(board, Timestamp::from_millis(now));

@@ -1,8 +1,10 @@
 //! The state of one board in memory, and its changes over time. Pure: without disk or clock.
 //!
-//! A board's state consists of its subjects ([`Holdings`]), the window and the ids counted recently.
+//! A board's state consists of its subjects ([`Holdings`]), the window, the ids counted recently and the number of items
+//! counted in each slot.
 
 use super::board_traits::BoardTraits;
+use super::event_counts::EventCounts;
 use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
 use super::numbering::MAX_SLOT_AGE;
@@ -17,6 +19,7 @@ pub(super) struct Tables {
     pub now: Timestamp,
     pub holdings: Holdings,
     pub ids: Ids,
+    pub events: EventCounts,
     /// Judges the system clock for this board. Created with the first reading.
     pub trust: Option<ClockTrust>,
     /// Whether the board was removed. A call that still has a reference must change nothing.
@@ -92,6 +95,7 @@ impl Tables {
             now,
             holdings: Holdings::new(BoardTraits::of(board), board.calendar(), window.head.millis()),
             ids: Ids::new(board.dedupe_horizon()),
+            events: EventCounts::default(),
             trust: None,
             removed: false,
             round: CleanupRound { next: None, began: now.millis(), cleared: 0, clearing: 0 },
@@ -128,6 +132,7 @@ impl Tables {
             self.round.cleared = self.oldest_needed();
         }
         self.holdings.oldest_kept = oldest_kept;
+        self.events.forget_before(oldest_kept);
         self.window = window;
         self.holdings.subjects.numbering.move_to(window.head.millis());
         self.keep_ordinals_unambiguous(advance.slots);
@@ -176,6 +181,7 @@ impl Tables {
     /// Completes the state after everything was restored: see [`Holdings::rebuild`].
     pub(super) fn rebuild(&mut self, board: &Board) {
         self.holdings.oldest_kept = oldest_kept(board, &self.window);
+        self.events.forget_before(self.holdings.oldest_kept);
         self.holdings.rebuild(self.window.floor.millis(), self.window.head.millis(), self.now.millis());
         self.round.began = self.now.millis();
         self.round.cleared = self.oldest_needed();

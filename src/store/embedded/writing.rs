@@ -108,6 +108,7 @@ impl<'a> BatchApplication<'a> {
             }
         }
         self.next = (at, next_fingerprint);
+        tables.events.log_changes(operations);
         tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
         at == self.plan.entries.len() && self.read_scores(tables, started)
     }
@@ -155,7 +156,11 @@ impl EntryApplication<'_> {
             }
             return;
         }
-        let mut set = |outcome| entry.items.iter().for_each(|item| outcomes[*item] = outcome);
+        let mut counted = entry.items.len();
+        let mut set = |outcome| {
+            entry.items.iter().for_each(|item| outcomes[*item] = outcome);
+            counted = 0;
+        };
         let now = self.tables.now.millis();
         if let Some(fingerprint) = fingerprint {
             if self.tables.ids.is_recent(fingerprint, now) {
@@ -177,8 +182,12 @@ impl EntryApplication<'_> {
                 let amount = self.increments[item].signed(amount);
                 if self.add_amount(entry, name, item, amount).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
+                    counted -= 1;
                 }
             }
+        }
+        if counted > 0 && self.tables.holdings.traits.counter_duration.is_none() {
+            self.tables.events.add(entry.slot.millis(), counted as u64);
         }
     }
 

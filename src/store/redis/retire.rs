@@ -126,7 +126,7 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
         call.arg("oldest_bucket", needed).arg("subjects", target.pace);
         call.arg("instance", &session.instance).arg("pause", PAUSE);
         call.arg("oldest_period", expiry::oldest_needed(part, &moment.window, moment.now));
-        call.arg("version", session.token());
+        call.arg("kept", part.kept(&moment.window).oldest.millis()).arg("version", session.token());
         if board.kind() == Kind::Sketch {
             for start in moment.existing.slots.iter() {
                 call.key(part.keys.slot(*start)).more(start.millis());

@@ -10,7 +10,7 @@
 //! | `stopwatch` | `worked`, which returns how long the script has run |
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
 //! | `places` | `lines_before` a place in the order of the ranking |
-//! | `operation` | `begin` and `record`, which make it safe to send a write again |
+//! | `operation` | `begin` and `record`, which make it safe to send a write again; `count_events` |
 //! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `prepare`, `apply`, `save`, `finish`, `score_text` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
 //! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
@@ -286,9 +286,9 @@ macro_rules! scripts {
 
 scripts! {
     {
-        ADD = "add" after [] with 3 keys ["board", "operation", "bound"];
+        ADD = "add" after [] with 3 keys ["board", "operation", "bound", "slot", "items"];
         WRITE = "write" after ["clock", "board", "operation"] with 5 keys
-            ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon"];
+            ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items"];
         PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;
         BESIDE = "beside" after ["clock", "board", "places"] with 5 keys
             ["board", "order", "score", "subject", "boundary", "direction", "limit"] repeatable;
@@ -299,7 +299,7 @@ scripts! {
             ["board", "order", "from_score", "from_subject", "till_score", "till_subject", "samples", "all_up_to"] repeatable;
         LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board", "order", "ranks", "near", "subjects"] repeatable;
         SUBJECTS = "subjects" after ["clock", "board"] with 5 keys ["board", "order", "subjects", "capped"] repeatable;
-        STATUS = "status" after ["clock", "board"] with 5 keys ["board"] repeatable;
+        STATUS = "status" after ["clock", "board"] with 5 keys ["board", "slots"] repeatable;
         VALUES = "values" after ["clock", "board"] with 7 keys ["board", "offset", "limit"] repeatable;
         READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action"] repeatable;
@@ -339,7 +339,7 @@ scripts! {
         CHANGE_FROM_FIRST: ["kind/from_first"];
     }
     retire [
-        "board", "slot", "bucket", "oldest_bucket", "subjects", "instance", "pause", "oldest_period", "version"
+        "board", "slot", "bucket", "oldest_bucket", "subjects", "instance", "pause", "oldest_period", "kept", "version"
     ] {
         RETIRE_SUM: "kind/sum";
         RETIRE_MEAN: "kind/mean";

@@ -44,7 +44,8 @@ fn item(board: &Board, who: &str, units: i64) -> Increment {
 /// Returns everything that can be read about these subjects.
 async fn all_of(site: &Site, board: &Arc<Board>, subjects: usize) -> String {
     site.retire(board).await;
-    let mut text = format!("{:?}", site.store.status(board).await.unwrap().slots);
+    let status = site.store.status(board).await.unwrap();
+    let mut text = format!("{:?} {:?}", status.slots, status.events);
     if board.is_ranked() {
         text += &format!("{:?}", site.store.page(board, 0, 1_000).await.unwrap().items);
     }

@@ -11,6 +11,7 @@ mod capping;
 mod clock;
 mod concurrency;
 mod distinct;
+mod events;
 mod everything;
 mod extremes;
 mod from_first;
@@ -71,6 +72,9 @@ macro_rules! contract {
 
 contract! {
     always: [
+        events::each_counted_item_is_an_event_of_its_slot,
+        events::events_of_every_metric_are_counted,
+        events::events_stay_when_subjects_go_and_go_with_their_slot,
         adding::outcomes_are_in_the_order_of_the_items,
         adding::items_of_one_subject_are_summed_by_slot,
         adding::returned_scores_include_the_whole_batch,

@@ -44,6 +44,8 @@ struct Held {
     head: Timestamp,
     /// All items ever counted for each subject, in order, including those of expired slots.
     past: BTreeMap<Subject, Vec<Taken>>,
+    /// The number of items counted in each slot.
+    events: BTreeMap<Timestamp, u64>,
     /// The time when each id arrived.
     ids: BTreeMap<(Subject, EventId), Timestamp>,
 }
@@ -133,7 +135,8 @@ impl Store for Oracle {
             .map_err(|error| StoreError::Setup { detail: error.to_string() })?;
         let board = Arc::new(board);
         let head = window_at(&board, state.now).head;
-        let held = Held { board: board.clone(), head, past: BTreeMap::new(), ids: BTreeMap::new() };
+        let held =
+            Held { board: board.clone(), head, past: BTreeMap::new(), events: BTreeMap::new(), ids: BTreeMap::new() };
         state.boards.insert(name.clone(), held);
         Ok(Defined::Created(board))
     }
@@ -291,7 +294,8 @@ impl Store for Oracle {
                 }
             }
             let total = held.ranking(&frame).len() as u64;
-            Status { frame, total, slots: slots.into_iter().collect(), retiring: Vec::new() }
+            let events = held.events.range(frame.window.floor..).map(|(slot, items)| (*slot, *items)).collect();
+            Status { frame, total, slots: slots.into_iter().collect(), retiring: Vec::new(), events }
         })
     }
 

@@ -132,6 +132,8 @@ impl Held {
         };
         if !fits {
             past.truncate(before);
+        } else if self.board.definition().mode == Mode::Sliding {
+            *self.events.entry(slot).or_default() += items.len() as u64;
         }
         fits
     }

@@ -32,8 +32,14 @@ impl Checkpointer {
         let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
         let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, FileKind::Board)?;
         let mut operations = LogOperations::of(generation);
-        let mut walk = self.lock(live)?.holdings.begin_walk();
-        let mut records = 0;
+        let mut walk = {
+            let mut tables = self.lock(live)?;
+            operations.advanced(tables.now.millis());
+            tables.events.write(&mut operations);
+            tables.holdings.begin_walk()
+        };
+        file.block(operations.bytes())?;
+        let mut records = 1;
         loop {
             operations.clear();
             let more = {

@@ -24,6 +24,7 @@ fn sample() -> LogOperations {
     operations.undefined(Generation(8));
     operations.clock(clock());
     operations.simulated(10);
+    operations.events(3, u64::MAX);
     operations
 }
 
@@ -51,6 +52,7 @@ fn log_operations_round_trip() {
             LogOperation::Undefined { generation: Generation(8) },
             LogOperation::Clock(clock()),
             LogOperation::Simulated { now: 10 },
+            LogOperation::Events { slot: 3, count: u64::MAX },
         ]
     );
     assert_eq!(LogOperations::of(Generation(7)).len(), HEADER);

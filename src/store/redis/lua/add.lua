@@ -2,8 +2,8 @@
 -- as write.lua for the most frequent case, in which nothing needs special handling.
 --
 -- KEYS  1 meta, 2 slot, 3 ranking
--- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject); then the
---       subjects, then the amount of each
+-- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), start of the
+--       `slot`, number of `items` that the amounts come from; then the subjects, then the amount of each
 -- reply ok, now, reading, retiring: all were counted; or `unusual`: nothing was done, and write.lua must be called with
 --       the same sequence number: the window has moved, the slot is new, a sum is 0 or out of range, or data is damaged
 -- cost  O(log subjects) per entry: 1.5-3 us, and 15-20 us for the call with its socket. The script has no functions of
@@ -11,7 +11,8 @@
 -- why a script: the reasons of write.lua
 
 local redis_call, argv = redis.call, ARGV
-local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv.write_lane)
+local EVENTS = 'e:' .. argv.slot
+local meta = redis_call('HMGET', KEYS[1], 'generation', 'head', 'retiring', 'o:' .. argv.write_lane, EVENTS)
 local now, reading = nil, nil
 if argv.clock == 'system' then
   local time = redis_call('TIME')
@@ -68,6 +69,6 @@ end
 redis_call('HSET', KEYS[2], unpack(slot_pairs))
 redis_call('ZADD', KEYS[3], unpack(rank_pairs))
 redis_call(
-  'HSET', KEYS[1], 'version', argv.write_lane .. ':' .. argv.sequence,
+  'HSET', KEYS[1], EVENTS, format('%.0f', (tonumber(meta[5]) or 0) + argv.items), 'version', argv.write_lane .. ':' .. argv.sequence,
   'o:' .. argv.write_lane, argv.sequence .. ':' .. format('%.0f', now) .. ':')
 return {'ok', now, reading, tonumber(meta[3])}

@@ -11,7 +11,7 @@
 --       `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or ''; then the start
 --       of each slot, oldest first; the subjects; then for each entry: position of its slot, position of its subject
 --       (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
---       code: 2 if the entry is a sum of several items, plus 1 if its score is wanted. Verbs are those of the kind, and
+--       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the kind, and
 --       `look`, which changes nothing
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
@@ -72,7 +72,7 @@ if #missing > 0 then
   return give_up()
 end
 
-local outcomes, arrivals, refused = {}, {}, {}
+local outcomes, arrivals, refused, counted = {}, {}, {}, {}
 for i = 1, ENTRIES do
   local entry, field = entries[i], fields[i]
   if refused[entry.who] or looked_at > MOST_LOOKED_AT and entry.verb ~= 'look' then
@@ -81,6 +81,9 @@ for i = 1, ENTRIES do
     outcomes[i] = 'duplicate'
   elseif entry.verb ~= 'look' then
     outcomes[i] = faults[i] or apply(entry)
+    if not outcomes[i] and SLOTS > 0 then
+      counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
+    end
     if outcomes[i] == 'refused' and entry.code >= 2 then
       refused[entry.who] = true
     elseif field and not outcomes[i] then
@@ -97,6 +100,9 @@ end
 -- If memory is full, the server refuses only the first write, so then nothing was done.
 save()
 finish()
+for slot, items in pairs(counted) do
+  count_events(start_of(slot), items)
+end
 if #arrivals > 0 then
   call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
   each_thousand('HSET', KEYS[FIRST_BUCKET_KEY], arrivals)

@@ -44,6 +44,13 @@ local function recorded()
   end
 end
 
+-- Counts items of the slot with this start. The numbers of all slots are in meta, in fields `e:<start>`. Housekeeping
+-- removes those of slots that are no longer kept. A field that is not a number stays as it is: this comes after other
+-- writes, so it must not fail.
+local function count_events(start, items)
+  redis.pcall('HINCRBY', META, 'e:' .. start, items)
+end
+
 -- Begins a write: checks that the operation was not done before, then does the same as `enter`. Returns nil, or the
 -- reply with which to end the script.
 local function begin()

@@ -4,7 +4,8 @@
 --       then, if the kind needs the remaining cells to withdraw one (APPROX_COUNT_DISTINCT), every slot that exists
 -- ARGV  the board's, `slot`: start of that slot or '', `bucket`: number of that bucket or '', `oldest_bucket` still
 --       needed, number of `subjects` to subtract, this `instance`, `pause` in ms between steps of two instances,
---       `oldest_period`: oldest expiry period of which data may still be kept, `version`: the new board version, then
+--       `oldest_period`: oldest expiry period of which data may still be kept, `kept`: start of the oldest slot of
+--       which data is kept, `version`: the new board version, then
 --       the start of each of the slots named for withdrawing; last, the option of the kind (kind/)
 -- reply ok, now, reading, retiring, head before, slots retired, subjects touched, subjects removed, 1 if no slot below
 --       the floor and no bucket that is not needed remains, 1 if the step was skipped, the oldest expiry period that is
@@ -154,6 +155,24 @@ local function forget_operations()
   each_thousand('HDEL', META, old)
 end
 
+-- Removes the numbers of items of slots that are no longer kept, in the first step after the window has moved.
+local function forget_events()
+  if call('HGET', META, 'events_from') == ARGV.kept then
+    return
+  end
+  local gone = {}
+  for _, field in ipairs(call('HKEYS', META)) do
+    local start = tonumber(string.match(field, '^e:(%-?%d+)$'))
+    if start and start < tonumber(ARGV.kept) then
+      gone[#gone + 1] = field
+    end
+  end
+  run_when_full()
+  each_thousand('HDEL', META, gone)
+  call('HSET', META, 'events_from', ARGV.kept)
+end
+
+forget_events()
 if oldest then
   local time = call('TIME')
   local clock = time[1] * 1000 + math.floor(time[2] / 1000)

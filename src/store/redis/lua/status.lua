@@ -1,9 +1,9 @@
 -- Returns the state of the board as a whole.
 --
 -- KEYS  1-5 the board (board.lua), then every slot that exists
--- ARGV  the board's, then the start of each of those slots
+-- ARGV  the board's, number of `slots`, then the start of each of those slots
 -- reply ok, now, reading, retiring, total, the start below which slots were dropped, then the number of subjects of
---       each slot
+--       each slot, then, in any order, start and number of items of each slot in which items were counted
 -- errors  stale_keys: other slots exist
 -- cost  O(slots)
 -- why a script: sizes and window must be of one instant
@@ -12,7 +12,7 @@ local early = enter()
 if early then
   return early
 end
-local slots = #ARGV - FIXED_ARGUMENTS
+local slots = tonumber(ARGV.slots)
 if not names_all_slots(FIXED_ARGUMENTS + 1, slots) then
   return stale_keys()
 end
@@ -21,5 +21,19 @@ reply[5] = call('ZCARD', RANKING)
 reply[6] = format(dropped)
 for i = 1, slots do
   reply[6 + i] = call('HLEN', KEYS[5 + i])
+end
+-- A slot may have items and no subject, so these are all slots, also of a board without an index of slots.
+local fields = {}
+for _, field in ipairs(call('HKEYS', META)) do
+  if string.match(field, '^e:%-?%d+$') then
+    fields[#fields + 1] = field
+  end
+end
+for first = 1, #fields, 1000 do
+  local last = math.min(first + 999, #fields)
+  for i, items in ipairs(call('HMGET', META, unpack(fields, first, last))) do
+    reply[#reply + 1] = string.sub(fields[first + i - 1], 3)
+    reply[#reply + 1] = format(tonumber(items) or 0)
+  end
 end
 return reply

@@ -5,7 +5,8 @@
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
 --       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
 --       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
---       ids, else '', dedupe `horizon` in ms; then the start of each slot; then, each for all entries in their order:
+--       ids, else '', dedupe `horizon` in ms, `items`: number of items that each entry stands for, separated by
+--       commas, or '' if each is one item; then the start of each slot; then, each for all entries in their order:
 --       subjects; amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of several items and
 --       there are ids, plus 1 if its score is wanted; ids, if there are any, with an empty text for an entry that has
 --       none
@@ -48,6 +49,8 @@ local fields, is_duplicate, bucket_is_new = {}, {}, false
 -- amount or score may become 0.
 local slot_pairs, rank_pairs, arrivals = {}, {}, {}
 local zero_amounts, zero_scores = {}, {}
+-- By slot: the number of items that were counted.
+local counted = {}
 
 -- Returns the position of an entry's slot, from 0.
 local function slot_of(entry)
@@ -116,13 +119,14 @@ local function judge_entries()
   local asked, refused = {}, {}
   local arrival = format(now)
   local slot, code, ranked = 0, 0, 0
+  local next_items = ARGV.items ~= '' and string.gmatch(ARGV.items, '%d+')
   local of, pairs_of = amounts[0], slot_pairs[0]
   for i = 1, ENTRIES do
     if CODED then
       code, slot = tonumber(ARGV[LAST_SUBJECT + ENTRIES + i]), slot_of(i)
       of, pairs_of = amounts[slot], slot_pairs[slot]
     end
-    local subject, field = subjects[i], fields[i]
+    local subject, field, items = subjects[i], fields[i], next_items and next_items() or 1
     local outcome = nil
     if field and refused[subject] then
       outcome = 'behind'
@@ -140,6 +144,7 @@ local function judge_entries()
       else
         local score = (scores[subject] or 0) + amount
         of[subject], scores[subject] = sum, score
+        counted[slot] = (counted[slot] or 0) + items
         if sum == 0 then
           zero_amounts[slot][#zero_amounts[slot] + 1] = subject
         else
@@ -217,6 +222,9 @@ local function save()
       call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
     end
     call('HSET', KEYS[FIRST_SLOT + SLOTS], unpack(arrivals))
+  end
+  for slot, items in pairs(counted) do
+    count_events(ARGV[FIRST_START + slot], items)
   end
 end
 

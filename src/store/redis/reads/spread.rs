@@ -182,17 +182,19 @@ pub(super) async fn status(session: &Session, parts: &Parts) -> Result<Status, S
     };
     let answers = of_one_head(&all, None, ask).await.map_err(failure)?;
     let (mut frame, _, said) = merge::take_apart(answers).ok_or(ServerFailure::KeptChanging)?;
-    let (mut total, mut slots, mut retiring) = (0, BTreeMap::new(), BTreeMap::new());
+    let (mut total, mut slots, mut retiring, mut events) = (0, BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let add = |sizes: &mut BTreeMap<Timestamp, u64>, more: Vec<(Timestamp, u64)>| {
-        for (start, subjects) in more {
-            *sizes.entry(start).or_default() += subjects;
+        for (start, number) in more {
+            *sizes.entry(start).or_default() += number;
         }
     };
     for said in said {
         total += said.total;
         add(&mut slots, said.slots);
         add(&mut retiring, said.retiring);
+        add(&mut events, said.events);
     }
     frame.retiring = retiring.len() as u64;
-    Ok(Status { frame, total, slots: slots.into_iter().collect(), retiring: retiring.into_iter().collect() })
+    let ordered = |sizes: BTreeMap<Timestamp, u64>| sizes.into_iter().collect();
+    Ok(Status { frame, total, slots: ordered(slots), retiring: ordered(retiring), events: ordered(events) })
 }

@@ -1,5 +1,7 @@
 //! The state of a part as a whole.
 
+use std::collections::BTreeMap;
+
 use crate::board::Timestamp;
 use crate::store::Status;
 use crate::store::redis::part::Part;
@@ -14,6 +16,7 @@ pub(super) async fn status_of(
     at_least: Option<Timestamp>,
 ) -> Result<Status, ServerFailure> {
     let answer = session.ask_at_least(part, Channel::Calls, at_least, &STATUS, |moment, call| {
+        call.arg("slots", moment.existing.slots.len());
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).more(start.millis());
         }
@@ -30,5 +33,12 @@ pub(super) async fn status_of(
             retiring.push((*start, subjects));
         }
     }
-    Ok(Status { frame, total, slots, retiring })
+    let mut events = BTreeMap::new();
+    while !reply.is_empty() {
+        let (start, items) = (reply.time()?, reply.count()?);
+        if start >= frame.window.floor {
+            events.insert(start, items);
+        }
+    }
+    Ok(Status { frame, total, slots, retiring, events: events.into_iter().collect() })
 }

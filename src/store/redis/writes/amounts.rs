@@ -43,7 +43,10 @@ impl Amounts<'_, '_, '_> {
         let mut command = Cmd::with_capacity(20 + 2 * chunk.entries.len(), bytes + 512);
         command.arg("EVALSHA").arg(ADD.hash()).arg(3);
         command.arg(&part.keys.meta).arg(part.keys.slot(slot)).arg(&part.keys.ranking);
-        self.fixed(&ADD, &mut command).end();
+        let items: usize = chunk.entries.iter().map(|entry| entry.items.len()).sum();
+        let mut fixed = self.fixed(&ADD, &mut command);
+        fixed.arg("slot", slot.millis()).arg("items", items);
+        fixed.end();
         for entry in chunk.entries {
             command.arg(entry.subject.as_str());
         }
@@ -92,7 +95,7 @@ impl Amounts<'_, '_, '_> {
         fixed.arg("slots", slots.len()).arg("entries", chunk.entries.len());
         fixed.arg("coded", if coded { "coded" } else { "" });
         fixed.arg("bucket", if has_ids { validity.bucket.to_string() } else { String::new() });
-        fixed.arg("horizon", board.dedupe_horizon());
+        fixed.arg("horizon", board.dedupe_horizon()).arg("items", self.items());
         fixed.end();
         for slot in &slots {
             command.arg(slot.millis());
@@ -114,6 +117,16 @@ impl Amounts<'_, '_, '_> {
             }
         }
         command
+    }
+
+    /// Returns the number of items of each entry, separated by commas, or an empty text if each entry is one item.
+    fn items(&self) -> String {
+        let entries = self.chunk.entries;
+        if entries.iter().all(|entry| entry.items.len() == 1) {
+            return String::new();
+        }
+        let numbers: Vec<String> = entries.iter().map(|entry| entry.items.len().to_string()).collect();
+        numbers.join(",")
     }
 
     /// Adds the arguments that both scripts begin with.

@@ -63,12 +63,12 @@ impl Encoder<'_, '_> {
     /// Returns the slots to name, each with its position from 1.
     fn slots(&self, chunk: &Chunk<'_, '_>) -> BTreeMap<Timestamp, usize> {
         let is_distinct = self.board.kind() == Kind::Distinct;
-        if self.board.definition().mode == Mode::FromFirst || (is_distinct && !self.board.is_ranked()) {
+        if self.board.definition().mode == Mode::FromFirst {
             return BTreeMap::new();
         }
         let mut starts: BTreeSet<Timestamp> = chunk.entries.iter().map(|entry| entry.slot).collect();
         starts.extend(self.needed);
-        if is_distinct {
+        if is_distinct && self.board.is_ranked() {
             let (_, window) = self.board.window_and_starts(self.validity.preamble.window.head);
             starts.extend(window.iter().rev().take(LIKELY));
         }
@@ -152,9 +152,8 @@ impl Encoder<'_, '_> {
             };
             let time = entry.items.first().and_then(|i| flush.item(*i).at);
             command.arg(b).arg(time.map_or_else(String::new, |at| at.millis().to_string()));
-            command.arg(
-                2 * usize::from(entry.items.len() > 1) + usize::from(self.gives_scores && flush.wants_score(entry)),
-            );
+            let further = entry.items.len().saturating_sub(1);
+            command.arg(2 * further + usize::from(self.gives_scores && flush.wants_score(entry)));
             command.arg(entry.id.map_or("", |id| id.as_str()));
         }
         for i in chunk.looks {

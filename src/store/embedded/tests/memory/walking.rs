@@ -51,6 +51,7 @@ proptest! {
 
         let mut checkpoint = LogOperations::of(board.generation());
         checkpoint.advanced(tables.now.millis());
+        tables.events.write(&mut checkpoint);
         let mut log = LogOperations::of(board.generation());
         let mut walk: Walk = tables.holdings.begin_walk();
         let mut more = true;
@@ -72,6 +73,8 @@ proptest! {
         while !tables.retire(|_| true).1 {}
         while !restored.retire(|_| true).1 {}
         prop_assert_eq!(contents::live_contents(&restored), contents::live_contents(&tables));
+        let events = |tables: &Tables| tables.events.since(tables.window.floor.millis()).collect::<Vec<_>>();
+        prop_assert_eq!(events(&restored), events(&tables));
     }
 }
 
