@@ -1,10 +1,13 @@
 //! Content codings: compression of responses and decompression of request bodies.
 
 use std::cell::Cell;
+use std::error::Error;
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::error::PayloadError;
 use actix_web::http::header::{
     ACCEPT_ENCODING, AcceptEncoding, CONTENT_ENCODING, ContentEncoding, Encoding, Header, HeaderValue,
@@ -12,10 +15,12 @@ use actix_web::http::header::{
 use actix_web::web::{Bytes, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use async_compression::Level;
+use async_compression::brotli::EncoderParams;
 use async_compression::tokio::bufread::{BrotliEncoder, GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
-use async_compression::zstd::DParameter;
-use futures_util::{Stream, StreamExt};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use async_compression::tokio::write;
+use async_compression::zstd::{CParameter, DParameter};
+use futures_util::{Stream, StreamExt, stream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::codes::Code;
@@ -63,6 +68,88 @@ fn accepted(request: &HttpRequest) -> Option<ContentEncoding> {
     match AcceptEncoding::parse(request).ok()?.negotiate(supported.iter())? {
         Encoding::Known(ContentEncoding::Identity) | Encoding::Unknown(_) => None,
         Encoding::Known(coding) => Some(coding),
+    }
+}
+
+/// Compresses the body of a response that is a stream, if the client accepts a supported coding.
+///
+/// Each piece of the body becomes a piece of compressed bytes from which it can be decompressed at once. The next one is
+/// read when the client has taken it.
+pub(super) fn compress_stream(
+    request: &HttpRequest,
+    mut response: HttpResponse<()>,
+    body: BoxBody,
+) -> HttpResponse<BoxBody> {
+    let coding = if request.headers().contains_key(ACCEPT_ENCODING) { accepted(request) } else { None };
+    let Some(coding) = coding else { return response.set_body(body) };
+    response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
+    let pieces = stream::unfold(Some((Encoder::new(coding), body)), |state| async {
+        let (mut encoder, mut body) = state?;
+        Some(match poll_fn(|context| body.as_pin_mut().poll_next(context)).await {
+            Some(Ok(piece)) => (encoder.piece(&piece).await, Some((encoder, body))),
+            Some(Err(error)) => (Err(error), None),
+            None => (encoder.end().await, None),
+        })
+    });
+    response.set_body(BoxBody::new(BodyStream::new(pieces)))
+}
+
+/// The window of a compressed stream, as a power of 2: 256 KiB. The encoder keeps a few times as much in memory while the
+/// stream is open.
+const WINDOW_LOG: u32 = 18;
+
+/// An encoder of a stream, with the compressed bytes that were not taken yet.
+enum Encoder {
+    Gzip(write::GzipEncoder<Vec<u8>>),
+    Brotli(write::BrotliEncoder<Vec<u8>>),
+    Zstd(write::ZstdEncoder<Vec<u8>>),
+}
+
+impl Encoder {
+    fn new(coding: ContentEncoding) -> Self {
+        match coding {
+            ContentEncoding::Zstd => {
+                let window = [CParameter::window_log(WINDOW_LOG)];
+                let level = Level::Precise(3);
+                Self::Zstd(write::ZstdEncoder::with_quality_and_params(Vec::new(), level, &window))
+            }
+            ContentEncoding::Brotli => {
+                let params = EncoderParams::default().quality(Level::Precise(4)).window_size(WINDOW_LOG as i32);
+                Self::Brotli(write::BrotliEncoder::with_params(Vec::new(), params))
+            }
+            _ => Self::Gzip(write::GzipEncoder::with_quality(Vec::new(), Level::Precise(4))),
+        }
+    }
+
+    /// Returns the compressed bytes of a piece. Writing to memory never waits.
+    async fn piece(&mut self, piece: &[u8]) -> Result<Bytes, Box<dyn Error>> {
+        let writer = self.writer();
+        writer.write_all(piece).await?;
+        writer.flush().await?;
+        Ok(self.take())
+    }
+
+    /// Returns the compressed bytes that end the stream.
+    async fn end(&mut self) -> Result<Bytes, Box<dyn Error>> {
+        self.writer().shutdown().await?;
+        Ok(self.take())
+    }
+
+    fn writer(&mut self) -> &mut (dyn AsyncWrite + Unpin) {
+        match self {
+            Self::Gzip(encoder) => encoder,
+            Self::Brotli(encoder) => encoder,
+            Self::Zstd(encoder) => encoder,
+        }
+    }
+
+    fn take(&mut self) -> Bytes {
+        let compressed = match self {
+            Self::Gzip(encoder) => encoder.get_mut(),
+            Self::Brotli(encoder) => encoder.get_mut(),
+            Self::Zstd(encoder) => encoder.get_mut(),
+        };
+        std::mem::take(compressed).into()
     }
 }
 
