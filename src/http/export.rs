@@ -17,7 +17,7 @@ use super::frame::RankingFrame;
 use super::problem::Problem;
 use super::ranking_lines::RankingLine;
 use super::request_id::RequestId;
-use super::{cursor, response, schemas};
+use super::{cursor, response};
 use crate::board::{Shown, Timestamp};
 use crate::service::{About, Export, Page};
 
@@ -60,23 +60,23 @@ impl Format {
     }
 }
 
-/// The last line of an NDJSON export. `board` to `total` are those of the last page.
+/// The last line of an NDJSON export. Window, time and total are those of the last page.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ExportEnd {
-    /// Whether all requested lines were sent. An export without this line is not complete either.
+    /// Whether all requested lines were sent. An export that ends without this line is not complete either.
     complete: bool,
     #[serde(flatten)]
     frame: RankingFrame,
     /// The board's metric in its canonical form.
     #[schema(example = "COUNT(24h, like, post_id)")]
     metric: String,
-    /// The instant of the first page.
-    #[schema(schema_with = schemas::time)]
+    /// The instant of the first page. Lines are of instants between this one and `as_of`.
+    #[schema(value_type = String, format = DateTime)]
     first_as_of: Timestamp,
     /// Number of lines before this one.
     lines: u64,
-    /// Cursor from which another export continues after the last line; null at the end of the ranking, and if it cannot
-    /// be continued.
+    /// Cursor at which another export continues after the last line; null at the end of the ranking, and if the board was
+    /// removed.
     #[schema(required = true, max_length = 712)]
     next: Option<String>,
     /// The error that ended the export; null if it is complete.

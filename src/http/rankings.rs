@@ -65,8 +65,9 @@ pub(super) struct Ranking {
 /// that moves may be in it twice or not at all; and ranks are those of the time of their page. `Rolltop-As-Of` is the
 /// instant of the first page, `as_of` in the last line of NDJSON that of the last one.
 ///
-/// Only an export that ends with `"complete": true` is complete. After an error on the way, the last line of NDJSON has
-/// `"complete": false` and the `problem`; with CSV the connection is closed before the end of the chunked body.
+/// An export of NDJSON is complete only if its last line has `"complete": true`. After an error on the way that line has
+/// `"complete": false` and the `problem`; `next` is the cursor at which to continue. CSV has no such line: after an error
+/// the connection is closed before the end of the chunked body.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
