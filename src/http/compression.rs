@@ -98,8 +98,8 @@ pub(super) fn compress_stream(
     response.set_body(BoxBody::new(BodyStream::new(pieces)))
 }
 
-/// The window of a compressed stream, as a power of 2: 256 KiB. The encoder keeps a few times as much in memory while the
-/// stream is open.
+/// The window of a compressed stream, as a power of 2: 256 KiB. With their tables, encoders keep 0.2 MB (gzip) to about 2.5
+/// MB (br) in memory while the stream is open; with the windows of single responses they would keep more.
 const WINDOW_LOG: u32 = 18;
 
 /// An encoder of a stream, with the compressed bytes that were not taken yet.

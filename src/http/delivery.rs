@@ -49,13 +49,13 @@ impl Delivery {
         let (request, mut response) = response.into_parts();
         response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-        let is_final = response.status() != StatusCode::OK || self.is_live;
+        let is_passed_on = response.status() != StatusCode::OK || self.is_live;
         if self.has_formats {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-        } else if !is_final {
+        } else if !is_passed_on {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
-        if is_final {
+        if is_passed_on {
             if self.is_live {
                 response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             }
@@ -63,7 +63,7 @@ impl Delivery {
         }
         let (response, body) = response.into_parts();
         let response = match body.try_into_bytes() {
-            // A stream. The server would read it to its end for HEAD too.
+            // A stream. For HEAD it is dropped, because the server would read it to its end and send nothing of it.
             Err(_) if *request.method() == Method::HEAD => {
                 compression::compress_stream(&request, response, no_pieces())
             }

@@ -295,7 +295,7 @@ mod tests {
         let expected = [
             r#"{"rank":1,"subject":"plain","score":12.5}"#,
             r#"{"rank":2,"subject":"[\"a, b\",\"c\"]","score":-3}"#,
-            r#"{"rank":3,"subject":" spaces ","score":3.3333333333333335}"#,
+            r#"{"rank":3,"subject":" spaces ","score":3.333333333333333}"#,
             r#"{"rank":4,"subject":"日本 🎉","score":90071992547409.91}"#,
             r#"{"rank":5,"subject":"=1+2","score":null}"#,
         ];
@@ -309,7 +309,7 @@ mod tests {
             "rank,subject,score",
             "1,plain,12.5",
             r#"2,"[""a, b"",""c""]",-3"#,
-            "3, spaces ,3.3333333333333335",
+            "3, spaces ,3.333333333333333",
             "4,日本 🎉,90071992547409.91",
             "5,=1+2,",
         ];

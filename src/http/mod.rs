@@ -11,7 +11,7 @@
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, compression, large
-//! responses    ranking_lines -> response, frame; cursor; delivery -> caching, compression; metrics, counts
+//! responses    ranking_lines -> response; frame, cursor, delivery, caching, metrics, counts
 //! base         state, schemas, problem, request_id, service_error, codes; access
 //! ```
 //!
