@@ -50,7 +50,8 @@ pub(super) fn beside(board: &Board, page: &Page, cursor: Option<Cursor>) -> (Opt
     }
 }
 
-fn encode(cursor: &Cursor) -> String {
+/// Returns the text of a cursor.
+pub(super) fn encode(cursor: &Cursor) -> String {
     let Cursor { generation, next_to: NextTo { place, direction, inclusive } } = cursor;
     let (score, real) = match place.score {
         Value::Exact(amount) => (amount.0.to_be_bytes(), 0),

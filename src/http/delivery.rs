@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use actix_web::body::MessageBody;
+use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::dev::ServiceResponse;
 use actix_web::http::header::{CACHE_CONTROL, HeaderValue, VARY};
 use actix_web::http::{Method, StatusCode};
+use actix_web::web::Bytes;
+use futures_util::stream;
 
 use super::request_id::{RequestId, X_REQUEST_ID};
 use super::state::HttpOptions;
@@ -17,6 +19,8 @@ use super::{caching, compression};
 pub(super) struct Delivery {
     /// Whether responses describe the present state of the process, which must not be cached.
     is_live: bool,
+    /// Whether responses have the format that `Accept` asks for.
+    has_formats: bool,
     max_age: Duration,
     /// Exceptions from `max_age`, by board.
     max_ages: HashMap<String, Duration>,
@@ -28,6 +32,7 @@ impl Delivery {
         let max_ages = options.max_ages.iter().map(|(board, age)| (board.as_str().to_owned(), *age));
         Self {
             is_live: Self::is_live(path),
+            has_formats: path == "/v1/boards/{board}/rankings",
             max_age: if path.starts_with("/v1/") { options.max_age } else { Duration::ZERO },
             max_ages: if path.contains("{board}") { max_ages.collect() } else { HashMap::new() },
         }
@@ -44,17 +49,25 @@ impl Delivery {
         let (request, mut response) = response.into_parts();
         response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-        if response.status() != StatusCode::OK || self.is_live {
+        let is_passed_on = response.status() != StatusCode::OK || self.is_live;
+        if self.has_formats {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        } else if !is_passed_on {
+            response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        if is_passed_on {
             if self.is_live {
                 response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             }
             return ServiceResponse::new(request, response);
         }
-        let (mut response, body) = response.into_parts();
-        response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
+        let (response, body) = response.into_parts();
         let response = match body.try_into_bytes() {
-            // A stream.
-            Err(body) => response.set_body(body),
+            // A stream. For HEAD it is dropped, because the server would read it to its end and send nothing of it.
+            Err(_) if *request.method() == Method::HEAD => {
+                compression::compress_stream(&request, response, no_pieces())
+            }
+            Err(body) => compression::compress_stream(&request, response, body),
             Ok(body) => {
                 let mut response = response.set_body(body);
                 if is_get {
@@ -70,4 +83,9 @@ impl Delivery {
         let of_board = request.match_info().get("board").and_then(|board| self.max_ages.get(board));
         of_board.copied().unwrap_or(self.max_age)
     }
+}
+
+/// Returns a stream that ends at once.
+fn no_pieces() -> BoxBody {
+    BoxBody::new(BodyStream::new(stream::empty::<Result<Bytes, std::convert::Infallible>>()))
 }

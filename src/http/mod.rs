@@ -6,12 +6,12 @@
 //! router       builds the routes of the application; cors, which wraps it
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
-//! resources    query, evaluate -> windows, events; subjects -> rankings; samples -> increments;
+//! resources    query, evaluate -> windows, events; subjects; rankings -> export; samples -> increments;
 //!              boards -> definition; values, rollover, rules, clock, backup, operations, welcome,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, compression, large
-//! responses    response, frame, delivery, caching, metrics, counts
+//! responses    ranking_lines -> response; frame, cursor, delivery, caching, metrics, counts
 //! base         state, schemas, problem, request_id, service_error, codes; access
 //! ```
 //!
@@ -34,6 +34,7 @@ mod delivery;
 mod document;
 mod evaluate;
 mod events;
+mod export;
 mod frame;
 mod increments;
 mod items;
@@ -46,6 +47,7 @@ mod path;
 mod problem;
 mod problem_pages;
 mod query;
+mod ranking_lines;
 mod rankings;
 mod request_id;
 mod response;

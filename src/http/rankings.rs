@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
-use serde::{Deserialize, Serialize, Serializer};
-use serde_json::value::to_raw_value;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::export::{self, Format};
 use super::frame::RankingFrame;
 use super::parameters::Parameters;
 use super::problem::Problem;
+use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{body, cursor, object, path, response, schemas};
 use crate::board::{Board, Order, Shown, Subject};
-use crate::service::{About, Lines, Lookup, Ranked};
+use crate::service::{About, ExportStart, Lookup};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
 const MAX_LINES: u64 = 1_000;
@@ -23,8 +24,8 @@ const MAX_LINES: u64 = 1_000;
 /// Maximum number of subjects of a lookup with ranks. Each rank costs the store much more than a score does.
 const MAX_RANKS: u64 = 200;
 
-/// Maximum offset of a page, which exceeds the number of subjects of any board.
-const MAX_OFFSET: u64 = 1_000_000_000;
+/// Maximum offset of a page and maximum number of lines of an export, which exceeds the number of subjects of any board.
+const MOST_SUBJECTS: u64 = 1_000_000_000;
 
 /// A page of a ranking.
 #[derive(Debug, Serialize, ToSchema)]
@@ -45,54 +46,7 @@ pub(super) struct Ranking {
     pub(super) prev: Option<String>,
 }
 
-/// One line of a ranking.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = RankingEntry)]
-pub(super) struct RankingLine {
-    /// Competition rank (1, 2, 2, 4).
-    #[schema(minimum = 1)]
-    pub(super) rank: u64,
-    #[schema(schema_with = schemas::subject)]
-    pub(super) subject: Subject,
-    #[schema(schema_with = schemas::score, required = true)]
-    pub(super) score: Option<Shown>,
-}
-
-/// The lines of a page. Responses that share them serialize them once.
-#[derive(Debug)]
-pub(super) struct RankingLines {
-    board: Arc<Board>,
-    lines: Lines,
-}
-
-impl RankingLines {
-    pub(super) fn new(board: &Arc<Board>, lines: Lines) -> Self {
-        Self { board: board.clone(), lines }
-    }
-
-    fn lines(&self, ranked: &[Ranked]) -> Vec<RankingLine> {
-        let line = |item: &Ranked| RankingLine {
-            rank: item.rank,
-            subject: item.subject.clone(),
-            score: response::score(&self.board, item.score),
-        };
-        ranked.iter().map(line).collect()
-    }
-}
-
-impl Serialize for RankingLines {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Shared lines belong to one generation of a board, so all responses format them with the same decimals.
-        if self.lines.is_shared()
-            && let Some(Some(text)) = self.lines.made(|ranked| to_raw_value(&self.lines(ranked)).ok())
-        {
-            return text.serialize(serializer);
-        }
-        self.lines(&self.lines).serialize(serializer)
-    }
-}
-
-/// Get a page of the ranking
+/// Get a page of the ranking, or all of it
 ///
 /// Returns up to `limit` lines of the ranking, read atomically: from the best line on, from `offset` on, or where `cursor`
 /// says. Subjects with equal scores share a rank and are ordered by name. A page with an offset beyond the end is empty.
@@ -100,31 +54,63 @@ impl Serialize for RankingLines {
 /// `next` and `prev` are cursors of the pages after and before this one. A cursor is a place in the ranking, not a number
 /// of lines: a subject whose score does not change is on exactly one of the pages that are read one after the other,
 /// however others move in the meantime. A subject that moves past the place may be on two of these pages or on none.
+///
+/// With `Accept: application/x-ndjson` or `Accept: text/csv` the response is an export: a stream of all lines from the same
+/// start on, or of the first `limit` of them. A `cursor` must then be the `next` of a page. NDJSON has one `RankingEntry` per
+/// line, and as its last line an `ExportEnd`. CSV has the columns `rank`, `subject` and `score` and a header. If `Accept` names
+/// several formats, that with the highest `q` is used, and JSON if it is one of several with the same.
+///
+/// An export is not of one instant. It is read in pages of 1,000 lines, as the client takes them, and each page continues
+/// at the place of the last line before it. So a subject whose score does not change is in the export exactly once; one
+/// that moves may be in it twice or not at all; and ranks are those of the time of their page. `Rolltop-As-Of` is the
+/// instant of the first page, `as_of` in the last line of NDJSON that of the last one.
+///
+/// An export of NDJSON is complete only if its last line has `"complete": true`. After an error on the way that line has
+/// `"complete": false` and the `problem`; `next` is the cursor at which to continue. CSV has no such line: after an error
+/// the connection is closed before the end of the chunked body.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Number of lines to skip. Default: 0."),
-        ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board. Not \
-            together with `offset`."),
-        ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of lines. Default: 50."),
+        ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
+            of an export. Not together with `offset`."),
+        ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
+            page 1 to 1,000, default: 50; of an export 1 to 1,000,000,000, default: all."),
     ),
-    responses((status = 200, description = "A page of the ranking.", body = Ranking, example = json!({
-        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)",
-        "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
-        "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
-        "items": [{"rank": 1, "subject": "post-1", "score": 17}],
-        "next": cursor::EXAMPLE, "prev": null}))),
+    responses((status = 200, description = "A page of the ranking, or an export.", headers(
+        ("rolltop-as-of" = String, description = "Of an export: the instant of its first page."),
+    ), content(
+        (Ranking = "application/json", example = json!({
+            "board": "hot-posts", "metric": "COUNT(24h, like, post_id)",
+            "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
+            "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "total": 1234,
+            "items": [{"rank": 1, "subject": "post-1", "score": 17}],
+            "next": cursor::EXAMPLE, "prev": null})),
+        (String = "application/x-ndjson", example = "{\"rank\":1,\"subject\":\"post-1\",\"score\":17}\n\
+            {\"complete\":true,\"board\":\"hot-posts\",\"window\":{\"from\":\"2026-01-01T11:00:00Z\",\
+            \"to\":\"2026-01-02T11:00:00Z\",\"slots\":24},\"as_of\":\"2026-01-02T10:07:00Z\",\"retiring\":0,\"total\":1,\
+            \"metric\":\"COUNT(24h, like, post_id)\",\"first_as_of\":\"2026-01-02T10:07:00Z\",\"lines\":1,\"next\":null,\
+            \"problem\":null}\n"),
+        (String = "text/csv", example = "rank,subject,score\r\n1,post-1,17\r\n"),
+    ))),
 )]
 pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::from_request(&request, &["offset", "cursor", "limit"])?;
-    let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
-    let limit = parameters.number("limit", 50, 1..=MAX_LINES)?;
-    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let format = Format::requested(&request);
+    let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
+    let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
+    let limit = parameters.number("limit", 50, 1..=most)?;
     let cursor = parameters.text("cursor").map(cursor::parse).transpose()?;
     if cursor.is_some() && parameters.text("offset").is_some() {
         return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
     }
     let board = state.service.board(&path::board_name(&request)?).await?;
+    if let Some(format) = format {
+        let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
+        let limit = parameters.text("limit").map(|_| limit);
+        return export::respond(format, state.service.export(&board, start, limit)?).await;
+    }
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let About { board, answer: page } = match &cursor {
         Some(cursor) => state.service.page_at(&board, cursor, limit).await?,
         None => state.service.page(&board, offset, limit).await?,

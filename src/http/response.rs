@@ -35,10 +35,14 @@ pub(super) fn json_with(status: StatusCode, body: &impl Serialize) -> HttpRespon
 pub(super) fn to_json(body: &impl Serialize) -> Result<Vec<u8>, Problem> {
     // Enough for most responses; a long page grows the buffer twice.
     let mut text = Vec::with_capacity(1_024);
-    match serde_json::to_writer(&mut text, body) {
-        Ok(()) => Ok(text),
-        Err(error) => Err(Problem::new(Code::Internal, format!("a response could not be serialized as JSON: {error}"))),
-    }
+    append_json(&mut text, body)?;
+    Ok(text)
+}
+
+/// Serializes a value as JSON at the end of a text.
+pub(super) fn append_json(text: &mut Vec<u8>, value: &impl Serialize) -> Result<(), Problem> {
+    serde_json::to_writer(text, value)
+        .map_err(|error| Problem::new(Code::Internal, format!("a response could not be serialized as JSON: {error}")))
 }
 
 /// Returns a response whose body is already serialized as JSON.

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::frame::RankingFrame;
 use super::parameters::Parameters;
 use super::problem::Problem;
-use super::rankings::{RankingLine, RankingLines};
+use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{path, response, schemas};
 use crate::board::{

@@ -22,22 +22,39 @@ pub enum Fault {
     ClockDoubted,
 }
 
-/// What is to fail: the next calls of `add` after so many good ones, and everything else at once.
+/// What is to fail: everything, after so many more good calls of one kind.
 #[derive(Default)]
 pub struct Switch {
-    fault: Mutex<Option<(Fault, u64)>>,
+    fault: Mutex<Option<Planned>>,
     calls: AtomicU64,
+}
+
+struct Planned {
+    fault: Fault,
+    /// The number of calls that still go well.
+    left: u64,
+    counts_writes: bool,
 }
 
 impl Switch {
     /// Every call fails from now on.
     pub fn fail(&self, fault: Fault) {
-        *self.fault.lock() = Some((fault, 0));
+        self.fail_after_writes(fault, 0);
     }
 
     /// Writes fail after so many more have gone well; reads go on well until then.
     pub fn fail_after_writes(&self, fault: Fault, writes: u64) {
-        *self.fault.lock() = Some((fault, writes));
+        *self.fault.lock() = Some(Planned { fault, left: writes, counts_writes: true });
+    }
+
+    /// Reads fail after so many more have gone well.
+    pub fn fail_after_reads(&self, fault: Fault, reads: u64) {
+        *self.fault.lock() = Some(Planned { fault, left: reads, counts_writes: false });
+    }
+
+    /// No call fails from now on.
+    pub fn work(&self) {
+        *self.fault.lock() = None;
     }
 
     /// How often the store was called; each query of a read is one.
@@ -50,11 +67,11 @@ impl Switch {
         let mut fault = self.fault.lock();
         match fault.as_mut() {
             None => Ok(()),
-            Some((_, left)) if *left > 0 => {
-                *left -= u64::from(is_write);
+            Some(planned) if planned.left > 0 => {
+                planned.left -= u64::from(is_write == planned.counts_writes);
                 Ok(())
             }
-            Some((fault, _)) => Err(match fault {
+            Some(Planned { fault, .. }) => Err(match fault {
                 Fault::Unreachable => StoreError::Unreachable { at: "nowhere:1".into(), source: "refused".into() },
                 Fault::TimedOut => StoreError::TimedOut { at: "nowhere:1".into() },
                 Fault::Overloaded => StoreError::Overloaded { retry_after: Duration::from_millis(2_500) },

@@ -16,6 +16,7 @@ struct Hostile {
     subject: String,
     query: String,
     kind: Option<&'static str>,
+    accept: &'static str,
     body: Vec<u8>,
 }
 
@@ -92,9 +93,19 @@ fn hostile() -> impl Strategy<Value = Hostile> {
     let part = "([a-z0-9]|%[0-9a-fA-F]{2}|%[a-z]|[-._~!$&'()*+,;=:@{}]){1,12}";
     let query = "((limit|offset|cursor|last|from|as_of|edge|radius|repair|dry_run|return|x)=([0-9]{1,22}|[0-9]{1,11}[smhdw]|true|score|weighted|%[0-9A-F]{2}|[-a-z]{0,5})&?){0,3}";
     let kind = prop::sample::select(vec![None, Some("application/json"), Some("application/x-ndjson"), Some("text/x")]);
+    let accept =
+        prop::sample::select(vec!["*/*", "application/x-ndjson", "text/csv", "text/csv;q=0.5;q=x, \"", ";,;q="]);
     let board = prop_oneof![3 => Just("b".to_owned()), 1 => part];
-    (0..registered(true).len(), board, part, query, kind, body).prop_map(
-        |(operation, board, subject, query, kind, body)| Hostile { operation, board, subject, query, kind, body },
+    (0..registered(true).len(), board, part, query, kind, accept, body).prop_map(
+        |(operation, board, subject, query, kind, accept, body)| Hostile {
+            operation,
+            board,
+            subject,
+            query,
+            kind,
+            accept,
+            body,
+        },
     )
 }
 
@@ -119,7 +130,9 @@ fn no_request_gives_a_500_or_an_undescribed_response() {
         let answer = system.block_on(async {
             // Earlier cases may have removed the board, or defined it otherwise.
             site.client.define("b", "COUNT(24h, like, post_id)", "1h").await;
-            site.client.send(method_name, &url, case.kind, case.body.clone()).await
+            let kind = case.kind.map(|kind| ("content-type", kind));
+            let headers: Vec<_> = kind.into_iter().chain([("accept", case.accept)]).collect();
+            site.client.send_with(method_name, &url, &headers, case.body.clone()).await
         });
         let described = &document["paths"][template][method.as_str().to_lowercase()]["responses"];
         let status = answer.status.to_string();

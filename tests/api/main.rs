@@ -10,6 +10,7 @@ mod delivery;
 mod document;
 mod evaluate;
 mod events;
+mod exports;
 mod failures;
 mod hostile;
 mod increments;

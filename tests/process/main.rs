@@ -15,6 +15,7 @@ mod crash;
 mod data;
 mod disks;
 mod expiring;
+mod exporting;
 mod harness;
 mod instances;
 mod kills;

@@ -19,6 +19,7 @@ use utoipa::openapi::{
 
 use super::codes::Code;
 use super::delivery::Delivery;
+use super::export::ExportEnd;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
@@ -35,7 +36,7 @@ use super::{
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome, problem_pages::page,
     ),
-    components(schemas(Problem)),
+    components(schemas(Problem, ExportEnd)),
     tags(
         (name = "events", description = "Events, counted by every board whose metric names their type: a single one, a batch or a stream."),
         (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),

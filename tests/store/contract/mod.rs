@@ -13,6 +13,7 @@ mod concurrency;
 mod distinct;
 mod events;
 mod everything;
+mod exports;
 mod extremes;
 mod from_first;
 mod hostile;
@@ -190,6 +191,9 @@ contract! {
         means::a_retracted_mean_item_is_subtracted_from_its_original_slot,
         means::means_with_a_count_of_zero_keep_their_slots,
         means::means_return_scores_and_count_ids_once,
+        exports::an_export_is_the_ranking,
+        exports::subjects_that_stay_are_exported_once,
+        exports::an_export_of_a_board_that_was_defined_again_ends,
         extremes::an_extreme_is_the_best_value_of_all_slots,
         extremes::an_extreme_expires_with_its_slot,
         extremes::extremes_of_zero_or_less_are_ranked,

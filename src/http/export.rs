@@ -1,0 +1,334 @@
+//! Exports of rankings: streams of lines as NDJSON or CSV.
+//!
+//! A page is read when the client has taken the lines of the previous one. So an export keeps one page in memory, however
+//! long the ranking is and however slowly the client reads.
+
+use actix_web::http::header::{Accept, CACHE_CONTROL, CONTENT_TYPE, Header, HeaderValue, Quality};
+use actix_web::web::Bytes;
+use actix_web::{HttpRequest, HttpResponse};
+use csv::{Terminator, WriterBuilder};
+use futures_util::stream;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::caching::ROLLTOP_AS_OF;
+use super::codes::Code;
+use super::frame::RankingFrame;
+use super::problem::Problem;
+use super::ranking_lines::RankingLine;
+use super::request_id::RequestId;
+use super::{cursor, response};
+use crate::board::{Shown, Timestamp};
+use crate::service::{About, Export, Page};
+
+/// A format of exports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// One JSON object per line. The last line says whether the export is complete.
+    Ndjson,
+    /// Comma-separated values as defined by RFC 4180, with a header.
+    Csv,
+}
+
+const CSV_HEADER: [&str; 3] = ["rank", "subject", "score"];
+
+impl Format {
+    /// Returns the format that the client prefers to JSON, if there is one. A format must be named in `Accept`: what only
+    /// a wildcard matches is not used. If a format and JSON are named as equally preferred, the answer is JSON.
+    pub(super) fn requested(request: &HttpRequest) -> Option<Self> {
+        let accept = Accept::parse(request).ok()?;
+        let quality = |range: &str| {
+            let same = accept.iter().filter(|given| given.item.essence_str().eq_ignore_ascii_case(range));
+            same.map(|given| given.quality).max()
+        };
+        let (ndjson, csv) = (quality("application/x-ndjson"), quality("text/csv"));
+        let format = if csv > ndjson { Format::Csv } else { Format::Ndjson };
+        let preferred = ndjson.max(csv).filter(|quality| *quality > Quality::ZERO)?;
+        let is_preferred = match quality("application/json") {
+            Some(json) => preferred > json,
+            // Of a wildcard and a name of equal quality, the name says what the client is made for.
+            None => quality("application/*").or_else(|| quality("*/*")).is_none_or(|json| preferred >= json),
+        };
+        is_preferred.then_some(format)
+    }
+
+    fn content_type(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Format::Ndjson => "application/x-ndjson",
+            Format::Csv => "text/csv; charset=utf-8; header=present",
+        })
+    }
+}
+
+/// The last line of an NDJSON export. Window, time and total are those of the last page.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ExportEnd {
+    /// Whether all requested lines were sent. An export that ends without this line is not complete either.
+    complete: bool,
+    #[serde(flatten)]
+    frame: RankingFrame,
+    /// The board's metric in its canonical form.
+    #[schema(example = "COUNT(24h, like, post_id)")]
+    metric: String,
+    /// The instant of the first page. Lines are of instants between this one and `as_of`.
+    #[schema(value_type = String, format = DateTime)]
+    first_as_of: Timestamp,
+    /// Number of lines before this one.
+    lines: u64,
+    /// Cursor at which another export continues after the last line; null at the end of the ranking, and if the board was
+    /// removed.
+    #[schema(required = true, max_length = 712)]
+    next: Option<String>,
+    /// The error that ended the export; null if it is complete.
+    #[schema(required = true)]
+    problem: Option<Problem>,
+}
+
+/// Reads the first page, so that its errors are answered as usual. Returns a response that streams this page and the
+/// others.
+pub(super) async fn respond(format: Format, mut export: Export) -> Result<HttpResponse, Problem> {
+    let first = export.next_page().await?;
+    let first = first.ok_or_else(|| Problem::new(Code::Internal, "an export has no first page"))?;
+    let as_of = first.answer.frame.as_of;
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, format.content_type()));
+    response.insert_header((CACHE_CONTROL, HeaderValue::from_static("no-store")));
+    response.insert_header((ROLLTOP_AS_OF, as_of.to_string()));
+    let writing = Writing {
+        frame: frame_of(&first),
+        first_as_of: as_of,
+        unwritten: Some(first),
+        format,
+        export,
+        lines: 0,
+        has_ended: false,
+        // The body is written after the handler has returned.
+        request: RequestId::current(),
+    };
+    Ok(response.streaming(stream::unfold(writing, |mut writing| async {
+        let piece = writing.next_piece().await?;
+        Some((piece, writing))
+    })))
+}
+
+/// An export that is being written.
+struct Writing {
+    format: Format,
+    export: Export,
+    /// The first page, until it is written.
+    unwritten: Option<About<Page>>,
+    /// The frame and the metric of the last page.
+    frame: (RankingFrame, String),
+    first_as_of: Timestamp,
+    /// The number of lines written.
+    lines: u64,
+    has_ended: bool,
+    request: RequestId,
+}
+
+fn frame_of(read: &About<Page>) -> (RankingFrame, String) {
+    let About { board, answer: page } = read;
+    (RankingFrame::of(board, &page.frame, page.total), board.definition().metric.to_string())
+}
+
+impl Writing {
+    /// Returns the lines of the next page, or the end of the body. Reads the store only when called.
+    async fn next_piece(&mut self) -> Option<Result<Bytes, Problem>> {
+        if self.has_ended {
+            return None;
+        }
+        let read = match self.unwritten.take() {
+            Some(first) => Ok(Some(first)),
+            None => {
+                // A client that is as fast as the store must not keep the other requests of the worker waiting.
+                tokio::task::yield_now().await;
+                self.export.next_page().await.map_err(Problem::from)
+            }
+        };
+        let written = match read {
+            Ok(Some(read)) => self.page(&read),
+            Ok(None) => self.end(None),
+            Err(problem) => Err(problem),
+        };
+        Some(written.or_else(|problem| self.end(Some(problem))).map(Bytes::from))
+    }
+
+    /// Returns the lines of a page.
+    fn page(&mut self, read: &About<Page>) -> Result<Vec<u8>, Problem> {
+        let About { board, answer: page } = read;
+        let lines = page.items.iter().map(|ranked| RankingLine::of(board, ranked));
+        let text = match self.format {
+            Format::Ndjson => ndjson(lines)?,
+            Format::Csv => csv(lines, self.lines == 0)?,
+        };
+        self.frame = frame_of(read);
+        self.lines += page.items.len() as u64;
+        Ok(text)
+    }
+
+    /// Ends the body. NDJSON has a line that says so; CSV has no such line, so an export that ends early is an error, which
+    /// cuts the connection.
+    fn end(&mut self, problem: Option<Problem>) -> Result<Vec<u8>, Problem> {
+        self.has_ended = true;
+        if let Some(problem) = &problem {
+            let (id, code, lines) = (self.request.as_str(), problem.code().as_str(), self.lines);
+            tracing::info!(request_id = id, code, lines, "an export ended early");
+        }
+        let problem = problem.map(|problem| {
+            let shown = problem.redacted(&self.request).into_owned();
+            shown.with("request_id", self.request.as_str())
+        });
+        if self.format == Format::Csv {
+            return problem.map_or(Ok(Vec::new()), Err);
+        }
+        // A client error is that of a board which is no longer there, whose cursors are of no use.
+        let can_continue = problem.as_ref().is_none_or(|problem| problem.code().status().is_server_error());
+        let next = self.export.next().filter(|_| can_continue);
+        let (frame, metric) = self.frame.clone();
+        ndjson([ExportEnd {
+            complete: problem.is_none(),
+            frame,
+            metric,
+            first_as_of: self.first_as_of,
+            lines: self.lines,
+            next: next.map(cursor::encode),
+            problem,
+        }])
+    }
+}
+
+/// Returns values as lines of JSON.
+fn ndjson(values: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>, Problem> {
+    let mut text = Vec::new();
+    for value in values {
+        response::append_json(&mut text, &value)?;
+        text.push(b'\n');
+    }
+    Ok(text)
+}
+
+/// Returns lines as CSV.
+fn csv(lines: impl IntoIterator<Item = RankingLine>, with_header: bool) -> Result<Vec<u8>, Problem> {
+    let not_written = |error: &dyn std::fmt::Display| {
+        Problem::new(Code::Internal, format!("a line could not be written as CSV: {error}"))
+    };
+    let mut writer = WriterBuilder::new().terminator(Terminator::CRLF).from_writer(Vec::new());
+    let mut write = |record: [&str; 3]| writer.write_record(record).map_err(|error| not_written(&error));
+    if with_header {
+        write(CSV_HEADER)?;
+    }
+    for RankingLine { rank, subject, score } in lines {
+        let score = score.as_ref().map(Shown::to_string).unwrap_or_default();
+        write([&rank.to_string(), subject.as_str(), &score])?;
+    }
+    writer.into_inner().map_err(|error| not_written(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::ACCEPT;
+    use actix_web::test::TestRequest;
+    use serde_json::Value as Json;
+
+    use super::*;
+    use crate::board::{Amount, Decimals, Subject, Value};
+
+    fn requested(accept: &[&str]) -> Option<Format> {
+        let request = accept.iter().fold(TestRequest::get(), |request, value| request.append_header((ACCEPT, *value)));
+        Format::requested(&request.to_http_request())
+    }
+
+    #[test]
+    fn a_format_is_used_if_it_is_named_and_preferred() {
+        use Format::{Csv, Ndjson};
+        for (accept, format) in [
+            (&[][..], None),
+            (&[""], None),
+            (&["*/*"], None),
+            (&["application/*"], None),
+            (&["text/*"], None),
+            (&["text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"], None),
+            (&["image/png"], None),
+            (&["no media type, ;q=1"], None),
+            (&["application/json"], None),
+            (&["application/x-ndjson"], Some(Ndjson)),
+            (&["text/csv"], Some(Csv)),
+            (&["Text/CSV; header=present; charset=UTF-8"], Some(Csv)),
+            (&["application/x-ndjson, */*"], Some(Ndjson)),
+            (&["application/x-ndjson, application/*"], Some(Ndjson)),
+            (&["application/x-ndjson;q=0.5, */*"], None),
+            (&["application/x-ndjson;q=0.5, */*;q=0.1"], Some(Ndjson)),
+            (&["text/csv;q=0.5, application/*;q=0.1, */*"], Some(Csv)),
+            (&["application/json, application/x-ndjson"], None),
+            (&["application/x-ndjson, application/json"], None),
+            (&["application/x-ndjson, application/json;q=0.9"], Some(Ndjson)),
+            (&["application/json;q=0.9, text/csv"], Some(Csv)),
+            (&["application/json;q=0.2, text/csv;q=0.3, application/x-ndjson;q=0.4"], Some(Ndjson)),
+            (&["text/csv, application/x-ndjson"], Some(Ndjson)),
+            (&["text/csv, application/x-ndjson;q=0.9"], Some(Csv)),
+            (&["text/csv;q=0"], None),
+            (&["application/json;q=0, text/csv;q=0.001"], Some(Csv)),
+            (&["application/json;q=0.5", "text/csv"], Some(Csv)),
+        ] {
+            assert_eq!(requested(accept), format, "{accept:?}");
+        }
+    }
+
+    fn line(rank: u64, subject: &str, score: Option<Value>) -> RankingLine {
+        let decimals = Decimals::new(2).unwrap();
+        RankingLine { rank, subject: Subject::parse(subject).unwrap(), score: score.map(|score| score.shown(decimals)) }
+    }
+
+    fn lines() -> Vec<RankingLine> {
+        vec![
+            line(1, "plain", Some(Value::Exact(Amount(1_250)))),
+            line(2, r#"["a, b","c"]"#, Some(Value::Exact(Amount(-300)))),
+            line(3, " spaces ", Some(Value::Real(1_000.0 / 3.0))),
+            line(4, "日本 🎉", Some(Value::Exact(Amount((1 << 53) - 1)))),
+            line(5, "=1+2", None),
+        ]
+    }
+
+    #[test]
+    fn lines_of_json() {
+        let text = String::from_utf8(ndjson(lines()).unwrap()).unwrap();
+        let expected = [
+            r#"{"rank":1,"subject":"plain","score":12.5}"#,
+            r#"{"rank":2,"subject":"[\"a, b\",\"c\"]","score":-3}"#,
+            r#"{"rank":3,"subject":" spaces ","score":3.333333333333333}"#,
+            r#"{"rank":4,"subject":"日本 🎉","score":90071992547409.91}"#,
+            r#"{"rank":5,"subject":"=1+2","score":null}"#,
+        ];
+        assert_eq!(text, expected.map(|line| format!("{line}\n")).concat());
+    }
+
+    #[test]
+    fn lines_of_csv_are_quoted_where_they_must_be() {
+        let text = String::from_utf8(csv(lines(), true).unwrap()).unwrap();
+        let expected = [
+            "rank,subject,score",
+            "1,plain,12.5",
+            r#"2,"[""a, b"",""c""]",-3"#,
+            "3, spaces ,3.333333333333333",
+            "4,日本 🎉,90071992547409.91",
+            "5,=1+2,",
+        ];
+        assert_eq!(text, expected.map(|line| format!("{line}\r\n")).concat());
+        assert_eq!(csv(Vec::new(), false).unwrap(), b"");
+    }
+
+    #[test]
+    fn csv_and_json_have_the_same_numbers() {
+        let (json, csv) = (ndjson(lines()).unwrap(), csv(lines(), true).unwrap());
+        let mut reader = csv::Reader::from_reader(&csv[..]);
+        let records: Vec<_> = reader.records().map(Result::unwrap).collect();
+        for (line, record) in json.split(|b| *b == b'\n').zip(&records) {
+            let line: Json = serde_json::from_slice(line).unwrap();
+            let score = if line["score"].is_null() { String::new() } else { line["score"].to_string() };
+            assert_eq!([&record[0], &record[1]], [&line["rank"].to_string(), line["subject"].as_str().unwrap()]);
+            // Integers of a board with decimals have no point in either.
+            assert_eq!(record[2].parse::<f64>().ok(), score.parse::<f64>().ok());
+        }
+        assert_eq!(records.len(), 5);
+    }
+}
