@@ -75,6 +75,12 @@ impl Sketch {
         self.0.is_empty()
     }
 
+    /// Returns the bytes allocated.
+    #[cfg(test)]
+    pub(crate) fn capacity(&self) -> usize {
+        self.0.capacity()
+    }
+
     fn is_dense(&self) -> bool {
         self.0.len() == REGISTERS
     }

@@ -8,98 +8,38 @@ use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
-use super::definition;
+use super::definition::{self, DefinitionShown};
 use super::frame::FrameShown;
 use super::parameters::Parameters;
+use super::preview::{self, DefinitionPreview};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
-use crate::board::{Board, BoardName, Cover, Definition, Mode, Order, Shown, Span, Stamp, Subject, Timestamp};
+use crate::board::{Board, BoardName, Definition, Shown, Subject, Timestamp};
 use crate::service::{About, Difference};
 
 /// The definition of a board with all defaults.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(example = example)]
 pub(super) struct DefinedBoard {
-    #[schema(schema_with = schemas::board)]
-    board: BoardName,
-    /// The metric in its canonical form.
-    metric: String,
-    /// The length of a slot.
-    slot: String,
-    /// Number of decimals of scores.
-    #[schema(maximum = 9)]
-    decimals: u8,
-    /// Time zone with whose midnights slots of an hour and more are aligned.
-    timezone: String,
-    /// Order of the ranking: `desc` or `asc`.
-    #[schema(schema_with = Order::schema)]
-    order: Order,
-    /// `current`, or `full` if the window has one additional slot, so that it never covers less than its length.
-    #[schema(schema_with = Cover::schema)]
-    cover: Cover,
-    /// Whether the board has a ranking. Subjects of unranked boards are read one by one.
-    ranked: bool,
-    /// `sliding`, or `from_first` if the window of each subject begins with its first event.
-    #[schema(schema_with = Mode::schema)]
-    mode: Mode,
-    /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot.
-    #[schema(value_type = Option<String>, required = true, example = "48h")]
-    keep: Option<Span>,
-    /// Number of measurements that a subject needs to be ranked, for AVG.
-    #[schema(minimum = 1)]
-    min_samples: u32,
-    /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
-    #[schema(required = true, minimum = 1)]
-    max_values: Option<u32>,
-    /// End of its slot that the time of a sample denotes: `start` or `end`.
-    #[schema(schema_with = Stamp::schema)]
-    stamp: Stamp,
-    /// Number of parts that a Redis store divides the board into; null if it is not divided.
-    #[schema(required = true, minimum = 1, maximum = 64)]
-    shards: Option<u32>,
-    /// Number of slots in the window.
-    slots_in_window: u32,
-    /// Number of slots that are kept.
-    slots_kept: u32,
+    #[serde(flatten)]
+    definition: DefinitionShown,
     /// Identifier that distinguishes the board from earlier boards with the same name.
     generation: String,
 }
 
 /// An example of a board in a response.
 pub(super) fn example() -> Value {
-    json!({
-        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
-        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
-        "generation": "5f1c2a9d04b7e386",
-    })
+    let mut example = definition::example();
+    example["generation"] = json!("5f1c2a9d04b7e386");
+    example
 }
 
 impl DefinedBoard {
     fn of(board: &Board) -> Self {
-        let definition = board.definition();
-        Self {
-            board: board.name().clone(),
-            metric: definition.metric.to_string(),
-            slot: definition.slot.to_string(),
-            decimals: definition.decimals.digits(),
-            timezone: definition.timezone.name().to_owned(),
-            order: definition.order,
-            cover: definition.cover,
-            ranked: definition.ranked,
-            mode: definition.mode,
-            keep: definition.keep,
-            min_samples: definition.min_samples,
-            max_values: definition.max_values,
-            stamp: definition.stamp,
-            shards: definition.shards,
-            slots_in_window: board.slots(),
-            slots_kept: board.kept(),
-            generation: board.generation().to_string(),
-        }
+        Self { definition: DefinitionShown::of(board), generation: board.generation().to_string() }
     }
 }
 
@@ -225,10 +165,24 @@ fn live_slots(board: &Board, subjects: Vec<(Timestamp, u64)>, events: Vec<(Times
     slots.into_values().collect()
 }
 
+/// The answer to a definition.
+#[derive(ToSchema)]
+#[schema(as = DefineAnswer)]
+#[expect(dead_code, reason = "schema only; a dry run returns the second")]
+#[serde(untagged)]
+pub(super) enum DefineAnswer {
+    Defined(DefinedBoard),
+    Preview(DefinitionPreview),
+}
+
 /// Define a board
 ///
 /// When the response is sent, all instances of the store have the board. The same definition again changes nothing (200);
 /// a different definition is refused (409). A definition cannot be changed, because stored data depends on every key.
+///
+/// With `dry_run=true` nothing is changed, also where the store accepts no writes. The response is the definition in its
+/// canonical form, the slots that it leads to, the estimated memory of a subject, and the conflict with an existing board
+/// that would otherwise be the 409. A definition that is not valid is refused as without it.
 #[utoipa::path(
     put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
     request_body(content = Definition, description = "The definition.", examples(
@@ -245,8 +199,11 @@ fn live_slots(board: &Board, subjects: Vec<(Timestamp, u64)>, events: Vec<(Times
         ("transfers within an hour of the first" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
     )),
+    params(("dry_run" = bool, Query, example = false, description = "Whether to return only what would be done. Default: false.")),
     responses(
-        (status = 200, description = "The board already existed with the same definition.", body = DefinedBoard),
+        (status = 200, description = "The board already existed with the same definition. With `dry_run=true`, what the \
+            definition would do.", body = DefineAnswer, examples(
+            ("the board existed" = (value = json!(example()))), ("dry run" = (value = json!(preview::example()))))),
         (status = 201, description = "The board was created.", body = DefinedBoard,
             headers(("location" = String, description = "Path of the board."))),
     ),
@@ -256,10 +213,14 @@ pub(super) async fn put(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
+    let dry_run = Parameters::from_request(&request, &["dry_run"])?.flag("dry_run", false)?;
     let name = path::new_board_name(&request)?;
     let body = body::read_json(&request, payload, &state.options).await?;
-    let (board, created) = state.service.define(&name, &definition::parse(&body)?).await?;
+    let definition = definition::parse(&body)?;
+    if dry_run {
+        return Ok(response::json(&DefinitionPreview::of(&state.service.preview(&name, &definition).await?)));
+    }
+    let (board, created) = state.service.define(&name, &definition).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
     let mut response = response::json_with(status, &DefinedBoard::of(&board));
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {

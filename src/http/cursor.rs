@@ -1,30 +1,35 @@
 //! Cursors of pages as text.
 //!
-//! A cursor is URL-safe Base64 of: version (1 byte), flags (1), generation of the board (8), stored score (8), subject
-//! (1 to 512), CRC-32C of all before it (4). Integers are big-endian. The score is the integer or the bits of the float,
-//! so nothing is lost. The checksum finds texts that were changed or cut off by mistake; it protects nothing, because a
-//! cursor gives access to nothing that an offset does not.
+//! A cursor is URL-safe Base64 of: version (1 byte), flags (1), generation of the board (8), number (8), text (1 to 512),
+//! CRC-32C of all before it (4). Integers are big-endian. In a ranking, number and text are the stored score and the
+//! subject. The score is the integer or the bits of the float, so nothing is lost. In a list of values, they are the time
+//! in milliseconds and the value. The checksum finds texts that were changed or cut off by mistake; it protects nothing,
+//! because a cursor gives access to nothing that an offset does not.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::problem::Problem;
-use crate::board::{Amount, Board, Generation, Subject, Value};
-use crate::service::{Cursor, Direction, NextTo, Page, Place, Ranked};
+use crate::board::{Amount, Board, Counted, Generation, Subject, Timestamp, Value};
+use crate::service::{Cursor, Direction, NextTo, Page, Place, Ranked, ValuePlace, Values, ValuesCursor};
 
 const VERSION: u8 = 1;
 /// The flags. All other bits are 0.
 const BACKWARD: u8 = 1;
 const INCLUSIVE: u8 = 2;
 const REAL: u8 = 4;
+/// The cursor is of a list of values. It has no other flag.
+const VALUES: u8 = 8;
 
-/// The number of bytes without the subject.
-const BESIDE_SUBJECT: usize = 1 + 1 + 8 + 8 + 4;
-/// The length of the longest cursor.
-const MAX_LENGTH: usize = ((BESIDE_SUBJECT + Subject::MAX_BYTES) * 4).div_ceil(3);
+/// The number of bytes without the text.
+const BESIDE_TEXT: usize = 1 + 1 + 8 + 8 + 4;
+/// The length of the longest cursor. Values and subjects have the same limit.
+const MAX_LENGTH: usize = ((BESIDE_TEXT + Subject::MAX_BYTES) * 4).div_ceil(3);
 
 /// The cursor after `post-1` with a score of 17, for the OpenAPI document.
 pub(super) const EXAMPLE: &str = "AQBfHCqdBLfjhgAAAAAAAAARcG9zdC0xPfm7Rg";
+/// The cursor after `user-1`, last seen on 2025-12-24 at 18:00, for the same document.
+pub(super) const VALUES_EXAMPLE: &str = "AQhfHCqdBLfjhgAAAZtRhI0AdXNlci0x5PN8tQ";
 
 /// Parses the text of a cursor.
 pub(super) fn parse(text: &str) -> Result<Cursor, Problem> {
@@ -50,6 +55,19 @@ pub(super) fn beside(board: &Board, page: &Page, cursor: Option<Cursor>) -> (Opt
     }
 }
 
+/// Parses the text of a cursor in a list of values.
+pub(super) fn parse_values(text: &str) -> Result<ValuesCursor, Problem> {
+    decode_values(text).ok_or_else(|| Problem::field("cursor", "'cursor' must be the 'next' of a page, unchanged"))
+}
+
+/// Returns the cursor of the page of values after this one, if there is one.
+pub(super) fn after_values(board: &Board, page: &Values) -> Option<String> {
+    let (value, last_seen) = page.items.last()?;
+    let has_next = page.first + (page.items.len() as u64) < page.total;
+    let after = ValuePlace { last_seen: *last_seen, value: value.clone() };
+    has_next.then(|| encode_values(&ValuesCursor { generation: board.generation(), after }))
+}
+
 /// Returns the text of a cursor.
 pub(super) fn encode(cursor: &Cursor) -> String {
     let Cursor { generation, next_to: NextTo { place, direction, inclusive } } = cursor;
@@ -59,38 +77,82 @@ pub(super) fn encode(cursor: &Cursor) -> String {
     };
     let backward = if *direction == Direction::Backward { BACKWARD } else { 0 };
     let flags = backward | if *inclusive { INCLUSIVE } else { 0 } | real;
-    let mut bytes = Vec::with_capacity(BESIDE_SUBJECT + place.subject.as_str().len());
-    bytes.extend([VERSION, flags]);
-    bytes.extend(generation.0.to_be_bytes());
-    bytes.extend(score);
-    bytes.extend(place.subject.as_str().as_bytes());
-    bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
-    URL_SAFE_NO_PAD.encode(bytes)
+    Parts { flags, generation: *generation, number: score, text: place.subject.as_str() }.join()
+}
+
+fn encode_values(cursor: &ValuesCursor) -> String {
+    let ValuesCursor { generation, after: ValuePlace { last_seen, value } } = cursor;
+    let number = last_seen.millis().to_be_bytes();
+    Parts { flags: VALUES, generation: *generation, number, text: value.as_str() }.join()
 }
 
 fn decode(text: &str) -> Option<Cursor> {
+    let bytes = checked(text)?;
+    let Parts { flags, generation, number, text } = Parts::split(&bytes)?;
+    if flags & !(BACKWARD | INCLUSIVE | REAL) != 0 {
+        return None;
+    }
+    let score = match flags & REAL {
+        0 => Value::Exact(Amount(i64::from_be_bytes(number))),
+        _ => Value::Real(f64::from_bits(u64::from_be_bytes(number))),
+    };
+    let subject = Subject::parse(text).ok()?;
+    let direction = if flags & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
+    let next_to = NextTo { place: Place { score, subject }, direction, inclusive: flags & INCLUSIVE != 0 };
+    Some(Cursor { generation, next_to })
+}
+
+fn decode_values(text: &str) -> Option<ValuesCursor> {
+    let bytes = checked(text)?;
+    let Parts { flags, generation, number, text } = Parts::split(&bytes)?;
+    let value = Counted::parse(text).ok().filter(|_| flags == VALUES)?;
+    let millis = i64::from_be_bytes(number);
+    let last_seen = Some(Timestamp::from_millis(millis)).filter(|time| time.millis() == millis)?;
+    Some(ValuesCursor { generation, after: ValuePlace { last_seen, value } })
+}
+
+/// The parts of any cursor, before they are interpreted.
+struct Parts<'a> {
+    flags: u8,
+    generation: Generation,
+    number: [u8; 8],
+    text: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    /// Returns the text of the cursor.
+    fn join(&self) -> String {
+        let mut bytes = Vec::with_capacity(BESIDE_TEXT + self.text.len());
+        bytes.extend([VERSION, self.flags]);
+        bytes.extend(self.generation.0.to_be_bytes());
+        bytes.extend(self.number);
+        bytes.extend(self.text.as_bytes());
+        bytes.extend(crc32c::crc32c(&bytes).to_be_bytes());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// Splits the content of a cursor.
+    fn split(content: &'a [u8]) -> Option<Self> {
+        let ([version, flags], rest) = content.split_first_chunk::<2>()?;
+        let (generation, rest) = rest.split_first_chunk::<8>()?;
+        let (number, text) = rest.split_first_chunk::<8>()?;
+        let (generation, text) = (Generation(u64::from_be_bytes(*generation)), std::str::from_utf8(text).ok()?);
+        (*version == VERSION).then_some(Self { flags: *flags, generation, number: *number, text })
+    }
+}
+
+/// Returns the content of a cursor, without its checksum, which must be right.
+fn checked(text: &str) -> Option<Vec<u8>> {
     if text.len() > MAX_LENGTH {
         return None;
     }
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+    let mut bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
     let (content, checksum) = bytes.split_last_chunk::<4>()?;
     if crc32c::crc32c(content) != u32::from_be_bytes(*checksum) {
         return None;
     }
-    let ([version, flags], rest) = content.split_first_chunk::<2>()?;
-    if *version != VERSION || flags & !(BACKWARD | INCLUSIVE | REAL) != 0 {
-        return None;
-    }
-    let (generation, rest) = rest.split_first_chunk::<8>()?;
-    let (score, subject) = rest.split_first_chunk::<8>()?;
-    let score = match flags & REAL {
-        0 => Value::Exact(Amount(i64::from_be_bytes(*score))),
-        _ => Value::Real(f64::from_bits(u64::from_be_bytes(*score))),
-    };
-    let subject = Subject::parse(std::str::from_utf8(subject).ok()?).ok()?;
-    let direction = if flags & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
-    let next_to = NextTo { place: Place { score, subject }, direction, inclusive: flags & INCLUSIVE != 0 };
-    Some(Cursor { generation: Generation(u64::from_be_bytes(*generation)), next_to })
+    bytes.truncate(bytes.len() - 4);
+    Some(bytes)
 }
 
 #[cfg(test)]
@@ -127,6 +189,33 @@ mod tests {
         // The OpenAPI document has this number too.
         assert_eq!((encode(&cursor(scores[0], &longest)).len(), MAX_LENGTH), (712, 712));
         assert_eq!(encode(&cursor(Value::Exact(Amount(17)), "post-1")), EXAMPLE);
+    }
+
+    #[test]
+    fn cursors_of_values_read_back_and_are_not_those_of_rankings() {
+        let place = |value: &str, millis| ValuesCursor {
+            generation: Generation(0x5f1c_2a9d_04b7_e386),
+            after: ValuePlace { last_seen: Timestamp::from_millis(millis), value: Counted::parse(value).unwrap() },
+        };
+        for value in ["a", "日本/…?&=+%", "x".repeat(Counted::MAX_BYTES).as_str()] {
+            for millis in [0, 1_767_225_600_123, Timestamp::MAX.millis()] {
+                let text = encode_values(&place(value, millis));
+                assert!(text.len() <= MAX_LENGTH, "{}", text.len());
+                assert_eq!(decode_values(&text), Some(place(value, millis)));
+                assert_eq!(decode(&text), None);
+            }
+        }
+        assert_eq!(decode_values(EXAMPLE), None);
+        let at = Timestamp::parse("2025-12-24T18:00:00Z").unwrap().millis();
+        assert_eq!(encode_values(&place("user-1", at)), VALUES_EXAMPLE);
+        for millis in [-1, Timestamp::MAX.millis() + 1, i64::MAX] {
+            let parts = Parts { flags: VALUES, generation: Generation(1), number: millis.to_be_bytes(), text: "a" };
+            assert_eq!(decode_values(&parts.join()), None, "{millis}");
+        }
+        for flags in [0, BACKWARD | VALUES, 16] {
+            let parts = Parts { flags, generation: Generation(1), number: [0; 8], text: "a" };
+            assert_eq!(decode_values(&parts.join()), None, "{flags}");
+        }
     }
 
     #[test]

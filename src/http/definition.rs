@@ -1,10 +1,92 @@
-//! Parsing of board definitions.
+//! Board definitions: parsing, and their form in responses.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::{PartialSchema, ToSchema};
 
-use super::object;
 use super::problem::Problem;
-use crate::board::{Definition, Metric};
+use super::{object, schemas};
+use crate::board::{Board, BoardName, Cover, Definition, Metric, Mode, Order, Span, Stamp};
+
+/// A definition with all defaults, and the slots that it leads to.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = CanonicalDefinition)]
+pub(super) struct DefinitionShown {
+    #[schema(schema_with = schemas::board)]
+    board: BoardName,
+    /// The metric in its canonical form.
+    metric: String,
+    /// The length of a slot.
+    slot: String,
+    /// Number of decimals of scores.
+    #[schema(maximum = 9)]
+    decimals: u8,
+    /// Time zone with whose midnights slots of an hour and more are aligned.
+    timezone: String,
+    /// Order of the ranking: `desc` or `asc`.
+    #[schema(schema_with = Order::schema)]
+    order: Order,
+    /// `current`, or `full` if the window has one additional slot, so that it never covers less than its length.
+    #[schema(schema_with = Cover::schema)]
+    cover: Cover,
+    /// Whether the board has a ranking. Subjects of unranked boards are read one by one.
+    ranked: bool,
+    /// `sliding`, or `from_first` if the window of each subject begins with its first event.
+    #[schema(schema_with = Mode::schema)]
+    mode: Mode,
+    /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot.
+    #[schema(value_type = Option<String>, required = true, example = "48h")]
+    keep: Option<Span>,
+    /// Number of measurements that a subject needs to be ranked, for AVG.
+    #[schema(minimum = 1)]
+    min_samples: u32,
+    /// Maximum number of values stored per subject, for COUNT_DISTINCT; null for no limit.
+    #[schema(required = true, minimum = 1)]
+    max_values: Option<u32>,
+    /// End of its slot that the time of a sample denotes: `start` or `end`.
+    #[schema(schema_with = Stamp::schema)]
+    stamp: Stamp,
+    /// Number of parts that a Redis store divides the board into; null if it is not divided.
+    #[schema(required = true, minimum = 1, maximum = 64)]
+    shards: Option<u32>,
+    /// Number of slots in the window.
+    slots_in_window: u32,
+    /// Number of slots that are kept.
+    slots_kept: u32,
+}
+
+/// An example of a definition in a response.
+pub(super) fn example() -> Value {
+    json!({
+        "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
+        "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
+        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
+    })
+}
+
+impl DefinitionShown {
+    pub(super) fn of(board: &Board) -> Self {
+        let definition = board.definition();
+        Self {
+            board: board.name().clone(),
+            metric: definition.metric.to_string(),
+            slot: definition.slot.to_string(),
+            decimals: definition.decimals.digits(),
+            timezone: definition.timezone.name().to_owned(),
+            order: definition.order,
+            cover: definition.cover,
+            ranked: definition.ranked,
+            mode: definition.mode,
+            keep: definition.keep,
+            min_samples: definition.min_samples,
+            max_values: definition.max_values,
+            stamp: definition.stamp,
+            shards: definition.shards,
+            slots_in_window: board.slots(),
+            slots_kept: board.kept(),
+        }
+    }
+}
 
 /// Parses a definition. The problem of an invalid metric has the column, that of an invalid number the limits.
 pub(super) fn parse(body: &[u8]) -> Result<Definition, Problem> {

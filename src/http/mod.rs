@@ -7,7 +7,7 @@
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
 //! resources    query, evaluate -> windows, events; subjects; rankings -> export; samples -> increments;
-//!              boards -> definition; values, rollover, rules, clock, backup, operations, welcome,
+//!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations, welcome,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, compression, large
@@ -44,6 +44,7 @@ mod object;
 mod operations;
 mod parameters;
 mod path;
+mod preview;
 mod problem;
 mod problem_pages;
 mod query;

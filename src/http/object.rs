@@ -77,12 +77,6 @@ impl<'a> Object<'a> {
         self.given(name).is_some()
     }
 
-    /// Parses a field that must be given.
-    pub(super) fn required<T: Deserialize<'a>>(&self, name: &str) -> Result<T, Problem> {
-        let raw = self.given(name).ok_or_else(|| missing_field(name))?;
-        T::deserialize(FieldSource { name, raw }).map_err(|error| error.at(name))
-    }
-
     /// Parses the object as a `T`. It may have no other fields than the type, unless they are null.
     pub(super) fn parse_as<T: Deserialize<'a>>(&self) -> Result<T, Problem> {
         T::deserialize(ObjectSource::Object(self)).map_err(|error| error.at("body"))

@@ -41,6 +41,12 @@ impl RequestId {
         CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self::new())
     }
 
+    /// Returns the id of the request that the current task handles. Outside of a request, returns the id in the headers,
+    /// or a new one.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        CURRENT.try_with(Self::clone).unwrap_or_else(|_| Self::from_headers(headers))
+    }
+
     /// Runs a future as the handling of the request with this id.
     pub(super) fn scope<F: Future>(self, future: F) -> impl Future<Output = F::Output> {
         CURRENT.scope(self, future)

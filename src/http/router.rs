@@ -4,7 +4,7 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix_web::dev::Service;
+use actix_web::dev::{HttpServiceFactory, Service};
 use actix_web::http::Method;
 use actix_web::web::{self, Data};
 use actix_web::{HttpRequest, HttpResponse, guard};
@@ -18,7 +18,7 @@ use super::document;
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
-use super::request_id::RequestId;
+use super::request_id::{RequestId, X_REQUEST_ID};
 use super::routes::{self, OPERATIONS, Operation};
 use super::state::{HttpOptions, HttpState};
 
@@ -44,12 +44,29 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
             .app_data(document)
             .app_data(Data::new(IncrementMetrics::new()))
             .app_data(Data::new(EventMetrics::new()))
-            .route("/swagger-ui", web::get().to(redirect_to_explorer))
-            .service(
-                SwaggerUi::new("/swagger-ui/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true)),
-            )
-            .default_service(web::to(not_found));
+            .service(explorer(&access))
+            .default_service(web::to(move |request| not_found(access.clone(), request)));
     }
+}
+
+/// Returns the API explorer: static files, to which the same rules of access apply as to operations.
+fn explorer(access: &Arc<Access>) -> impl HttpServiceFactory + use<> {
+    let access = access.clone();
+    let files = SwaggerUi::new("/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true));
+    let scope = web::scope("/swagger-ui").route("", web::get().to(redirect_to_explorer)).service(files);
+    scope.wrap_fn(move |request, inner| {
+        let id = RequestId::from_headers(request.headers());
+        let response = match access.check(request.head()) {
+            Ok(()) => Either::Left(inner.call(request)),
+            Err(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
+        };
+        let response = id.clone().scope(response);
+        async move {
+            let mut response = response.await?.map_into_boxed_body();
+            response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
+            Ok(response)
+        }
+    })
 }
 
 /// Registers a path with all its methods. Other methods are refused with a list of the allowed ones.
@@ -92,7 +109,8 @@ async fn redirect_to_explorer() -> HttpResponse {
     HttpResponse::PermanentRedirect().insert_header(("location", "/swagger-ui/")).finish()
 }
 
-async fn not_found(request: HttpRequest) -> HttpResponse {
-    let id = RequestId::from_headers(request.headers());
-    id.scope(async { Problem::not_found(request.path()).into() }).await
+async fn not_found(access: Arc<Access>, request: HttpRequest) -> HttpResponse {
+    let id = RequestId::of(request.headers());
+    let problem = access.check(request.head()).err().unwrap_or_else(|| Problem::not_found(request.path()));
+    id.scope(async { problem.into() }).await
 }

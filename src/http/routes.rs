@@ -89,7 +89,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         Method::GET,
         "/v1/boards/{board}/subjects/{subject}/values",
         || web::to(values::values),
-        &[QUERY, BOARD, SUBJECT, &[NoValues], READ],
+        &[QUERY, BOARD, SUBJECT, &[NoValues, StaleCursor], READ],
     ),
     operation(
         Method::GET,

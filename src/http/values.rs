@@ -9,7 +9,7 @@ use super::frame::WindowBounds;
 use super::parameters::Parameters;
 use super::problem::Problem;
 use super::state::HttpState;
-use super::{path, response, schemas};
+use super::{cursor, path, response, schemas};
 use crate::board::{BoardName, Counted, Subject, Timestamp};
 use crate::service::About;
 
@@ -37,7 +37,7 @@ pub(super) struct ValuePage {
     /// The values, last seen first; values last seen at the same time are in descending byte order.
     #[schema(max_items = 1000)]
     items: Vec<SeenValue>,
-    /// Path of the next page; null on the last page.
+    /// Cursor of the next page, for `cursor`; null on the last page.
     #[schema(required = true)]
     next: Option<String>,
 }
@@ -56,32 +56,42 @@ pub(super) struct SeenValue {
 ///
 /// Returns the distinct values that a COUNT_DISTINCT board has counted for the subject within its window, last seen
 /// first, read atomically.
+///
+/// `next` is a cursor of the page after this one: a place in the order of the values, not a number of values. A value that
+/// is not seen again, and does not expire, is on exactly one of the pages that are read one after the other. A value that
+/// is seen again moves to the beginning of the list.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/values", operation_id = "listValues", tag = "subjects",
     params(
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Number of values to skip. Default: 0."),
+        ("cursor" = String, Query, max_length = 712, description = "`next` of another page of this board. Not together \
+            with `offset`."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of values. Default: 50."),
     ),
     responses((status = 200, description = "A page of values.", body = ValuePage, example = json!({
         "board": "users-per-device", "subject": "device-1",
         "window": {"from": "2025-12-04T00:00:00Z", "to": "2026-01-03T00:00:00Z", "slots": 30},
-        "as_of": "2026-01-02T10:07:00Z", "total": 2, "capped": false,
+        "as_of": "2026-01-02T10:07:00Z", "total": 3, "capped": false,
         "items": [{"value": "user-7", "last_seen": "2026-01-02T10:06:51.2Z"},
                   {"value": "user-1", "last_seen": "2025-12-24T18:00:00Z"}],
-        "next": null}))),
+        "next": cursor::VALUES_EXAMPLE}))),
 )]
 pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+    let cursor = parameters.text("cursor").map(cursor::parse_values).transpose()?;
+    if cursor.is_some() && parameters.text("offset").is_some() {
+        return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
+    }
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
-    let lines = u32::try_from(limit).unwrap_or(u32::MAX);
-    let About { board, answer: page } = state.service.values(&board, &subject, offset, lines).await?;
-    let after = offset + page.items.len() as u64;
-    let more = !page.items.is_empty() && after < page.total;
-    // The path as it was sent contains the encoded subject.
-    let next = more.then(|| format!("{}?offset={after}&limit={limit}", request.uri().path()));
+    let About { board, answer: page } = match &cursor {
+        Some(cursor) => state.service.values_at(&board, &subject, cursor, limit).await?,
+        None => state.service.values(&board, &subject, offset, limit).await?,
+    };
+    let next = cursor::after_values(&board, &page);
     Ok(response::json(&ValuePage {
         window: WindowBounds::of(&page.frame.window, board.slots()),
         as_of: page.frame.as_of,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{About, Result, Service, ServiceError, ranked};
-use crate::board::{Amount, Board, EXACT_MAX, Generation, Kind, Value};
-use crate::store::{NextTo, Page, PageStart, StoreError};
+use super::{About, Result, Service, ServiceError, ranked, remembers_values};
+use crate::board::{Amount, Board, EXACT_MAX, Generation, Kind, Subject, Value};
+use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values, ValuesStart};
 
 /// A place in the ranking of one board, at which a page continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,14 @@ pub struct Cursor {
     pub next_to: NextTo,
 }
 
+/// A place in the values of a subject of one board, after which a page continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ValuesCursor {
+    /// The generation of the board that has the values.
+    pub generation: Generation,
+    pub after: ValuePlace,
+}
+
 impl Service {
     /// Returns a page next to a place, at most `limit` lines. One store call, and one more if this instance knows the
     /// board in a different generation than that of the cursor.
@@ -21,21 +29,53 @@ impl Service {
     /// Unlike other reads, this one is not repeated on a board that was defined again, whose scores have nothing to do
     /// with those of the earlier one. Returns [`ServiceError::StaleCursor`] then.
     pub async fn page_at(&self, board: &Arc<Board>, cursor: &Cursor, limit: u32) -> Result<About<Page>> {
+        let board = self.board_at(board, cursor.generation, ranked).await?;
+        check_score(&board, cursor.next_to.place.score)?;
+        let start = PageStart::Place(cursor.next_to.clone());
+        let page = self.store.page_from(&board, &start, limit).await;
+        self.about_generation(board, page).await
+    }
+
+    /// Returns the values of a subject after a place, at most `limit`. Makes the same store calls as
+    /// [`page_at`](Self::page_at), and returns [`ServiceError::StaleCursor`] in the same cases. Returns
+    /// [`ServiceError::NoValues`] unless the board is COUNT_DISTINCT.
+    pub async fn values_at(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        cursor: &ValuesCursor,
+        limit: u32,
+    ) -> Result<About<Values>> {
+        let board = self.board_at(board, cursor.generation, remembers_values).await?;
+        let start = ValuesStart::After(cursor.after.clone());
+        let values = self.store.values_from(&board, subject, &start, limit).await;
+        self.about_generation(board, values).await
+    }
+
+    /// Returns the board with the generation of a cursor. `check` may refuse the present board of this name.
+    async fn board_at(
+        &self,
+        board: &Arc<Board>,
+        generation: Generation,
+        check: fn(&Board) -> Result<()>,
+    ) -> Result<Arc<Board>> {
         let mut board = board.clone();
-        if board.generation() != cursor.generation {
+        if board.generation() != generation {
             // The board that this instance knows may be the older one.
             board = self.refreshed(&board).await?;
         }
-        ranked(&board)?;
-        if board.generation() == cursor.generation {
-            check_score(&board, cursor.next_to.place.score)?;
-            let start = PageStart::Place(cursor.next_to.clone());
-            match self.store.page_from(&board, &start, limit).await {
-                Err(StoreError::BoardChanged) => board = self.refreshed(&board).await?,
-                answer => return Ok(About { board, answer: answer? }),
-            }
+        check(&board)?;
+        if board.generation() == generation { Ok(board) } else { Err(ServiceError::StaleCursor(board.name().clone())) }
+    }
+
+    /// Returns the store's answer about the board that a cursor is of, or the error that the board does not exist any
+    /// more.
+    async fn about_generation<T>(&self, board: Arc<Board>, answer: store::Result<T>) -> Result<About<T>> {
+        if let Err(StoreError::BoardChanged) = answer {
+            let fresh = self.refreshed(&board).await?;
+            return Err(ServiceError::StaleCursor(fresh.name().clone()));
         }
-        Err(ServiceError::StaleCursor(board.name().clone()))
+        Ok(About { answer: answer?, board })
     }
 }
 

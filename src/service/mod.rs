@@ -43,6 +43,7 @@ mod event_index;
 mod events;
 mod export;
 mod hop;
+mod preview;
 mod queries;
 mod registry;
 mod rollover;
@@ -55,12 +56,13 @@ use std::time::Duration;
 
 pub use add::Parsed;
 pub use audit::AuditReport;
-pub use cursor::Cursor;
+pub use cursor::{Cursor, ValuesCursor};
 pub use error::ServiceError;
 pub use evaluate::{Evaluated, Evaluation};
 pub use events::{EventOutcome, OnBoard, Recorded, Refusal, Taken};
 pub use export::{Export, ExportStart};
 pub use hop::{Hop, HopAnswer};
+pub use preview::DefinitionPreview;
 pub use queries::{Over, Query, QueryAnswer, WindowQuery};
 pub use rollover::RolloverReport;
 pub use rules::{NamedRules, RuleName, RuleNameError};
@@ -73,8 +75,8 @@ use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp}
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, BackedUp, Batch, Difference, Direction, Increment, Lines, Lookup, NextTo, Outcome, Page, Place, Ranked,
-    Rejection, Removal, SlotContents, Standing, Status, StoreError, Values,
+    Added, BackedUp, Batch, BytesPerSubject, Difference, Direction, Increment, Lines, Lookup, NextTo, Outcome, Page,
+    Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
 };
 use registry::Registry;
 use rollover::RolloverRunner;

@@ -52,6 +52,7 @@ mod lines;
 mod place;
 mod receive;
 pub mod redis;
+mod sizing;
 mod trust;
 
 use std::sync::Arc;
@@ -62,7 +63,8 @@ use async_trait::async_trait;
 pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 pub use error::StoreError;
 pub use lines::Lines;
-pub use place::{Direction, NextTo, PageStart, Place};
+pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};
+pub use sizing::BytesPerSubject;
 pub use trust::ClockTrust;
 
 use crate::board::{Aggregate, Board, BoardName, Counted, Definition, Frame, Subject, Timestamp, Value};
@@ -223,6 +225,9 @@ pub struct Values {
     pub frame: Frame,
     /// The number of values in the window.
     pub total: u64,
+    /// The number of values before the first item here; on a page without items, before the position where the page
+    /// would begin, `total` at most.
+    pub first: u64,
     /// The values and the time when each was last seen, newest first. Values of the same time are ordered by bytes, the
     /// greatest first.
     pub items: Vec<(Counted, Timestamp)>,
@@ -323,6 +328,9 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a short name for logs and metrics: `embedded` or `redis`.
     fn kind(&self) -> &'static str;
 
+    /// Estimates the memory of one subject of a board that need not exist. No round trip.
+    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject;
+
     /// Returns the store's time. Redis: one round trip.
     async fn now(&self) -> Result<Timestamp>;
 
@@ -392,8 +400,23 @@ pub trait Store: Send + Sync + 'static {
     /// start below what the board keeps or are more than the window has, or if `as_of` is in the future.
     async fn read(&self, queries: Vec<SlotQuery>) -> Vec<Result<SlotContents>>;
 
-    /// Returns the values that a subject was seen with in the window, on a COUNT_DISTINCT board. O(log values + limit).
-    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values>;
+    /// Returns the values that a subject was seen with in the window, on a COUNT_DISTINCT board, at most `limit`.
+    /// O(log values + limit), and O(log² values) to find a place among values of the same time.
+    ///
+    /// The values after a place are all values on that side of it. So a value that is not seen again is on exactly one
+    /// of two pages of which one ends at a place and the other begins there, whatever other values do.
+    async fn values_from(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        start: &ValuesStart,
+        limit: u32,
+    ) -> Result<Values>;
+
+    /// Returns the values from position `offset` (from 0): [`values_from`](Self::values_from) an offset.
+    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+        self.values_from(board, subject, &ValuesStart::Offset(offset), limit).await
+    }
 
     /// Returns what one subject has in its newest slots: [`read`](Self::read) with one query.
     async fn count(&self, board: &Arc<Board>, subject: &Subject, range: SlotRange) -> Result<SlotContents> {

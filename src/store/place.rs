@@ -1,8 +1,8 @@
-//! Places in the order of a ranking, and pages that begin or end at one.
+//! Places in the order of a ranking or of a subject's values, and pages that begin or end at one.
 
 use std::cmp::Ordering;
 
-use crate::board::{Order, Subject, Value};
+use crate::board::{Counted, Order, Subject, Timestamp, Value};
 
 /// A place in the order of a ranking: a score as it is stored, and a subject. Each line of a ranking has a place. A place
 /// stays where it is in the order, whether or not the ranking has a line there.
@@ -84,6 +84,24 @@ impl NextTo {
             Direction::Backward => (boundary.saturating_sub(limit), boundary.min(limit)),
         }
     }
+}
+
+/// A place in the order of a subject's values: the time at which a value was last seen, and the value. A place stays
+/// where it is in the order, whether or not the subject has a value there.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ValuePlace {
+    pub last_seen: Timestamp,
+    pub value: Counted,
+}
+
+/// The position at which a page of a subject's values begins.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ValuesStart {
+    /// The page begins after this many values.
+    Offset(u64),
+    /// The page has the values strictly after this place: those last seen earlier, and of the same time those with
+    /// smaller bytes.
+    After(ValuePlace),
 }
 
 /// Compares two scores. Returns `Less` if the first one is strictly better.

@@ -197,3 +197,80 @@ async fn removing_a_board_deletes_its_data() {
     let page = site.client.get("/v1/boards/b/rankings").await.body;
     assert_eq!((&page["total"], &page["next"]), (&json!(0), &Value::Null));
 }
+
+#[actix_web::test]
+async fn a_dry_run_shows_the_canonical_definition_and_changes_nothing() {
+    let site = Site::new().await;
+    let definition =
+        json!({"metric": "sum( 7d,sale,amount , seller_id)", "slot": "1h", "decimals": 2, "cover": "full"});
+    let dry = "/v1/boards/sellers?dry_run=true";
+    let calls = site.switch.calls();
+    let preview = site.client.put(dry, definition.clone()).await;
+    assert_eq!((preview.status, preview.header("location"), site.switch.calls() - calls), (200, "", 1), "{preview:?}");
+    assert_eq!(site.client.get("/v1/boards/sellers").await.refusal(), (404, "unknown_board"));
+    let created = site.client.put("/v1/boards/sellers?dry_run=false", definition.clone()).await;
+    assert_eq!(created.status, 201);
+    let mut expected = site.client.get("/v1/boards").await.body["items"][0].clone();
+    expected.as_object_mut().unwrap().remove("generation");
+    expected["dry_run"] = json!(true);
+    expected["exists"] = json!(false);
+    expected["conflict"] = Value::Null;
+    expected["bytes_per_subject"] = preview.body["bytes_per_subject"].clone();
+    assert_eq!(preview.body, expected);
+    let again = site.client.put(dry, definition.clone()).await.body;
+    assert_eq!((&again["exists"], &again["conflict"]), (&json!(true), &Value::Null));
+    let mut other = definition;
+    (other["slot"], other["decimals"]) = (json!("1d"), json!(0));
+    let conflict = site.client.put(dry, other.clone()).await;
+    let refused = site.client.put("/v1/boards/sellers", other).await;
+    assert_eq!((conflict.status, refused.refusal()), (200, (409, "board_conflict")));
+    let expected = json!({"keys": refused.body["keys"], "existing": refused.body["existing"]});
+    assert_eq!((&conflict.body["exists"], &conflict.body["conflict"]), (&json!(true), &expected));
+    assert_eq!((&conflict.body["slot"], &conflict.body["slots_in_window"]), (&json!("1d"), &json!(8)));
+}
+
+#[actix_web::test]
+async fn a_dry_run_refuses_what_a_definition_refuses() {
+    let site = Site::new().await;
+    let metric = "COUNT(24h, like, post_id)";
+    for (name, body) in [
+        ("b", json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"})),
+        ("b", json!({"metric": metric, "slot": "7m"})),
+        ("b", json!({"metric": metric, "slot": "1h", "decimals": 10})),
+        ("b", json!({"metric": metric, "slot": "1h", "keep": "48h"})),
+        ("b", json!({"metric": metric, "slot": "1h", "colour": "red"})),
+        ("b", json!([])),
+        ("Upper", json!({"metric": metric, "slot": "1h"})),
+    ] {
+        let refused = site.client.put(&format!("/v1/boards/{name}"), body.clone()).await;
+        let mut dry = site.client.put(&format!("/v1/boards/{name}?dry_run=true"), body.clone()).await;
+        assert_eq!(refused.status, 422, "{body}");
+        dry.body["request_id"] = refused.body["request_id"].clone();
+        assert_eq!((dry.status, &dry.body), (refused.status, &refused.body), "{body}");
+    }
+    let body = json!({"metric": metric, "slot": "1h"});
+    let answer = site.client.put("/v1/boards/b?dry_run=yes", body.clone()).await;
+    assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("dry_run")));
+    site.switch.refuse_writes();
+    assert_eq!(site.client.put("/v1/boards/b", body.clone()).await.refusal(), (503, "store_read_only"));
+    assert_eq!(site.client.put("/v1/boards/b?dry_run=true", body).await.status, 200);
+}
+
+#[actix_web::test]
+async fn a_dry_run_estimates_the_memory_of_a_subject() {
+    let site = Site::new().await;
+    let bytes = async |definition: Value| {
+        let preview = site.client.put("/v1/boards/b?dry_run=true", definition).await.body;
+        let shown = &preview["bytes_per_subject"];
+        ["one_slot", "all_slots", "each_value", "at_most"].map(|member| shown[member].as_u64())
+    };
+    let [one, all, each, most] = bytes(json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h"})).await;
+    assert!(one < all && all == most && each.is_none(), "{one:?} {all:?} {each:?} {most:?}");
+    let unranked = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h", "ranked": false});
+    assert!(bytes(unranked).await[0] < one);
+    let values = json!({"metric": "COUNT_DISTINCT(24h, like, post_id, user)", "slot": "1h"});
+    let [_, _, each, most] = bytes(values).await;
+    assert!(each.is_some() && most.is_none(), "{each:?} {most:?}");
+    let capped = json!({"metric": "COUNT_DISTINCT(24h, like, post_id, user)", "slot": "1h", "max_values": 1000});
+    assert!(bytes(capped).await[3] > Some(1_000 * 24));
+}

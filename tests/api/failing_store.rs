@@ -1,7 +1,7 @@
 //! A store that fails when told to, in every way a store can.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -26,6 +26,7 @@ pub enum Fault {
 #[derive(Default)]
 pub struct Switch {
     fault: Mutex<Option<Planned>>,
+    spares_reads: AtomicBool,
     calls: AtomicU64,
 }
 
@@ -57,6 +58,12 @@ impl Switch {
         *self.fault.lock() = None;
     }
 
+    /// Every write and every definition of a board fails from now on; reads go on well.
+    pub fn refuse_writes(&self) {
+        self.spares_reads.store(true, Ordering::Relaxed);
+        self.fail(Fault::ReadOnly);
+    }
+
     /// How often the store was called; each query of a read is one.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
@@ -64,6 +71,9 @@ impl Switch {
 
     fn check(&self, is_write: bool) -> Result<()> {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        if !is_write && self.spares_reads.load(Ordering::Relaxed) {
+            return Ok(());
+        }
         let mut fault = self.fault.lock();
         match fault.as_mut() {
             None => Ok(()),
@@ -101,6 +111,15 @@ macro_rules! reads {
                 self.inner.kind()
             }
 
+            async fn define(&self, name: &BoardName, definition: &Definition) -> Result<Defined> {
+                self.switch.check(true)?;
+                self.inner.define(name, definition).await
+            }
+
+            fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
+                self.inner.bytes_per_subject(board)
+            }
+
             async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
                 self.switch.check(true)?;
                 self.inner.add(board, batch).await
@@ -136,7 +155,6 @@ macro_rules! reads {
 reads! {
     now() -> Timestamp;
     set_clock(to: Timestamp) -> Timestamp;
-    define(name: &BoardName, definition: &Definition) -> Defined;
     board(name: &BoardName) -> Option<Arc<Board>>;
     boards() -> Listing;
     boards_version() -> u64;
@@ -145,7 +163,7 @@ reads! {
     neighbors(board: &Arc<Board>, subject: &Subject, radius: u32) -> Page;
     lookup(board: &Arc<Board>, subjects: &[Subject], ranks: bool) -> Lookup;
     standing(board: &Arc<Board>, subject: &Subject) -> Standing;
-    values(board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Values;
+    values_from(board: &Arc<Board>, subject: &Subject, start: &ValuesStart, limit: u32) -> Values;
     remove(board: &Arc<Board>, subject: &Subject) -> Removal;
     status(board: &Arc<Board>) -> Status;
     retire_step(board: &Arc<Board>) -> RetireStep;

@@ -167,6 +167,19 @@ async fn a_hop_query_counts_the_devices_of_the_users_of_a_device() {
     }
     let bounded = hop("d1", json!(1)).await;
     assert_eq!((&bounded["followed"], &bounded["capped"]), (&json!(1), &json!(true)), "{bounded}");
+    for (key, value) in
+        [("subject", json!("d1")), ("last", json!("1h")), ("fields", json!({})), ("edge", json!("slots"))]
+    {
+        let from = json!({"board": "users-per-device", "subject": "d1"});
+        let mut body = json!({"hop": {"from": from, "to": {"board": "devices-per-user"}}});
+        body[key] = Value::Null;
+        assert_eq!(query(&site, body.clone()).await.body["answers"][0]["value"], 3, "{key}");
+        body[key] = value;
+        let answer = query(&site, body.clone()).await;
+        assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "unknown_field"), &json!(key)), "{answer:?}");
+        let one = query(&site, json!({"queries": [body]})).await;
+        assert_eq!(one.body["answers"][0]["error"]["code"], "unknown_field", "{one:?}");
+    }
     for most in [json!(0), json!(1_001), json!("all")] {
         let from = json!({"board": "users-per-device", "subject": "d1"});
         let body = json!({"hop": {"from": from, "to": {"board": "devices-per-user"}, "most": most}});

@@ -170,11 +170,36 @@ async fn pages_of_other_origins_change_nothing() {
 async fn requests_to_unknown_hosts_are_refused() {
     let site = Site::with(|options| options.hosts = Some(vec!["rolltop.example".to_owned()])).await;
     for (host, status) in [("localhost:8080", "200"), ("rolltop.example", "200"), ("evil.example:8080", "421")] {
-        for path in ["/v1/boards", "/", "/healthz"] {
+        for path in ["/v1/boards", "/", "/healthz", "/swagger-ui/", "/swagger-ui/swagger-initializer.js"] {
             let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
             let answer = site.client.raw(request.as_bytes()).await;
             assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host} {path}: {answer}");
         }
+        for (path, known) in [("/swagger-ui", "308"), ("/swagger-ui/unknown.js", "404"), ("/unknown", "404")] {
+            let request = format!("GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+            let status = if status == "200" { known } else { status };
+            let answer = site.client.raw(request.as_bytes()).await;
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host} {path}: {answer}");
+        }
+    }
+}
+
+#[actix_web::test]
+async fn every_path_has_a_request_id_and_refuses_writes_of_foreign_origins() {
+    let site = Site::new().await;
+    for path in
+        ["/swagger-ui", "/swagger-ui/", "/swagger-ui/swagger-initializer.js", "/swagger-ui/unknown.js", "/unknown"]
+    {
+        let answer = site.client.send_with(Method::GET, path, &[("x-request-id", "r-7")], "").await;
+        assert_eq!(answer.header("x-request-id"), "r-7", "{path}");
+        let id = site.client.get(path).await.header("x-request-id").to_owned();
+        assert_eq!(id.len(), 16, "{path}: {id}");
+        let foreign = [("origin", "https://evil.example")];
+        let answer = site.client.send_with(Method::POST, path, &foreign, "").await;
+        assert_eq!(answer.refusal(), (403, "foreign_origin"), "{path}");
+        assert_eq!(answer.body["request_id"], answer.header("x-request-id"), "{path}");
+        let own = site.client.send_with(Method::POST, path, &[], "").await;
+        assert!(own.status == 404 || own.status == 405, "{path}: {own:?}");
     }
 }
 

@@ -224,22 +224,58 @@ async fn distinct_values_are_paged_with_their_last_seen_times() {
             "window": {"from": "2026-01-02T08:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 3},
             "as_of": "2026-01-02T10:07:00Z", "total": 3, "capped": false,
             "items": [{"value": "c", "last_seen": ten}, {"value": "a", "last_seen": ten}],
-            "next": "/v1/boards/users/subjects/d%2F1/values?offset=2&limit=2",
+            "next": first["next"],
         })
     );
-    let second = site.client.get(first["next"].as_str().unwrap()).await.body;
-    assert_eq!(second["items"], json!([{"value": "b", "last_seen": nine}]));
-    assert_eq!(second["next"], Value::Null);
+    let cursor = first["next"].as_str().unwrap();
+    for page in [format!("cursor={cursor}"), "offset=2".to_owned(), format!("cursor={cursor}&limit=1")] {
+        let second = site.client.get(&format!("/v1/boards/users/subjects/d%2F1/values?{page}")).await.body;
+        assert_eq!(second["items"], json!([{"value": "b", "last_seen": nine}]), "{page}");
+        assert_eq!(second["next"], Value::Null);
+    }
     record_events(&site, "login", &[login(ten, "d")]).await;
     let capped = site.client.get("/v1/boards/users/subjects/d%2F1").await.body;
     assert_eq!((&capped["score"], &capped["capped"]), (&json!(3), &json!(true)), "{capped}");
     assert_eq!(window(&site, "users", "d%2F1", "?last=1h").await.body["capped"], false);
     let whole = window(&site, "users", "d%2F1", "").await.body;
     assert_eq!((&whole["count"], &whole["capped"]), (&json!(3), &json!(true)));
-    for query in ["?limit=0", "?limit=1001", "?offset=-1"] {
-        let answer = site.client.get(&format!("/v1/boards/users/subjects/x/values{query}")).await;
+    for query in ["limit=0", "limit=1001", "offset=-1", "cursor=5", &format!("cursor={cursor}&offset=0")] {
+        let answer = site.client.get(&format!("/v1/boards/users/subjects/x/values?{query}")).await;
         assert_eq!(answer.refusal(), (422, "invalid_field"), "{query}");
     }
+    // A cursor of a ranking is none of a list of values, and the reverse.
+    let board = json!({"metric": "COUNT_DISTINCT(3h, login, device_id, user_id)", "slot": "1h"});
+    define(&site, "other", board).await;
+    let answer = site.client.get(&format!("/v1/boards/other/rankings?cursor={cursor}")).await;
+    assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("cursor")));
+    let stale = site.client.get(&format!("/v1/boards/other/subjects/x/values?cursor={cursor}")).await;
+    assert_eq!(stale.refusal(), (409, "stale_cursor"));
+}
+
+#[actix_web::test]
+async fn pages_of_values_skip_and_repeat_nothing_that_is_not_seen_again() {
+    let site = Site::new().await;
+    let metric = "COUNT_DISTINCT(3h, login, device_id, user_id)";
+    define(&site, "users", json!({"metric": metric, "slot": "1h", "ranked": false})).await;
+    let login = |at: &'static str, user: &str| (at, json!({"device_id": "d", "user_id": user}));
+    let (eight, ten) = ("2026-01-02T08:30:00Z", "2026-01-02T10:01:00Z");
+    let mut users: Vec<String> = (0..60).map(|nth| format!("u{nth:02}")).collect();
+    record_events(&site, "login", &users.iter().map(|user| login(eight, user)).collect::<Vec<_>>()).await;
+    let (mut read, mut path) = (Vec::new(), Some("/v1/boards/users/subjects/d/values?limit=20".to_owned()));
+    while let Some(next) = path.take() {
+        let page = site.client.get(&next).await.body;
+        let items = page["items"].as_array().unwrap();
+        read.extend(items.iter().map(|item| item["value"].as_str().unwrap().to_owned()));
+        // One that was read, one that was not, and a new one are seen before the next page is read.
+        let (last, first) = (items.last().unwrap()["value"].as_str().unwrap(), &users[usize::from(read.len() < 40)]);
+        record_events(&site, "login", &[login(ten, last), login(ten, first), login(ten, &format!("new{next}"))]).await;
+        path =
+            page["next"].as_str().map(|cursor| format!("/v1/boards/users/subjects/d/values?limit=20&cursor={cursor}"));
+    }
+    // u01 and u00 moved to the beginning of the list before the page that they were on.
+    let mut expected = users.split_off(2);
+    expected.reverse();
+    assert_eq!(read, expected);
 }
 
 #[actix_web::test]

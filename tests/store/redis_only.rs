@@ -24,6 +24,7 @@ mod restarts;
 mod sentinel;
 mod sharded;
 mod sharded_cluster;
+mod sizing;
 mod writers;
 mod writing;
 

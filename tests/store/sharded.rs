@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, PageStart, Removal, Result,
-    RetireStep, SlotContents, SlotQuery, Standing, Status, Store, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, Listing, Lookup, Page, PageStart,
+    Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, Values, ValuesStart,
 };
 
 pub struct Sharded {
@@ -26,6 +26,10 @@ fn without_shards(board: &Board) -> Arc<Board> {
 impl Store for Sharded {
     fn kind(&self) -> &'static str {
         self.store.kind()
+    }
+
+    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
+        self.store.bytes_per_subject(board)
     }
 
     async fn now(&self) -> Result<Timestamp> {
@@ -90,8 +94,14 @@ impl Store for Sharded {
         self.store.read(queries).await
     }
 
-    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
-        self.store.values(board, subject, offset, limit).await
+    async fn values_from(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        start: &ValuesStart,
+        limit: u32,
+    ) -> Result<Values> {
+        self.store.values_from(board, subject, start, limit).await
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {

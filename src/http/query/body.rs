@@ -73,12 +73,11 @@ pub(in crate::http) struct MetricQueryBody<'a> {
 }
 
 /// The two-hop count.
-#[derive(ToSchema)]
+#[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = HopQuery)]
-#[expect(dead_code, reason = "schema only; a query is one of these, with the fields of no other")]
 pub(in crate::http) struct HopQueryBody {
-    hop: HopBody,
+    pub(super) hop: HopBody,
 }
 
 /// From the values of a subject on one COUNT_DISTINCT board to the values of those on another.

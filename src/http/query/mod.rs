@@ -8,7 +8,7 @@ use actix_web::{HttpRequest, HttpResponse};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use self::body::{HopBody, MetricQueryBody, QueriesBody, QueryBatchBody, WindowQueryBody};
+use self::body::{HopBody, HopQueryBody, MetricQueryBody, QueriesBody, QueryBatchBody, WindowQueryBody};
 use super::body::read_json;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
@@ -269,7 +269,10 @@ fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
             let subject = metric.subject_of(&fields).map_err(ServiceError::from)?;
             Ok(ParsedQuery::Single(Query::Metric { metric, subject }))
         }
-        (false, false, true) => parse_hop(object.required("hop")?).map(ParsedQuery::Hop),
+        (false, false, true) => {
+            let HopQueryBody { hop } = object.parse_as()?;
+            parse_hop(hop).map(ParsedQuery::Hop)
+        }
         _ => Err(Problem::field("board", "give 'board' and 'subject', or 'metric' and 'fields', or 'hop'")),
     }
 }

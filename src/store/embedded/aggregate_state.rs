@@ -321,6 +321,16 @@ impl AggregateState {
         }
     }
 
+    /// Returns the bytes that sketches and last-seen values own, with the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn owned_bytes(&self) -> usize {
+        match self {
+            AggregateState::Nothing | AggregateState::Means(_) => 0,
+            AggregateState::Sketches { column, .. } => column.iter().map(|sketches| sketches.memory_bytes()).sum(),
+            AggregateState::LastSeen(column) => column.iter().map(|values| values.memory_bytes()).sum(),
+        }
+    }
+
     /// Returns the bytes used, without the memory that sketches and last-seen values own.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {

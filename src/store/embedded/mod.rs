@@ -49,6 +49,7 @@ mod ranking;
 mod ranking_reads;
 mod record;
 mod replaying;
+mod sizing;
 mod slab;
 mod slot_list;
 mod slot_reads;

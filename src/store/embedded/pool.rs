@@ -293,6 +293,11 @@ pub(super) fn class_of(units: usize) -> usize {
     16 + (octave as usize - 4) * 8 + units.div_ceil(step) - 9
 }
 
+/// Returns the number of units that a piece takes which has room for this many.
+pub(super) fn rounded_units(units: usize) -> usize {
+    size_of_class(class_of(units))
+}
+
 /// Returns the number of units of a class's pieces.
 fn size_of_class(class: usize) -> usize {
     match class.checked_sub(16) {

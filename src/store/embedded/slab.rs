@@ -205,6 +205,12 @@ impl<T> Column<T> {
         }
     }
 
+    /// Returns all data.
+    #[cfg(test)]
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.chunks.iter().flatten().flatten()
+    }
+
     /// Returns the bytes that the column uses, without the memory that its values own.
     pub(super) fn memory_bytes(&self) -> usize {
         let values: usize = self.chunks.iter().map(Vec::capacity).sum();

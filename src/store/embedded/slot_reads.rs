@@ -4,7 +4,7 @@
 use super::ranking_reads;
 use super::tables::Tables;
 use crate::board::{Board, Counted, Kind, Subject, Timestamp, Window};
-use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values};
+use crate::store::{Result, SlotContents, SlotQuery, SlotRange, StoreError, Values, ValuesStart};
 
 /// Returns what a subject has in the requested slots. O(slots found), or O(slots of the window) for a past window.
 pub(super) fn read(board: &Board, tables: &Tables, query: &SlotQuery) -> Result<SlotContents> {
@@ -82,20 +82,25 @@ fn counter(tables: &Tables, subject: &Subject) -> SlotContents {
 }
 
 /// Returns a page of the values that a subject was seen with in the window. O(values / 128 + limit).
-pub(super) fn values(tables: &Tables, subject: &Subject, offset: u64, limit: u32) -> Values {
+pub(super) fn values(tables: &Tables, subject: &Subject, start: &ValuesStart, limit: u32) -> Values {
     let floor = tables.window.floor.millis();
     let frame = tables.frame();
     let capped = ranking_reads::capped_from(tables, subject, tables.window.floor);
     let values =
         tables.holdings.last_seen(subject.as_str().into()).filter(|_| tables.holdings.traits.kind == Kind::Distinct);
-    let Some(values) = values else { return Values { frame, total: 0, items: Vec::new(), capped } };
-    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-    let live = values.newest(offset).take_while(|seen| seen.at >= floor);
+    let Some(values) = values else { return Values { frame, total: 0, first: 0, items: Vec::new(), capped } };
+    let total = values.count_from(false, floor) as u64;
+    let skipped = match start {
+        ValuesStart::Offset(offset) => usize::try_from(*offset).unwrap_or(usize::MAX),
+        ValuesStart::After(place) => values.count_from_place(place.last_seen.millis(), place.value.as_str()),
+    };
+    let live = values.newest(skipped).take_while(|seen| seen.at >= floor);
     let item =
         |seen: super::last_seen::SeenValue<'_>| (Counted::from_stored(seen.value), Timestamp::from_millis(seen.at));
     Values {
         frame,
-        total: values.count_from(false, floor) as u64,
+        total,
+        first: total.min(skipped as u64),
         items: live.take(limit as usize).map(item).collect(),
         capped,
     }

@@ -11,11 +11,11 @@ use super::clock::Clock;
 use super::engine::Ticket;
 use super::log_operations::LogOperations;
 use super::tables::Tables;
-use super::{Awaited, Embedded, audit, metrics, ranking_reads, slot_reads};
+use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, Defined, Listing, Lookup, Page, PageStart, Removal, Result,
-    RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, Listing, Lookup, Page, PageStart,
+    Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values, ValuesStart,
 };
 
 /// The duration that a portion of retiring aims for. Other calls wait this long for the board's lock.
@@ -71,6 +71,10 @@ impl Embedded {
 impl Store for Embedded {
     fn kind(&self) -> &'static str {
         "embedded"
+    }
+
+    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
+        sizing::bytes_per_subject(board)
     }
 
     async fn now(&self) -> Result<Timestamp> {
@@ -224,8 +228,14 @@ impl Store for Embedded {
         queries.iter().map(read).collect()
     }
 
-    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
-        self.read_tables(board, |_, tables, _| slot_reads::values(tables, subject, offset, limit))
+    async fn values_from(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        start: &ValuesStart,
+        limit: u32,
+    ) -> Result<Values> {
+        self.read_tables(board, |_, tables, _| slot_reads::values(tables, subject, start, limit))
     }
 
     async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<Removal> {

@@ -5,6 +5,7 @@
 //! change of one sketch costs merging one run and then the runs: at 2,000 slots some 100 sketches instead of 2,000.
 
 use crate::board::{Mark, Sketch};
+use crate::store::sizing::{allocated, sketch_bytes};
 
 /// The largest number of sketches that are merged without runs.
 const MAX_WITHOUT_RUNS: usize = 64;
@@ -109,6 +110,16 @@ impl Sketches {
         self.by_cell.len() > MAX_WITHOUT_RUNS
     }
 
+    /// Returns the bytes that the sketches use, with the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        let sketches = self.by_cell.iter().chain(self.runs.iter().map(|(_, sketch)| sketch)).chain([&self.merged]);
+        allocated(size_of::<Self>())
+            + allocated(self.by_cell.capacity() * size_of::<Sketch>())
+            + allocated(self.runs.capacity() * size_of::<(usize, Sketch)>())
+            + sketches.map(|sketch| allocated(sketch.capacity())).sum::<usize>()
+    }
+
     fn make_runs(&mut self) {
         self.runs = self.by_cell.chunks(MAX_RUN / 2).map(|run| (run.len(), merged(run))).collect();
     }
@@ -125,6 +136,24 @@ impl Sketches {
         }
         (0, 0)
     }
+}
+
+/// Returns the estimated bytes of the sketches of a subject with this number of distinct values in all slots, each of
+/// them in one slot.
+pub(super) fn estimated_bytes(slots: usize, values: usize, ranked: bool) -> usize {
+    // A sketch grows by doubling from 8 bytes on.
+    let sketch = |values: usize| allocated(sketch_bytes(values).next_power_of_two().max(8));
+    let list = if slots > 1 { slots.next_power_of_two().max(4) } else { 1 };
+    let of_slot = values.div_ceil(slots);
+    let mut bytes = allocated(size_of::<Sketch>() * list) + slots * sketch(of_slot);
+    if ranked {
+        bytes += sketch(values);
+        if slots > MAX_WITHOUT_RUNS {
+            let run = MAX_RUN / 2;
+            bytes += slots.div_ceil(run) * (size_of::<(usize, Sketch)>() + sketch(run * of_slot));
+        }
+    }
+    bytes
 }
 
 /// Returns the merge of all these sketches.

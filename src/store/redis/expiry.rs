@@ -40,6 +40,16 @@ fn width(board: &Board) -> i64 {
     (life / 4).max(SHORTEST)
 }
 
+/// Returns the number of periods whose sets may contain a subject that is written to in this number of slots.
+pub(super) fn periods(board: &Board, slots: usize) -> usize {
+    let window = board.definition().metric.window.approximate_millis();
+    let slot = (window / i64::from(board.slots().max(1))).max(1);
+    let slots = i64::try_from(slots).unwrap_or(i64::MAX);
+    // The last one is the period that the newest slot is in.
+    let passed = (slots - 1).saturating_mul(slot) / width(board);
+    usize::try_from(passed).unwrap_or(usize::MAX).min(slots as usize - 1) + 1
+}
+
 /// Returns the number of the period that contains this time.
 pub(super) fn period(board: &Board, now: Timestamp) -> i64 {
     now.millis().div_euclid(width(board))

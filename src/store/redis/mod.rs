@@ -98,6 +98,7 @@ mod retire;
 mod scripts;
 mod servers;
 mod session;
+mod sizing;
 mod store_clock;
 mod timekeeping;
 mod version;
@@ -122,8 +123,9 @@ use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{PartBatch, Queue};
 use super::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Limits, Listing, Lookup, Page, PageStart,
-    Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Limits, Listing, Lookup, Page,
+    PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
+    ValuesStart,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -269,6 +271,10 @@ impl Store for RedisStore {
         "redis"
     }
 
+    fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
+        sizing::bytes_per_subject(&self.session.keys, board)
+    }
+
     async fn now(&self) -> Result<Timestamp> {
         timekeeping::look(&self.session).await.map_err(|failure| self.error(failure))
     }
@@ -372,8 +378,14 @@ impl Store for RedisStore {
         contents.into_iter().map(|contents| contents.map_err(|failure| self.error(failure))?).collect()
     }
 
-    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
-        let values = self.reads.values(self.session.part_for(board, subject), subject, offset, limit).await;
+    async fn values_from(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        start: &ValuesStart,
+        limit: u32,
+    ) -> Result<Values> {
+        let values = self.reads.values(self.session.part_for(board, subject), subject, start, limit).await;
         values.map_err(|failure| self.error(failure))
     }
 

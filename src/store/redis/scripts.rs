@@ -300,7 +300,8 @@ scripts! {
         LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board", "order", "ranks", "near", "subjects"] repeatable;
         SUBJECTS = "subjects" after ["clock", "board"] with 5 keys ["board", "order", "subjects", "capped"] repeatable;
         STATUS = "status" after ["clock", "board"] with 5 keys ["board", "slots"] repeatable;
-        VALUES = "values" after ["clock", "board"] with 7 keys ["board", "offset", "limit"] repeatable;
+        VALUES = "values" after ["clock", "board", "places"] with 7 keys
+            ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
         READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys
             ["board", "stored", "from", "till", "capped", "action"] repeatable;
         FORGET = "subject_slots" after ["clock", "board"] with 7 keys
@@ -410,6 +411,9 @@ mod tests {
             }
             let own = arguments.iter().filter(|name| !BOARD.contains(name) && !OPERATION.contains(name));
             for argument in own {
+                // A text reads the first argument of a name.
+                let times = arguments.iter().filter(|name| *name == argument).count();
+                assert_eq!(times, 1, "{name} has two arguments {argument}");
                 assert!(
                     own_header(script).contains(&format!("`{argument}`")),
                     "{name}.lua does not describe {argument}"

@@ -1,7 +1,7 @@
 //! Tests of COUNT_DISTINCT by the last-seen scheme: each case of an event separately.
 
 use rolltop::board::{Aggregate, Amount};
-use rolltop::store::{Batch, Outcome, Rejection, SlotRange};
+use rolltop::store::{Batch, Outcome, Rejection, SlotRange, ValuePlace, ValuesStart};
 
 use crate::given::{With, exact, seen, subject, sums, t, value};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
@@ -188,6 +188,19 @@ pub async fn values_are_paged_newest_first_with_ties_by_bytes(site: Site) {
             let right: Vec<&str> = expected.into_iter().skip(offset as usize).take(limit as usize).collect();
             assert_eq!(names, right, "{offset}, {limit}");
         }
+        let places = ["~", "é", "d", "b", "a b", "B", "A", "u", "t", "old", "o"];
+        for at in ["2026-01-01T09:30:00Z", NINE, EIGHT, SEVEN, "2026-01-01T06:00:00Z"].map(t) {
+            for place in places {
+                let start = ValuesStart::After(ValuePlace { last_seen: at, value: value(place) });
+                let page = site.store.values_from(&board, &subject("d"), &start, 2).await.unwrap();
+                let names: Vec<&str> = page.items.iter().map(|(value, _)| value.as_str()).collect();
+                let is_after =
+                    |what: &str| sightings.iter().any(|(name, seen)| *name == what && (t(seen), *name) < (at, place));
+                let right: Vec<&str> = expected.into_iter().filter(|what| is_after(what)).collect();
+                assert_eq!((page.total, page.first), (6, 6 - right.len() as u64), "{at} {place}");
+                assert_eq!(names, right[..right.len().min(2)], "{at} {place}");
+            }
+        }
         let whole = site.store.values(&board, &subject("d"), 0, 10).await.unwrap();
         assert_eq!(whole.items[4], (value("u"), t(EIGHT)));
         assert_eq!((whole.frame.as_of, whole.frame.window.floor), (t(crate::site::START), t("2026-01-01T07:00:00Z")));
@@ -287,6 +300,16 @@ pub async fn a_subject_with_900_values_is_counted_and_paged(site: Site) {
         site.count(&board, (0..1_500).map(item).collect()).await;
         assert_eq!(site.value(&board, "d").await, exact(900));
         let page = site.store.values(&board, &subject("d"), 850, 100).await.unwrap();
-        assert_eq!((page.total, page.items.len()), (900, 50));
+        assert_eq!((page.total, page.first, page.items.len()), (900, 850, 50));
+        let whole = site.store.values(&board, &subject("d"), 0, 1_000).await.unwrap().items;
+        let mut read = site.store.values(&board, &subject("d"), 0, 70).await.unwrap().items;
+        while read.len() < 900 {
+            let (value, last_seen) = read[read.len() - 1].clone();
+            let start = ValuesStart::After(ValuePlace { last_seen, value });
+            let page = site.store.values_from(&board, &subject("d"), &start, 70).await.unwrap();
+            assert_eq!((page.total, page.first), (900, read.len() as u64));
+            read.extend(page.items);
+        }
+        assert_eq!(read, whole);
     }
 }

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 use rolltop::board::{
-    Board, BoardName, Calendar, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
+    Board, BoardName, Calendar, Counted, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, ClockMode, Defined, Direction, Limits, Listing, Lookup, NextTo,
-    Page, PageStart, Ranked, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
-    Values,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Direction, Limits, Listing,
+    Lookup, NextTo, Page, PageStart, Ranked, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status,
+    Store, StoreError, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -101,6 +101,10 @@ fn walk_back(calendar: &Calendar, newest: Timestamp, slots: u32) -> Timestamp {
 impl Store for Oracle {
     fn kind(&self) -> &'static str {
         "oracle"
+    }
+
+    fn bytes_per_subject(&self, _: &Board) -> BytesPerSubject {
+        unimplemented!("the oracle is not a store to compare sizes with")
     }
 
     async fn now(&self) -> Result<Timestamp> {
@@ -265,14 +269,26 @@ impl Store for Oracle {
         queries.iter().map(|query| self.with(&query.board, |held, frame, _| held.read(frame, query))?).collect()
     }
 
-    async fn values(&self, board: &Arc<Board>, subject: &Subject, offset: u64, limit: u32) -> Result<Values> {
+    async fn values_from(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+        start: &ValuesStart,
+        limit: u32,
+    ) -> Result<Values> {
         self.with(board, |held, frame, _| {
             let floor = frame.window.floor;
             let all = LastSeen::after(&held.board, held.past(subject), floor).newest_first();
-            let skipped = usize::try_from(offset).unwrap_or(usize::MAX);
             let total = all.len() as u64;
-            let items = all.into_iter().skip(skipped).take(limit as usize).collect();
-            Values { frame, total, items, capped: held.is_capped(&frame, subject, floor) }
+            let is_before = |(value, seen): &&(Counted, Timestamp), place: &ValuePlace| {
+                (*seen, value.as_str()) >= (place.last_seen, place.value.as_str())
+            };
+            let first = match start {
+                ValuesStart::Offset(offset) => total.min(*offset),
+                ValuesStart::After(place) => all.iter().filter(|item| is_before(item, place)).count() as u64,
+            };
+            let items = all.into_iter().skip(first as usize).take(limit as usize).collect();
+            Values { frame, total, first, items, capped: held.is_capped(&frame, subject, floor) }
         })
     }
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::{LastSeen, SeenValue, decode, encode};
+use crate::store::sizing::allocated;
 
 /// Values one after another, in the order of (retracted, time, bytes). Each is stored as eight bytes for the time and
 /// `retracted`, two bytes for the length of the text, and the text. The string has no spare capacity, because most are
@@ -13,7 +14,18 @@ pub(super) struct FewValues(Vec<u8>);
 /// The bytes of a value before its text.
 const HEAD: usize = 10;
 
+/// Returns the estimated bytes of this number of values with texts of this length.
+pub(super) fn estimated_bytes(values: usize, length: usize) -> usize {
+    allocated(values * (HEAD + length))
+}
+
 impl FewValues {
+    /// Returns the bytes that the values use, with the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        allocated(self.0.capacity())
+    }
+
     /// Returns the number of values. O(values), like every method here.
     pub(super) fn len(&self) -> usize {
         self.records().count()

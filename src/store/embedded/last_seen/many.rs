@@ -4,10 +4,11 @@
 use std::hash::BuildHasher;
 
 use super::few::FewValues;
-use super::texts::ValueTexts;
+use super::texts::{self, ValueTexts};
 use super::{LastSeen, SeenValue};
 use crate::store::embedded::hash_table::{self, ExtendibleTable};
 use crate::store::embedded::ranking::{Entry, Ranking};
+use crate::store::sizing::allocated;
 
 /// The largest number of texts that are moved for each value removed.
 const MAX_MOVED: usize = 16;
@@ -21,6 +22,13 @@ pub(super) struct ManyValues {
     retracted: Ranking,
     index: ExtendibleTable<IndexEntry>,
     hasher: rapidhash::fast::RandomState,
+}
+
+/// Returns the estimated bytes of this number of values with texts of this length. The rankings' leaves and the index are
+/// on average four fifths full.
+pub(super) fn estimated_bytes(values: usize, length: usize) -> usize {
+    let in_arrays = (size_of::<Entry>() + size_of::<IndexEntry>()) * 5 / 4;
+    allocated(size_of::<ManyValues>()) + values * (texts::size(length) + in_arrays)
 }
 
 /// The hash of a value, and the reference to its text.
@@ -102,6 +110,11 @@ impl ManyValues {
         self.ranking_of(retracted).len() - self.ranking_of(retracted).count_below(floor)
     }
 
+    /// Returns the number of values seen that are at this time and value, or after it. O(log values).
+    pub(super) fn count_from_place(&self, at: i64, value: &str) -> usize {
+        self.seen.len() - self.seen.position_from(at, value, &self.texts)
+    }
+
     fn seen_value(&self, entry: Entry) -> SeenValue<'_> {
         SeenValue { at: entry.score, value: self.texts.text(entry.id) }
     }
@@ -171,6 +184,13 @@ impl ManyValues {
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.seen.moved() + self.retracted.moved() + self.index.moved()
+    }
+
+    /// Returns the bytes that the values use, with some of the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        let orders = self.seen.memory_bytes() + self.retracted.memory_bytes();
+        allocated(size_of::<Self>()) + self.texts.memory_bytes() + orders + self.index.memory_bytes()
     }
 
     /// Returns the bytes that texts use.

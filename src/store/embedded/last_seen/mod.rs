@@ -26,6 +26,8 @@ mod texts;
 
 use self::few::FewValues;
 use self::many::ManyValues;
+#[cfg(test)]
+use crate::store::sizing::allocated;
 
 /// The largest number of values that are searched one by one.
 const MAX_SCANNED: usize = 48;
@@ -67,6 +69,11 @@ impl Default for Values {
     }
 }
 
+/// Returns the estimated bytes of this number of values with texts of this length, without [`LastSeenValues`] itself.
+pub(super) fn estimated_bytes(values: usize, length: usize) -> usize {
+    if values <= MAX_SCANNED { few::estimated_bytes(values, length) } else { many::estimated_bytes(values, length) }
+}
+
 /// Encodes a time in eight bytes: twice the milliseconds, plus one if the value was retracted.
 fn encode(last_seen: LastSeen) -> [u8; 8] {
     (last_seen.at * 2 + i64::from(last_seen.retracted)).to_le_bytes()
@@ -78,6 +85,16 @@ fn decode(bytes: [u8; 8]) -> LastSeen {
 }
 
 impl LastSeenValues {
+    /// Returns the bytes that the values use, with the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        let values = match &self.values {
+            Values::Few(few) => few.memory_bytes(),
+            Values::Many(many) => many.memory_bytes(),
+        };
+        allocated(size_of::<Self>()) + values
+    }
+
     /// Returns whether nothing is stored.
     pub(super) fn is_empty(&self) -> bool {
         self.capped.is_none() && self.len() == 0
@@ -165,6 +182,15 @@ impl LastSeenValues {
         match &self.values {
             Values::Few(few) => few.values(retracted).filter(|seen| seen.at >= floor).count(),
             Values::Many(many) => many.count_from(retracted, floor),
+        }
+    }
+
+    /// Returns the number of values seen that are at this time and value, or newer in the order of
+    /// [`newest`](Self::newest). O(log values).
+    pub(super) fn count_from_place(&self, at: i64, value: &str) -> usize {
+        match &self.values {
+            Values::Few(few) => few.values(false).filter(|held| (held.at, held.value) >= (at, value)).count(),
+            Values::Many(many) => many.count_from_place(at, value),
         }
     }
 

@@ -168,7 +168,7 @@ impl Block {
 }
 
 /// Returns the bytes that a text of this length takes.
-fn size(length: usize) -> usize {
+pub(super) fn size(length: usize) -> usize {
     (HEAD + length).next_multiple_of(UNIT)
 }
 

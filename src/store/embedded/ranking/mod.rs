@@ -274,6 +274,13 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.nodes.remove(at)
     }
 
+    /// Returns the bytes that the ranking uses, without the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn memory_bytes(&self) -> usize {
+        let leaves = self.nodes.iter().flat_map(|node| node.leaves());
+        leaves.map(|leaf| leaf.capacity() * size_of::<Entry>() + size_of::<(node::Leaf, Entry, u32)>()).sum()
+    }
+
     /// Returns the number of entries, leaves and nodes moved so far.
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {

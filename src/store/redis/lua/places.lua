@@ -1,4 +1,4 @@
--- Places in the order of the ranking, for scripts about boards of several parts. Not a script of its own.
+-- Places in the order of a sorted set: the ranking, or the values of a subject. Not a script of its own.
 --
 -- ARGV  `order`: `desc` or `asc`
 
@@ -23,17 +23,19 @@ local function precedes(a, b)
 end
 
 -- Returns how many lines come before the place of this score and subject, whether or not there is a line at that place,
--- and true if there is one. A tie is searched by bisection, because all lines may have the same score.
-local function lines_before(score, subject)
-  local held = call('ZSCORE', RANKING, subject)
+-- and true if there is one. A tie is searched by bisection, because all lines may have the same score. `key` is the
+-- sorted set, if it is not the ranking.
+local function lines_before(score, subject, key)
+  key = key or RANKING
+  local held = call('ZSCORE', key, subject)
   if held and tonumber(held) == tonumber(score) then
-    return call(ASCENDING and 'ZRANK' or 'ZREVRANK', RANKING, subject), true
+    return call(ASCENDING and 'ZRANK' or 'ZREVRANK', key, subject), true
   end
-  local first = better_than(score, ASCENDING)
-  local last = first + call('ZCOUNT', RANKING, score, score)
+  local first = ASCENDING and call('ZCOUNT', key, '-inf', '(' .. score) or call('ZCOUNT', key, '(' .. score, '+inf')
+  local last = first + call('ZCOUNT', key, score, score)
   while first < last do
     local middle = math.floor((first + last) / 2)
-    local line = call(LINES, RANKING, format(middle), format(middle))[1]
+    local line = call(LINES, key, format(middle), format(middle))[1]
     local is_before
     if ASCENDING then
       is_before = precedes(line, subject)

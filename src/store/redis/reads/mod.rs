@@ -64,7 +64,7 @@ use super::parts::Parts;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use crate::board::Subject;
-use crate::store::{Lookup, NextTo, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values};
+use crate::store::{Lookup, NextTo, Page, SlotContents, SlotQuery, Standing, Status, StoreError, Values, ValuesStart};
 
 /// The largest weight of a portion of a call on the bulk lane, in cells, and the number of portions that wait at the
 /// same time.
@@ -153,10 +153,10 @@ impl Reads {
         &self,
         part: Arc<Part>,
         subject: &Subject,
-        offset: u64,
+        start: &ValuesStart,
         limit: u32,
     ) -> Result<Values, ServerFailure> {
-        let what = What::Values { subject: subject.clone(), offset, limit };
+        let what = What::Values { subject: subject.clone(), start: start.clone(), limit };
         match self.ask(Question::new(part, what)).await? {
             Answer::Values(values) => Ok(values),
             _ => Err(mistaken()),

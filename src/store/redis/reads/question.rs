@@ -9,7 +9,7 @@ use crate::board::{Board, Kind, Mode, Subject, Timestamp};
 use crate::store::redis::merge::{Between, Lines, Near, Sampled, Scored, Scores};
 use crate::store::redis::part::Part;
 use crate::store::redis::servers::ServerFailure;
-use crate::store::{Lookup, NextTo, Page, SlotContents, SlotRange, Standing, StoreError, Values};
+use crate::store::{Lookup, NextTo, Page, SlotContents, SlotRange, Standing, StoreError, Values, ValuesStart};
 
 /// The smallest weight of a question: about the cost of its command for the server, however little it reads.
 const LEAST: u64 = 16;
@@ -59,7 +59,7 @@ pub(super) enum What {
     },
     Values {
         subject: Subject,
-        offset: u64,
+        start: ValuesStart,
         limit: u32,
     },
     /// For one of several parts: consecutive lines, and, if requested, the slots of the subject at their center.

@@ -13,7 +13,7 @@ use crate::store::redis::scripts::{
 };
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Moment;
-use crate::store::{Direction, Lookup, NextTo, Page, Place, Ranked, Standing, Values};
+use crate::store::{Direction, Lookup, NextTo, Page, Place, Ranked, Standing, Values, ValuesStart};
 
 /// A position beyond any sorted set, which is exact in Lua.
 const FARTHEST: u64 = 1 << 52;
@@ -62,9 +62,18 @@ pub(super) fn script(question: &Question, moment: &Moment<'_>, call: &mut Script
             call.all(better_than.iter().map(|score| score_text(Some(*score))));
             &LOOKUP
         }
-        What::Values { subject, offset, limit } => {
+        What::Values { subject, start, limit } => {
             call.key(question.part.keys.seen(subject)).key(question.part.keys.gone(subject));
-            call.arg("offset", (*offset).min(u32::MAX.into())).arg("limit", limit);
+            let (offset, last_seen, value) = match start {
+                ValuesStart::Offset(offset) => ((*offset).min(u32::MAX.into()), String::new(), ""),
+                ValuesStart::After(place) => (0, place.last_seen.millis().to_string(), place.value.as_str()),
+            };
+            // Values are ordered as the lines of a `desc` board are, with the time as their score.
+            call.arg("order", "desc")
+                .arg("offset", offset)
+                .arg("last_seen", last_seen)
+                .arg("value", value)
+                .arg("limit", limit);
             &VALUES
         }
         What::Lines { near, with_slots } => {
@@ -247,13 +256,13 @@ fn lines(reply: &mut Reply, kind: Kind, first: u64, better: u64) -> Result<Vec<R
 
 fn values(reply: &mut Reply, frame: Frame) -> Result<Values, ServerFailure> {
     let capped = reply.maybe_time()?.is_some_and(|time| time >= frame.window.floor);
-    let total = reply.count()?;
+    let (total, first) = (reply.count()?, reply.count()?);
     let mut items = Vec::new();
     while !reply.is_empty() {
         let value = reply.counted()?;
         items.extend(reply.maybe_time()?.map(|time| (value, time)));
     }
-    Ok(Values { frame, total, items, capped })
+    Ok(Values { frame, total, first, items, capped })
 }
 
 /// Adds the arguments of `subjects.lua`, for subjects whose questions are about the same slots.

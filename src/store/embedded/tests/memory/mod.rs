@@ -9,6 +9,7 @@ mod freeing;
 mod measuring;
 mod passing;
 mod portions;
+mod sizing;
 mod walking;
 mod working;
 

@@ -1,0 +1,78 @@
+//! The dry run of a definition: what it would do, and what a subject would cost.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::definition::{self, DefinitionShown};
+use crate::board::Definition;
+use crate::service::{self, BytesPerSubject};
+
+/// What a definition would do. Nothing was changed.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DefinitionPreview {
+    #[serde(flatten)]
+    definition: DefinitionShown,
+    /// Always true.
+    dry_run: bool,
+    /// Whether a board with this name exists. If it does and `conflict` is null, it has this definition.
+    exists: bool,
+    /// The reason why the definition would be refused with 409; null if it would not.
+    #[schema(required = true)]
+    conflict: Option<DefinitionConflict>,
+    bytes_per_subject: SubjectBytes,
+}
+
+/// A board that exists with a different definition.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct DefinitionConflict {
+    /// Keys of the definition that differ.
+    keys: Vec<&'static str>,
+    /// Definition of the existing board.
+    existing: Definition,
+}
+
+/// Estimated memory of a subject in the store in use, in bytes, for names and values of 12 bytes. Ids, and data that has
+/// expired and is not deleted yet, are not included.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BytesPerSubject)]
+pub(super) struct SubjectBytes {
+    /// With data in one slot. For COUNT_DISTINCT and APPROX_COUNT_DISTINCT with one value.
+    one_slot: u64,
+    /// With data in every slot kept. For COUNT_DISTINCT and APPROX_COUNT_DISTINCT with one value in each slot.
+    all_slots: u64,
+    /// Memory that each further value adds, for COUNT_DISTINCT and APPROX_COUNT_DISTINCT; otherwise null.
+    #[schema(required = true)]
+    each_value: Option<u64>,
+    /// Maximum, whatever data the subject has; null if nothing limits it, as for COUNT_DISTINCT without `max_values`.
+    #[schema(required = true)]
+    at_most: Option<u64>,
+}
+
+impl DefinitionPreview {
+    pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
+        let service::DefinitionPreview { board, existing, differences, bytes_per_subject } = preview;
+        let BytesPerSubject { one_slot, all_slots, each_value, at_most } = *bytes_per_subject;
+        let conflict = existing
+            .as_ref()
+            .filter(|_| !differences.is_empty())
+            .map(|existing| DefinitionConflict { keys: differences.clone(), existing: existing.definition().clone() });
+        Self {
+            definition: DefinitionShown::of(board),
+            dry_run: true,
+            exists: existing.is_some(),
+            conflict,
+            bytes_per_subject: SubjectBytes { one_slot, all_slots, each_value, at_most },
+        }
+    }
+}
+
+/// An example of a dry run.
+pub(super) fn example() -> Value {
+    let mut example = definition::example();
+    example["dry_run"] = json!(true);
+    example["exists"] = json!(false);
+    example["conflict"] = Value::Null;
+    example["bytes_per_subject"] = json!({"one_slot": 106, "all_slots": 630, "each_value": null, "at_most": 630});
+    example
+}

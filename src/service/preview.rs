@@ -1,0 +1,32 @@
+//! What the definition of a board would do.
+
+use std::sync::Arc;
+
+use super::{Result, Service};
+use crate::board::{Board, BoardName, Definition, Generation};
+use crate::store::BytesPerSubject;
+
+/// What the definition of a board would do.
+#[derive(Debug)]
+pub struct DefinitionPreview {
+    /// The board as it would be, with the generation 0.
+    pub board: Board,
+    /// The board with this name, if there is one.
+    pub existing: Option<Arc<Board>>,
+    /// The keys of the definition in which an existing board differs. If there are any, the definition would be refused.
+    pub differences: Vec<&'static str>,
+    /// The estimated memory of a subject in the store in use.
+    pub bytes_per_subject: BytesPerSubject,
+}
+
+impl Service {
+    /// Returns what [`define`](Self::define) would do, and changes nothing. One store call, a read.
+    pub async fn preview(&self, name: &BoardName, definition: &Definition) -> Result<DefinitionPreview> {
+        let board = Board::new(name.clone(), Generation(0), definition.clone())?;
+        // Reads the store, not the cache, which may have an earlier board of this name.
+        let existing = self.store.board(name).await?;
+        let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
+        let bytes_per_subject = self.store.bytes_per_subject(&board);
+        Ok(DefinitionPreview { board, existing, differences: differences.unwrap_or_default(), bytes_per_subject })
+    }
+}

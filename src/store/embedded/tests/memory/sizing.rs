@@ -1,0 +1,106 @@
+//! Comparison of the estimated memory of subjects with what a board's tables take.
+
+use super::*;
+use crate::board::Kind;
+use crate::store::embedded::sizing::bytes_per_subject;
+
+/// The largest deviation of an estimate, as a share of the memory taken.
+const TOLERANCE: f64 = 0.25;
+
+/// Adds one increment for each subject, with a value of its own for each slot and `turn`.
+fn fill(board: &Board, tables: &mut Tables, subjects: u64, turn: i64) {
+    let mut operations = LogOperations::of(board.generation());
+    let slot = tables.window.head.millis() / HOUR;
+    let amount = Change::Amount(Amount(1));
+    let item = |nth: u64| {
+        let mixed = nth.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let change = match board.takes(&amount) {
+            true => Change::Amount(Amount((mixed >> 40) as i64 + slot)),
+            false => Change::Seen(Counted::parse(&format!("{:04}{turn:08}", slot % 10_000)).unwrap()),
+        };
+        named(format!("{:012x}", (mixed ^ mixed >> 29) & 0xffff_ffff_ffff), change)
+    };
+    for from in (0..subjects).step_by(250) {
+        let increments = (from..subjects.min(from + 250)).map(item).collect();
+        apply(board, tables, &Batch { increments, return_scores: false }, &mut operations);
+        operations = LogOperations::of(board.generation());
+    }
+}
+
+/// Returns the bytes that a subject takes.
+fn taken(tables: &Tables) -> f64 {
+    let holdings = &tables.holdings;
+    let owned = holdings.subjects.aggregates.owned_bytes();
+    let all = holdings.memory_bytes() + holdings.ranking.memory_bytes() + owned;
+    all as f64 / holdings.subjects.len() as f64
+}
+
+fn compare(what: &str, estimate: u64, taken: f64) {
+    println!("{what}: {estimate} estimated, {taken:.0} taken");
+    let deviation = (estimate as f64 - taken) / taken;
+    assert!(deviation.abs() <= TOLERANCE, "{what}: {estimate} bytes estimated, {taken:.0} taken");
+}
+
+#[test]
+fn estimates_are_close_to_the_memory_taken() {
+    // Each class of pieces has a chunk that is not in use, which many subjects share.
+    const SUBJECTS: u64 = 16_000;
+    for metric in [
+        "COUNT(6h, e, s)",
+        "AVG(6h, e, v, s)",
+        "MAX(6h, e, v, s)",
+        "COUNT_DISTINCT(6h, e, s, v)",
+        "APPROX_COUNT_DISTINCT(6h, e, s, v)",
+    ] {
+        for ranked in [true, false] {
+            let board = alone(Definition { ranked, ..hours(metric) });
+            let estimate = bytes_per_subject(&board);
+            let what = |slots: u32| format!("{metric}, ranked {ranked}, {slots} slots");
+            let mut tables = Tables::new(&board, START);
+            fill(&board, &mut tables, SUBJECTS, 0);
+            compare(&what(1), estimate.one_slot, taken(&tables));
+            for hour in 1..board.kept() {
+                tables.advance(&board, START.plus_millis(i64::from(hour) * HOUR));
+                fill(&board, &mut tables, SUBJECTS, 0);
+            }
+            compare(&what(board.kept()), estimate.all_slots, taken(&tables));
+            assert_eq!(tables.holdings.subjects.len() as u64, SUBJECTS);
+            if !matches!(board.kind(), Kind::Distinct | Kind::Sketch) {
+                assert_eq!((estimate.each_value, estimate.at_most), (None, Some(estimate.all_slots)));
+            }
+        }
+    }
+}
+
+#[test]
+fn estimates_of_many_values_are_close_to_the_memory_taken() {
+    for (metric, values) in [("COUNT_DISTINCT(2h, e, s, v)", 1_000), ("APPROX_COUNT_DISTINCT(2h, e, s, v)", 3_000)] {
+        for ranked in [true, false] {
+            let max_values = metric.starts_with("COUNT").then_some(values as u32);
+            let board = alone(Definition { ranked, max_values, ..hours(metric) });
+            let estimate = bytes_per_subject(&board);
+            let mut tables = Tables::new(&board, START);
+            for hour in 0..board.kept() {
+                tables.advance(&board, START.plus_millis(i64::from(hour) * HOUR));
+                (0..values).for_each(|turn| fill(&board, &mut tables, 40, turn));
+                if hour == 0 && board.kind() == Kind::Distinct {
+                    let each = taken(&tables) / values as f64;
+                    compare(&format!("{metric}, ranked {ranked}, a value"), estimate.each_value.unwrap(), each);
+                }
+            }
+            compare(&format!("{metric}, ranked {ranked}, full"), estimate.at_most.unwrap(), taken(&tables));
+        }
+    }
+    let unlimited = alone(hours("COUNT_DISTINCT(2h, e, s, v)"));
+    assert_eq!(bytes_per_subject(&unlimited).at_most, None);
+}
+
+#[test]
+fn the_estimate_of_a_counter_is_close_to_the_memory_taken() {
+    let board = alone(Definition { ranked: false, mode: Mode::FromFirst, ..hours("COUNT(6h, e, s)") });
+    let mut tables = Tables::new(&board, START);
+    fill(&board, &mut tables, 4_000, 0);
+    let estimate = bytes_per_subject(&board);
+    compare("from_first", estimate.one_slot, taken(&tables));
+    assert_eq!((estimate.all_slots, estimate.at_most), (estimate.one_slot, Some(estimate.one_slot)));
+}

@@ -1,0 +1,110 @@
+//! Estimates of the memory of subjects.
+
+use crate::board::{Board, Kind, Sketch};
+
+/// The length of the names and values for which memory is estimated, in bytes.
+pub(in crate::store) const TEXT_BYTES: usize = 12;
+
+/// The number of further values over which the memory of one of them is averaged.
+const FURTHER_VALUES: usize = 200;
+
+/// The number of values in a slot with which a sketch has its largest size.
+const FULL: usize = 4 * Sketch::MAX_BYTES;
+
+/// The estimated memory of one subject of a board, in bytes. Names and values have 12 bytes, and amounts up to five
+/// digits. What a board takes beside its subjects is not included, nor are ids, and data that has expired and is not
+/// deleted yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BytesPerSubject {
+    /// With data in one slot. Of metrics that count distinct values, with one value.
+    pub one_slot: u64,
+    /// With data in every slot that the board keeps. Of metrics that count distinct values, with a value of its own in
+    /// each slot.
+    pub all_slots: u64,
+    /// The memory that each further value adds, for metrics that count distinct values: the mean of the next 200 values
+    /// in one slot.
+    pub each_value: Option<u64>,
+    /// The most that a subject takes, whatever its data. `None` if nothing limits it: COUNT_DISTINCT without
+    /// [`max_values`](crate::board::Definition::max_values).
+    pub at_most: Option<u64>,
+}
+
+/// What a subject has, for an estimate.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct Content {
+    /// The number of slots with data, at least 1.
+    pub slots: usize,
+    /// The number of distinct values in all slots together, for metrics that count them. Each is in one slot.
+    pub values: usize,
+    /// The number of slots whose extreme is better than that of every later slot, for MIN and MAX.
+    pub steps: usize,
+}
+
+impl BytesPerSubject {
+    /// Computes an estimate with a store's function for the bytes of a subject with some content.
+    pub(in crate::store) fn new(board: &Board, bytes: impl Fn(Content) -> usize) -> Self {
+        let bytes = |slots: usize, values: usize, steps: usize| bytes(Content { slots, values, steps }) as u64;
+        let kept = board.kept() as usize;
+        let most_values = board.definition().max_values.map(|most| most as usize);
+        let one_each = kept.min(most_values.unwrap_or(kept));
+        let one_slot = bytes(1, 1, 1);
+        let further = bytes(1, 1 + FURTHER_VALUES, 1) - one_slot;
+        Self {
+            one_slot,
+            all_slots: bytes(kept, one_each, likely_steps(kept)),
+            each_value: counts_values(board.kind()).then_some(further.div_ceil(FURTHER_VALUES as u64)),
+            at_most: match board.kind() {
+                Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
+                Kind::Sketch => Some(bytes(kept, kept * FULL, 1)),
+                Kind::Sum | Kind::Mean | Kind::Min | Kind::Max => Some(bytes(kept, 1, kept)),
+            },
+        }
+    }
+}
+
+fn counts_values(kind: Kind) -> bool {
+    matches!(kind, Kind::Distinct | Kind::Sketch)
+}
+
+/// Returns the expected number of slots whose extreme is better than that of every later slot, if the extremes are
+/// random: 1 + 1/2 + 1/3 + …
+fn likely_steps(slots: usize) -> usize {
+    (1..=slots).map(|nth| 1.0 / nth as f64).sum::<f64>().round() as usize
+}
+
+/// Returns the bytes of a sketch of this number of values: 3 for each, until it has all registers.
+pub(in crate::store) fn sketch_bytes(values: usize) -> usize {
+    let sparse = 3 * values;
+    if sparse < Sketch::MAX_BYTES { sparse } else { Sketch::MAX_BYTES }
+}
+
+/// Returns the bytes that an allocator takes for a block. jemalloc, which servers are built with, and mimalloc, which
+/// this program uses, round in the same way: to 8 or a multiple of 16 up to 128 bytes, above that to four sizes for each
+/// doubling.
+pub(in crate::store) fn allocated(bytes: usize) -> usize {
+    match bytes {
+        0 => 0,
+        1..=8 => 8,
+        9..=128 => bytes.next_multiple_of(16),
+        _ => bytes.next_multiple_of(1 << ((bytes - 1).ilog2() - 2)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_rounded_to_the_sizes_of_allocators() {
+        for (bytes, size) in
+            [(0, 0), (1, 8), (9, 16), (24, 32), (128, 128), (129, 160), (256, 256), (257, 320), (2_054, 2_560)]
+        {
+            assert_eq!(allocated(bytes), size, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn random_extremes_have_few_steps() {
+        assert_eq!([1, 2, 3, 24, 2_000].map(likely_steps), [1, 2, 2, 4, 8]);
+    }
+}
