@@ -142,7 +142,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
 #[serde(untagged)]
 pub(super) enum DefineAnswer {
     Defined(DefinedBoard),
-    Preview(DefinitionPreview),
+    Preview(Box<DefinitionPreview>),
 }
 
 /// Define a board
