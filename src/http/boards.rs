@@ -172,7 +172,7 @@ fn live_slots(board: &Board, subjects: Vec<(Timestamp, u64)>, events: Vec<(Times
 #[serde(untagged)]
 pub(super) enum DefineAnswer {
     Defined(DefinedBoard),
-    Preview(DefinitionPreview),
+    Preview(Box<DefinitionPreview>),
 }
 
 /// Define a board

@@ -166,6 +166,10 @@ mod tests {
             ("AVG(24h, e, v, s)", false, 237, 936),
             ("MAX(24h, e, v, s)", true, 269, 1_845),
             ("MAX(24h, e, v, s)", false, 237, 808),
+            ("COUNT_DISTINCT(24h, e, s, v)", true, 398, 2_708),
+            ("COUNT_DISTINCT(24h, e, s, v)", false, 220, 1_001),
+            ("APPROX_COUNT_DISTINCT(24h, e, s, v)", true, 245, 1_849),
+            ("APPROX_COUNT_DISTINCT(24h, e, s, v)", false, 236, 808),
         ] {
             let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap()) };
             let board = Board::new(BoardName::parse("hot-posts").unwrap(), Generation(1), definition).unwrap();
