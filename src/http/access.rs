@@ -64,6 +64,11 @@ impl Access {
 
 /// Returns whether a `Host` header names the loopback interface or one of `hosts`.
 fn is_known_host(header: &str, hosts: &[String]) -> bool {
+    // The most frequent names need no parser.
+    let (name, port) = header.split_once(':').unwrap_or((header, ""));
+    if matches!(name, "localhost" | "127.0.0.1") && port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return true;
+    }
     let Ok(authority) = header.parse::<Authority>() else { return false };
     let host = authority.host().to_ascii_lowercase();
     // A name may be written with the dot of the root.

@@ -19,7 +19,7 @@ use async_compression::brotli::EncoderParams;
 use async_compression::tokio::bufread::{BrotliEncoder, GzipDecoder, GzipEncoder, ZstdDecoder, ZstdEncoder};
 use async_compression::tokio::write;
 use async_compression::zstd::{CParameter, DParameter};
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{FutureExt, Stream, StreamExt, stream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::io::{ReaderStream, StreamReader};
 
@@ -38,8 +38,10 @@ const MAX_RATIO: u64 = 250;
 /// The number of decompressed bytes to which the ratio does not apply.
 const WITHOUT_RATIO: u64 = 1 << 20;
 
-/// Compresses the body of a response if it is large enough and the client accepts a supported coding.
-pub(super) async fn compress(request: &HttpRequest, mut response: HttpResponse<Bytes>) -> HttpResponse<Bytes> {
+/// Compresses the body of a response if it is large enough and the client accepts a supported coding. O(bytes).
+///
+/// This is not asynchronous, because an encoder takes kilobytes, and every request would carry them in its future.
+pub(super) fn compress(request: &HttpRequest, mut response: HttpResponse<Bytes>) -> HttpResponse<Bytes> {
     if response.body().len() < MIN_BYTES || !request.headers().contains_key(ACCEPT_ENCODING) {
         return response;
     }
@@ -49,12 +51,14 @@ pub(super) async fn compress(request: &HttpRequest, mut response: HttpResponse<B
     let level = level(coding);
     // Reading from memory never waits.
     let done = match coding {
-        ContentEncoding::Zstd => ZstdEncoder::with_quality(body, level).read_to_end(&mut compressed).await,
-        ContentEncoding::Brotli => BrotliEncoder::with_quality(body, level).read_to_end(&mut compressed).await,
-        _ => GzipEncoder::with_quality(body, level).read_to_end(&mut compressed).await,
+        ContentEncoding::Zstd => ZstdEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never(),
+        ContentEncoding::Brotli => {
+            BrotliEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never()
+        }
+        _ => GzipEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never(),
     };
-    if let Err(error) = done {
-        tracing::debug!(%error, "a response was not compressed");
+    if !matches!(done, Some(Ok(_))) {
+        tracing::debug!(?done, "a response was not compressed");
         return response;
     }
     response.headers_mut().insert(CONTENT_ENCODING, HeaderValue::from_static(coding.as_str()));
@@ -282,7 +286,7 @@ mod tests {
     async fn compressed(accept: &str, len: usize) -> (Option<String>, usize) {
         let request = TestRequest::get().insert_header((ACCEPT_ENCODING, accept)).to_http_request();
         let response = HttpResponse::Ok().finish().set_body(Bytes::from("ab".repeat(len / 2)));
-        let response = compress(&request, response).await;
+        let response = compress(&request, response);
         let coding = response.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap().to_owned());
         (coding, response.body().len())
     }

@@ -45,7 +45,7 @@ impl Delivery {
 
     /// Adds the headers of caching and of the request id, answers 304 where the client has the body already, and
     /// compresses the body.
-    pub(super) async fn finish(&self, response: ServiceResponse, id: &RequestId) -> ServiceResponse {
+    pub(super) fn finish(&self, response: ServiceResponse, id: &RequestId) -> ServiceResponse {
         let (request, mut response) = response.into_parts();
         response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
@@ -73,7 +73,7 @@ impl Delivery {
                 if is_get {
                     response = caching::conditional(&request, response, self.max_age_of(&request));
                 }
-                compression::compress(&request, response).await.map_into_boxed_body()
+                compression::compress(&request, response).map_into_boxed_body()
             }
         };
         ServiceResponse::new(request, response)
