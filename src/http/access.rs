@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use actix_web::dev::RequestHead;
 use actix_web::http::Method;
 use actix_web::http::header::{HOST, ORIGIN};
-use actix_web::http::uri::{Authority, Uri};
+use actix_web::http::uri::{Authority, Scheme, Uri};
 
 use super::codes::Code;
 use super::problem::Problem;
@@ -35,7 +35,9 @@ impl Access {
     /// Programs other than browsers send no `Origin`, so nothing is required of them.
     pub(super) fn check(&self, head: &RequestHead) -> Result<(), Problem> {
         // A name that is not ASCII is no known name.
-        let host = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+        let header = head.headers().get(HOST).map(|host| host.to_str().unwrap_or_default());
+        // A request to a proxy names the host in its target instead, which has precedence.
+        let host = head.uri.authority().map(Authority::as_str).or(header);
         if let (Some(hosts), Some(host)) = (&self.hosts, host)
             && !is_known_host(host, hosts)
         {
@@ -49,11 +51,11 @@ impl Access {
         if matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
-        let Some(origin) = head.headers().get(ORIGIN) else { return Ok(()) };
-        let origin = origin.to_str().unwrap_or_default();
-        if is_same_host(origin, host) || self.origins.iter().any(|known| known == "*" || known == origin) {
-            return Ok(());
-        }
+        let is_accepted = |origin: &str| {
+            is_same_host(origin, host) || self.origins.iter().any(|known| known == "*" || known == origin)
+        };
+        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+        let Some(origin) = origins.find(|origin| !is_accepted(origin)) else { return Ok(()) };
         let detail = format!(
             "pages of origin '{}' may not change anything; add it to the setting 'cors_origins'",
             shortened(origin)
@@ -66,11 +68,11 @@ impl Access {
 fn is_known_host(header: &str, hosts: &[String]) -> bool {
     // The most frequent names need no parser.
     let (name, port) = header.split_once(':').unwrap_or((header, ""));
-    if matches!(name, "localhost" | "127.0.0.1") && port.bytes().all(|byte| byte.is_ascii_digit()) {
+    if matches!(name, "localhost" | "127.0.0.1") && (port.is_empty() || port.parse::<u16>().is_ok()) {
         return true;
     }
-    let Ok(authority) = header.parse::<Authority>() else { return false };
-    let host = authority.host().to_ascii_lowercase();
+    let Some((host, _)) = host_and_port(header) else { return false };
+    let host = host.to_ascii_lowercase();
     // A name may be written with the dot of the root.
     let host = host.strip_suffix('.').unwrap_or(&host);
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -80,14 +82,32 @@ fn is_known_host(header: &str, hosts: &[String]) -> bool {
         || hosts.iter().any(|known| known == host)
 }
 
-/// Returns whether an origin has the host and port of the `Host` header. The scheme may differ, because a proxy may
-/// have received the request over TLS.
+/// Splits the text of a host with an optional port. Returns `None` if it has another form, such as one with a user name.
+fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
+    let authority: Authority = text.parse().ok()?;
+    let (host, port) = (authority.host(), authority.port_u16());
+    let is_whole = match text.strip_prefix(host)? {
+        "" | ":" => true,
+        _ => port.is_some(),
+    };
+    is_whole.then(|| (host.to_owned(), port))
+}
+
+/// Returns whether an origin has the host and port of the request. The scheme may differ, because a proxy may have
+/// received the request over TLS; without a port, it is that of the origin's scheme.
 fn is_same_host(origin: &str, host: Option<&str>) -> bool {
-    let Ok(origin) = origin.parse::<Uri>() else { return false };
-    match (origin.authority(), host) {
-        (Some(authority), Some(host)) => authority.as_str().eq_ignore_ascii_case(host),
-        _ => false,
-    }
+    let (Ok(origin), Some(host)) = (origin.parse::<Uri>(), host) else { return false };
+    let default_port = match origin.scheme() {
+        Some(scheme) if *scheme == Scheme::HTTP => 80,
+        Some(scheme) if *scheme == Scheme::HTTPS => 443,
+        _ => return false,
+    };
+    let named = |text: &str| {
+        let (host, port) = host_and_port(text)?;
+        Some((host.trim_end_matches('.').to_ascii_lowercase(), port.unwrap_or(default_port)))
+    };
+    let authority = origin.authority().and_then(|authority| named(authority.as_str()));
+    authority.is_some() && authority == named(host)
 }
 
 fn shortened(text: &str) -> String {
@@ -112,6 +132,10 @@ mod tests {
         let any = Access { origins: vec!["*".into()], hosts: None };
         for (origin, is_accepted) in [
             ("http://rolltop.local:8080", true),
+            ("http://rolltop.local.:8080", true),
+            ("ftp://rolltop.local:8080", false),
+            ("rolltop.local:8080", false),
+            ("http://user@rolltop.local:8080", false),
             ("https://Rolltop.local:8080", true),
             ("https://app.example", true),
             ("http://rolltop.local", false),
@@ -128,6 +152,21 @@ mod tests {
             assert_eq!(code(&access, Method::GET, &headers), None, "{origin}");
             assert_eq!(code(&any, Method::POST, &headers), None, "{origin}");
         }
+        for (host, origin, is_accepted) in [
+            ("rolltop.local:80", "http://rolltop.local", true),
+            ("rolltop.local", "http://rolltop.local:80", true),
+            ("rolltop.local:443", "https://rolltop.local", true),
+            ("rolltop.local", "https://rolltop.local", true),
+            ("rolltop.local:80", "https://rolltop.local", false),
+            ("rolltop.local", "https://rolltop.local:8443", false),
+        ] {
+            let expected = (!is_accepted).then_some(Code::ForeignOrigin);
+            assert_eq!(code(&access, Method::POST, &[("host", host), ("origin", origin)]), expected, "{host} {origin}");
+        }
+        let two = TestRequest::post().insert_header(("host", "rolltop.local"));
+        let two =
+            two.append_header(("origin", "http://rolltop.local")).append_header(("origin", "http://evil.example"));
+        assert!(access.check(two.to_srv_request().head()).is_err());
         assert_eq!(code(&access, Method::PUT, &[("host", "rolltop.local:8080")]), None);
         assert_eq!(code(&access, Method::PUT, &[("origin", "http://a")]), Some(Code::ForeignOrigin));
     }
@@ -154,12 +193,20 @@ mod tests {
             ("evil.example:8080", false),
             ("", false),
             ("a b", false),
+            ("localhost:", true),
+            ("localhost:abc", false),
+            ("localhost:99999", false),
+            ("user:password@localhost", false),
+            ("localhost:80@evil.example", false),
+            ("[::1]x", false),
         ] {
             let expected = (!is_known).then_some(Code::UnknownHost);
             assert_eq!(code(&access, Method::GET, &[("host", host)]), expected, "{host}");
             assert_eq!(code(&any, Method::GET, &[("host", host)]), None, "{host}");
         }
         assert_eq!(code(&access, Method::GET, &[]), None);
+        let target = TestRequest::default().uri("http://evil.example/v1/boards").insert_header(("host", "localhost"));
+        assert!(access.check(target.to_srv_request().head()).is_err());
         let latin = HeaderValue::from_bytes(b"evil\xff").unwrap();
         let request = TestRequest::default().insert_header((HOST, latin)).to_srv_request();
         assert!(access.check(request.head()).is_err());

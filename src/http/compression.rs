@@ -52,9 +52,7 @@ pub(super) fn compress(request: &HttpRequest, mut response: HttpResponse<Bytes>)
     // Reading from memory never waits.
     let done = match coding {
         ContentEncoding::Zstd => ZstdEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never(),
-        ContentEncoding::Brotli => {
-            BrotliEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never()
-        }
+        ContentEncoding::Brotli => BrotliEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never(),
         _ => GzipEncoder::with_quality(body, level).read_to_end(&mut compressed).now_or_never(),
     };
     if !matches!(done, Some(Ok(_))) {

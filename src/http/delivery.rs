@@ -49,16 +49,16 @@ impl Delivery {
         let (request, mut response) = response.into_parts();
         response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
         let is_get = matches!(*request.method(), Method::GET | Method::HEAD);
-        let is_passed_on = response.status() != StatusCode::OK || self.is_live;
+        let is_ok = response.status() == StatusCode::OK;
         if self.has_formats {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
-        } else if !is_passed_on {
+        } else if is_ok {
             response.headers_mut().append(VARY, HeaderValue::from_static("Accept-Encoding"));
         }
-        if is_passed_on {
-            if self.is_live {
-                response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            }
+        if self.is_live {
+            response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        if !is_ok {
             return ServiceResponse::new(request, response);
         }
         let (response, body) = response.into_parts();
@@ -70,7 +70,7 @@ impl Delivery {
             Err(body) => compression::compress_stream(&request, response, body),
             Ok(body) => {
                 let mut response = response.set_body(body);
-                if is_get {
+                if is_get && !self.is_live {
                     response = caching::conditional(&request, response, self.max_age_of(&request));
                 }
                 compression::compress(&request, response).map_into_boxed_body()

@@ -51,7 +51,8 @@ impl BytesPerSubject {
         let further = bytes(1, 1 + FURTHER_VALUES, 1) - one_slot;
         Self {
             one_slot,
-            all_slots: bytes(kept, one_each, likely_steps(kept)),
+            // With few values, data is in as few slots.
+            all_slots: bytes(one_each, one_each, likely_steps(kept)),
             each_value: counts_values(board.kind()).then_some(further.div_ceil(FURTHER_VALUES as u64)),
             at_most: match board.kind() {
                 Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
@@ -93,6 +94,7 @@ pub(in crate::store) fn allocated(bytes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::{BoardName, Definition, Generation};
 
     #[test]
     fn blocks_are_rounded_to_the_sizes_of_allocators() {
@@ -101,6 +103,15 @@ mod tests {
         {
             assert_eq!(allocated(bytes), size, "{bytes}");
         }
+    }
+
+    #[test]
+    fn no_subject_takes_more_than_the_most() {
+        let mut definition = Definition::new("COUNT_DISTINCT(1h, a, s, v)".parse().unwrap(), "1m".parse().unwrap());
+        definition.max_values = Some(5);
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let bytes = BytesPerSubject::new(&board, |content| 100 * content.slots + 10 * content.values);
+        assert_eq!((bytes.one_slot, bytes.all_slots, bytes.at_most), (110, 550, Some(550)));
     }
 
     #[test]

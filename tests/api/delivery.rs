@@ -128,6 +128,9 @@ async fn large_responses_are_compressed_as_the_client_prefers() {
         let (answer, _) = get(&site.client, path, &[("accept-encoding", accept)]).await;
         assert_eq!((answer.status, answer.header("content-encoding")), (200, ""), "{path} {accept}");
     }
+    let (metrics, _) = get(&site.client, "/metrics", &[("accept-encoding", "gzip")]).await;
+    let headers = ["content-encoding", "etag", "cache-control"].map(|name| metrics.header(name));
+    assert_eq!(headers, ["gzip", "", "no-store"]);
 }
 
 #[actix_web::test]
