@@ -203,7 +203,7 @@ pub(super) enum DefineAnswer {
     responses(
         (status = 200, description = "The board already existed with the same definition. With `dry_run=true`, what the \
             definition would do.", body = DefineAnswer, examples(
-            ("the board existed" = (value = json!(example()))), ("dry run" = (value = json!(preview::example()))))),
+            ("already defined" = (value = json!(example()))), ("dry run" = (value = json!(preview::example()))))),
         (status = 201, description = "The board was created.", body = DefinedBoard,
             headers(("location" = String, description = "Path of the board."))),
     ),

@@ -62,6 +62,7 @@ struct RuleVerdict {
 
 /// A comparison.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Comparison)]
 struct Sides {
     /// The left side in its canonical form.
     #[schema(example = "COUNT(30m, login, device_id)")]

@@ -10,7 +10,7 @@ use actix_web::{HttpResponse, ResponseError};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
+use utoipa::openapi::schema::{ArrayBuilder, KnownFormat, ObjectBuilder, Schema, SchemaFormat, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::codes::Code;
@@ -175,7 +175,7 @@ impl From<Problem> for HttpResponse {
     }
 }
 
-/// Describes the members that every problem has.
+/// Describes the members that every problem has, and those that several codes add.
 impl PartialSchema for Problem {
     fn schema() -> RefOr<Schema> {
         let string = |description: &str| ObjectBuilder::new().schema_type(Type::String).description(Some(description));
@@ -188,6 +188,13 @@ impl PartialSchema for Problem {
             .description(Some("HTTP status code."))
             .minimum(Some(400))
             .maximum(Some(599));
+        let integer = |description: &str| {
+            let integer = ObjectBuilder::new().schema_type(Type::Integer).description(Some(description));
+            integer.format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        };
+        let keys = ArrayBuilder::new()
+            .items(ObjectBuilder::new().schema_type(Type::String))
+            .description(Some("The keys in which a definition differs from that of the existing board."));
         ObjectBuilder::new()
             .description(Some("A refused request, as defined by RFC 9457. Further members depend on the code."))
             .property("type", kind)
@@ -204,6 +211,14 @@ impl PartialSchema for Problem {
                 "request_id",
                 string("The id of the request, also in the header `X-Request-Id`: that of the client, or a new one."),
             )
+            .property("field", string("The field or parameter at fault."))
+            .property("column", integer("The column of the error in the text of a metric, a rule or a line, from 1."))
+            .property("minimum", integer("The smallest value or number of elements."))
+            .property("maximum", integer("The largest value or number of elements."))
+            .property("limit", integer("The limit that the request exceeds."))
+            .property("retry_after", integer("The number of seconds after which to try again."))
+            .property("board", string("The board that the problem is about."))
+            .property("keys", keys)
             .into()
     }
 }

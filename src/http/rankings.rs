@@ -71,7 +71,7 @@ pub(super) struct Ranking {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/rankings", operation_id = "getRanking", tag = "rankings",
     params(
-        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Number of lines to skip. Default: 0."),
+        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of lines to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
             of an export. Not together with `offset`."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
@@ -135,7 +135,7 @@ pub(super) struct LookupBody {
     subjects: Vec<serde_json::Value>,
     /// Whether to return rank and percentile on the whole board, for at most 200 subjects. Default: true.
     #[serde(default = "with_ranks")]
-    #[schema(value_type = bool, required = false, default = true)]
+    #[schema(value_type = bool, required = false)]
     ranks: bool,
 }
 

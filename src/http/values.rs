@@ -63,7 +63,7 @@ pub(super) struct SeenValue {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/values", operation_id = "listValues", tag = "subjects",
     params(
-        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, example = 0, description = "Number of values to skip. Default: 0."),
+        ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of values to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` of another page of this board. Not together \
             with `offset`."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of values. Default: 50."),

@@ -132,7 +132,7 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "readWindow", tag = "subjects",
     params(
-        ("last" = String, Query, example = "6h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
+        ("last" = String, Query, pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
             description = "A duration such as 90s, 15m, 6h or 7d, at most the window of the board."),
         ("from" = String, Query, format = DateTime,
             description = "A time within the window of the board, such as 2026-01-02T05:00:00Z. An alternative to `last`."),

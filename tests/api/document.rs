@@ -67,10 +67,12 @@ fn every_operation_has_examples() {
             for part in ["description", "schema"] {
                 assert!(parameter.get(part).is_some(), "{name}: {parameter} has no {part}");
             }
-            // An example is what the explorer fills in. `from` is the other way to say `last`, and may not be both, and
-            // so is `cursor` for `offset`; few boards can be read `as_of` another time.
+            // An example is what the explorer fills in. `from` and `last`, `cursor` and `offset` exclude each other; few
+            // boards can be read `as_of` another time; the same key again would count nothing.
             let shown = parameter.get("example").or(parameter["schema"].get("enum")).is_some();
-            let special = ["from", "cursor", "as_of"].iter().any(|name| parameter["name"] == *name);
+            let special = ["from", "last", "cursor", "offset", "as_of", "Idempotency-Key"]
+                .iter()
+                .any(|name| parameter["name"] == *name);
             assert!(shown || special, "{name}: {parameter} has no example");
         }
         for (kind, content) in operation["requestBody"]["content"].as_object().into_iter().flatten() {
@@ -147,7 +149,8 @@ fn nullable_properties_are_required() {
             }
         }
     }
-    for known in ["Evaluations.as_of", "Sides.left_value", "Standing.score", "Standing.rank", "WindowValue.value"] {
+    for known in ["Evaluations.as_of", "Comparison.left_value", "Standing.score", "Standing.rank", "WindowValue.value"]
+    {
         assert!(nullable.contains(known), "{known} may be null");
     }
 }

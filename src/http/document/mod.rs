@@ -176,9 +176,9 @@ fn add_idempotency_key(described: &mut Described, operation: &Operation) {
         .schema(Some(text))
         .description(Some(
             "Makes it safe to send the request again: each item without an `id` gets one computed from the key and its \
-             index or line. A repeated request counts nothing twice and reports `duplicates`. The bodies are not compared.",
+             index or line. A repeated request counts nothing twice and reports `duplicates`. The bodies are not compared, so \
+             each new request needs a new key, for example a random UUID.",
         ))
-        .example(Some("8e03978e-40d5-43e8-bc93-6894a57f9324".into()))
         .build();
     described.parameters.get_or_insert_default().push(RefOr::T(key));
 }

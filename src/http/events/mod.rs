@@ -64,12 +64,12 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
         description = "`score` adds `scores` to the response: the new score of each subject on each board, from the atomic step that counted the event (JSON only, at most 10,000 events).")),
     request_body(description = "A single event, a batch or a stream.", content(
         (schema::EventsBody = "application/json", examples(
-            ("one" = (summary = "A single event", value = json!({"type": "login", "id": "e-81",
-                "at": "2026-01-01T10:07:00Z", "fields": {"device_id": "d-1", "user_id": "u-7", "amount": 166.6, "ok": true}}))),
+            ("one" = (summary = "A single event", value = json!({"type": "login",
+                "fields": {"device_id": "d-1", "user_id": "u-7", "amount": 166.6, "ok": true}}))),
             ("several" = (summary = "A batch", value = json!({"events": [
                 {"type": "like", "fields": {"post_id": "post-1", "user_id": "u-7"}},
                 {"type": "sale", "fields": {"seller_id": "s-1", "amount": 19.99}, "id": "e-82"}]}))),
-            ("retraction" = (summary = "A retraction", value = json!({"type": "like", "retract": true,
+            ("retraction" = (summary = "A retraction; `at` is the time of the event that it reverses", value = json!({"type": "like", "retract": true,
                 "at": "2026-01-01T10:07:00Z", "id": "e-81-retraction",
                 "fields": {"post_id": "post-1", "user_id": "u-7"}}))),
         )),

@@ -57,6 +57,7 @@ pub(in crate::http) struct EventsReceipt {
 
 /// The outcomes of the events of a request on one board.
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
+#[schema(as = BoardOutcome)]
 struct OnOneBoard {
     /// Number of events counted by this request.
     accepted: u64,

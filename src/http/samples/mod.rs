@@ -57,7 +57,7 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         description = "`score` adds `scores` to the response: the new score of each subject, from the same atomic step (JSON only).")),
     request_body(description = "A single sample, a batch or a stream.", content(
         (schema::SamplesBody = "application/json", examples(
-            ("amount" = (summary = "COUNT, SUM", value = json!({
+            ("amount" = (summary = "COUNT, SUM; set `at` to a time within the window", value = json!({
                 "subject": "post-1", "at": "2026-01-01T10:00:00Z", "amount": 412}))),
             ("batch" = (summary = "AVG, a batch", value = json!({"samples": [
                 {"subject": "sensor-1", "at": "2026-01-01T10:00:00Z", "sum": 1290.5, "count": 60},
