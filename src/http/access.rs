@@ -66,23 +66,16 @@ impl Access {
 
 /// Returns whether a `Host` header names the loopback interface or one of `hosts`.
 fn is_known_host(header: &str, hosts: &[String]) -> bool {
-    // The most frequent names need no parser.
-    let (name, port) = header.split_once(':').unwrap_or((header, ""));
-    if matches!(name, "localhost" | "127.0.0.1") && (port.is_empty() || port.parse::<u16>().is_ok()) {
-        return true;
-    }
     let Some((host, _)) = host_and_port(header) else { return false };
-    let host = host.to_ascii_lowercase();
-    // A name may be written with the dot of the root.
-    let host = host.strip_suffix('.').unwrap_or(&host);
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    let address = || host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     host == "localhost"
         || host.ends_with(".localhost")
-        || address.is_ok_and(|address| address.to_canonical().is_loopback())
-        || hosts.iter().any(|known| known == host)
+        || address().is_ok_and(|address| address.to_canonical().is_loopback())
+        || hosts.contains(&host)
 }
 
-/// Splits the text of a host with an optional port. Returns `None` if it has another form, such as one with a user name.
+/// Splits the text of a host with an optional port. The host is in lower case and without the dot of the root. Returns
+/// `None` if the text has another form, such as one with a user name.
 fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
     let authority: Authority = text.parse().ok()?;
     let (host, port) = (authority.host(), authority.port_u16());
@@ -90,7 +83,7 @@ fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
         "" | ":" => true,
         _ => port.is_some(),
     };
-    is_whole.then(|| (host.to_owned(), port))
+    is_whole.then(|| (host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase(), port))
 }
 
 /// Returns whether an origin has the host and port of the request. The scheme may differ, because a proxy may have
@@ -104,7 +97,7 @@ fn is_same_host(origin: &str, host: Option<&str>) -> bool {
     };
     let named = |text: &str| {
         let (host, port) = host_and_port(text)?;
-        Some((host.trim_end_matches('.').to_ascii_lowercase(), port.unwrap_or(default_port)))
+        Some((host, port.unwrap_or(default_port)))
     };
     let authority = origin.authority().and_then(|authority| named(authority.as_str()));
     authority.is_some() && authority == named(host)

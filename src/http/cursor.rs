@@ -9,9 +9,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::parameters::Parameters;
 use super::problem::Problem;
 use crate::board::{Amount, Board, Counted, Generation, Subject, Timestamp, Value};
-use crate::service::{Cursor, Direction, NextTo, Page, Place, Ranked, ValuePlace, Values, ValuesCursor};
+use crate::service::{Cursor, Direction, NextTo, Page, Place, ValuePlace, Values, ValuesCursor};
 
 const VERSION: u8 = 1;
 /// The flags. All other bits are 0.
@@ -31,6 +32,18 @@ pub(super) const EXAMPLE: &str = "AQBfHCqdBLfjhgAAAAAAAAARcG9zdC0xPfm7Rg";
 /// The cursor after `user-1`, last seen on 2025-12-24 at 18:00, for the same document.
 pub(super) const VALUES_EXAMPLE: &str = "AQhfHCqdBLfjhgAAAZtRhI0AdXNlci0x5PN8tQ";
 
+/// Returns the cursor in the parameters of a request, if there is one. It excludes an offset.
+pub(super) fn requested<C>(
+    parameters: &Parameters,
+    parse: impl Fn(&str) -> Result<C, Problem>,
+) -> Result<Option<C>, Problem> {
+    let cursor = parameters.text("cursor").map(parse).transpose()?;
+    if cursor.is_some() && parameters.text("offset").is_some() {
+        return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
+    }
+    Ok(cursor)
+}
+
 /// Parses the text of a cursor.
 pub(super) fn parse(text: &str) -> Result<Cursor, Problem> {
     decode(text).ok_or_else(|| Problem::field("cursor", "'cursor' must be the 'next' or 'prev' of a page, unchanged"))
@@ -39,12 +52,11 @@ pub(super) fn parse(text: &str) -> Result<Cursor, Problem> {
 /// Returns the cursors of the pages before and after a page, which was read at `cursor` or at an offset.
 pub(super) fn beside(board: &Board, page: &Page, cursor: Option<Cursor>) -> (Option<String>, Option<String>) {
     let text = |next_to: NextTo| encode(&Cursor { generation: board.generation(), next_to });
-    let place = |line: &Ranked| Place { score: line.score, subject: line.subject.clone() };
-    let has_prev = page.first > 0;
-    let has_next = page.first + (page.items.len() as u64) < page.total;
+    let (has_prev, has_next) = (page.first > 0, page.has_next());
     match (page.items.first(), page.items.last()) {
         (Some(first), Some(last)) => {
-            (has_prev.then(|| text(NextTo::before(place(first)))), has_next.then(|| text(NextTo::after(place(last)))))
+            let (before, after) = (NextTo::before(Place::of(first)), NextTo::after(Place::of(last)));
+            (has_prev.then(|| text(before)), has_next.then(|| text(after)))
         }
         // Nothing is left on this side of the place. The other pages are on the other side of it.
         _ => match cursor.map(|cursor| cursor.next_to.others()) {
@@ -63,9 +75,8 @@ pub(super) fn parse_values(text: &str) -> Result<ValuesCursor, Problem> {
 /// Returns the cursor of the page of values after this one, if there is one.
 pub(super) fn after_values(board: &Board, page: &Values) -> Option<String> {
     let (value, last_seen) = page.items.last()?;
-    let has_next = page.first + (page.items.len() as u64) < page.total;
     let after = ValuePlace { last_seen: *last_seen, value: value.clone() };
-    has_next.then(|| encode_values(&ValuesCursor { generation: board.generation(), after }))
+    page.has_next().then(|| encode_values(&ValuesCursor { generation: board.generation(), after }))
 }
 
 /// Returns the text of a cursor.

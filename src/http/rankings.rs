@@ -100,10 +100,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
     let limit = parameters.number("limit", 50, 1..=most)?;
-    let cursor = parameters.text("cursor").map(cursor::parse).transpose()?;
-    if cursor.is_some() && parameters.text("offset").is_some() {
-        return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
-    }
+    let cursor = cursor::requested(&parameters, cursor::parse)?;
     let board = state.service.board(&path::board_name(&request)?).await?;
     if let Some(format) = format {
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);

@@ -4,10 +4,10 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix_web::dev::{HttpServiceFactory, Service};
+use actix_web::dev::{HttpServiceFactory, Service, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::web::{self, Data};
-use actix_web::{HttpRequest, HttpResponse, guard};
+use actix_web::{Error, HttpRequest, HttpResponse, guard};
 use futures_util::future::Either;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
@@ -56,13 +56,9 @@ fn explorer(access: &Arc<Access>) -> impl HttpServiceFactory + use<> {
     let scope = web::scope("/swagger-ui").route("", web::get().to(redirect_to_explorer)).service(files);
     scope.wrap_fn(move |request, inner| {
         let id = RequestId::from_headers(request.headers());
-        let response = match access.check(request.head()) {
-            Ok(()) => Either::Left(inner.call(request)),
-            Err(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
-        };
-        let response = id.clone().scope(response);
+        let response = call(&access, inner, request, &id);
         async move {
-            let mut response = response.await?.map_into_boxed_body();
+            let mut response = response.await?;
             response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
             Ok(response)
         }
@@ -94,17 +90,30 @@ fn register(app: &mut web::ServiceConfig, path: &'static str, options: &HttpOpti
     app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
         let (metrics, delivery, method) = (metrics.clone(), delivery.clone(), request.method().clone());
         let id = RequestId::from_headers(request.headers());
-        let refused = access.check(request.head()).err();
-        let response = match refused {
-            None => Either::Left(inner.call(request)),
-            Some(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
-        };
-        let response = id.clone().scope(response);
+        let response = call(&access, inner, request, &id);
         let deliver = async move { Ok(delivery.finish(response.await?, &id)) };
         // Every request moves this future several times.
         debug_assert!(size_of_val(&deliver) <= 1_024, "{} bytes", size_of_val(&deliver));
         async move { metrics.measure(method, deliver).await }
     }));
+}
+
+/// Calls the service of a path as the handling of the request with this id, unless access is refused.
+fn call<S>(
+    access: &Access,
+    service: &S,
+    request: ServiceRequest,
+    id: &RequestId,
+) -> impl Future<Output = Result<ServiceResponse, Error>> + use<S>
+where
+    S: Service<ServiceRequest, Response = ServiceResponse, Error = Error>,
+{
+    let response = match access.check(request.head()) {
+        Ok(()) => Either::Left(service.call(request)),
+        // Made within the scope, because the response to a problem names the request.
+        Err(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
+    };
+    id.clone().scope(response)
 }
 
 async fn redirect_to_explorer() -> HttpResponse {

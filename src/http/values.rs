@@ -81,10 +81,7 @@ pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Resu
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
-    let cursor = parameters.text("cursor").map(cursor::parse_values).transpose()?;
-    if cursor.is_some() && parameters.text("offset").is_some() {
-        return Err(Problem::field("cursor", "give 'cursor' or 'offset', not both"));
-    }
+    let cursor = cursor::requested(&parameters, cursor::parse_values)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: page } = match &cursor {

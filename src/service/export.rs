@@ -64,13 +64,11 @@ impl Export {
             ExportStart::Cursor(cursor) => self.service.page_at(&self.board, cursor, lines).await?,
         };
         let About { board, answer: page } = &read;
-        let lines = page.items.len() as u64;
-        let last = page.items.last().filter(|_| page.first + lines < page.total);
-        self.next = last.map(|last| {
-            let place = Place { score: last.score, subject: last.subject.clone() };
-            ExportStart::Cursor(Cursor { generation: board.generation(), next_to: NextTo::after(place) })
+        self.next = page.items.last().filter(|_| page.has_next()).map(|last| {
+            let next_to = NextTo::after(Place::of(last));
+            ExportStart::Cursor(Cursor { generation: board.generation(), next_to })
         });
-        self.left -= lines.min(self.left);
+        self.left = self.left.saturating_sub(page.items.len() as u64);
         self.board = board.clone();
         Ok(Some(read))
     }

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::Ranked;
 use crate::board::{Counted, Order, Subject, Timestamp, Value};
 
 /// A place in the order of a ranking: a score as it is stored, and a subject. Each line of a ranking has a place. A place
@@ -13,6 +14,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Returns the place of a line.
+    pub fn of(line: &Ranked) -> Self {
+        Self { score: line.score, subject: line.subject.clone() }
+    }
+
     /// Compares two places on a board of this order: by score, then by subject bytes. Returns `Less` if this place
     /// comes first.
     pub fn compare(&self, other: &Place, order: Order) -> Ordering {

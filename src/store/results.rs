@@ -58,6 +58,13 @@ pub struct Page {
     pub items: Lines,
 }
 
+impl Page {
+    /// Returns whether the ranking has lines after this page.
+    pub fn has_next(&self) -> bool {
+        self.first + (self.items.len() as u64) < self.total
+    }
+}
+
 /// The position of one subject in the ranking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Standing {
@@ -142,6 +149,13 @@ pub struct Values {
     /// greatest first.
     pub items: Vec<(Counted, Timestamp)>,
     pub capped: bool,
+}
+
+impl Values {
+    /// Returns whether there are values after this page.
+    pub fn has_next(&self) -> bool {
+        self.first + (self.items.len() as u64) < self.total
+    }
 }
 
 /// The data that the removal of a subject deleted.

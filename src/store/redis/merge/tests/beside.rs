@@ -29,7 +29,7 @@ impl Memory {
 }
 
 fn belongs(next_to: &NextTo, line: &Ranked, order: Order) -> bool {
-    let line = Place { score: line.score, subject: line.subject.clone() };
+    let line = Place::of(line);
     match line.compare(&next_to.place, order) {
         std::cmp::Ordering::Equal => next_to.inclusive,
         side => (side == std::cmp::Ordering::Greater) == (next_to.direction == Direction::Forward),
@@ -123,7 +123,7 @@ proptest::proptest! {
         let memory = case.memory();
         let merged = block_on(beside(&memory, case.order, &next_to, limit)).unwrap();
         let (_, lines) = merged.found;
-        let place = |line: &Ranked| Place { score: line.score, subject: line.subject.clone() };
+        let place = Place::of;
         proptest::prop_assert!(lines.windows(2).all(|two| place(&two[0]).compare(&place(&two[1]), case.order).is_lt()));
         proptest::prop_assert!(lines.iter().all(|line| belongs(&next_to, line, case.order)));
         proptest::prop_assert!(lines.len() as u64 <= limit);

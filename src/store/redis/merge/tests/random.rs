@@ -95,8 +95,7 @@ proptest! {
         let memory = case.memory();
         let merged = memory.page(offset, limit).unwrap();
         prop_assert!(memory.cost().rounds <= ROUNDS);
-        let places: Vec<Place> = merged.found.iter()
-            .map(|line| Place { score: line.score, subject: line.subject.clone() }).collect();
+        let places: Vec<Place> = merged.found.iter().map(Place::of).collect();
         prop_assert!(places.windows(2).all(|pair| pair[0].compare(&pair[1], case.order).is_lt()));
         prop_assert_eq!(places.len() as u64, limit.min(merged.total.saturating_sub(offset)));
         for pair in merged.found.windows(2) {
