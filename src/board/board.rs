@@ -7,11 +7,12 @@ use parking_lot::Mutex;
 
 use super::{
     Aggregate, Amount, BoardName, Calendar, Change, Decimals, Definition, DefinitionError, EXACT_MAX, Kind, Layout,
-    Mode, Order, Placement, Stamp, Timestamp, Value, Window,
+    Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength,
 };
 
-/// The longest dedupe horizon: a day, in milliseconds. It is shorter where the window is shorter.
-const LONGEST_DEDUPE_HORIZON: i64 = 86_400_000;
+/// A day, in milliseconds: the longest dedupe horizon unless the definition has another, and the time for which a board
+/// over all time remembers that a value was taken back.
+const DAY: i64 = 86_400_000;
 
 /// The most slots by which a cached window is moved forward. If it has to move further, its slots are computed again.
 const MAX_STEPS: u32 = 64;
@@ -137,14 +138,38 @@ impl Board {
 
     /// Returns the largest magnitude that one subject may hold in one slot, in units: (2^53 − 1) / (2 x slots). With
     /// this bound no sum of live and retiring slots exceeds 2^53 − 1, in whatever order they are added and subtracted.
+    /// Over all time, where nothing retires, it is 2^53 − 1.
     pub fn slot_bound(&self) -> Amount {
-        Amount(EXACT_MAX / (2 * i64::from(self.slots)))
+        if self.is_all_time() { Amount(EXACT_MAX) } else { Amount(EXACT_MAX / (2 * i64::from(self.slots))) }
     }
 
-    /// Returns how long the id of an event is remembered after its arrival, in milliseconds: the length of the window,
-    /// at most a day.
+    /// Returns how long the id of an event is remembered after its arrival, in milliseconds: as long as `dedupe` says,
+    /// or else the length of the window, at most a day.
     pub fn dedupe_horizon(&self) -> i64 {
-        self.definition.metric.window.approximate_millis().min(LONGEST_DEDUPE_HORIZON)
+        let standard = || self.definition.metric.window.approximate_millis().min(DAY);
+        self.definition.dedupe.map_or_else(standard, Span::approximate_millis)
+    }
+
+    /// Returns whether the board counts over all time. Then it has one slot inside, which never ends, and no slots to
+    /// the outside.
+    pub fn is_all_time(&self) -> bool {
+        self.definition.metric.window == WindowLength::All
+    }
+
+    /// Returns how long a COUNT_DISTINCT board over all time remembers that a value was taken back, in milliseconds. Other
+    /// boards, for which this is `None`, remember it until the slot of the retraction expires.
+    pub fn tombstone_life(&self) -> Option<i64> {
+        self.is_all_time().then_some(DAY)
+    }
+
+    /// Returns the time, in milliseconds, after which what the board remembers has expired. A clock that is wrong by less
+    /// does limited harm. Over all time only ids and tombstones expire.
+    pub fn shortest_memory(&self) -> i64 {
+        if self.is_all_time() {
+            self.dedupe_horizon().min(DAY)
+        } else {
+            self.definition.metric.window.approximate_millis()
+        }
     }
 
     /// Returns the window at `now`. O(1) while the head stays the same. A move of the head copies the starts; a move of

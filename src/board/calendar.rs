@@ -1,11 +1,13 @@
 //! The starts and ends of slots.
 //!
 //! Slots under an hour divide an hour and align to the Unix epoch. Slots from an hour up to a day divide 24 h and align
-//! to local midnight. `1d`, `1w` (from Monday) and `1mo` are calendar units. `Nd` counts from 1970-01-01 local time.
+//! to local midnight. `1d`, `1w` (from Monday), `1mo` and `1y` are calendar units. `Nd` counts from 1970-01-01 local time.
 //!
 //! A slot of local time begins at the *first* instant at which local clocks show its start or later. So the starts
 //! always grow, whatever a time zone does: where clocks jump forward over a whole slot, that slot does not exist; where
 //! they fall back, the slot is longer.
+//!
+//! A board over all time without slots has the [eternal](Calendar::eternal) calendar, which has one slot.
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -19,7 +21,8 @@ const MONDAY_SHIFT: i64 = 3 * DAY;
 /// The division of time into slots for one board.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Calendar {
-    slot: Span,
+    /// The length of a slot, or `None` if there is one slot for all time.
+    slot: Option<Span>,
     zone: Tz,
     grid: Grid,
 }
@@ -30,8 +33,10 @@ enum Grid {
     Universal { length: i64, shift: i64 },
     /// Boundaries where the local clock shows `k x length − shift` seconds since 1970-01-01T00:00.
     Local { length: i64, shift: i64 },
-    /// Boundaries at the first of each local month; the index is `12 x year + month0`.
-    Months,
+    /// Boundaries at the first of every so many local months; the index is `(12 x year + month0) / count`.
+    Months { count: i64 },
+    /// No boundaries: one slot with the index 0, which covers the whole range of timestamps.
+    Eternal,
 }
 
 /// The reason why a span cannot be a slot.
@@ -42,7 +47,7 @@ pub enum SlotError {
     #[error("a slot from an hour up to a day must divide 24 h (such as 1h, 2h, 6h, 12h); {0} does not")]
     DividesDay(Span),
     #[error(
-        "a slot longer than a day is written in days (2d, 7d), as 1w (from Monday) or as 1mo; {0} is none of these"
+        "a slot longer than a day is written in days (2d, 7d), as 1w (from Monday), as 1mo or as 1y; {0} is none of these"
     )]
     Calendar(Span),
     #[error("{window} is not a whole number of {slot} slots")]
@@ -60,8 +65,8 @@ impl Calendar {
             }
         };
         let grid = match (slot.unit(), slot.seconds()) {
-            (Unit::Month, _) | (_, None) => match slot.count() {
-                1 => Grid::Months,
+            (Unit::Month | Unit::Year, _) | (_, None) => match (slot.count(), slot.months()) {
+                (1, Some(months)) => Grid::Months { count: months as i64 },
                 _ => return Err(SlotError::Calendar(slot)),
             },
             (Unit::Week, _) if slot.count() != 1 => return Err(SlotError::Calendar(slot)),
@@ -78,11 +83,17 @@ impl Calendar {
                 }
             }
         };
-        Ok(Self { slot, zone, grid })
+        Ok(Self { slot: Some(slot), zone, grid })
     }
 
-    /// Returns the slot's length as written.
-    pub fn slot(&self) -> Span {
+    /// Creates the calendar of a board over all time without slots. It has one slot, from [`Timestamp::EPOCH`] to
+    /// [`Timestamp::MAX`].
+    pub fn eternal() -> Self {
+        Self { slot: None, zone: Tz::UTC, grid: Grid::Eternal }
+    }
+
+    /// Returns the slot's length as written, or `None` if there is one slot for all time.
+    pub fn slot(&self) -> Option<Span> {
         self.slot
     }
 
@@ -93,24 +104,21 @@ impl Calendar {
 
     /// Returns the number of slots in `span`, which must be a whole number of slots.
     pub fn slots_exactly(&self, span: Span) -> Result<u64, SlotError> {
-        let (units, slot) = self.comparable(span).ok_or(SlotError::NotWhole { window: span, slot: self.slot })?;
-        if units % slot == 0 { Ok(units / slot) } else { Err(SlotError::NotWhole { window: span, slot: self.slot }) }
+        let whole = self.comparable(span).filter(|(units, slot)| units % slot == 0).map(|(units, slot)| units / slot);
+        whole.ok_or(SlotError::NotWhole { window: span, slot: self.slot.unwrap_or(span) })
     }
 
     /// Returns the number of slots that cover `span`, rounded up, or `None` if only one of the two is counted in
-    /// months.
+    /// months, or if there is one slot for all time.
     pub fn slots_covering(&self, span: Span) -> Option<u64> {
         self.comparable(span).map(|(units, slot)| units.div_ceil(slot))
     }
 
     /// Returns the lengths of `span` and of a slot in the same unit: both in months, or both in seconds. Returns `None`
-    /// if only one of them is in months.
+    /// if only one of them is in months, or if there is one slot for all time.
     fn comparable(&self, span: Span) -> Option<(u64, u64)> {
-        match (span.seconds(), self.slot.seconds()) {
-            (Some(span), Some(slot)) => Some((span, slot)),
-            (None, None) => Some((u64::from(span.count()), u64::from(self.slot.count()))),
-            _ => None,
-        }
+        let slot = self.slot?;
+        span.seconds().zip(slot.seconds()).or_else(|| span.months().zip(slot.months()))
     }
 
     /// Returns the start of the slot that contains `t`. O(1).
@@ -157,13 +165,16 @@ impl Calendar {
 
     /// Returns the largest index whose slot starts at or before `t`.
     fn index(&self, t: Timestamp) -> i64 {
-        if let Grid::Universal { length, shift } = self.grid {
-            return (t.millis() + shift).div_euclid(length);
+        match self.grid {
+            Grid::Universal { length, shift } => return (t.millis() + shift).div_euclid(length),
+            Grid::Eternal => return 0,
+            Grid::Local { .. } | Grid::Months { .. } => {}
         }
         let utc = t.to_utc().naive_utc();
         let local = utc + self.zone.offset_from_utc_datetime(&utc).fix();
         let mut index = match self.grid {
-            Grid::Months => i64::from(local.year()) * 12 + i64::from(local.month0()),
+            Grid::Months { count } => (i64::from(local.year()) * 12 + i64::from(local.month0())).div_euclid(count),
+            Grid::Eternal => 0,
             Grid::Local { length, shift } | Grid::Universal { length, shift } => {
                 (local.and_utc().timestamp() + shift).div_euclid(length)
             }
@@ -188,9 +199,17 @@ impl Calendar {
                 let shown = index.saturating_mul(length).saturating_sub(shift).clamp(first, last);
                 self.first_instant_showing(local(shown))
             }
-            Grid::Months => {
-                let month0 = u32::try_from(index.rem_euclid(12)).unwrap_or(0);
-                let first = i32::try_from(index.div_euclid(12))
+            Grid::Eternal => {
+                if index > 0 {
+                    Timestamp::MAX
+                } else {
+                    Timestamp::EPOCH
+                }
+            }
+            Grid::Months { count } => {
+                let month = index.saturating_mul(count);
+                let month0 = u32::try_from(month.rem_euclid(12)).unwrap_or(0);
+                let first = i32::try_from(month.div_euclid(12))
                     .ok()
                     .and_then(|year| NaiveDate::from_ymd_opt(year, month0 + 1, 1));
                 match first.and_then(|date| date.and_hms_opt(0, 0, 0)) {
@@ -244,11 +263,11 @@ mod tests {
     fn slot_lengths_are_validated() {
         for slot in [
             "1s", "2s", "30s", "90s", "1m", "15m", "30m", "1h", "90m", "2h", "6h", "12h", "24h", "1d", "2d", "7d",
-            "1w", "1mo",
+            "1w", "1mo", "1y",
         ] {
             assert!(Calendar::new(slot.parse().unwrap(), Tz::UTC).is_ok(), "{slot}");
         }
-        for slot in ["7s", "7m", "59m", "5h", "7h", "23h", "25h", "48h", "2w", "2mo"] {
+        for slot in ["7s", "7m", "59m", "5h", "7h", "23h", "25h", "48h", "2w", "2mo", "12mo", "2y"] {
             assert!(Calendar::new(slot.parse().unwrap(), Tz::UTC).is_err(), "{slot}");
         }
     }
@@ -281,6 +300,9 @@ mod tests {
         assert_eq!(calendar("1mo", "Europe/Berlin").slot_of(at), t("2025-12-31T23:00:00Z"));
         assert_eq!(calendar("1mo", "Europe/Berlin").next(at), t("2026-01-31T23:00:00Z"));
         assert_eq!(calendar("1mo", "UTC").previous(at), t("2025-12-01T00:00:00Z"));
+        assert_eq!(calendar("1y", "Europe/Berlin").slot_of(at), t("2025-12-31T23:00:00Z"));
+        assert_eq!(calendar("1y", "UTC").previous(at), t("2025-01-01T00:00:00Z"));
+        assert_eq!(calendar("1y", "UTC").next(at), t("2027-01-01T00:00:00Z"));
         let sevens = calendar("7d", "UTC");
         assert_eq!(sevens.slot_of(t("1970-01-07T23:59:59Z")), Timestamp::EPOCH);
         assert_eq!(sevens.slot_of(t("1970-01-08T00:00:00Z")), t("1970-01-08T00:00:00Z"));
@@ -350,6 +372,18 @@ mod tests {
     }
 
     #[test]
+    fn the_eternal_calendar_has_one_slot() {
+        let eternal = Calendar::eternal();
+        for at in [Timestamp::EPOCH, t("2026-01-01T09:00:00Z"), Timestamp::MAX.plus_millis(-1)] {
+            assert_eq!((eternal.slot_of(at), eternal.number(at)), (Timestamp::EPOCH, 0));
+            assert_eq!((eternal.next(at), eternal.previous(at)), (Timestamp::MAX, Timestamp::EPOCH));
+        }
+        assert_eq!((eternal.start_of(0), eternal.start_of(1)), (Timestamp::EPOCH, Timestamp::MAX));
+        assert_eq!(eternal.slots_between(Timestamp::EPOCH, Timestamp::EPOCH), 0);
+        assert_eq!(eternal.slots_covering("24h".parse().unwrap()), None);
+    }
+
+    #[test]
     fn spans_are_converted_to_slots() {
         let hours = calendar("1h", "UTC");
         assert_eq!(hours.slots_exactly("24h".parse().unwrap()), Ok(24));
@@ -358,6 +392,8 @@ mod tests {
         assert!(hours.slots_exactly("1mo".parse().unwrap()).is_err());
         assert_eq!(hours.slots_covering("90m".parse().unwrap()), Some(2));
         assert_eq!(calendar("1mo", "UTC").slots_exactly("3mo".parse().unwrap()), Ok(3));
+        assert_eq!(calendar("1mo", "UTC").slots_exactly("2y".parse().unwrap()), Ok(24));
+        assert_eq!(calendar("1y", "UTC").slots_covering("13mo".parse().unwrap()), Some(2));
         assert_eq!(calendar("1mo", "UTC").slots_covering("30d".parse().unwrap()), None);
         assert_eq!(calendar("1w", "UTC").slots_exactly("28d".parse().unwrap()), Ok(4));
     }
@@ -367,7 +403,7 @@ mod tests {
         #[test]
         fn slots_cover_time_without_gaps(
             second in 0i64..4_000_000_000,
-            slot in prop::sample::select(vec!["1s", "15m", "1h", "90m", "6h", "12h", "1d", "3d", "1w", "1mo"]),
+            slot in prop::sample::select(vec!["1s", "15m", "1h", "90m", "6h", "12h", "1d", "3d", "1w", "1mo", "1y"]),
             zone in prop::sample::select(vec!["UTC", "Europe/Berlin", "America/New_York", "America/St_Johns", "America/Havana",
                 "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu", "Africa/Casablanca", "America/Sao_Paulo", "Asia/Tehran"]),
         ) {

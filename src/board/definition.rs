@@ -7,13 +7,16 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Calendar, Decimals, Kind, Metric, SlotError, Span, form};
+use super::{Calendar, Decimals, Kind, Metric, SlotError, Span, WindowLength, form};
 
 /// The largest number of slots that a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
 
 /// The largest number of shards that a board may have.
 pub const MAX_SHARDS: u32 = 64;
+
+/// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
+const DEDUPE: RangeInclusive<i64> = 60_000..=90 * 86_400_000;
 
 /// Order of the ranking: highest or lowest score first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -50,14 +53,6 @@ pub enum Mode {
     FromFirst,
 }
 
-impl Mode {
-    /// Returns the slot length for a definition with this `slot` key, or `None` if the key is missing and required. A
-    /// `from_first` window has no slots, so the key is optional there and has no effect.
-    pub(crate) fn slot(self, said: Option<Span>) -> Option<Span> {
-        said.or((self == Mode::FromFirst).then_some(Span::DAY))
-    }
-}
-
 /// The end of its slot that the time of a sample denotes: with `end`, 06:02 belongs to 06:01–06:02.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -79,15 +74,16 @@ pub struct Definition {
     /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX(window, event, value, subject)`, or
     /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the closing
     /// parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`, or several
-    /// fields `(ip, device_id)`.
+    /// fields `(ip, device_id)`. The window is a duration, or `all` for all time.
     #[serde(serialize_with = "form::text", deserialize_with = "form::parsed")]
     #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
     pub metric: Metric,
     /// Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole days,
-    /// `1w` or `1mo`. The window is a whole number of slots, at most 2,000. Optional with the `mode` `from_first`.
-    #[serde(default = "form::no_slot")]
-    #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
-    pub slot: Span,
+    /// `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode` `from_first`;
+    /// absent for a window of `all` time, which has no slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
+    pub slot: Option<Span>,
     /// Number of decimals of scores. Default: 0.
     #[serde(default, serialize_with = "form::digits", deserialize_with = "form::decimals")]
     #[schema(value_type = u8, minimum = 0, maximum = 9)]
@@ -117,7 +113,7 @@ pub struct Definition {
     /// Retention time of slots on an unranked board, for reads with `as_of`. Not available with COUNT_DISTINCT. Default:
     /// the window and one slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = String, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    #[schema(value_type = String, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub keep: Option<Span>,
     /// Number of measurements that a subject needs to be ranked, for ranked AVG boards. Default: 1.
     #[serde(default = "form::one", skip_serializing_if = "form::is_one", deserialize_with = "form::positive")]
@@ -137,6 +133,11 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
     #[schema(value_type = u32, minimum = 1, maximum = 64, example = 24)]
     pub shards: Option<u32>,
+    /// Time for which ids are remembered from their arrival, for a window of `all` time, where an item that counts twice
+    /// never expires. From a minute to 90 days. Default: `24h`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, example = "30d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
+    pub dedupe: Option<Span>,
 }
 
 impl Serialize for Definition {
@@ -148,8 +149,13 @@ impl Serialize for Definition {
 impl<'de> Deserialize<'de> for Definition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut definition = Definition::deserialize(deserializer)?;
-        let given = Some(definition.slot).filter(|slot| *slot != form::no_slot());
-        definition.slot = definition.mode.slot(given).ok_or_else(|| D::Error::missing_field("slot"))?;
+        if definition.mode == Mode::FromFirst {
+            // The window of a subject has no slots, so the key has no effect.
+            definition.slot.get_or_insert(Span::DAY);
+        }
+        if definition.slot.is_none() && definition.metric.window != WindowLength::All {
+            return Err(D::Error::missing_field("slot"));
+        }
         Ok(definition)
     }
 }
@@ -195,7 +201,7 @@ impl DefinitionError {
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 13] = [
+    pub const KEYS: [&str; 14] = [
         "metric",
         "slot",
         "decimals",
@@ -209,13 +215,19 @@ impl Definition {
         "max_values",
         "stamp",
         "shards",
+        "dedupe",
     ];
 
     /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.
     pub fn new(metric: Metric, slot: Span) -> Self {
+        Self { slot: Some(slot), ..Self::without_slots(metric) }
+    }
+
+    /// Creates a definition with every default for a metric over all time, whose board has no slots.
+    pub fn without_slots(metric: Metric) -> Self {
         Self {
             metric,
-            slot,
+            slot: None,
             decimals: Decimals::default(),
             timezone: Tz::UTC,
             order: Order::Desc,
@@ -227,6 +239,7 @@ impl Definition {
             max_values: None,
             stamp: Stamp::Start,
             shards: None,
+            dedupe: None,
         }
     }
 
@@ -251,6 +264,14 @@ impl Definition {
         let kind = self.kind();
         if matches!(kind, Kind::Distinct | Kind::Sketch) && self.decimals != Decimals::default() {
             return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
+        }
+        if self.metric.window == WindowLength::All {
+            self.check_all_time()?;
+        } else if self.dedupe.is_some() {
+            return misplaced(
+                "dedupe",
+                "goes with a window of all time only: elsewhere an item that counts twice expires",
+            );
         }
         if self.mode == Mode::FromFirst {
             if self.ranked {
@@ -290,36 +311,62 @@ impl Definition {
         Ok(())
     }
 
+    /// Checks the keys that a window of all time does not allow.
+    fn check_all_time(&self) -> Result<(), DefinitionError> {
+        let refused = [
+            (self.slot.is_some(), "slot", "cannot be given for a window of all time, which has no slots"),
+            (self.timezone != Tz::UTC, "timezone", "has no effect on a window of all time, which has no slots"),
+            (self.cover != Cover::Current, "cover", "must be current for a window of all time, which has no slots"),
+            (self.mode != Mode::Sliding, "mode", "must be sliding for a window of all time, which has no end"),
+            (self.keep.is_some(), "keep", "cannot be given for a window of all time, which has no slots"),
+            (self.stamp != Stamp::Start, "stamp", "must be start for a window of all time, which has no slots"),
+            (
+                self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())),
+                "dedupe",
+                "must be from a minute to 90 days",
+            ),
+        ];
+        match refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            Some((_, key, why)) => Err(DefinitionError::Misplaced { key, why }),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the calendar, the number of slots in the window and the number of slots that the board keeps.
     pub fn layout(&self) -> Result<Layout, DefinitionError> {
         self.check()?;
-        let calendar = Calendar::new(self.slot, self.timezone)?;
+        let calendar = match (self.slot, self.metric.window) {
+            (Some(slot), _) => Calendar::new(slot, self.timezone)?,
+            (None, WindowLength::All) => Calendar::eternal(),
+            (None, WindowLength::Span(_)) => {
+                return Err(DefinitionError::Misplaced { key: "slot", why: "is required unless the window is all" });
+            }
+        };
         let slots = self.slots(&calendar)?;
         let kept = self.kept(&calendar, slots)?;
         Ok(Layout { calendar, slots, kept })
     }
 
     fn slots(&self, calendar: &Calendar) -> Result<u32, DefinitionError> {
-        if self.mode == Mode::FromFirst {
-            return Ok(1);
-        }
-        let slots = calendar.slots_exactly(self.metric.window)?;
+        let (WindowLength::Span(window), Mode::Sliding) = (self.metric.window, self.mode) else { return Ok(1) };
+        let slots = calendar.slots_exactly(window)?;
         match u32::try_from(slots) {
             Ok(count) if slots <= MAX_SLOTS => Ok(count + u32::from(self.cover == Cover::Full)),
-            _ => Err(DefinitionError::TooManySlots { window: self.metric.window, slot: self.slot, slots }),
+            _ => Err(DefinitionError::TooManySlots { window, slot: self.slot.unwrap_or(window), slots }),
         }
     }
 
     /// Returns the number of slots that the board keeps: on a ranked board those of its window.
     fn kept(&self, calendar: &Calendar, slots: u32) -> Result<u32, DefinitionError> {
-        if self.ranked || self.kind() == Kind::Distinct || self.mode == Mode::FromFirst {
+        let is_counter = self.mode == Mode::FromFirst || self.metric.window == WindowLength::All;
+        if self.ranked || self.kind() == Kind::Distinct || is_counter {
             return Ok(slots);
         }
         let Some(keep) = self.keep else { return Ok(slots + 1) };
-        let too_many = |slots| DefinitionError::TooManyKept { keep, slot: self.slot, slots };
+        let too_many = |slots| DefinitionError::TooManyKept { keep, slot: self.slot.unwrap_or(keep), slots };
         let kept = calendar.slots_covering(keep).ok_or(DefinitionError::Misplaced {
             key: "keep",
-            why: "and the slot must both be in months, or neither",
+            why: "and the slot must both be in months or years, or neither",
         })?;
         if kept < u64::from(slots) {
             return Err(DefinitionError::Misplaced { key: "keep", why: "must not be shorter than the window" });
@@ -395,6 +442,15 @@ mod tests {
             (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","decimals":2}"#, "decimals"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","min_samples":2}"#, "min_samples"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","max_values":5}"#, "max_values"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"30d"}"#, "dedupe"),
+            (r#"{"metric":"COUNT(all, a, b)","dedupe":"59s"}"#, "dedupe"),
+            (r#"{"metric":"COUNT(all, a, b)","dedupe":"91d"}"#, "dedupe"),
+            (r#"{"metric":"COUNT(all, a, b)","slot":"1h"}"#, "slot"),
+            (r#"{"metric":"COUNT(all, a, b)","keep":"30d"}"#, "keep"),
+            (r#"{"metric":"COUNT(all, a, b)","cover":"full"}"#, "cover"),
+            (r#"{"metric":"COUNT(all, a, b)","stamp":"end"}"#, "stamp"),
+            (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin"}"#, "timezone"),
+            (r#"{"metric":"COUNT(all, a, b)","ranked":false,"mode":"from_first","slot":"1d"}"#, "slot"),
         ] {
             let definition: Definition = serde_json::from_str(json).unwrap();
             assert_eq!(definition.layout().unwrap_err().field(), key, "{json}");
@@ -405,6 +461,8 @@ mod tests {
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","ranked":false,"keep":"2h"}"#, 120),
             (r#"{"metric":"COUNT(90s, a, b)","mode":"from_first","ranked":false}"#, 1),
             (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","ranked":false}"#, 60),
+            (r#"{"metric":"COUNT(all, a, b)"}"#, 1),
+            (r#"{"metric":"COUNT(all, a, b)","ranked":false,"dedupe":"90d"}"#, 1),
         ] {
             let definition: Definition = serde_json::from_str(json).unwrap();
             assert_eq!(definition.layout().unwrap().kept, kept, "{json}");

@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, MAX_SHARDS, Span};
+use super::{Decimals, MAX_SHARDS};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -43,11 +43,6 @@ pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 pub(super) fn utc() -> Tz {
     Tz::UTC
-}
-
-/// Returns the value of a missing key `slot`. It is no duration, so no text parses to it.
-pub(super) fn no_slot() -> Span {
-    Span::ZERO
 }
 
 pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
@@ -113,7 +108,7 @@ mod tests {
     use utoipa::PartialSchema;
 
     use super::*;
-    use crate::board::{Cover, Definition, Mode, Order, Stamp};
+    use crate::board::{Cover, Definition, Mode, Order, Span, Stamp};
 
     #[test]
     fn every_key_is_listed_in_order() {
@@ -128,6 +123,7 @@ mod tests {
             max_values: Some(2),
             stamp: Stamp::End,
             shards: Some(2),
+            dedupe: Some(Span::DAY),
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
         let written = serde_json::to_string(&definition).unwrap();
@@ -163,7 +159,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Definition>(&written).unwrap(), spread);
         assert_eq!(serde_json::from_str::<Definition>(&written.replace("24", "24.0")).unwrap(), spread);
         for (bad, says) in [
-            (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "expected a duration"),
+            (r#"{"metric":"COUNT(x, a, b)","slot":"1h"}"#, "expected a duration or all"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","decimals":10}"#, "10 is not a whole number from 0 to 9"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","timezone":"Mars"}"#, "'Mars' is not an IANA time zone"),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1h","colour":"red"}"#, "unknown field `colour`"),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::{Amount, Change, Counted, Decimals, Event, Field, FieldFault, Fields, Filter, Key, Kind, Span, Subject};
+use super::{
+    Amount, Change, Counted, Decimals, Event, Field, FieldFault, Fields, Filter, Key, Kind, Subject, WindowLength,
+};
 
 /// The function over the events of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Function {
 pub struct Metric {
     pub function: Function,
     /// The length of the window.
-    pub window: Span,
+    pub window: WindowLength,
     /// The type of the events that count.
     pub event: Box<str>,
     /// The key that names the subject of an event.
@@ -156,7 +158,7 @@ pub(super) mod strategy {
             key::strategy::key().prop_map(|counted| Function::CountDistinct { counted }),
             key::strategy::key().prop_map(|counted| Function::ApproxCountDistinct { counted }),
         ];
-        let window = "[1-9][0-9]{0,3}(s|m|h|d|w|mo)".prop_map(|text| text.parse().unwrap());
+        let window = "all|[1-9][0-9]{0,3}(s|m|h|d|w|mo|y)".prop_map(|text| text.parse().unwrap());
         (function, window, name(), key::strategy::key(), prop::option::of(filter::strategy::filter()))
             .prop_map(|(function, window, event, subject, filter)| Metric { function, window, event, subject, filter })
     }

@@ -1,6 +1,7 @@
 //! The bottom layer: the definition of boards. Pure values and arithmetic, without I/O, clock or async.
 //!
-//! - [`Timestamp`]: an instant in milliseconds; [`Span`]: a duration as users write it (`24h`).
+//! - [`Timestamp`]: an instant in milliseconds; [`Span`]: a duration as users write it (`24h`);
+//!   [`WindowLength`]: the length of a metric's window, which may be all time.
 //! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
 //! - [`BoardName`], [`Subject`], [`EventId`]: names, validated when they are parsed.
@@ -37,6 +38,7 @@ mod span;
 mod timestamp;
 mod value;
 mod window;
+mod window_length;
 
 pub use aggregate::{Aggregate, Kind};
 pub use amount::{Amount, AmountError, Decimals, EXACT_MAX, Score};
@@ -58,3 +60,4 @@ pub use span::{Span, SpanError, Unit};
 pub use timestamp::{Timestamp, TimestampError};
 pub use value::{Shown, Value};
 pub use window::{Frame, Placement, Window};
+pub use window_length::WindowLength;

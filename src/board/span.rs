@@ -1,4 +1,4 @@
-//! Durations as users write them: `90s`, `15m`, `24h`, `7d`, `2w`, `1mo`.
+//! Durations as users write them: `90s`, `15m`, `24h`, `7d`, `2w`, `1mo`, `1y`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,6 +16,7 @@ pub enum Unit {
     Day,
     Week,
     Month,
+    Year,
 }
 
 /// A duration: a positive number of one [`Unit`]. The unit is kept, because `7d` and `1w` divide time at different
@@ -29,7 +30,7 @@ pub struct Span {
 /// The reason why a text is not a [`Span`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{text}' is not a duration: write a whole number from 1 and a unit, s, m, h, d, w or mo, such as 90s, 15m, 24h or 7d"
+    "'{text}' is not a duration: write a whole number from 1 and a unit, s, m, h, d, w, mo or y, such as 90s, 15m, 24h or 7d"
 )]
 pub struct SpanError {
     text: String,
@@ -44,10 +45,11 @@ impl Unit {
             Unit::Day => "d",
             Unit::Week => "w",
             Unit::Month => "mo",
+            Unit::Year => "y",
         }
     }
 
-    /// Returns the nominal length in seconds, or `None` for months, whose lengths differ by days.
+    /// Returns the nominal length in seconds, or `None` for months and years, whose lengths differ by days.
     fn seconds(self) -> Option<u64> {
         match self {
             Unit::Second => Some(1),
@@ -55,14 +57,12 @@ impl Unit {
             Unit::Hour => Some(3_600),
             Unit::Day => Some(86_400),
             Unit::Week => Some(604_800),
-            Unit::Month => None,
+            Unit::Month | Unit::Year => None,
         }
     }
 }
 
 impl Span {
-    /// No duration. Stands for a missing key until a definition is complete.
-    pub(super) const ZERO: Span = Span { count: 0, unit: Unit::Day };
     /// One calendar day.
     pub const DAY: Span = Span { count: 1, unit: Unit::Day };
 
@@ -81,28 +81,37 @@ impl Span {
         self.unit
     }
 
-    /// Returns the nominal length in seconds (a day has 86,400), or `None` for months.
+    /// Returns the nominal length in seconds (a day has 86,400), or `None` for months and years.
     pub fn seconds(self) -> Option<u64> {
         self.unit.seconds().map(|unit| unit * u64::from(self.count))
     }
 
-    /// Returns whether two spans have the same length, however they are written: `60m` and `1h`. A span in months has
-    /// the same length only as a span of the same number of months.
-    pub fn is_as_long_as(self, other: Span) -> bool {
-        match (self.seconds(), other.seconds()) {
-            (Some(a), Some(b)) => a == b,
-            (None, None) => self.count == other.count,
-            _ => false,
+    /// Returns the number of months, if the length is a number of months or years.
+    pub fn months(self) -> Option<u64> {
+        match self.unit {
+            Unit::Month => Some(u64::from(self.count)),
+            Unit::Year => Some(12 * u64::from(self.count)),
+            Unit::Second | Unit::Minute | Unit::Hour | Unit::Day | Unit::Week => None,
         }
     }
 
-    /// Returns the nominal length in milliseconds. A month counts as 31 days, so use this for horizons and timeouts,
-    /// never for slots.
+    /// Returns whether two spans have the same length, however they are written: `60m` and `1h`, `12mo` and `1y`. A
+    /// span in months or years has the same length only as a span of the same number of months.
+    pub fn is_as_long_as(self, other: Span) -> bool {
+        self.seconds() == other.seconds() && self.months() == other.months()
+    }
+
+    /// Returns the nominal length in milliseconds. A month counts as 31 days and a year as 366, so use this for horizons
+    /// and timeouts, never for slots.
     ///
     /// The result is at most the whole range of [`Timestamp`], some 8,000 years, so that adding it to an instant cannot
     /// overflow.
     pub fn approximate_millis(self) -> i64 {
-        let seconds = self.seconds().unwrap_or(u64::from(self.count) * 31 * 86_400);
+        let days = match self.unit {
+            Unit::Year => 366,
+            _ => 31,
+        };
+        let seconds = self.seconds().unwrap_or(u64::from(self.count) * days * 86_400);
         i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000).min(Timestamp::MAX.millis())
     }
 }
@@ -121,6 +130,7 @@ impl FromStr for Span {
             "d" => Unit::Day,
             "w" => Unit::Week,
             "mo" => Unit::Month,
+            "y" => Unit::Year,
             _ => return Err(error()),
         };
         if number.starts_with('0') {
@@ -156,14 +166,15 @@ mod tests {
 
     #[test]
     fn every_unit_round_trips() {
-        for text in ["1s", "90s", "15m", "24h", "7d", "2w", "1mo", "4294967295s"] {
+        for text in ["1s", "90s", "15m", "24h", "7d", "2w", "1mo", "1y", "4294967295s"] {
             assert_eq!(text.parse::<Span>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn invalid_spans_are_refused() {
-        for text in ["", "h", "0h", "01h", "-1h", "1.5h", "1 h", "1H", "1ms", "h1", "4294967296s", "1hh", "१h"] {
+        for text in ["", "h", "0h", "01h", "-1h", "1.5h", "1 h", "1H", "1ms", "h1", "4294967296s", "1hh", "१h", "1yr"]
+        {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }
@@ -177,10 +188,18 @@ mod tests {
     }
 
     #[test]
+    fn a_year_has_twelve_months() {
+        let span = |text: &str| text.parse::<Span>().unwrap();
+        assert!(span("1y").is_as_long_as(span("12mo")) && !span("1y").is_as_long_as(span("365d")));
+        assert!(!span("1y").is_as_long_as(span("1mo")));
+        assert_eq!((span("2y").months(), span("2y").seconds(), span("24h").months()), (Some(24), None, None));
+    }
+
+    #[test]
     fn span_lengths_are_limited_to_the_time_range() {
         let millis = |text: &str| text.parse::<Span>().unwrap().approximate_millis();
-        assert_eq!((millis("90s"), millis("1mo")), (90_000, 31 * 86_400_000));
-        for text in ["4294967295mo", "4294967295w", "4294967295d", "4294967295h", "100000mo"] {
+        assert_eq!((millis("90s"), millis("1mo"), millis("1y")), (90_000, 31 * 86_400_000, 366 * 86_400_000));
+        for text in ["4294967295y", "4294967295mo", "4294967295w", "4294967295d", "4294967295h", "100000mo"] {
             assert_eq!(millis(text), Timestamp::MAX.millis(), "{text}");
         }
         assert_eq!(millis("4294967295s"), 4_294_967_295_000);

@@ -21,7 +21,10 @@ pub(super) fn run(args: CheckArgs) -> Result<(), CommandError> {
         Config::load(args.config.as_deref(), args.settings).map_err(|error| CommandError::WrongConfig(error.into()))?;
     println!("{} is valid: {:?} store, listening on {}", config.source, config.store, config.listen);
     for (name, definition) in &config.boards {
-        println!("  {name}: {}, slot {}, {}", definition.metric, definition.slot, definition.timezone);
+        match definition.slot {
+            Some(slot) => println!("  {name}: {}, slot {slot}, {}", definition.metric, definition.timezone),
+            None => println!("  {name}: {}", definition.metric),
+        }
     }
     for (name, rule) in &config.rules {
         println!("  {name}: {rule}");

@@ -206,7 +206,7 @@ mod tests {
             (
                 "[boards.b]\nmetric = \"COUNT(x, a, b)\"\nslot = \"1h\"\n",
                 2,
-                "expected a duration, found 'x' at column 7",
+                "expected a duration or all, found 'x' at column 7",
             ),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"7m\"\n", 4, "slot"),
             ("[boards.b]\nmetric = \"COUNT(90m, a, b)\"\nslot = \"1h\"\n", 2, "metric"),
@@ -216,7 +216,11 @@ mod tests {
             ("[boards.Upper]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\n", 1, "Upper"),
             ("[boards.b]\nslot = \"1h\"\n", 1, "metric"),
             ("boards = [\n", 1, "unclosed array"),
-            ("[rules.r]\n\nwhen = \"COUNT(likes, a, b) > 3\"\n", 3, "expected a duration, found 'likes' at column 7"),
+            (
+                "[rules.r]\n\nwhen = \"COUNT(likes, a, b) > 3\"\n",
+                3,
+                "expected a duration or all, found 'likes' at column 7",
+            ),
             ("[rules.r]\nwhen = \"amount >\"\n", 2, "found the end at column 9"),
             ("[rules.r]\nif = \"amount > 3\"\n", 2, "unknown field `if`"),
             ("[rules.r]\n", 1, "when"),

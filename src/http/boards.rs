@@ -74,16 +74,16 @@ pub(super) struct BoardStatus {
     definition: DefinedBoard,
     #[serde(flatten)]
     frame: FrameShown,
-    /// Start of the newest slot.
-    #[schema(schema_with = schemas::time)]
-    head: Timestamp,
-    /// Start of the oldest slot that counts.
-    #[schema(schema_with = schemas::time)]
-    floor: Timestamp,
+    /// Start of the newest slot; null if the board has no slots.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    head: Option<Timestamp>,
+    /// Start of the oldest slot that counts; null if the board has no slots.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    floor: Option<Timestamp>,
     /// Number of ranked subjects.
     total: u64,
     /// Slots of the window that have subjects or events, oldest first; empty for `from_first`, where each subject has its
-    /// own window.
+    /// own window, and over all time, where there are no slots.
     slots: Vec<SlotStatus>,
     /// The expired slots, oldest first, with the number of subjects still to be subtracted.
     retiring_slots: Vec<RetiringSlot>,
@@ -128,7 +128,7 @@ pub(super) struct RetiringSlot {
     responses((status = 200, description = "The current state of the board.", body = BoardStatus, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
+        "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "slots_in_window": 24, "slots_kept": 24,
         "generation": "5f1c2a9d04b7e386",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
@@ -140,15 +140,16 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: status } = state.service.status(&board).await?;
+    let has_slots = !board.is_all_time();
     let to = |from| board.calendar().next(from);
     let retiring = |(from, subjects)| RetiringSlot { from, to: to(from), subjects };
     Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board),
-        frame: FrameShown::of(&status.frame, board.slots()),
-        head: status.frame.window.head,
-        floor: status.frame.window.floor,
+        frame: FrameShown::of(&board, &status.frame, board.slots()),
+        head: has_slots.then_some(status.frame.window.head),
+        floor: has_slots.then_some(status.frame.window.floor),
         total: status.total,
-        slots: live_slots(&board, status.slots, status.events),
+        slots: if has_slots { live_slots(&board, status.slots, status.events) } else { Vec::new() },
         retiring_slots: status.retiring.into_iter().map(retiring).collect(),
     }))
 }
@@ -196,6 +197,8 @@ pub(super) enum DefineAnswer {
             "max_values": 1000}))),
         ("logins, with as_of" = (value = json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m",
             "ranked": false, "keep": "24h"}))),
+        ("likes of all time" = (value = json!({"metric": "COUNT(all, like, post_id)"}))),
+        ("best score ever" = (value = json!({"metric": "MAX(all, game, score, player)", "dedupe": "30d"}))),
         ("transfers within an hour of the first" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
     )),

@@ -16,8 +16,9 @@ pub(super) struct DefinitionShown {
     board: BoardName,
     /// The metric in its canonical form.
     metric: String,
-    /// The length of a slot.
-    slot: String,
+    /// The length of a slot; null over all time, where there are no slots.
+    #[schema(value_type = Option<String>, required = true, example = "1h")]
+    slot: Option<Span>,
     /// Number of decimals of scores.
     #[schema(maximum = 9)]
     decimals: u8,
@@ -49,9 +50,12 @@ pub(super) struct DefinitionShown {
     /// Number of parts that a Redis store divides the board into; null if it is not divided.
     #[schema(required = true, minimum = 1, maximum = 64)]
     shards: Option<u32>,
-    /// Number of slots in the window.
+    /// Time for which ids are remembered, over all time; null for the window, at most 24 hours.
+    #[schema(value_type = Option<String>, required = true, example = "30d")]
+    dedupe: Option<Span>,
+    /// Number of slots in the window; 0 over all time.
     slots_in_window: u32,
-    /// Number of slots that are kept.
+    /// Number of slots that are kept; 0 over all time.
     slots_kept: u32,
 }
 
@@ -60,7 +64,7 @@ pub(super) fn example() -> Value {
     json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "shards": null, "slots_in_window": 24, "slots_kept": 24,
+        "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "slots_in_window": 24, "slots_kept": 24,
     })
 }
 
@@ -70,7 +74,7 @@ impl DefinitionShown {
         Self {
             board: board.name().clone(),
             metric: definition.metric.to_string(),
-            slot: definition.slot.to_string(),
+            slot: definition.slot,
             decimals: definition.decimals.digits(),
             timezone: definition.timezone.name().to_owned(),
             order: definition.order,
@@ -82,8 +86,9 @@ impl DefinitionShown {
             max_values: definition.max_values,
             stamp: definition.stamp,
             shards: definition.shards,
-            slots_in_window: board.slots(),
-            slots_kept: board.kept(),
+            dedupe: definition.dedupe,
+            slots_in_window: if board.is_all_time() { 0 } else { board.slots() },
+            slots_kept: if board.is_all_time() { 0 } else { board.kept() },
         }
     }
 }

@@ -115,7 +115,7 @@ impl MetricValue {
             board: board.name().clone(),
             subject: subject.clone(),
             value: response::score(board, *value),
-            window: WindowBounds::of(&contents.frame.window, contents.slots),
+            window: WindowBounds::of(board, &contents.frame.window, contents.slots),
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),
         }

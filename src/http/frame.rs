@@ -11,20 +11,25 @@ use crate::board::{Board, BoardName, Frame, Timestamp, Window};
 pub(super) struct WindowBounds {
     /// Start of the oldest slot that counts; null if the window has none.
     #[schema(schema_with = schemas::time_or_null, required = true)]
-    pub(super) from: Timestamp,
+    pub(super) from: Option<Timestamp>,
     /// End of the newest slot. It is in the future; the window rolls over when the clock reaches it. Null if the window
     /// has none.
     #[schema(schema_with = schemas::time_or_null, required = true)]
-    pub(super) to: Timestamp,
+    pub(super) to: Option<Timestamp>,
     /// Number of slots in the window; 0 if nothing expires.
     #[schema(minimum = 0, maximum = 2001)]
     pub(super) slots: u32,
 }
 
 impl WindowBounds {
-    /// Returns the bounds of a window with this number of slots.
-    pub(super) fn of(window: &Window, slots: u32) -> Self {
-        Self { from: window.floor, to: window.end, slots }
+    /// Returns the bounds of a window of the board, of which this number of slots was read. All time has neither bounds
+    /// nor slots.
+    pub(super) fn of(board: &Board, window: &Window, slots: u32) -> Self {
+        if board.is_all_time() {
+            Self { from: None, to: None, slots: 0 }
+        } else {
+            Self { from: Some(window.floor), to: Some(window.end), slots }
+        }
     }
 }
 
@@ -44,14 +49,14 @@ pub(super) struct FrameShown {
 
 impl FrameShown {
     /// Returns the frame of a response that was read from this number of slots.
-    pub(super) fn of(frame: &Frame, slots: u32) -> Self {
-        Self::as_of(None, frame, slots)
+    pub(super) fn of(board: &Board, frame: &Frame, slots: u32) -> Self {
+        Self::as_of(board, None, frame, slots)
     }
 
     /// Returns the frame of a response that looks back to the requested instant, if there is one.
-    pub(super) fn as_of(requested: Option<Timestamp>, frame: &Frame, slots: u32) -> Self {
+    pub(super) fn as_of(board: &Board, requested: Option<Timestamp>, frame: &Frame, slots: u32) -> Self {
         Self {
-            window: WindowBounds::of(&frame.window, slots),
+            window: WindowBounds::of(board, &frame.window, slots),
             as_of: requested.unwrap_or(frame.as_of),
             retiring: frame.retiring,
         }
@@ -73,6 +78,6 @@ pub(super) struct RankingFrame {
 impl RankingFrame {
     /// Returns the frame of a response about the whole window of the board, on which `total` subjects are ranked.
     pub(super) fn of(board: &Board, frame: &Frame, total: u64) -> Self {
-        Self { board: board.name().clone(), frame: FrameShown::of(frame, board.slots()), total }
+        Self { board: board.name().clone(), frame: FrameShown::of(board, frame, board.slots()), total }
     }
 }

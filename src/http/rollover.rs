@@ -22,12 +22,12 @@ const MAX_CONCURRENT: usize = 16;
 pub(super) struct RolloverResult {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Start of the newest slot after the rollover.
-    #[schema(schema_with = schemas::time)]
-    head: Timestamp,
-    /// Start of the oldest slot that counts after the rollover.
-    #[schema(schema_with = schemas::time)]
-    floor: Timestamp,
+    /// Start of the newest slot after the rollover; null if the board has no slots.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    head: Option<Timestamp>,
+    /// Start of the oldest slot that counts after the rollover; null if the board has no slots.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    floor: Option<Timestamp>,
     /// Number of slots by which the head advanced; 0 if a write or another instance advanced it before.
     slots_advanced: u64,
     /// Number of expired slots that were fully subtracted.
@@ -95,10 +95,11 @@ async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<
         true => state.service.rollover_preview(&board).await?.answer,
         false => state.service.rollover(&board).await?.answer,
     };
+    let has_slots = !board.is_all_time();
     Ok(RolloverResult {
         board: name,
-        head: report.frame.window.head,
-        floor: report.frame.window.floor,
+        head: has_slots.then_some(report.frame.window.head),
+        floor: has_slots.then_some(report.frame.window.floor),
         slots_advanced: report.slots_advanced,
         slots_retired: report.slots_retired,
         subjects_touched: report.subjects_touched,

@@ -107,11 +107,11 @@ pub(super) fn detail_of(error: &StoreError) -> String {
 /// Returns how to define the missing board in the configuration file.
 fn suggested(suggestion: Option<&(String, Box<Definition>)>) -> String {
     match suggestion {
-        Some((name, definition)) => format!(
-            "this board would: [boards.\"{name}\"] metric = {}, slot = \"{}\", ranked = false",
-            toml::Value::from(definition.metric.to_string()),
-            definition.slot
-        ),
+        Some((name, definition)) => {
+            let slot = definition.slot.map_or_else(String::new, |slot| format!(", slot = \"{slot}\""));
+            let metric = toml::Value::from(definition.metric.to_string());
+            format!("this board would: [boards.\"{name}\"] metric = {metric}{slot}, ranked = false")
+        }
         None => "no board can: no common slot length divides its window into at most 2,000 slots".to_owned(),
     }
 }

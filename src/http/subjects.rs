@@ -38,7 +38,7 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
-    /// The slots of the window in which the subject has data, oldest first.
+    /// The slots of the window in which the subject has data, oldest first; empty over all time, where there are none.
     slots: Vec<SubjectSlot>,
 }
 
@@ -130,6 +130,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
+    let slots = standing.slots.into_iter().filter(|_| !board.is_all_time());
     Ok(response::json(&Standing {
         frame: RankingFrame::of(&board, &standing.frame, standing.total),
         subject,
@@ -138,7 +139,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: board.kind().standard_error(),
-        slots: standing.slots.into_iter().map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
+        slots: slots.map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
     }))
 }
 

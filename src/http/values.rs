@@ -90,7 +90,7 @@ pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Resu
     };
     let next = cursor::after_values(&board, &page);
     Ok(response::json(&ValuePage {
-        window: WindowBounds::of(&page.frame.window, board.slots()),
+        window: WindowBounds::of(&board, &page.frame.window, board.slots()),
         as_of: page.frame.as_of,
         total: page.total,
         capped: page.capped,

@@ -76,7 +76,7 @@ impl WindowValue {
             metric: None,
             last: if let Over::Last(last) = over { Some(last) } else { None },
             from: if let Over::From(from) = over { Some(from) } else { None },
-            frame: FrameShown::as_of(as_of, &contents.frame, contents.slots),
+            frame: FrameShown::as_of(board, as_of, &contents.frame, contents.slots),
             count,
             sum: measured.map(|(sum, _)| shown(Value::Exact(sum))),
             value,
@@ -122,7 +122,8 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 /// Get the value of a subject over a window
 ///
 /// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
-/// current one; `from` starts at the slot that contains it; without either the whole window is read. `window` in the
+/// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that a
+/// board over all time can answer. `window` in the
 /// response contains the exact bounds. On boards that keep older slots (`keep`), `as_of` reads the window that ended with
 /// the slot containing that time.
 ///
@@ -132,7 +133,7 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "readWindow", tag = "subjects",
     params(
-        ("last" = String, Query, pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$",
+        ("last" = String, Query, pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
             description = "A duration such as 90s, 15m, 6h or 7d, at most the window of the board."),
         ("from" = String, Query, format = DateTime,
             description = "A time within the window of the board, such as 2026-01-02T05:00:00Z. An alternative to `last`."),

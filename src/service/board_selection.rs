@@ -1,13 +1,14 @@
 //! The choice of the board that serves a metric, and the suggestion of a definition if no board does.
 //!
 //! A board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
-//! as cover that window. A `from_first` board has no slots, so it serves only its own window, and only if no sliding
+//! as cover that window. A board over all time has no slots to choose from, so it serves metrics over all time only. A
+//! `from_first` board has no slots, so it serves only its own window, and only if no sliding
 //! board does. Its result has a different meaning: it covers the subject's own window and not the most recent time of
 //! that length.
 
 use std::sync::Arc;
 
-use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit};
+use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit, WindowLength};
 use crate::store::SlotRange;
 
 /// Returns the board that serves a metric, and the slots to read. Of several boards it chooses the one with the finest
@@ -21,7 +22,8 @@ pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<B
 fn preference(board: &Board) -> (bool, i64, bool, &str) {
     let definition = board.definition();
     let from_first = definition.mode == Mode::FromFirst;
-    (from_first, definition.slot.approximate_millis(), definition.ranked, board.name().as_str())
+    let slot = definition.slot.map_or(0, Span::approximate_millis);
+    (from_first, slot, definition.ranked, board.name().as_str())
 }
 
 /// Returns the number of the board's newest slots that cover the metric's window, or `None` if the board cannot serve
@@ -35,7 +37,8 @@ fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
     if definition.mode == Mode::FromFirst {
         return own.window.is_as_long_as(metric.window).then_some(1);
     }
-    let asked = u32::try_from(board.calendar().slots_covering(metric.window)?).ok()?;
+    let WindowLength::Span(window) = metric.window else { return board.is_all_time().then_some(1) };
+    let asked = u32::try_from(board.calendar().slots_covering(window)?).ok()?;
     // A board that covers its window in full also covers a shorter one in full. So its own metric has the same value
     // here as in its ranking.
     let more = u32::from(definition.cover == Cover::Full);
@@ -43,7 +46,7 @@ fn slots_for(board: &Board, metric: &Metric) -> Option<u32> {
 }
 
 /// The usual lengths of slots, finest first.
-const USUAL_SLOTS: [(u32, Unit); 14] = [
+const USUAL_SLOTS: [(u32, Unit); 15] = [
     (1, Unit::Second),
     (5, Unit::Second),
     (10, Unit::Second),
@@ -58,6 +61,7 @@ const USUAL_SLOTS: [(u32, Unit); 14] = [
     (1, Unit::Day),
     (1, Unit::Week),
     (1, Unit::Month),
+    (1, Unit::Year),
 ];
 
 /// The largest number of slots of a suggested window, if a usual slot allows it. The error is then about 3 % of the
@@ -65,8 +69,12 @@ const USUAL_SLOTS: [(u32, Unit); 14] = [
 const SUGGESTED_SLOTS: u32 = 32;
 
 /// Suggests a board that would serve the metric: unranked, with the finest usual slot that divides its window into at
-/// most 32 slots, or else with the coarsest possible one. Returns `None` if no usual slot divides the window.
+/// most 32 slots, or else with the coarsest possible one. A window of all
+/// time needs no slot. Returns `None` if no usual slot divides the window.
 pub(super) fn suggestion(metric: &Metric) -> Option<Definition> {
+    if metric.window == WindowLength::All {
+        return Some(Definition { ranked: false, ..Definition::without_slots(metric.clone()) });
+    }
     let define = |(count, unit)| {
         let mut definition = Definition::new(metric.clone(), Span::new(count, unit)?);
         definition.ranked = false;
@@ -137,6 +145,18 @@ mod tests {
     }
 
     #[test]
+    fn a_board_over_all_time_serves_all_time_only() {
+        let all_time = Definition::without_slots("COUNT(all, login, device_id)".parse().unwrap());
+        let all_time = Board::new(BoardName::parse("all").unwrap(), Generation(1), all_time).unwrap();
+        let boards = [board("day", "COUNT(24h, login, device_id)", "1h", |_| ()), Arc::new(all_time)];
+        let served = |metric: &str| served(&boards, metric).map(|(name, _)| name);
+        assert_eq!(served("COUNT(all, login, device_id)").as_deref(), Some("all"));
+        assert_eq!(served("COUNT(24h, login, device_id)").as_deref(), Some("day"));
+        assert_eq!(served("COUNT(25h, login, device_id)"), None);
+        assert_eq!(served("COUNT(all, login, user_id)"), None);
+    }
+
+    #[test]
     fn the_board_with_the_shortest_slots_then_the_unranked_then_the_first_by_name_is_chosen() {
         let metric = "COUNT(24h, login, device_id)";
         let unranked = |d: &mut Definition| d.ranked = false;
@@ -171,15 +191,21 @@ mod tests {
             ("1s", "1s"),
             ("61s", "1s"),
             ("3mo", "1mo"),
+            ("2y", "1mo"),
+            ("5y", "1y"),
             ("2000w", "1w"),
         ] {
             let metric: Metric = format!("COUNT({window}, login, device_id)").parse().unwrap();
             let definition = suggestion(&metric).unwrap_or_else(|| panic!("{window}"));
-            assert_eq!((definition.slot.to_string().as_str(), definition.ranked), (slot, false), "{window}");
+            assert_eq!((definition.slot.unwrap().to_string().as_str(), definition.ranked), (slot, false), "{window}");
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
             assert!(slots_for(&board, &metric).is_some(), "{window}");
         }
         assert_eq!(suggestion(&"COUNT(4001s, a, b)".parse().unwrap()), None);
+        let all_time: Metric = "COUNT(all, login, device_id)".parse().unwrap();
+        let definition = suggestion(&all_time).unwrap();
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        assert_eq!((board.definition().slot, slots_for(&board, &all_time)), (None, Some(1)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp};
+use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp, WindowLength};
 use crate::store::StoreError;
 
 /// An error of the service.
@@ -52,7 +52,7 @@ pub enum ServiceError {
         /// The number of slots in the window of the board.
         most: u64,
         /// The length of the window of the board.
-        window: Span,
+        window: WindowLength,
     },
     /// Slots of the requested past window are no longer kept.
     #[error(

@@ -273,16 +273,27 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
             Err(ServiceError::InvalidQuery { field, detail })
         };
         return match query.over {
-            Over::Last(last) if !last.is_as_long_as(window) => invalid("last"),
+            Over::Last(last) if !window.is_as_long_as(last.into()) => invalid("last"),
             Over::From(_) => invalid("from"),
             _ => Ok(SlotRange::Slots(1)),
+        };
+    }
+    if board.is_all_time() {
+        let invalid = |field| {
+            let detail = "a board over all time has no slots to choose from".to_owned();
+            Err(ServiceError::InvalidQuery { field, detail })
+        };
+        return match query.over {
+            Over::Last(_) => invalid("last"),
+            Over::From(_) => invalid("from"),
+            Over::Whole => Ok(SlotRange::Slots(1)),
         };
     }
     match query.over {
         Over::Whole => Ok(SlotRange::Slots(board.slots())),
         Over::From(from) => Ok(SlotRange::From(from)),
         Over::Last(last) => {
-            let slot = definition.slot;
+            let slot = definition.slot.unwrap_or(last);
             let Some(slots) = board.calendar().slots_covering(last) else {
                 let detail = format!("{last} and the board's slots of {slot}: months and shorter units do not mix");
                 return Err(ServiceError::InvalidQuery { field: "last", detail });
@@ -305,6 +316,7 @@ fn check_as_of(board: &Board, query: &WindowQuery) -> Result<()> {
     let definition = board.definition();
     let Some(as_of) = query.as_of else { return Ok(()) };
     let why = match board.kind() {
+        _ if board.is_all_time() => "a board over all time keeps no earlier totals",
         _ if definition.ranked => "a ranked board does not keep slots that have left the window",
         _ if definition.mode == Mode::FromFirst => "a from_first board does not keep windows that have ended",
         Kind::Distinct => "COUNT_DISTINCT stores only the time at which each value was last seen",
@@ -323,6 +335,7 @@ fn check_edge(board: &Board, query: &WindowQuery) -> Result<()> {
     let why = match board.kind() {
         _ if query.edge == Edge::Slots => return Ok(()),
         _ if definition.mode == Mode::FromFirst => "a from_first window has no slots",
+        _ if board.is_all_time() => "a window of all time has no slots",
         Kind::Min | Kind::Max => "MIN and MAX have no fractions",
         Kind::Sketch => "an estimate of distinct values has no fractions",
         _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",

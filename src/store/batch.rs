@@ -21,7 +21,7 @@ pub struct Increment {
     /// approximate metric cannot reverse increments; callers reject such retractions before.
     pub retract: bool,
     /// The time when the event happened. If absent, the store's time on arrival. Required for a retraction and for a
-    /// sample.
+    /// sample, except over all time.
     pub at: Option<Timestamp>,
     /// The event's id: the increment counts once per (board, subject, id) within the dedupe horizon.
     pub id: Option<EventId>,

@@ -232,7 +232,7 @@ async fn errors_name_the_field() {
             json!({"rule": "COUNT(likes, a, b) > 3"}),
             "invalid_rule",
             "rule",
-            "expected a duration, found 'likes' at column 7",
+            "expected a duration or all, found 'likes' at column 7",
         ),
         (json!({"rules": [RULE, "1 >"], "fields": fields}), "invalid_rule", "rules[1]", "column 4"),
         (json!({"rule": RULE}), "missing_field", "fields.device_id", "'device_id' is missing"),

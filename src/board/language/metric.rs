@@ -38,7 +38,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     let function = FUNCTIONS.into_iter().find(|name| word.is(name)).ok_or_else(|| words.wrong(&word, A_FUNCTION))?;
     words.symbol('(')?;
     let window = words.next();
-    let window = window.text.parse().map_err(|_| words.wrong(&window, "a duration"))?;
+    let window = window.text.parse().map_err(|_| words.wrong(&window, "a duration or all"))?;
     words.symbol(',')?;
     let event = words.name("the type of an event")?;
     words.symbol(',')?;
@@ -89,6 +89,7 @@ mod tests {
             ("COUNT(24h, like, post_id)", "COUNT(24h, like, post_id)"),
             (" count ( 7d ,like,post_id ) ", "COUNT(7d, like, post_id)"),
             ("Sum(7d, sale, amount, seller_id)", "SUM(7d, sale, amount, seller_id)"),
+            ("count(ALL, all, all)", "COUNT(all, all, all)"),
             ("SUM(1mo,a.b-c,_v,x)", "SUM(1mo, a.b-c, _v, x)"),
             ("avg(1h,e,v,s)", "AVG(1h, e, v, s)"),
             ("min(1h,e,v,s)", "MIN(1h, e, v, s)"),
@@ -128,8 +129,8 @@ mod tests {
             ("", format!("{functions}, found the end at column 1")),
             ("TOTAL(1h, a, b)", format!("{functions}, found 'TOTAL' at column 1")),
             ("COUNT 24h", "'(', found '24h' at column 7".into()),
-            ("COUNT(likes, 24h, post)", "a duration, found 'likes' at column 7".into()),
-            ("COUNT(24, like, post)", "a duration, found '24' at column 7".into()),
+            ("COUNT(likes, 24h, post)", "a duration or all, found 'likes' at column 7".into()),
+            ("COUNT(24, like, post)", "a duration or all, found '24' at column 7".into()),
             ("COUNT(24h like, post)", "',', found 'like' at column 11".into()),
             ("COUNT(24h, like)", "',', found ')' at column 16".into()),
             ("COUNT(24h, like, post", "WHERE or ')', found the end at column 22".into()),

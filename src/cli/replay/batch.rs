@@ -12,6 +12,9 @@ pub const MAX_LINES: usize = 5_000;
 /// The largest size of one request, in bytes. One further line may still be added.
 const MAX_BYTES: usize = 1 << 20;
 
+/// The longest time that a batch covers where there are no slots, in milliseconds.
+const HOUR: i64 = 3_600_000;
+
 /// The body of one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -35,7 +38,7 @@ pub struct Batcher {
 struct LogClock {
     calendar: Calendar,
     newest: Timestamp,
-    /// The end of the slot that contains `newest`.
+    /// The end of the slot that contains `newest`, or of the batch where there are no slots.
     end: Timestamp,
 }
 
@@ -70,7 +73,11 @@ impl Batcher {
         {
             clock.newest = at;
             if at >= clock.end {
-                clock.end = clock.calendar.next(at);
+                clock.end = match clock.calendar.slot() {
+                    Some(_) => clock.calendar.next(at),
+                    // Over all time nothing but ids expires.
+                    None => at.plus_millis(HOUR),
+                };
             }
         }
         let amount = record.amount.as_deref().map(serde_json::from_str::<&RawValue>).transpose()?;

@@ -34,7 +34,8 @@ pub struct Client {
 pub struct NewBoard {
     #[serde(serialize_with = "as_text")]
     pub metric: Metric,
-    pub slot: Span,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slot: Option<Span>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decimals: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +49,8 @@ fn as_text<S: serde::Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok
 /// The part of a board's description that determines the starts of its slots.
 #[derive(Deserialize)]
 struct Slots {
-    slot: Span,
+    /// Absent over all time.
+    slot: Option<Span>,
     #[serde(default)]
     timezone: chrono_tz::Tz,
 }
@@ -150,7 +152,10 @@ impl Client {
             );
         }
         let slots: Slots = reply.json(&url)?;
-        Ok(Calendar::new(slots.slot, slots.timezone)?)
+        match slots.slot {
+            Some(slot) => Ok(Calendar::new(slot, slots.timezone)?),
+            None => Ok(Calendar::eternal()),
+        }
     }
 
     /// Defines the board. Succeeds if it exists with the same definition.

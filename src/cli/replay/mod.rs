@@ -94,10 +94,10 @@ pub struct ReplayArgs {
     clock: Clock,
 
     /// Define the board first, such as 'COUNT(24h, hit, path)'; succeeds if it exists with the same definition.
-    #[arg(long, value_name = "METRIC", requires = "slot")]
+    #[arg(long, value_name = "METRIC")]
     define: Option<Metric>,
 
-    /// The slot of the board to define, such as 1h.
+    /// The slot of the board to define, such as 1h. Not given for a metric over all time.
     #[arg(long, requires = "define")]
     slot: Option<Span>,
 
@@ -189,7 +189,7 @@ impl ReplayArgs {
     fn definition(&self) -> Option<NewBoard> {
         Some(NewBoard {
             metric: self.define.clone()?,
-            slot: self.slot?,
+            slot: self.slot,
             decimals: self.decimals,
             timezone: self.timezone,
         })

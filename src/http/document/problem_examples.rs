@@ -104,9 +104,9 @@ pub(super) fn example(code: Code) -> Problem {
         .with("metric", "COUNT(30m, login, device_id)")
         .with("board", "login-per-device_id")
         .with("definition", json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m", "ranked": false})),
-        Code::InvalidRule => {
-            problem("'rule': expected a duration, found 'likes' at column 7").with("field", "rule").with("column", 7)
-        }
+        Code::InvalidRule => problem("'rule': expected a duration or all, found 'likes' at column 7")
+            .with("field", "rule")
+            .with("column", 7),
         Code::UnknownRule => ServiceError::UnknownRule("many-login".to_owned()).into(),
         Code::MissingField => problem("the field 'device_id' is missing").with("field", "fields.device_id"),
         Code::BoardUnreadable => {

@@ -54,7 +54,8 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
         Rejection::TooEarly => "the time is too far ahead of the store's clock".to_owned(),
         Rejection::OutOfRange => {
             let bound = Score { units: board.slot_bound().0, decimals: board.decimals() };
-            format!("the amount of a subject in one slot of this board must be between -{bound} and {bound}")
+            let place = if board.is_all_time() { "on" } else { "in one slot of" };
+            format!("the amount of a subject {place} this board must be between -{bound} and {bound}")
         }
     }
 }

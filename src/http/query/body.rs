@@ -48,7 +48,7 @@ pub(in crate::http) struct WindowQueryBody {
     #[schema(schema_with = schemas::subject)]
     pub(super) subject: String,
     /// A duration, at most the window of the board. Default: the whole window.
-    #[schema(value_type = String, required = false, example = "5m", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo)$")]
+    #[schema(value_type = String, required = false, example = "5m", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub(super) last: Option<String>,
     /// Start of the window, an alternative to `last`.
     #[schema(schema_with = schemas::time, required = false)]

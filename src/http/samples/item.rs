@@ -58,7 +58,10 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
         }
         let subject = self.subject.subject()?;
         let missing = "the field 'at' is missing; it selects the slot of the sample";
-        let at = self.at.at()?.ok_or_else(|| ItemError::structural(ItemCode::MissingAt, "at", missing))?;
+        let at = self.at.at()?;
+        if at.is_none() && !board.is_all_time() {
+            return Err(ItemError::structural(ItemCode::MissingAt, "at", missing));
+        }
         let (used, instead) = match board.kind() {
             Kind::Sum => (&["amount"][..], "amount"),
             Kind::Mean => (&["sum", "count"][..], "sum' and 'count"),
@@ -81,7 +84,7 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
             let detail = "a sample with 'count' 0 must have 'sum' 0";
             return Err(ItemError::value(ItemCode::InvalidValue, "count", detail).depending_on_board());
         }
-        Ok(Increment { subject, change: Change::Set { sum, count }, retract: false, at: Some(at), id: None })
+        Ok(Increment { subject, change: Change::Set { sum, count }, retract: false, at, id: None })
     }
 }
 

@@ -26,7 +26,7 @@ pub(in crate::http) struct SampleBatchBody {
     samples: Vec<SampleBody>,
 }
 
-/// The content of one slot for a subject.
+/// The content of one slot for a subject, or over all time its total.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Sample)]
@@ -35,8 +35,8 @@ pub(in crate::http) struct SampleBody {
     #[schema(schema_with = schemas::subject)]
     subject: String,
     /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it or
-    /// contains it.
-    #[schema(schema_with = schemas::time)]
+    /// contains it. Required unless the board counts over all time.
+    #[schema(schema_with = schemas::time, required = false)]
     at: String,
     /// The amount of the slot, for COUNT and SUM. Parsed exactly.
     #[schema(required = false)]

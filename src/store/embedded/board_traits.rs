@@ -13,6 +13,8 @@ pub(super) struct BoardTraits {
     pub max_values: Option<usize>,
     /// For `from_first`: the length of a subject's counter, in milliseconds.
     pub counter_duration: Option<i64>,
+    /// For COUNT_DISTINCT over all time: the time for which tombstones are kept, in milliseconds.
+    pub tombstone_life: Option<i64>,
 }
 
 impl BoardTraits {
@@ -25,6 +27,7 @@ impl BoardTraits {
             min_samples: board.min_samples(),
             max_values: definition.max_values.map(|most| most as usize),
             counter_duration: (definition.mode == Mode::FromFirst).then(duration),
+            tombstone_life: board.tombstone_life().filter(|_| board.kind() == Kind::Distinct),
         }
     }
 
@@ -85,8 +88,14 @@ mod tests {
 
     #[test]
     fn zero_means_absent_only_for_sums_and_counts() {
-        let traits =
-            |kind| BoardTraits { kind, ranked: true, min_samples: 1, max_values: None, counter_duration: None };
+        let traits = |kind| BoardTraits {
+            kind,
+            ranked: true,
+            min_samples: 1,
+            max_values: None,
+            counter_duration: None,
+            tombstone_life: None,
+        };
         for kind in [Kind::Sum, Kind::Distinct, Kind::Sketch] {
             assert_eq!((traits(kind).absent_key(), traits(kind).score_of_key(0)), (0, Some(Value::ZERO)));
         }

@@ -303,7 +303,11 @@ impl Tables {
             ClockReading::System { wall, monotonic } => (wall, monotonic),
         };
         let slots = self.window.end.millis() - self.window.floor.millis();
-        let window = self.holdings.traits.counter_duration.unwrap_or(slots);
+        let window = if board.is_all_time() {
+            board.shortest_memory()
+        } else {
+            self.holdings.traits.counter_duration.unwrap_or(slots)
+        };
         let trust = self.trust.get_or_insert_with(|| ClockTrust::new(wall, monotonic));
         let doubted = trust.doubted();
         let believed = trust.believe(wall, monotonic, window);

@@ -7,6 +7,7 @@ use super::board_traits::BoardTraits;
 use super::event_counts::EventCounts;
 use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
+use super::last_seen::Floors;
 use super::numbering::MAX_SLOT_AGE;
 use crate::board::{Board, Frame, Kind, Timestamp, Window};
 use crate::store::ClockTrust;
@@ -182,9 +183,16 @@ impl Tables {
     pub(super) fn rebuild(&mut self, board: &Board) {
         self.holdings.oldest_kept = oldest_kept(board, &self.window);
         self.events.forget_before(self.holdings.oldest_kept);
-        self.holdings.rebuild(self.window.floor.millis(), self.window.head.millis(), self.now.millis());
+        self.holdings.rebuild(self.floors(), self.window.head.millis(), self.now.millis());
         self.round.began = self.now.millis();
         self.round.cleared = self.oldest_needed();
+    }
+
+    /// Returns the times before which values of COUNT_DISTINCT have expired.
+    pub(super) fn floors(&self) -> Floors {
+        let seen = self.window.floor.millis();
+        let retracted = self.holdings.traits.tombstone_life.map_or(seen, |life| self.now.millis() - life);
+        Floors { seen, retracted }
     }
 
     pub(super) fn frame(&self) -> Frame {
@@ -219,7 +227,7 @@ impl Tables {
 
     /// Subtracts what one subject has in an expired slot. Returns the amount of work done.
     fn retire_subject(&mut self, slot: i64, retired: &mut Retired) -> u64 {
-        let (floor, now) = (self.window.floor.millis(), self.now.millis());
+        let (floors, now) = (self.floors(), self.now.millis());
         let holdings = &mut self.holdings;
         let Some(id) = holdings.lists.get_mut(&slot).and_then(|list| list.last()) else {
             holdings.lists.remove(&slot);
@@ -233,7 +241,7 @@ impl Tables {
             // The remaining sketches are merged: up to 64 of them, and one for each 32 of the rest.
             work += cells.min(64) / 4 + cells / 64;
         }
-        work += holdings.expire_subject(id, floor, now);
+        work += holdings.expire_subject(id, floors, now);
         retired.slots += u64::from(!holdings.lists.contains_key(&slot));
         work
     }
@@ -245,7 +253,8 @@ impl Tables {
 
     fn is_round_due(&self) -> bool {
         let traits = self.holdings.traits;
-        let span = traits.counter_duration.unwrap_or(self.window.end.millis() - self.holdings.oldest_kept);
+        let kept = self.window.end.millis() - self.holdings.oldest_kept;
+        let span = traits.counter_duration.or(traits.tombstone_life).unwrap_or(kept);
         let frees = !traits.ranked || traits.kind == Kind::Distinct;
         frees && self.now.millis().saturating_sub(self.round.began) >= span / 8
             || self.holdings.subjects.is_sparse()
@@ -257,7 +266,7 @@ impl Tables {
     /// little data is left, it is moved together, so that memory can be given back. Writes do some visits for each
     /// item, and a thread does visits by time. So a board holds its live data and a part of what was written since.
     pub(super) fn visit_portion(&mut self, most: u64) -> VisitResult {
-        let (floor, now) = (self.window.floor.millis(), self.now.millis());
+        let (floors, now) = (self.floors(), self.now.millis());
         let mut work = 0;
         let mut next = match self.round.next {
             Some(next) => next,
@@ -275,9 +284,9 @@ impl Tables {
                 self.round.cleared = self.round.clearing;
                 return VisitResult { work, more: false };
             };
-            work += self.holdings.expire_subject(id, floor, now);
+            work += self.holdings.expire_subject(id, floors, now);
             // A subject with many expired values takes several visits.
-            next = if self.holdings.has_expired_values(id, floor) { id } else { id + 1 };
+            next = if self.holdings.has_expired_values(id, floors) { id } else { id + 1 };
         }
         self.round.next = Some(next);
         VisitResult { work, more: true }

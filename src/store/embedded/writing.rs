@@ -12,7 +12,7 @@ use super::last_seen::LastSeen;
 use super::log_operations::LogOperations;
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, Frame, Kind, Mark, Timestamp, Window};
+use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, Kind, Mark, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
 /// The number of items that are planned and applied under one lock.
@@ -222,8 +222,9 @@ impl EntryApplication<'_> {
             }
             (Kind::Distinct, Change::Seen(value)) => {
                 let last_seen = LastSeen { at: entry.at.millis(), retracted: increment.retract };
-                let floor = self.tables.window.floor.millis();
-                let change = holdings.set_last_seen(name, value.as_str(), last_seen, floor)?;
+                let floors = self.tables.floors();
+                let holdings = &mut self.tables.holdings;
+                let change = holdings.set_last_seen(name, value.as_str(), last_seen, floors)?;
                 if change.changed {
                     self.operations.value(Some(last_seen), subject, value.as_str());
                 }
@@ -248,6 +249,9 @@ impl EntryApplication<'_> {
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
     fn add_amount(&mut self, entry: &Entry, name: HashedName, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+        if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
+            return Err(OutOfRange);
+        }
         let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
         let holdings = &mut self.tables.holdings;
         if holdings.traits.counter_duration.is_none() {

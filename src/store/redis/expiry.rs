@@ -31,13 +31,21 @@ pub(super) fn has_subject_keys(board: &Board) -> bool {
 /// Returns the length of a period, in milliseconds: a quarter of the time for which a value is kept. So the keys of
 /// idle subjects are kept a quarter longer than necessary. The length is constant for a board, although months differ
 /// in length.
+///
+/// Over all time only the tombstones of COUNT_DISTINCT expire. On other boards over all time no period ever ends.
 fn width(board: &Board) -> i64 {
     let window = board.definition().metric.window.approximate_millis();
-    let life = match board.definition().mode {
-        Mode::FromFirst => window,
-        Mode::Sliding => window / i64::from(board.slots().max(1)) * i64::from(board.kept()),
+    let life = match (board.definition().mode, expiring_tombstones(board)) {
+        (_, Some(life)) => life,
+        (Mode::FromFirst, None) => window,
+        (Mode::Sliding, None) => window / i64::from(board.slots().max(1)) * i64::from(board.kept()),
     };
     (life / 4).max(SHORTEST)
+}
+
+/// Returns how long tombstones are kept, in milliseconds, if they are all that expires.
+fn expiring_tombstones(board: &Board) -> Option<i64> {
+    board.tombstone_life().filter(|_| board.kind() == Kind::Distinct)
 }
 
 /// Returns the number of periods whose sets may contain a subject that is written to in this number of slots.
@@ -58,9 +66,10 @@ pub(super) fn period(board: &Board, now: Timestamp) -> i64 {
 /// Returns the number of the oldest period of which data may still be kept.
 pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64 {
     let board = &*part.board;
-    let life = match board.definition().mode {
-        Mode::FromFirst => board.definition().metric.window.approximate_millis(),
-        Mode::Sliding => part.kept(window).life,
+    let life = match (board.definition().mode, expiring_tombstones(board)) {
+        (_, Some(life)) => life,
+        (Mode::FromFirst, None) => board.definition().metric.window.approximate_millis(),
+        (Mode::Sliding, None) => part.kept(window).life,
     };
     now.millis().saturating_sub(life).div_euclid(width(board))
 }
@@ -71,29 +80,18 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
     let board = &*part.board;
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
     let by_values = board.kind() == Kind::Distinct;
-    let is_counter = board.definition().mode == Mode::FromFirst;
     let answer = session.step(part, &SWEEP, |moment, call| {
         let keys = &part.keys;
         let now = period(board, moment.now).max(due + 1);
         call.key(keys.written(due)).key(&keys.periods).key(keys.written(now));
-        call.arg(
-            "stored",
-            if is_counter {
-                "counter"
-            } else if by_values {
-                "seen"
-            } else {
-                "subject"
-            },
-        );
-        call.arg("due", due).arg("current", now);
-        call.arg(
-            "kept",
-            match is_counter {
-                true => board.definition().metric.window.approximate_millis(),
-                false => part.kept(&moment.window).oldest.millis(),
-            },
-        );
+        let (stored, kept) = match (expiring_tombstones(board), board.definition().mode) {
+            (Some(life), _) => ("seen_forever", life),
+            (None, Mode::FromFirst) => ("counter", board.definition().metric.window.approximate_millis()),
+            (None, Mode::Sliding) => {
+                (if by_values { "seen" } else { "subject" }, part.kept(&moment.window).oldest.millis())
+            }
+        };
+        call.arg("stored", stored).arg("due", due).arg("current", now).arg("kept", kept);
         call.arg("cells", CELLS);
         for subject in &subjects {
             if by_values {

@@ -386,7 +386,10 @@ pub(super) fn option(board: &Board) -> String {
         Kind::Mean => board.min_samples().to_string(),
         Kind::Min => "min".to_owned(),
         Kind::Max => "max".to_owned(),
-        Kind::Distinct => definition.max_values.map_or_else(String::new, |most| most.to_string()),
+        Kind::Distinct => {
+            let most = definition.max_values.map_or_else(String::new, |most| most.to_string());
+            board.tombstone_life().map_or(most.clone(), |life| format!("{most},{life}"))
+        }
         Kind::Sum | Kind::Sketch => String::new(),
     }
 }

@@ -4,6 +4,7 @@
 //! clock.
 
 mod adding;
+mod all_time;
 mod auditing;
 mod boards;
 mod bounds;
@@ -87,6 +88,15 @@ contract! {
         adding::a_batch_of_5000_items_is_counted,
         adding::a_batch_of_5000_items_of_one_subject_is_counted,
         adding::amounts_of_zero_change_nothing,
+        all_time::nothing_expires_and_nothing_is_too_late,
+        all_time::every_metric_has_a_total_of_all_time,
+        all_time::retractions_of_any_age_subtract,
+        all_time::samples_set_the_total,
+        all_time::totals_reach_the_largest_exact_number,
+        all_time::ids_are_remembered_for_a_day_or_as_defined,
+        all_time::values_stay_and_tombstones_last_a_day,
+        all_time::a_capped_subject_stays_capped,
+        all_time::a_board_over_all_time_reads_its_one_slot,
         auditing::an_audit_of_a_consistent_board_finds_no_differences,
         auditing::a_repair_of_a_consistent_board_changes_nothing,
         auditing::an_audit_of_an_empty_board_checks_nothing,

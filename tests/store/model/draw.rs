@@ -50,7 +50,10 @@ fn pick<T: Copy>(rng: &mut StdRng, from: &[T]) -> T {
 fn any_definition(rng: &mut StdRng) -> Definition {
     let metrics = metrics();
     let metric = metrics.choose(rng).expect("a metric");
-    let slot = pick(rng, &["1s", "10s", "1m", "15m", "1h", "6h", "1d", "1w", "1mo"]);
+    if rng.random_bool(0.2) {
+        return any_all_time(rng, metric);
+    }
+    let slot = pick(rng, &["1s", "10s", "1m", "15m", "1h", "6h", "1d", "1w", "1mo", "1y"]);
     let slots = pick(rng, &[1, 1, 2, 3, 3, 5, 8, 12, 30]);
     let (count, unit) = slot.split_at(slot.bytes().take_while(u8::is_ascii_digit).count());
     let count: u32 = count.parse().expect("a number");
@@ -74,6 +77,24 @@ fn any_definition(rng: &mut StdRng) -> Definition {
         wanted.max_values = rng.random_bool(0.5).then(|| rng.random_range(1..=4));
     } else if !wanted.ranked && rng.random_bool(0.6) {
         wanted.keep = Some(span(most + rng.random_range(0..=5)).parse().expect("a duration"));
+    }
+    if kind == Kind::Mean && wanted.ranked {
+        wanted.min_samples = rng.random_range(1..=3);
+    }
+    wanted
+}
+
+/// Draws a board over all time.
+fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
+    let mut wanted = Definition::without_slots(metric.replace("{w}", "all").parse().expect("a metric"));
+    let kind = wanted.kind();
+    wanted.order = pick(rng, &[Order::Desc, Order::Desc, Order::Asc]);
+    wanted.ranked = rng.random_bool(0.7);
+    wanted.dedupe = pick(rng, &[None, Some("1h"), Some("3d")]).map(|text| text.parse().expect("a duration"));
+    match kind {
+        Kind::Distinct => wanted.max_values = rng.random_bool(0.5).then(|| rng.random_range(1..=4)),
+        Kind::Sketch => {}
+        _ => wanted.decimals = pick(rng, &[Decimals::default(), Decimals::new(2).expect("few enough")]),
     }
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);

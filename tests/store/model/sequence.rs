@@ -11,6 +11,9 @@ use crate::given::{subject, value};
 /// The few subjects, which therefore occur often. Only a comparison by bytes gives them this order.
 pub const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
 
+/// A step of the clock where a board has no slots, in milliseconds.
+const SIX_HOURS: i64 = 21_600_000;
+
 /// The number of further subjects, so that retiring a slot takes several steps.
 pub const CROWD: usize = 700;
 
@@ -252,6 +255,8 @@ impl When {
     pub fn resolve(self, board: &Board, window: &Window, now: Timestamp) -> Timestamp {
         match self {
             When::Now(off) => now.plus_millis(off),
+            // Over all time only tombstones expire.
+            When::Floor(off) if board.is_all_time() => now.plus_millis(off - board.shortest_memory()),
             When::Floor(off) => window.floor.plus_millis(off),
             When::Head(off) => window.head.plus_millis(off),
             When::Back { slots, off } => {
@@ -265,12 +270,15 @@ impl Leap {
     pub fn resolve(self, boards: &[std::sync::Arc<Board>], now: Timestamp) -> Timestamp {
         let to = match self {
             Leap::By(millis) => now.plus_millis(millis),
+            Leap::Slots { board, slots, off } if boards[board].is_all_time() => {
+                now.plus_millis(SIX_HOURS * (i64::from(slots) + 1) + off)
+            }
             Leap::Slots { board, slots, off } => {
                 let calendar = boards[board].calendar();
                 (0..=slots).fold(now, |at, _| calendar.next(at)).plus_millis(off)
             }
             Leap::Windows { board, windows, off } => {
-                let window = boards[board].definition().metric.window.approximate_millis();
+                let window = boards[board].shortest_memory();
                 now.plus_millis(window * windows + off)
             }
         };
@@ -295,7 +303,7 @@ impl Item {
             }
             _ => None,
         };
-        let has_time = retract || sample.is_some();
+        let has_time = (retract || sample.is_some()) && !board.is_all_time();
         let change = match board.kind() {
             Kind::Distinct | Kind::Sketch => Change::Seen(what(self.value)),
             Kind::Sum if !retract => Change::Amount(Amount(units)),

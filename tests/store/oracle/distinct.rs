@@ -26,20 +26,26 @@ impl LastSeen {
         let mut all = LastSeen::default();
         for taken in past {
             let Change::Seen(value) = &taken.change else { panic!("{taken:?} is not a value that was seen") };
-            all.forget_before(taken.floor);
+            let gone = board.tombstone_life().map_or(taken.floor, |life| taken.now.plus_millis(-life));
+            all.forget_before(taken.floor, gone);
             match taken.retract {
                 false => all.see(value, taken.at),
                 true => all.retract(value, taken.at),
             }
+            // A tombstone may have expired already.
+            all.forget_before(taken.floor, gone);
             all.cap(board, taken.retract);
         }
-        all.forget_before(floor);
+        // Tombstones make no difference to a read.
+        all.forget_before(floor, floor);
         all
     }
 
-    fn forget_before(&mut self, floor: Timestamp) {
+    /// Forgets the values seen and those retracted before their floors.
+    fn forget_before(&mut self, seen: Timestamp, gone: Timestamp) {
         self.values.retain(|_, state| match state {
-            State::Seen(at) | State::Gone(at) => *at >= floor,
+            State::Seen(at) => *at >= seen,
+            State::Gone(at) => *at >= gone,
         });
     }
 

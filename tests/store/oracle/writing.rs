@@ -1,6 +1,6 @@
 //! The outcome of each item of a batch: the rules of writing, implemented without a plan.
 
-use rolltop::board::{Change, EventId, Frame, Kind, Mode, Stamp, Timestamp};
+use rolltop::board::{Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
 use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
 
 use super::Held;
@@ -116,6 +116,15 @@ impl Held {
     /// Applies all of these items of one subject and slot, or none of them if the slot cannot hold the result.
     fn take(&mut self, frame: &Frame, slot: Timestamp, items: &[&Increment]) -> bool {
         let Some(first) = items.first() else { return true };
+        let units = |item: &&Increment| match item.change {
+            Change::Amount(amount) if item.retract => -i128::from(amount.0),
+            Change::Amount(amount) => i128::from(amount.0),
+            Change::Seen(_) | Change::Set { .. } => 0,
+        };
+        let sum: i128 = items.iter().map(units).sum();
+        if self.board.kind() == Kind::Sum && sum.abs() > i128::from(EXACT_MAX) {
+            return false;
+        }
         let past = self.past.entry(first.subject.clone()).or_default();
         let before = past.len();
         past.extend(items.iter().map(|item| Taken {

@@ -2,7 +2,7 @@
 
 use super::{Holdings, OutOfRange};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::last_seen::{LastSeen, LastSeenValues};
+use crate::store::embedded::last_seen::{Floors, LastSeen, LastSeenValues};
 
 /// The largest number of expired values (and of expired tombstones) that one write removes, which takes some
 /// microseconds.
@@ -25,20 +25,20 @@ impl Holdings {
         self.subjects.aggregates.last_seen(self.subjects.id(name)?)
     }
 
-    /// Records that a value was seen or retracted at a time within the window, which begins at `floor`. The
-    /// newest time decides; at the same time, the retraction does. O(log values + log n).
+    /// Records that a value was seen or retracted at a time within the window. The newest time decides; at the same
+    /// time, the retraction does. O(log values + log n).
     pub(in super::super) fn set_last_seen(
         &mut self,
         name: HashedName,
         value: &str,
         new: LastSeen,
-        floor: i64,
+        floors: Floors,
     ) -> Result<ValueChange, OutOfRange> {
         let id = self.id_or_add(self.subjects.id(name), name)?;
-        self.remove_expired_values(id, floor, MAX_REMOVED_PER_WRITE);
+        self.remove_expired_values(id, floors, MAX_REMOVED_PER_WRITE);
         let mut change = ValueChange::default();
         let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return Ok(change) };
-        let old = values.get(value).filter(|old| old.at >= floor);
+        let old = values.get(value).filter(|old| old.at >= floors.of(old.retracted));
         let holds = match old {
             None => true,
             Some(old) if new.retracted && !old.retracted => new.at >= old.at,
@@ -56,7 +56,7 @@ impl Holdings {
             score_change += from.map_or(0, |slot| self.change_value_count(id, slot, -1));
             score_change += to.map_or(0, |slot| self.change_value_count(id, slot, 1));
         }
-        if let Some((dropped, at)) = self.remove_surplus(id, new.retracted, floor) {
+        if let Some((dropped, at)) = self.remove_surplus(id, new.retracted, floors.of(new.retracted)) {
             if !new.retracted {
                 score_change += self.change_value_count(id, self.number(at), -1);
                 change.capped = self.record_dropped(id, at);
@@ -67,10 +67,11 @@ impl Holdings {
         Ok(change)
     }
 
-    /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
-    pub(in super::super) fn remove_expired_values(&mut self, id: u32, floor: i64, most: usize) -> usize {
-        match self.subjects.aggregates.last_seen_mut(id).filter(|values| values.has_any_before(floor)) {
-            Some(values) => values.remove_before(floor, most),
+    /// Removes up to `most` seen values and up to `most` tombstones from before their floors. Returns how many it
+    /// removed.
+    pub(in super::super) fn remove_expired_values(&mut self, id: u32, floors: Floors, most: usize) -> usize {
+        match self.subjects.aggregates.last_seen_mut(id).filter(|values| values.has_any_before(floors)) {
+            Some(values) => values.remove_before(floors, most),
             None => 0,
         }
     }

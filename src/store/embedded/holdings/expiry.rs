@@ -2,6 +2,7 @@
 //! whose time has passed. Also frees the memory that they used.
 
 use super::Holdings;
+use crate::store::embedded::last_seen::Floors;
 use crate::store::embedded::ranking::{Entry, TextSource};
 
 /// The largest number of values (and of tombstones) that one visit removes for one subject, which takes some
@@ -17,12 +18,12 @@ impl Holdings {
         }
     }
 
-    /// Removes everything of this subject that has expired at `now`, where the window begins at `floor`, and the
-    /// subject itself if nothing is left. Moves the rest if the compaction needs it. Cells of ranked boards are left
-    /// to retiring. Returns the amount of work done, in subjects.
-    pub(in super::super) fn expire_subject(&mut self, id: u32, floor: i64, now: i64) -> u64 {
+    /// Removes everything of this subject that has expired at `now`, and the subject itself if nothing is left.
+    /// Moves the rest if the compaction needs it. Cells of ranked boards are left to retiring. Returns the amount of
+    /// work done, in subjects.
+    pub(in super::super) fn expire_subject(&mut self, id: u32, floors: Floors, now: i64) -> u64 {
         let before = self.subjects.cell_count(id);
-        let removed = self.remove_expired_values(id, floor, MAX_REMOVED_PER_VISIT);
+        let removed = self.remove_expired_values(id, floors, MAX_REMOVED_PER_VISIT);
         if let Some(duration) = self.traits.counter_duration {
             if self.counter_of(id).is_some_and(|counter| counter.start + duration <= now) {
                 self.remove_subject(id);
@@ -40,8 +41,8 @@ impl Holdings {
     }
 
     /// Returns whether a visit would still find values to remove.
-    pub(in super::super) fn has_expired_values(&self, id: u32, floor: i64) -> bool {
-        self.subjects.aggregates.last_seen(id).is_some_and(|values| values.has_any_before(floor))
+    pub(in super::super) fn has_expired_values(&self, id: u32, floors: Floors) -> bool {
+        self.subjects.aggregates.last_seen(id).is_some_and(|values| values.has_any_before(floors))
     }
 
     /// Gives a subject a lower id during a compaction, if there is one. Returns the amount of work done. O(cells + log

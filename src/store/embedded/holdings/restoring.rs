@@ -5,7 +5,7 @@
 use super::Holdings;
 use crate::board::{Mark, Sketch};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::last_seen::LastSeen;
+use crate::store::embedded::last_seen::{Floors, LastSeen};
 use crate::store::embedded::numbering::MAX_SLOT_AGE;
 use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
 use crate::store::embedded::record::{Cell, Counter};
@@ -86,20 +86,20 @@ impl Holdings {
     }
 
     /// Completes the restored data: drops what has expired (which finishes any retiring), and computes cached totals,
-    /// scores, lists and the ranking. `floor` and `head` are those of the window at `now`.
-    /// [`oldest_kept`](Self::oldest_kept) must be set before. O(n log n).
-    pub(in super::super) fn rebuild(&mut self, floor: i64, head: i64, now: i64) {
+    /// scores, lists and the ranking. `floors` and `head` are those at `now`. [`oldest_kept`](Self::oldest_kept) must be
+    /// set before. O(n log n).
+    pub(in super::super) fn rebuild(&mut self, floors: Floors, head: i64, now: i64) {
         self.reach_slot(self.number(head));
         self.subjects.numbering.move_to(head);
         let mut entries = Unsorted::default();
         let mut next = 0;
         while let Some(id) = self.subjects.next_from(next) {
             next = id + 1;
-            while self.has_expired_values(id, floor) {
-                self.remove_expired_values(id, floor, usize::MAX);
+            while self.has_expired_values(id, floors) {
+                self.remove_expired_values(id, floors, usize::MAX);
             }
             self.recount_values(id);
-            self.drop_expired(id, floor, now);
+            self.drop_expired(id, floors.seen, now);
             if self.subjects.is_empty(id) {
                 self.subjects.remove(id);
                 continue;

@@ -41,6 +41,22 @@ pub(super) struct LastSeen {
     pub retracted: bool,
 }
 
+/// The times, in milliseconds, before which values have expired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Floors {
+    /// That of values seen: the floor of the window.
+    pub seen: i64,
+    /// That of tombstones: the same, or later on a board over all time.
+    pub retracted: i64,
+}
+
+impl Floors {
+    /// Returns the floor of values seen or of tombstones.
+    pub(super) fn of(self, retracted: bool) -> i64 {
+        if retracted { self.retracted } else { self.seen }
+    }
+}
+
 /// A value and its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SeenValue<'a> {
@@ -145,27 +161,29 @@ impl LastSeenValues {
         }
     }
 
-    /// Removes up to `most` seen values and up to `most` tombstones from before `floor`. Returns how many it removed.
-    /// O(log values) for each.
-    pub(super) fn remove_before(&mut self, floor: i64, most: usize) -> usize {
+    /// Removes up to `most` seen values and up to `most` tombstones from before their floors. Returns how many it
+    /// removed. O(log values) for each.
+    pub(super) fn remove_before(&mut self, floors: Floors, most: usize) -> usize {
         let mut removed = 0;
         for retracted in [false, true] {
             for _ in 0..most {
-                let Some(value) = self.oldest(retracted).filter(|oldest| oldest.at < floor) else { break };
+                let Some(value) = self.oldest(retracted).filter(|oldest| oldest.at < floors.of(retracted)) else {
+                    break;
+                };
                 let value = value.value.to_owned();
                 removed += usize::from(self.remove(&value));
             }
         }
-        if self.capped.is_some_and(|at| at < floor) {
+        if self.capped.is_some_and(|at| at < floors.seen) {
             self.capped = None;
         }
         removed
     }
 
     /// Returns whether [`remove_before`](Self::remove_before) would find anything.
-    pub(super) fn has_any_before(&self, floor: i64) -> bool {
-        let oldest = [false, true].into_iter().filter_map(|retracted| self.oldest(retracted)).map(|seen| seen.at);
-        oldest.chain(self.capped).any(|at| at < floor)
+    pub(super) fn has_any_before(&self, floors: Floors) -> bool {
+        let expired = |retracted| self.oldest(retracted).is_some_and(|oldest| oldest.at < floors.of(retracted));
+        expired(false) || expired(true) || self.capped.is_some_and(|at| at < floors.seen)
     }
 
     /// Returns the value seen longest ago (of several, the one with the smallest bytes). With `retracted`, the same for

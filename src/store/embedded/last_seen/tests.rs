@@ -63,11 +63,12 @@ proptest! {
                 }
                 6..=7 => prop_assert_eq!(values.remove(&value), model.remove(&value).is_some()),
                 8 if number % 8 == 0 => {
-                    let expected = model.values().any(|last_seen| last_seen.at < at);
-                    prop_assert_eq!(values.has_any_before(at), expected);
+                    let floors = Floors { seen: at, retracted: at + i64::from(number % 3) };
+                    let is_expired = |last_seen: &LastSeen| last_seen.at < floors.of(last_seen.retracted);
+                    prop_assert_eq!(values.has_any_before(floors), model.values().any(is_expired));
                     let before = model.len();
-                    let removed = values.remove_before(at, usize::MAX);
-                    model.retain(|_, last_seen| last_seen.at >= at);
+                    let removed = values.remove_before(floors, usize::MAX);
+                    model.retain(|_, last_seen| !is_expired(last_seen));
                     prop_assert_eq!(removed, before - model.len());
                 }
                 _ => {
@@ -113,18 +114,20 @@ proptest! {
 
 #[test]
 fn expired_values_are_removed_oldest_first_in_steps() {
+    let floors = |floor| Floors { seen: floor, retracted: floor };
     let mut values = LastSeenValues::default();
     for number in 0..1_000u16 {
         values.set(&value(number), LastSeen { at: i64::from(number), retracted: number % 2 == 0 });
     }
     values.capped = Some(3);
-    assert_eq!(values.remove_before(500, 100), 200);
+    assert_eq!(values.remove_before(floors(500), 100), 200);
     assert_eq!(values.capped, None);
     assert_eq!((values.oldest(false).unwrap().at, values.oldest(true).unwrap().at), (201, 200));
-    assert!(values.has_any_before(500) && !values.has_any_before(200));
-    assert_eq!(values.remove_before(500, 1_000), 300);
-    assert!(!values.has_any_before(500));
-    assert_eq!(values.remove_before(2_000, usize::MAX), 500);
+    assert!(values.has_any_before(floors(500)) && !values.has_any_before(floors(200)));
+    assert!(values.has_any_before(Floors { seen: 0, retracted: 500 }));
+    assert_eq!(values.remove_before(floors(500), 1_000), 300);
+    assert!(!values.has_any_before(floors(500)));
+    assert_eq!(values.remove_before(floors(2_000), usize::MAX), 500);
     assert!(values.is_empty());
 }
 

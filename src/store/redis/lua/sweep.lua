@@ -3,9 +3,10 @@
 --
 -- KEYS  1-5 the board (board.lua), 6 the subjects of that period, 7 the periods that exist, 8 the subjects of the
 --       current period, then the keys of each subject: two on a `seen` board, else one
--- ARGV  the board's, `stored`: how the board stores subjects: `subject`, `seen` or `counter`; `due`: number of that
---       period, `current`: number of the current period, `kept`: start of the oldest slot kept, or the duration of a
---       counter's window in ms, number of `cells` to look at; then the subjects
+-- ARGV  the board's, `stored`: how the board stores subjects: `subject`, `seen`, `seen_forever` (over all time) or
+--       `counter`; `due`: number of that period, `current`: number of the current period, `kept`: start of the oldest
+--       slot kept, or in ms the duration of a counter's window or the time for which tombstones are kept over all time,
+--       number of `cells` to look at; then the subjects
 -- reply ok, now, reading, retiring, number of subjects looked at, number of them that have no data now, 1 if the period
 --       was removed, microseconds of work (stopwatch.lua)
 -- cost  5 us per subject and 0.2 us per cell; the memory of keys is freed in the server's background
@@ -13,7 +14,7 @@
 
 local PERIOD, PERIODS, CURRENT = KEYS[6], KEYS[7], KEYS[8]
 local FIRST_KEY, FIRST_SUBJECT = 9, FIXED_ARGUMENTS + 1
-local KEPT, OWN = tonumber(ARGV.kept), ARGV.stored == 'seen' and 2 or 1
+local KEPT, OWN = tonumber(ARGV.kept), string.sub(ARGV.stored, 1, 4) == 'seen' and 2 or 1
 local room = tonumber(ARGV.cells)
 
 local early = enter()
@@ -82,6 +83,26 @@ function sweep.seen(at)
     return nil
   end
   return kept
+end
+
+-- Over all time only tombstones expire. The member `c` of their key stays, because dropped values never come back. A
+-- subject with data is looked at again and again, because a tombstone may follow at any time.
+function sweep.seen_forever(at)
+  local old = redis.pcall('ZRANGEBYSCORE', KEYS[at + 1], '-inf', '(' .. format(now - KEPT), 'LIMIT', 0, math.max(room, 2))
+  if old.err then
+    return false
+  end
+  room = room - #old
+  local gone = {}
+  for _, member in ipairs(old) do
+    if member ~= 'c' then
+      gone[#gone + 1] = member
+    end
+  end
+  if each_thousand('ZREM', KEYS[at + 1], gone) > 0 and room <= 0 then
+    return nil
+  end
+  return call('EXISTS', KEYS[at], KEYS[at + 1]) > 0
 end
 
 local looked, emptied, finished, moved = 0, 0, {}, {}

@@ -47,7 +47,7 @@ local room = LOOKED_AT
 -- Removes slots that are no longer kept. This needs a look at all fields, so it is done only after a sixteenth of the
 -- kept slots has expired. If the call has looked at too many fields already, the subject is left for a later call.
 local function clean(who)
-  if OLDEST - cleaned[who] < (tonumber(ARGV.head) - OLDEST) / 16 or room <= 0 then
+  if OLDEST <= cleaned[who] or OLDEST - cleaned[who] < (tonumber(ARGV.head) - OLDEST) / 16 or room <= 0 then
     return
   end
   local key, gone = subject_key(who), {}

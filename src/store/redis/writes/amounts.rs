@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, exact_or_refused};
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
-use crate::board::{Board, EXACT_MAX, Timestamp};
+use crate::board::{Board, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
@@ -141,8 +141,7 @@ impl Amounts<'_, '_, '_> {
     }
 }
 
-/// Returns the amount, limited to ±(2^53 − 1), the range in which Lua computes exactly. An amount beyond that is out of
-/// range of every slot, and stays so.
+/// Returns the amount of an entry as [`exact_or_refused`].
 fn held(entry: &Entry<'_>) -> i64 {
-    entry.amount.0.clamp(-EXACT_MAX, EXACT_MAX)
+    exact_or_refused(entry.amount.0)
 }

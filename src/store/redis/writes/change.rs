@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redis::Cmd;
 
-use super::chunk::Chunk;
+use super::chunk::{Chunk, exact_or_refused};
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
-use crate::board::{Board, Change, EXACT_MAX, Kind, Mark, Mode, Subject, Timestamp};
+use crate::board::{Board, Change, Kind, Mark, Mode, Subject, Timestamp};
 use crate::store::redis::expiry;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{self, FixedArguments, Script};
@@ -164,9 +164,7 @@ impl Encoder<'_, '_> {
     }
 
     fn verb<'e>(&self, entry: &Entry<'e>) -> Verb<'e> {
-        // Beyond 2^53 − 1 an amount is out of range of every slot. It stays so when limited to the range in which Lua
-        // computes exactly.
-        let number = |number: i64| Word::Number(number.clamp(-EXACT_MAX, EXACT_MAX));
+        let number = |number: i64| Word::Number(exact_or_refused(number));
         let retracts = entry.items.first().is_some_and(|i| self.flush.item(*i).retract);
         let undoes = retracts && (entry.sent.is_some() || self.board.definition().mode == Mode::FromFirst);
         let add = if undoes { "undo" } else { "add" };
@@ -174,7 +172,7 @@ impl Encoder<'_, '_> {
             None => Verb { verb: add, a: number(entry.amount.0), b: 0 },
             Some(Increment { change: Change::Amount(amount), .. }) => Verb { verb: add, a: number(amount.0), b: 0 },
             Some(Increment { change: Change::Set { sum, count }, .. }) => {
-                Verb { verb: "set", a: number(sum.0), b: (*count).clamp(-EXACT_MAX, EXACT_MAX) }
+                Verb { verb: "set", a: number(sum.0), b: exact_or_refused(*count) }
             }
             Some(Increment { change: Change::Seen(value), .. }) if self.board.kind() == Kind::Sketch => {
                 let Mark { register, rank } = Mark::of(value.as_str());

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::board::{Board, Change, Kind, Mode, Subject};
+use crate::board::{Board, Change, EXACT_MAX, Kind, Mode, Subject};
 use crate::store::{Entry, Increment, Plan, Rejection};
 
 /// The largest number of entries in one call of `write.lua`.
@@ -23,6 +23,12 @@ const SKETCHES: usize = 24;
 const READ: usize = 8;
 /// The largest number of bytes of subjects, values and ids in one script, unless its first entry alone has more.
 const BYTES: usize = 128 << 10;
+
+/// Returns the number for a script, in which numbers are exact up to ±(2^53 − 1). A number beyond that is out of range of
+/// every slot. It becomes one that is out of range whatever the slot holds.
+pub(super) fn exact_or_refused(number: i64) -> i64 {
+    if number.unsigned_abs() <= EXACT_MAX.unsigned_abs() { number } else { 2 * (EXACT_MAX + 1) * number.signum() }
+}
 
 /// The limits for one script on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,19 +2,27 @@
 --
 -- KEYS  two for each subject: the values by the time each was last seen; the companion: tombstones, `t` and the value
 --       by the time of the retraction, and `c` by the latest time of a value dropped because of the limit
--- ARGV  last: the largest number of values to remember, or ''
+-- ARGV  last: the largest number of values to remember, or ''; over all time followed by a comma and the time for which
+--       tombstones are kept, in ms
 -- verbs  `seen` a; `gone` a: its retraction
 --
--- A value whose time is below the floor counts as absent. On a ranked board every remembered value counts 1 in the slot
+-- A value whose time is below the floor counts as absent, and so does a tombstone. Over all time, where the floor never
+-- moves, tombstones have a floor of their own, and `c` is kept. On a ranked board every remembered value counts 1 in the slot
 -- of its time: cells and scores are those of kind/sum.lua. An unranked board has no cells, because the times of the
 -- values are sufficient.
 
-local MOST = tonumber(ARGV[#ARGV])
+local most, tombstone_life = string.match(ARGV[#ARGV], '^(%d*),?(%d*)$')
+local MOST, TOMBSTONE_LIFE = tonumber(most), tonumber(tombstone_life)
 -- The largest number of expired times that a write removes from a key.
 local SWEPT = 16
 
 -- The known state of each subject. It is read before the first write, and each write updates it.
 local memories = {}
+
+-- Returns the time below which tombstones have expired.
+local function gone_floor()
+  return TOMBSTONE_LIFE and now - TOMBSTONE_LIFE or FLOOR
+end
 
 local function seen_key(who)
   return KEYS[FIRST_SUBJECT_KEY + 2 * (who - 1)]
@@ -46,7 +54,7 @@ local function state(who, value)
     local gone = memory.has_gone and tonumber(call('ZSCORE', gone_key(who), 't' .. value) or nil)
     if seen and seen >= FLOOR then
       known = {'seen', seen}
-    elseif gone and gone >= FLOOR then
+    elseif gone and gone >= gone_floor() then
       known = {'gone', gone}
     else
       known = {}
@@ -144,13 +152,14 @@ end
 
 local function drop_oldest_gone(who)
   local key = gone_key(who)
-  local live = MOST and call('ZCOUNT', key, ARGV.floor, '+inf') or 0
+  local floor = gone_floor()
+  local live = MOST and call('ZCOUNT', key, format(floor), '+inf') or 0
   local capped = live > 0 and tonumber(call('ZSCORE', key, 'c') or nil)
-  if capped and capped >= FLOOR then
+  if capped and capped >= floor then
     live = live - 1
   end
   while MOST and live > MOST do
-    local oldest = call('ZRANGEBYSCORE', key, ARGV.floor, '+inf', 'LIMIT', 0, 2)
+    local oldest = call('ZRANGEBYSCORE', key, format(floor), '+inf', 'LIMIT', 0, 2)
     local tombstone = oldest[1] ~= 'c' and oldest[1] or oldest[2]
     call('ZREM', key, tombstone)
     memories[who].states[string.sub(tombstone, 2)] = {}
@@ -219,9 +228,14 @@ function apply(entry)
   end
 end
 
--- Removes some of the members below the floor.
-local function keep_up(key)
-  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. ARGV.floor, 'LIMIT', 0, SWEPT)
+-- Removes some of the members below a floor.
+local function keep_up(key, floor)
+  local old = call('ZRANGEBYSCORE', key, '-inf', '(' .. format(floor), 'LIMIT', 0, SWEPT)
+  for i = #old, 1, -1 do
+    if TOMBSTONE_LIFE and old[i] == 'c' then
+      table.remove(old, i)
+    end
+  end
   if #old > 0 then
     call('ZREM', key, unpack(old))
   end
@@ -229,9 +243,12 @@ end
 
 function finish()
   for who in pairs(touched) do
-    keep_up(seen_key(who))
+    -- Over all time no value expires, and one of them may be called `c`.
+    if not TOMBSTONE_LIFE then
+      keep_up(seen_key(who), FLOOR)
+    end
     if memories[who].has_gone then
-      keep_up(gone_key(who))
+      keep_up(gone_key(who), gone_floor())
     end
   end
 end

@@ -73,7 +73,8 @@ local function change_cell(before, entry, acc)
     return nil, 'refused'
   end
   if acc then
-    acc.sum, acc.count = acc.sum + (sum - held_sum), acc.count + (count - held_count)
+    -- In this order every number is exact, also if the cell is all that there is.
+    acc.sum, acc.count = acc.sum - held_sum + sum, acc.count - held_count + count
   end
   return print_mean(sum, count) or ''
 end

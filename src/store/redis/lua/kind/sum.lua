@@ -40,7 +40,8 @@ local function change_cell(before, entry, acc)
     return nil, 'refused'
   end
   if acc then
-    acc.sum = acc.sum + (sum - held)
+    -- In this order every number is exact, also if the cell is all that there is.
+    acc.sum = acc.sum - held + sum
   end
   return sum ~= 0 and string.format('%d', sum) or ''
 end
