@@ -123,9 +123,8 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 ///
 /// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
 /// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that a
-/// board over all time can answer. `window` in the
-/// response contains the exact bounds. On boards that keep older slots (`keep`), `as_of` reads the window that ended with
-/// the slot containing that time.
+/// board over all time can answer. `window` in the response contains the exact bounds. On boards that keep older slots
+/// (`keep`), `as_of` reads the window that ended with the slot containing that time.
 ///
 /// `edge=weighted` is available on boards with `cover` `full` for COUNT, SUM, AVG and COUNT_DISTINCT. It reads one
 /// additional slot at the old end, weighted by the share of it that is still within the window: when half of the newest

@@ -31,6 +31,9 @@
 //!   the window, and the newest [`Board::kept`] slots can be read for past times. With `mode = from_first` a subject
 //!   has one counter instead, which begins with an event and ends [`Metric::window`](crate::board::Metric::window)
 //!   later.
+//! - **All time.** A board of which everything counts has one slot, from [`Timestamp::EPOCH`] to [`Timestamp::MAX`]. It
+//!   holds each subject's total, nothing retires, and values of COUNT_DISTINCT do not expire. Tombstones do, after
+//!   [`Board::tombstone_life`].
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An

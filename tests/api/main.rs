@@ -4,6 +4,7 @@ mod client;
 mod failing_store;
 mod site;
 
+mod all_time;
 mod backup;
 mod boards;
 mod delivery;

@@ -23,7 +23,7 @@
 //! term       = factor { ( "*" | "/" ) factor } ;
 //! factor     = "-" factor | "(" side ")" | alone | field | literal ;                     (* no sums of texts *)
 //!
-//! window     = whole number from 1, then "s" | "m" | "h" | "d" | "w" | "mo" ;
+//! window     = "all" | whole number from 1, then "s" | "m" | "h" | "d" | "w" | "mo" | "y" ;
 //! event, field = letter or "_", then letters, digits, "_", "-", "." ;                    (* 64 at most *)
 //! number     = digits [ "." digits ] [ "e" [ "+" | "-" ] digits ] ;
 //! text       = "'" { any character, a quote as "''" } "'" ;

@@ -43,6 +43,11 @@ impl Api {
         self.define_as(board, metric, slot, true).await
     }
 
+    /// Defines a ranked board over all time.
+    pub async fn define_all_time(&self, board: &str, metric: &str) -> anyhow::Result<()> {
+        self.call::<Value>("PUT", &format!("/v1/boards/{board}"), json!({"metric": metric})).await.map(drop)
+    }
+
     /// Defines a board.
     pub async fn define_as(&self, board: &str, metric: &str, slot: &str, ranked: bool) -> anyhow::Result<()> {
         let definition = json!({"metric": metric, "slot": slot, "ranked": ranked});

@@ -20,6 +20,7 @@ const LEAST_ROUNDS: u32 = 9;
 
 const METRIC: &str = "COUNT(24h, hit, post)";
 const SLOT: &str = "1h";
+const ALL_TIME: &str = "COUNT(all, hit, post)";
 
 /// Measures uniform and Zipf-distributed subjects. If another rolltop program is given, measures it too.
 pub async fn run(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Result<()> {
@@ -64,6 +65,9 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
             sides.push(Side::new("plain HINCRBY + ZINCRBY", 1, setting.load(&plain.address, baseline)));
         }
         sides.push(ours(setting, &target.api, &board, skew).await?);
+        let all_time = target.define_all_time(&format!("{}-all", name(skew)), ALL_TIME).await?;
+        let requests_all = requests(setting, skew, |subject| wire::increment(&all_time, subject));
+        sides.push(Side::new("rolltop, a board over all time", 1, setting.load(&target.api.address, requests_all)));
         if let Some(other) = &other {
             // On the embedded store the other program has its own boards. On Redis both use the same board.
             other.api().define(&board, METRIC, SLOT).await?;
@@ -73,7 +77,7 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
         let mut table = Table { title: title(setting, skew), unit: "requests", sides };
         table.measure(&setting.setting, &mut redis).await?;
         report::show(&table)?;
-        if let ([.., ours, theirs], true) = (&table.sides[..], other.is_some()) {
+        if let ([.., ours, _, theirs], true) = (&table.sides[..], other.is_some()) {
             report::show(format!("  {:<48}{:>8.2}\n", "rolltop to the other rolltop", ours.ratio_to(theirs)))?;
         }
     }
@@ -81,8 +85,11 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
 }
 
 async fn define(target: &Target, skew: Skew) -> anyhow::Result<String> {
-    let name = if skew == Skew::Uniform { "uniform" } else { "zipf" };
-    target.define(name, METRIC, SLOT).await
+    target.define(name(skew), METRIC, SLOT).await
+}
+
+fn name(skew: Skew) -> &'static str {
+    if skew == Skew::Uniform { "uniform" } else { "zipf" }
 }
 
 async fn ours(setting: &LoadSetting, api: &Api, board: &str, skew: Skew) -> anyhow::Result<Side> {

@@ -38,11 +38,24 @@ impl Target {
 
     /// Defines a ranked board and returns its full name.
     pub async fn define(&self, name: &str, metric: &str, slot: &str) -> anyhow::Result<String> {
-        let board = format!("{}-{name}", self.prefix);
-        // The name is recorded before the request is sent: the board may be created even if the response is lost.
-        self.created.lock().push(board.clone());
+        let board = self.note(name);
         self.api.define(&board, metric, slot).await?;
         Ok(board)
+    }
+
+    /// Defines a ranked board over all time, in the same way.
+    pub async fn define_all_time(&self, name: &str, metric: &str) -> anyhow::Result<String> {
+        let board = self.note(name);
+        self.api.define_all_time(&board, metric).await?;
+        Ok(board)
+    }
+
+    /// Returns the full name of a board, which is recorded before the request is sent: the board may be created even if
+    /// the response is lost.
+    fn note(&self, name: &str) -> String {
+        let board = format!("{}-{name}", self.prefix);
+        self.created.lock().push(board.clone());
+        board
     }
 
     async fn remove_boards(&self) -> anyhow::Result<()> {
