@@ -6,7 +6,7 @@
 use super::holdings::Holdings;
 use super::ranking::{Entry, TextSource};
 use super::tables::Tables;
-use crate::board::{Kind, Subject};
+use crate::board::Subject;
 use crate::store::{AuditCursor, AuditStep, Difference};
 
 /// The work of one step, in subjects with a few cells each: well below a millisecond. A sketch counts as one subject.
@@ -72,10 +72,7 @@ fn check_records(holdings: &mut Holdings, end: u32, repair: bool, step: &mut Aud
         end = id;
         let Some(record) = holdings.subjects.get(id) else { continue };
         let (key, len, absent) = (record.key, record.len(), traits.absent_key());
-        work += match traits.kind {
-            Kind::Sketch => 1 + len,
-            _ => 1 + len / 16,
-        };
+        work += 1 + holdings.kind.audit_work(len);
         if len == 0 && key == absent {
             continue;
         }

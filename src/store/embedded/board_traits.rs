@@ -33,10 +33,7 @@ impl BoardTraits {
 
     /// Returns the key of a subject outside the ranking. Where 0 is a valid score, it is a key that no score has.
     pub(super) fn absent_key(self) -> i64 {
-        match self.kind {
-            Kind::Sum | Kind::Distinct | Kind::Sketch => 0,
-            Kind::Mean | Kind::Min | Kind::Max => i64::MIN,
-        }
+        if self.kind.absent().is_some() { 0 } else { i64::MIN }
     }
 
     /// Returns the score of a key.

@@ -39,6 +39,7 @@ mod hash_table;
 mod hashed_name;
 mod holdings;
 mod ids;
+mod kinds;
 mod last_seen;
 mod log_operations;
 mod metrics;

@@ -306,5 +306,15 @@ fn size_of_class(class: usize) -> usize {
     }
 }
 
+/// Changes the number of units of a piece, and moves the piece if the new number belongs to a different size class.
+/// Returns the reference.
+pub(super) fn resize_piece<U: Unit>(pool: &mut Pool<U>, piece: u32, old: usize, new: usize) -> u32 {
+    if class_of(old) == class_of(new) {
+        return piece;
+    }
+    // Callers check for room before they change anything, so this allocation succeeds.
+    pool.replace(piece, old, new).unwrap_or(piece)
+}
+
 #[cfg(test)]
 mod tests;

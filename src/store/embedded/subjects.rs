@@ -6,13 +6,15 @@
 //! - the *older cells*: 16 bytes for each further cell;
 //! - the *aggregate state* of metrics that keep more than one number per slot.
 
-use super::aggregate_state::{AggregateState, Garbage, resize_piece};
+use std::any::Any;
+
+use super::aggregate_state::{AggregateState, Garbage};
 use super::arena::Arena;
 use super::board_traits::BoardTraits;
 use super::hash_table::{Entry, ExtendibleTable};
 use super::hashed_name::{HashedName, SubjectHash};
 use super::numbering::Numbering;
-use super::pool::{NONE, Pool};
+use super::pool::{NONE, Pool, resize_piece};
 use super::ranking::TextSource;
 use super::record::{Cell, PackedCell, Record};
 use super::slab::Slab;
@@ -25,7 +27,7 @@ pub(super) struct Subjects {
     slab: Slab<Record>,
     names: Arena,
     older_cells: Pool<PackedCell>,
-    pub aggregates: AggregateState,
+    aggregates: Box<dyn AggregateState>,
     pub numbering: Numbering,
     /// Whether records are moved to lower ids when they are visited.
     compacting: bool,
@@ -67,14 +69,14 @@ impl TextSource for SubjectTexts<'_> {
 }
 
 impl Subjects {
-    pub(super) fn new(traits: BoardTraits, numbering: Numbering) -> Self {
+    pub(super) fn new(traits: BoardTraits, aggregates: Box<dyn AggregateState>, numbering: Numbering) -> Self {
         Self {
             traits,
             index: ExtendibleTable::default(),
             slab: Slab::default(),
             names: Arena::default(),
             older_cells: Pool::default(),
-            aggregates: AggregateState::new(traits),
+            aggregates,
             numbering,
             compacting: false,
         }
@@ -89,6 +91,17 @@ impl Subjects {
     #[cfg(test)]
     pub(super) fn moved(&self) -> usize {
         self.index.moved()
+    }
+
+    /// Returns the aggregate state, if it has this type. Each kind of metric has its own type.
+    pub(super) fn state<S: AggregateState>(&self) -> Option<&S> {
+        let state: &dyn Any = &*self.aggregates;
+        state.downcast_ref()
+    }
+
+    pub(super) fn state_mut<S: AggregateState>(&mut self) -> Option<&mut S> {
+        let state: &mut dyn Any = &mut *self.aggregates;
+        state.downcast_mut()
     }
 
     /// Returns the number of subjects that have a record.
@@ -353,6 +366,12 @@ impl Subjects {
         if self.slab.remove(id) {
             self.aggregates.free_chunk(id);
         }
+    }
+
+    /// Returns the bytes that the aggregate states of single subjects own, with the allocator's overhead.
+    #[cfg(test)]
+    pub(super) fn owned_bytes(&self) -> usize {
+        self.aggregates.owned_bytes()
     }
 
     /// Returns the bytes used, without the memory that sketches and values own, and without the allocator's overhead.

@@ -7,9 +7,10 @@ use super::board_traits::BoardTraits;
 use super::event_counts::EventCounts;
 use super::holdings::Holdings;
 use super::ids::{Bucket, Ids};
+use super::kinds;
 use super::last_seen::Floors;
 use super::numbering::MAX_SLOT_AGE;
-use crate::board::{Board, Frame, Kind, Timestamp, Window};
+use crate::board::{Board, Frame, Timestamp, Window};
 use crate::store::ClockTrust;
 
 /// The state of one board in memory.
@@ -94,7 +95,7 @@ impl Tables {
         let mut tables = Self {
             window,
             now,
-            holdings: Holdings::new(BoardTraits::of(board), board.calendar(), window.head.millis()),
+            holdings: new_holdings(board, BoardTraits::of(board), &window),
             ids: Ids::new(board.dedupe_horizon()),
             events: EventCounts::default(),
             trust: None,
@@ -125,7 +126,7 @@ impl Tables {
         // The counters of a `from_first` board each end at their own time.
         if oldest_kept > self.window.head.millis() && traits.counter_duration.is_none() {
             let slots = self.holdings.lists.len() as u64;
-            let new = Holdings::new(traits, board.calendar(), window.head.millis());
+            let new = new_holdings(board, traits, &window);
             let holdings = std::mem::replace(&mut self.holdings, new);
             advance.expired = Some(Expired { holdings: Some(holdings), slots });
             self.round.next = None;
@@ -237,10 +238,7 @@ impl Tables {
         retired.removed += u64::from(holdings.retire_cell(id, slot));
         retired.touched += 1;
         let mut work = 1 + cells / 64;
-        if holdings.traits.kind == Kind::Sketch {
-            // The remaining sketches are merged: up to 64 of them, and one for each 32 of the rest.
-            work += cells.min(64) / 4 + cells / 64;
-        }
+        work += holdings.kind.retire_work(cells);
         work += holdings.expire_subject(id, floors, now);
         retired.slots += u64::from(!holdings.lists.contains_key(&slot));
         work
@@ -255,7 +253,7 @@ impl Tables {
         let traits = self.holdings.traits;
         let kept = self.window.end.millis() - self.holdings.oldest_kept;
         let span = traits.counter_duration.or(traits.tombstone_life).unwrap_or(kept);
-        let frees = !traits.ranked || traits.kind == Kind::Distinct;
+        let frees = !traits.ranked || self.holdings.kind.expires();
         frees && self.now.millis().saturating_sub(self.round.began) >= span / 8
             || self.holdings.subjects.is_sparse()
             || frees && self.holdings.subjects.numbering.newest() - self.round.cleared > EXTRA_VISITS_AFTER_SLOTS
@@ -286,11 +284,16 @@ impl Tables {
             };
             work += self.holdings.expire_subject(id, floors, now);
             // A subject with many expired values takes several visits.
-            next = if self.holdings.has_expired_values(id, floors) { id } else { id + 1 };
+            next = if self.holdings.kind.has_expired(&self.holdings, id, floors) { id } else { id + 1 };
         }
         self.round.next = Some(next);
         VisitResult { work, more: true }
     }
+}
+
+/// Returns the holdings of a board without subjects.
+fn new_holdings(board: &Board, traits: BoardTraits, window: &Window) -> Holdings {
+    Holdings::new(traits, kinds::of(traits.kind), board.calendar(), window.head.millis())
 }
 
 /// Returns the start of the oldest slot whose cells are kept, in milliseconds. Ranked boards keep those of the window

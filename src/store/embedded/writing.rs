@@ -7,12 +7,11 @@ use std::time::{Duration, Instant};
 
 use super::fingerprint::{Fingerprint, FingerprintKey};
 use super::hashed_name::HashedName;
-use super::holdings::OutOfRange;
-use super::last_seen::LastSeen;
+use super::holdings::{OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, Kind, Mark, Timestamp, Window};
+use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
 /// The number of items that are planned and applied under one lock.
@@ -95,7 +94,6 @@ impl<'a> BatchApplication<'a> {
             let fingerprint = entry.id.and_then(|_| self.fingerprints.get(next_fingerprint)).copied();
             next_fingerprint += usize::from(fingerprint.is_some());
             let mut writing = EntryApplication {
-                board: self.board,
                 tables,
                 operations,
                 increments: &self.batch.increments,
@@ -139,7 +137,6 @@ impl<'a> BatchApplication<'a> {
 
 /// The context in which an entry is applied.
 struct EntryApplication<'a> {
-    board: &'a Board,
     tables: &'a mut Tables,
     operations: &'a mut LogOperations,
     increments: &'a [Increment],
@@ -194,57 +191,17 @@ impl EntryApplication<'_> {
     /// Applies an entry's update as a whole, or changes nothing.
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
-        let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
+        let floors = self.tables.floors();
         let holdings = &mut self.tables.holdings;
-        match (self.board.kind(), &increment.change) {
-            (Kind::Sum, Change::Set { sum, .. }) => {
-                let sum = holdings.set_sum(name, slot, sum.0, self.bound)?;
-                self.operations.amount(slot, sum, subject);
-            }
-            (Kind::Mean, Change::Amount(amount)) => {
-                let sample = if increment.retract { (-amount.0, -1) } else { (amount.0, 1) };
-                let samples = holdings.add_samples(name, slot, sample, self.bound)?;
-                self.operations.samples(slot, samples, subject);
-            }
-            (Kind::Mean, Change::Set { sum, count }) => {
-                let samples = holdings.set_samples(name, slot, (sum.0, *count), self.bound)?;
-                self.operations.samples(slot, samples, subject);
-            }
-            (Kind::Min | Kind::Max, change) => {
-                let extreme = match change {
-                    Change::Amount(amount) => holdings.apply_measurement(name, slot, amount.0)?,
-                    Change::Set { sum, .. } => holdings.set_extreme(name, slot, sum.0)?,
-                    Change::Seen(_) => return Err(OutOfRange),
-                };
-                if let Some(extreme) = extreme {
-                    self.operations.amount(slot, extreme, subject);
-                }
-            }
-            (Kind::Distinct, Change::Seen(value)) => {
-                let last_seen = LastSeen { at: entry.at.millis(), retracted: increment.retract };
-                let floors = self.tables.floors();
-                let holdings = &mut self.tables.holdings;
-                let change = holdings.set_last_seen(name, value.as_str(), last_seen, floors)?;
-                if change.changed {
-                    self.operations.value(Some(last_seen), subject, value.as_str());
-                }
-                if let Some(dropped) = change.dropped {
-                    self.operations.value(None, subject, &dropped);
-                }
-                if let Some(at) = change.capped {
-                    self.operations.capped(at, subject);
-                }
-            }
-            (Kind::Sketch, Change::Seen(value)) => {
-                let mark = Mark::of(value.as_str());
-                if holdings.mark_sketch(name, slot, mark)? {
-                    self.operations.marked(slot, mark, subject);
-                }
-            }
-            // Callers send only changes that the metric accepts, so nothing could be counted for any other.
-            (Kind::Sum | Kind::Mean | Kind::Distinct | Kind::Sketch, _) => return Err(OutOfRange),
-        }
-        Ok(())
+        let to = WriteTo {
+            name,
+            slot: entry.slot.millis(),
+            at: entry.at.millis(),
+            retract: increment.retract,
+            bound: self.bound,
+            floors,
+        };
+        holdings.kind.apply(holdings, &to, &increment.change, self.operations)
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.

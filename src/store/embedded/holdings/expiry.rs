@@ -5,10 +5,6 @@ use super::Holdings;
 use crate::store::embedded::last_seen::Floors;
 use crate::store::embedded::ranking::{Entry, TextSource};
 
-/// The largest number of values (and of tombstones) that one visit removes for one subject, which takes some
-/// microseconds.
-const MAX_REMOVED_PER_VISIT: usize = 64;
-
 impl Holdings {
     /// Drops an unranked board's cells of a subject before the slot of this number. O(1) if there are none, otherwise
     /// O(cells).
@@ -23,7 +19,7 @@ impl Holdings {
     /// work done, in subjects.
     pub(in super::super) fn expire_subject(&mut self, id: u32, floors: Floors, now: i64) -> u64 {
         let before = self.subjects.cell_count(id);
-        let removed = self.remove_expired_values(id, floors, MAX_REMOVED_PER_VISIT);
+        let removed = self.kind.remove_expired(self, id, floors);
         if let Some(duration) = self.traits.counter_duration {
             if self.counter_of(id).is_some_and(|counter| counter.start + duration <= now) {
                 self.remove_subject(id);
@@ -32,17 +28,12 @@ impl Holdings {
             self.remove_cells_before(id, self.number(self.oldest_kept));
         }
         self.remove_subject_if_empty(id);
-        let mut work = 1 + removed as u64 / 2 + (before - self.subjects.cell_count(id).min(before)) as u64 / 16;
+        let mut work = 1 + removed / 2 + (before - self.subjects.cell_count(id).min(before)) as u64 / 16;
         if self.subjects.get(id).is_some() {
             self.subjects.compact(id);
             work += self.move_down(id);
         }
         work
-    }
-
-    /// Returns whether a visit would still find values to remove.
-    pub(in super::super) fn has_expired_values(&self, id: u32, floors: Floors) -> bool {
-        self.subjects.aggregates.last_seen(id).is_some_and(|values| values.has_any_before(floors))
     }
 
     /// Gives a subject a lower id during a compaction, if there is one. Returns the amount of work done. O(cells + log

@@ -9,36 +9,37 @@
 //! exactly once, at the place that the cell stores. A subject without data has no record. An unranked board has
 //! neither lists nor a ranking, and its records have no key.
 //!
+//! What differs between kinds of metrics is behind [`StoredKind`], which [`kinds`](super::kinds) implements for each.
+//!
 //! Callers name slots by their start in milliseconds. Internally slots are named by their number ([`Numbering`]).
 
-mod additive;
 mod counters;
-mod distinct;
 mod expiry;
-mod extremes;
-mod means;
 mod restoring;
-mod sketches;
 pub(super) mod walking;
 
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::aggregate_state::Garbage;
+use super::aggregate_state::{AggregateState, Garbage, NoState};
 use super::board_traits::BoardTraits;
 use super::hashed_name::HashedName;
+use super::last_seen::Floors;
+use super::log_operations::LogOperations;
 use super::numbering::Numbering;
 use super::ranking::{Entry, Ranking, TextSource};
 use super::record::{Cell, Record};
 use super::slot_list::SlotList;
-use super::subject_sketches::merged;
 use super::subjects::Subjects;
-use crate::board::{Aggregate, Amount, Calendar, Kind, Timestamp, Value};
+use crate::board::{Aggregate, Calendar, Change, Timestamp, Value};
+use crate::store::sizing::Content;
 
 /// All data of a board's subjects. Replaced as a whole when every slot has expired.
 #[derive(Debug)]
 pub(super) struct Holdings {
     pub traits: BoardTraits,
+    pub kind: &'static dyn StoredKind,
     pub subjects: Subjects,
     pub ranking: Ranking,
     /// The list of each slot, by the slot's number. No list is empty.
@@ -69,12 +70,132 @@ pub(super) struct Removed {
     pub any: bool,
 }
 
+/// The place and the circumstances of a change of one subject.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WriteTo<'a> {
+    pub name: HashedName<'a>,
+    /// The start of the slot, in milliseconds.
+    pub slot: i64,
+    /// The time when the event happened, in milliseconds.
+    pub at: i64,
+    /// Whether the change reverses an earlier one.
+    pub retract: bool,
+    /// The largest magnitude of a number in a slot.
+    pub bound: i64,
+    /// The times before which values have expired.
+    pub floors: Floors,
+}
+
+/// The number that a subject has in a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CellAt<'a> {
+    pub subject: &'a str,
+    /// The start of the slot, in milliseconds.
+    pub start: i64,
+    pub amount: i64,
+}
+
+/// The data that is left to write for the subject at which a portion ended.
+#[derive(Debug, Default)]
+pub(super) enum Remainder {
+    /// All data.
+    #[default]
+    All,
+    /// The cells from the slot of this number on.
+    Slot(i64),
+    /// The values from this time and value on: first the seen ones, then the retracted ones.
+    Value { retracted: bool, at: i64, value: Box<str> },
+}
+
+/// A kind of metric in this store: what a subject has in a slot, how a change is applied, and what cells come to. A cell
+/// has one number; [`AggregateState`] holds what a kind stores besides.
+pub(super) trait StoredKind: Debug + Sync {
+    /// Creates the state of a board without subjects.
+    fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
+        Box::new(NoState)
+    }
+
+    /// Applies a change and appends the operations that restore its result, or changes nothing.
+    fn apply(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        change: &Change,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange>;
+
+    /// Returns the content of the cell at index `at`.
+    fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate;
+
+    /// Returns the combined value of a subject's cells from index `first` on. Computes the same as
+    /// [`Kind::value`](crate::board::Kind::value), without copying cells.
+    fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value>;
+
+    /// Returns the key of a subject that had the key `key`, after its oldest cell was removed, which had the number
+    /// `amount`.
+    fn key_without(&self, holdings: &mut Holdings, id: u32, key: i64, amount: i64) -> i64;
+
+    /// Appends the operation that restores the cell at index `at`.
+    fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations);
+
+    /// Appends the operations that restore a subject until they reach `end` bytes. Returns what is left.
+    fn write_subject(
+        &self,
+        holdings: &Holdings,
+        id: u32,
+        within: Remainder,
+        end: usize,
+        operations: &mut LogOperations,
+    ) -> Option<Remainder> {
+        holdings.write_cells(id, within, end, operations)
+    }
+
+    /// Completes the cells of a subject after all its operations were applied.
+    fn restored(&self, _holdings: &mut Holdings, _id: u32, _floors: Floors) {}
+
+    /// Returns the key of a restored subject whose totals were just computed.
+    fn restored_key(&self, holdings: &Holdings, id: u32) -> i64 {
+        holdings.computed_key(id)
+    }
+
+    /// Returns whether data expires that retiring does not remove.
+    fn expires(&self) -> bool {
+        false
+    }
+
+    /// Removes some of that data of a subject. Returns how much, in values.
+    fn remove_expired(&self, _holdings: &mut Holdings, _id: u32, _floors: Floors) -> u64 {
+        0
+    }
+
+    /// Returns whether there is more to remove.
+    fn has_expired(&self, _holdings: &Holdings, _id: u32, _floors: Floors) -> bool {
+        false
+    }
+
+    /// Returns the work of [`key_without`](Self::key_without) for a subject with this number of cells, in subjects.
+    fn retire_work(&self, _cells: u64) -> u64 {
+        0
+    }
+
+    /// Returns the work of comparing a subject with this number of cells, in subjects.
+    fn audit_work(&self, cells: usize) -> usize {
+        cells / 16
+    }
+
+    /// Estimates the bytes of a subject's [state](Self::new_state).
+    fn bytes(&self, _content: Content, _ranked: bool) -> usize {
+        0
+    }
+}
+
 impl Holdings {
     /// Creates the holdings of a board without subjects. `head` is the start of its newest slot, in milliseconds.
-    pub(super) fn new(traits: BoardTraits, calendar: &Calendar, head: i64) -> Self {
+    pub(super) fn new(traits: BoardTraits, kind: &'static dyn StoredKind, calendar: &Calendar, head: i64) -> Self {
         Self {
             traits,
-            subjects: Subjects::new(traits, Numbering::new(calendar, head)),
+            kind,
+            subjects: Subjects::new(traits, kind.new_state(traits.ranked), Numbering::new(calendar, head)),
             ranking: Ranking::default(),
             lists: BTreeMap::new(),
             oldest_kept: i64::MIN,
@@ -112,60 +233,23 @@ impl Holdings {
         let first = self.subjects.first_cell_from(id, from);
         let cells = self.subjects.cells_from(id, first).zip(first..).take_while(|(cell, _)| cell.slot <= through);
         let aggregate = |(cell, at): (Cell, usize)| {
-            (Timestamp::from_millis(self.subjects.numbering.start(cell.slot)), self.aggregate(id, cell, at))
+            let start = Timestamp::from_millis(self.subjects.numbering.start(cell.slot));
+            (start, self.kind.aggregate(self, id, cell, at))
         };
         cells.map(aggregate).collect()
-    }
-
-    /// Returns the content of the cell at index `at`.
-    fn aggregate(&self, id: u32, cell: Cell, at: usize) -> Aggregate {
-        let aggregates = &self.subjects.aggregates;
-        match self.traits.kind {
-            Kind::Sum | Kind::Distinct => Aggregate::Sum(Amount(cell.amount)),
-            Kind::Min | Kind::Max => Aggregate::Extreme(Amount(cell.amount)),
-            Kind::Mean => {
-                let count = aggregates.means().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
-                Aggregate::Mean { sum: Amount(cell.amount), count }
-            }
-            Kind::Sketch => {
-                let sketch = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(at));
-                Aggregate::Sketch(sketch.cloned().unwrap_or_default())
-            }
-        }
     }
 
     /// Returns the combined value of a subject's cells from `from` on. Computes the same as [`Kind::value`], without
     /// copying cells. O(slots).
     pub(super) fn combined_value(&self, name: HashedName, from: i64) -> Option<Value> {
         let Some(id) = self.subjects.id(name) else { return self.traits.kind.absent() };
-        self.combined_value_from(id, self.subjects.first_cell_from(id, self.number(from)))
-    }
-
-    /// Returns the combined value of the cells from this index on.
-    fn combined_value_from(&self, id: u32, first: usize) -> Option<Value> {
-        let amounts = self.subjects.cells_from(id, first).map(|cell| cell.amount);
-        let exact = |units| Some(Value::Exact(Amount(units)));
-        let aggregates = &self.subjects.aggregates;
-        match self.traits.kind {
-            Kind::Sum | Kind::Distinct => exact(amounts.sum()),
-            Kind::Min | Kind::Max => amounts.reduce(|a, b| self.traits.kind.better(a, b)).and_then(exact),
-            Kind::Mean => {
-                let len = self.subjects.cell_count(id);
-                let count = |at| aggregates.means().map_or(0, |means| means.count(id, at, len));
-                let count: i64 = (first..len).map(count).sum();
-                Value::mean(amounts.sum(), count).filter(|_| count >= self.traits.min_samples)
-            }
-            Kind::Sketch => {
-                let sketches = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(first..));
-                exact(merged(sketches.unwrap_or_default()).estimate())
-            }
-        }
+        self.kind.value(self, id, self.subjects.first_cell_from(id, self.number(from)))
     }
 
     /// Computes the key of a record from all its cells. Audits compare the stored key with it.
     pub(super) fn computed_key(&self, id: u32) -> i64 {
         if self.traits.ranked && self.subjects.get(id).is_some() {
-            self.traits.key_of_score(self.combined_value_from(id, 0))
+            self.traits.key_of_score(self.kind.value(self, id, 0))
         } else {
             self.traits.absent_key()
         }
@@ -190,15 +274,7 @@ impl Holdings {
     pub(super) fn retire_cell(&mut self, id: u32, slot: i64) -> bool {
         let key = self.subjects.get(id).map_or(self.traits.absent_key(), |record| record.key);
         let Some(amount) = self.remove_cell(id, slot) else { return false };
-        let now = match self.traits.kind {
-            Kind::Sum | Kind::Distinct => key - amount,
-            // The best extreme is in a different slot, so it is still the best.
-            Kind::Min | Kind::Max if amount != key => key,
-            // 2,000 adjacent numbers take a microsecond to scan.
-            Kind::Min | Kind::Max => self.computed_key(id),
-            Kind::Mean => self.mean_key(id),
-            Kind::Sketch => self.merged_key(id),
-        };
+        let now = self.kind.key_without(self, id, key, amount);
         self.set_key(id, now);
         key != self.traits.absent_key() && now == self.traits.absent_key()
     }
@@ -233,7 +309,7 @@ impl Holdings {
 
     /// Returns the id `known`, or adds the subject and returns its new id. Fails if there are too many subjects or
     /// cells, which no memory is large enough to hold.
-    fn id_or_add(&mut self, known: Option<u32>, name: HashedName) -> Result<u32, OutOfRange> {
+    pub(super) fn id_or_add(&mut self, known: Option<u32>, name: HashedName) -> Result<u32, OutOfRange> {
         match known {
             Some(id) if self.subjects.has_room() => Ok(id),
             Some(_) => Err(OutOfRange),
@@ -243,7 +319,7 @@ impl Holdings {
 
     /// Sets the number of a cell, which is created if it does not exist. Returns the previous number. The caller must
     /// update the score.
-    fn set_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
+    pub(super) fn set_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<i64> {
         match self.subjects.find_cell(id, slot) {
             Ok(at) => self.subjects.set_amount(id, at, amount),
             Err(at) => {
@@ -264,7 +340,7 @@ impl Holdings {
     }
 
     /// Removes a cell. Returns its number. The caller must update the score.
-    fn remove_cell(&mut self, id: u32, slot: i64) -> Option<i64> {
+    pub(super) fn remove_cell(&mut self, id: u32, slot: i64) -> Option<i64> {
         let at = self.subjects.find_cell(id, slot).ok()?;
         let cell = self.subjects.remove_cell(id, at)?;
         self.remove_from_slot_list(cell);
@@ -281,7 +357,7 @@ impl Holdings {
     }
 
     /// Releases a subject that has no data left.
-    fn remove_subject_if_empty(&mut self, id: u32) {
+    pub(super) fn remove_subject_if_empty(&mut self, id: u32) {
         if self.subjects.get(id).is_some() && self.subjects.is_empty(id) {
             self.remove_subject(id);
         }
@@ -297,11 +373,11 @@ impl Holdings {
             }
         }
         let garbage = self.subjects.remove(id);
-        self.garbage.extend(garbage.filter(Garbage::is_large));
+        self.garbage.extend(garbage);
     }
 
     /// Sets a subject's key and updates the ranking. O(log n).
-    fn set_key(&mut self, id: u32, key: i64) {
+    pub(super) fn set_key(&mut self, id: u32, key: i64) {
         let absent = self.traits.absent_key();
         let Some(record) = self.subjects.get_mut(id).filter(|_| self.traits.ranked) else { return };
         let old = std::mem::replace(&mut record.key, key);

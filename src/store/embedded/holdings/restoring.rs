@@ -3,9 +3,8 @@
 //! ends in the same state.
 
 use super::Holdings;
-use crate::board::{Mark, Sketch};
 use crate::store::embedded::hashed_name::HashedName;
-use crate::store::embedded::last_seen::{Floors, LastSeen};
+use crate::store::embedded::last_seen::Floors;
 use crate::store::embedded::numbering::MAX_SLOT_AGE;
 use crate::store::embedded::ranking::{Entry, Ranking, TextSource, Unsorted};
 use crate::store::embedded::record::{Cell, Counter};
@@ -30,54 +29,6 @@ impl Holdings {
         }
     }
 
-    /// Sets the sum and the count of a cell.
-    pub(in super::super) fn restore_samples(&mut self, name: HashedName, slot: i64, (sum, count): (i64, i64)) {
-        let Some(id) = self.restored_id(name) else { return };
-        let slot = self.number(slot);
-        if (sum, count) == (0, 0) {
-            return self.remove_restored_cell(id, slot);
-        }
-        if self.restore_cell(id, slot, sum).is_some() {
-            self.set_count(id, slot, count, 0);
-        }
-    }
-
-    /// Sets the sketch of a cell.
-    pub(in super::super) fn restore_sketch(&mut self, name: HashedName, slot: i64, sketch: Sketch) {
-        let Some(id) = self.restored_id(name) else { return };
-        let at = self.restore_cell(id, self.number(slot), 0);
-        if let (Some(at), Some(sketches)) = (at, self.subjects.aggregates.sketches_mut(id)) {
-            sketches.set(at, sketch);
-        }
-    }
-
-    /// Raises a register of a cell's sketch.
-    pub(in super::super) fn restore_mark(&mut self, name: HashedName, slot: i64, mark: Mark) {
-        let Some(id) = self.restored_id(name) else { return };
-        let at = self.restore_cell(id, self.number(slot), 0);
-        if let (Some(at), Some(sketches)) = (at, self.subjects.aggregates.sketches_mut(id)) {
-            sketches.mark(at, mark);
-        }
-    }
-
-    /// Sets what is stored about a value. `None` removes the value.
-    pub(in super::super) fn restore_last_seen(&mut self, name: HashedName, value: &str, last_seen: Option<LastSeen>) {
-        let Some(id) = self.restored_id(name) else { return };
-        let Some(values) = self.subjects.aggregates.last_seen_mut(id) else { return };
-        match last_seen {
-            Some(last_seen) => values.set(value, last_seen),
-            None => drop(values.remove(value)),
-        }
-    }
-
-    /// Sets the newest time of a dropped value.
-    pub(in super::super) fn restore_capped(&mut self, name: HashedName, at: i64) {
-        let Some(id) = self.restored_id(name) else { return };
-        if let Some(values) = self.subjects.aggregates.last_seen_mut(id) {
-            values.capped = Some(at);
-        }
-    }
-
     /// Removes all data of a subject.
     pub(in super::super) fn restore_removed(&mut self, name: HashedName) {
         if let Some(id) = self.subjects.id(name) {
@@ -95,10 +46,7 @@ impl Holdings {
         let mut next = 0;
         while let Some(id) = self.subjects.next_from(next) {
             next = id + 1;
-            while self.has_expired_values(id, floors) {
-                self.remove_expired_values(id, floors, usize::MAX);
-            }
-            self.recount_values(id);
+            self.kind.restored(self, id, floors);
             self.drop_expired(id, floors.seen, now);
             if self.subjects.is_empty(id) {
                 self.subjects.remove(id);
@@ -109,10 +57,7 @@ impl Holdings {
             }
             self.add_to_slot_lists(id);
             self.subjects.recompute_totals(id);
-            let key = match self.subjects.aggregates.sketches(id) {
-                Some(sketches) => sketches.merged.estimate(),
-                None => self.computed_key(id),
-            };
+            let key = self.kind.restored_key(self, id);
             if let Some(record) = self.subjects.get_mut(id) {
                 record.key = key;
             }
@@ -123,12 +68,12 @@ impl Holdings {
         self.ranking = Ranking::build(entries, &self.subjects.texts());
     }
 
-    fn restored_id(&mut self, name: HashedName) -> Option<u32> {
+    pub(in super::super) fn restored_id(&mut self, name: HashedName) -> Option<u32> {
         self.id_or_add(self.subjects.id(name), name).ok()
     }
 
     /// Sets a cell. Returns its index, or `None` if it expired long ago.
-    fn restore_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
+    pub(in super::super) fn restore_cell(&mut self, id: u32, slot: i64, amount: i64) -> Option<usize> {
         self.reach_slot(slot);
         if slot < self.first_kept {
             return None;
@@ -145,7 +90,7 @@ impl Holdings {
         }
     }
 
-    fn remove_restored_cell(&mut self, id: u32, slot: i64) {
+    pub(in super::super) fn remove_restored_cell(&mut self, id: u32, slot: i64) {
         if slot >= self.first_kept
             && let Ok(at) = self.subjects.find_cell(id, slot)
         {
@@ -179,28 +124,6 @@ impl Holdings {
                 let floor = if self.traits.ranked { floor } else { self.oldest_kept };
                 self.remove_cells_before(id, self.number(floor));
             }
-        }
-    }
-
-    /// Computes the cells of a COUNT_DISTINCT subject from the times of its values.
-    fn recount_values(&mut self, id: u32) {
-        let subjects = &mut self.subjects;
-        let Some(values) = subjects.aggregates.last_seen(id) else { return };
-        let mut cells: Vec<Cell> = Vec::new();
-        let mut end = i64::MIN;
-        // The values are ordered by time, so each belongs to the last slot or begins a new one.
-        for (_, last_seen) in values.all().filter(|(_, last_seen)| !last_seen.retracted) {
-            match cells.last_mut() {
-                Some(last) if last_seen.at < end => last.amount += 1,
-                _ => {
-                    let slot = subjects.numbering.number(last_seen.at);
-                    end = subjects.numbering.end(slot);
-                    cells.push(Cell { slot, amount: 1, place: 0 });
-                }
-            }
-        }
-        for (at, cell) in cells.into_iter().enumerate() {
-            subjects.insert_cell(id, at, cell);
         }
     }
 

@@ -4,9 +4,7 @@
 //! Data that did not change since the walk began is written. Data that changed is written in any state that it had, or
 //! not at all: the log contains its final state. Expired cells may be written, and loading drops them.
 
-use super::Holdings;
-use crate::board::Kind;
-use crate::store::embedded::last_seen::LastSeen;
+use super::{CellAt, Holdings, Remainder};
 use crate::store::embedded::log_operations::LogOperations;
 use crate::store::embedded::ranking::TextSource;
 
@@ -19,18 +17,6 @@ pub(in super::super) struct Walk {
     epoch: u64,
     id: u32,
     remainder: Remainder,
-}
-
-/// The data that is left to write for the subject at which a portion ended.
-#[derive(Debug, Default)]
-enum Remainder {
-    /// All data.
-    #[default]
-    All,
-    /// The cells from the slot of this number on.
-    Slot(i64),
-    /// The values from this time and value on: first the seen ones, then the retracted ones.
-    Value { retracted: bool, at: i64, value: Box<str> },
 }
 
 impl Holdings {
@@ -63,7 +49,7 @@ impl Holdings {
             };
             let within = std::mem::take(&mut walk.remainder);
             let within = if id == walk.id { within } else { Remainder::All };
-            match self.write_subject(id, within, end, operations) {
+            match self.kind.write_subject(self, id, within, end, operations) {
                 Some(rest) => (walk.id, walk.remainder) = (id, rest),
                 None => walk.id = id + 1,
             }
@@ -83,8 +69,8 @@ impl Holdings {
         self.walk_position.is_some_and(|walked| id >= walked)
     }
 
-    /// Writes a subject's data until the operations reach `end` bytes. Returns what is left.
-    fn write_subject(
+    /// Writes a subject's cells, or its counter, until the operations reach `end` bytes. Returns what is left.
+    pub(super) fn write_cells(
         &self,
         id: u32,
         within: Remainder,
@@ -92,9 +78,6 @@ impl Holdings {
         operations: &mut LogOperations,
     ) -> Option<Remainder> {
         let subject = self.subjects.text(id);
-        if self.traits.kind == Kind::Distinct {
-            return self.write_values(id, subject, within, end, operations);
-        }
         if let Some(counter) = self.counter_of(id).filter(|_| self.traits.counter_duration.is_some()) {
             operations.amount(counter.start, counter.amount, subject);
             return None;
@@ -103,58 +86,12 @@ impl Holdings {
             Remainder::Slot(slot) => self.subjects.first_cell_from(id, slot),
             _ => 0,
         };
-        let (aggregates, len) = (&self.subjects.aggregates, self.subjects.cell_count(id));
         for (cell, at) in self.subjects.cells_from(id, first).zip(first..) {
             if operations.len() >= end {
                 return Some(Remainder::Slot(cell.slot));
             }
             let start = self.subjects.numbering.start(cell.slot);
-            match self.traits.kind {
-                Kind::Mean => {
-                    let count = aggregates.means().map_or(0, |means| means.count(id, at, len));
-                    operations.samples(start, (cell.amount, count), subject);
-                }
-                Kind::Sketch => {
-                    if let Some(sketch) = aggregates.sketches(id).and_then(|sketches| sketches.by_cell().get(at)) {
-                        operations.sketch(start, sketch.as_bytes(), subject);
-                    }
-                }
-                Kind::Sum | Kind::Min | Kind::Max | Kind::Distinct => operations.amount(start, cell.amount, subject),
-            }
-        }
-        None
-    }
-
-    fn write_values(
-        &self,
-        id: u32,
-        subject: &str,
-        within: Remainder,
-        end: usize,
-        operations: &mut LogOperations,
-    ) -> Option<Remainder> {
-        let values = self.subjects.aggregates.last_seen(id)?;
-        let (first, after) = match within {
-            Remainder::Value { retracted, at, value } => (retracted, Some((at, value))),
-            _ => {
-                if let Some(at) = values.capped {
-                    operations.capped(at, subject);
-                }
-                (false, None)
-            }
-        };
-        for retracted in [false, true] {
-            if first && !retracted {
-                continue;
-            }
-            let after = after.as_ref().filter(|_| first == retracted);
-            let (at, value) = after.map_or((i64::MIN, ""), |(at, value)| (*at, value));
-            for seen in values.from(retracted, at, value) {
-                if operations.len() >= end {
-                    return Some(Remainder::Value { retracted, at: seen.at, value: Box::from(seen.value) });
-                }
-                operations.value(Some(LastSeen { at: seen.at, retracted }), subject, seen.value);
-            }
+            self.kind.write_cell(self, id, at, CellAt { subject, start, amount: cell.amount }, operations);
         }
         None
     }

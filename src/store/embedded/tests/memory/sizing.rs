@@ -30,7 +30,7 @@ fn fill(board: &Board, tables: &mut Tables, subjects: u64, turn: i64) {
 /// Returns the bytes that a subject takes.
 fn taken(tables: &Tables) -> f64 {
     let holdings = &tables.holdings;
-    let owned = holdings.subjects.aggregates.owned_bytes();
+    let owned = holdings.subjects.owned_bytes();
     let all = holdings.memory_bytes() + holdings.ranking.memory_bytes() + owned;
     all as f64 / holdings.subjects.len() as f64
 }

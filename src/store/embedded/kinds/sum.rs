@@ -1,12 +1,52 @@
 //! COUNT and SUM: amounts that are added up.
 
-use super::{Holdings, OutOfRange};
+use super::StoredKind;
+use crate::board::{Aggregate, Amount, Change, Value};
 use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
+use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::record::Cell;
+
+/// COUNT and SUM.
+#[derive(Debug)]
+pub(super) struct Sum;
+
+impl StoredKind for Sum {
+    fn apply(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        change: &Change,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        // Amounts are added up before they are applied: see `Holdings::add`.
+        let Change::Set { sum, .. } = change else { return Err(OutOfRange) };
+        let sum = holdings.set_sum(to.name, to.slot, sum.0, to.bound)?;
+        operations.amount(to.slot, sum, to.name.text);
+        Ok(())
+    }
+
+    fn aggregate(&self, _holdings: &Holdings, _id: u32, cell: Cell, _at: usize) -> Aggregate {
+        Aggregate::Sum(Amount(cell.amount))
+    }
+
+    fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
+        Some(Value::Exact(Amount(holdings.subjects.cells_from(id, first).map(|cell| cell.amount).sum())))
+    }
+
+    fn key_without(&self, _holdings: &mut Holdings, _id: u32, key: i64, amount: i64) -> i64 {
+        key - amount
+    }
+
+    fn write_cell(&self, _holdings: &Holdings, _id: u32, _at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
+        operations.amount(cell.start, cell.amount, cell.subject);
+    }
+}
 
 impl Holdings {
     /// Adds to the amount that a subject has in a slot. Fails if the result would exceed `bound`. Returns the new
     /// amount. O(log n).
-    pub(in super::super) fn add(
+    pub(in crate::store::embedded) fn add(
         &mut self,
         name: HashedName,
         slot: i64,
@@ -17,7 +57,7 @@ impl Holdings {
     }
 
     /// Sets the amount that a subject has in a slot. Fails if it exceeds `bound`. Returns the amount. O(log n).
-    pub(in super::super) fn set_sum(
+    pub(in crate::store::embedded) fn set_sum(
         &mut self,
         name: HashedName,
         slot: i64,

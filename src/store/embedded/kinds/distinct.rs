@@ -1,0 +1,339 @@
+//! COUNT_DISTINCT: each value counts in the slot in which it was last seen.
+
+use super::StoredKind;
+use crate::board::{Aggregate, Amount, Change, Value};
+use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, Remainder, WriteTo};
+use crate::store::embedded::last_seen::{self, Floors, LastSeen, LastSeenValues};
+use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::ranking::TextSource;
+use crate::store::embedded::record::Cell;
+use crate::store::embedded::slab::Column;
+use crate::store::embedded::subjects::Subjects;
+use crate::store::sizing::{Content, TEXT_BYTES, allocated};
+
+/// COUNT_DISTINCT.
+#[derive(Debug)]
+pub(super) struct Distinct;
+
+/// The values of all subjects.
+#[derive(Debug, Default)]
+struct SubjectValues(Column<Box<LastSeenValues>>);
+
+impl StoredKind for Distinct {
+    fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
+        Box::<SubjectValues>::default()
+    }
+
+    fn apply(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        change: &Change,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let Change::Seen(value) = change else { return Err(OutOfRange) };
+        let (subject, last_seen) = (to.name.text, LastSeen { at: to.at, retracted: to.retract });
+        let change = holdings.set_last_seen(to.name, value.as_str(), last_seen, to.floors)?;
+        if change.changed {
+            operations.value(Some(last_seen), subject, value.as_str());
+        }
+        if let Some(dropped) = change.dropped {
+            operations.value(None, subject, &dropped);
+        }
+        if let Some(at) = change.capped {
+            operations.capped(at, subject);
+        }
+        Ok(())
+    }
+
+    fn aggregate(&self, _holdings: &Holdings, _id: u32, cell: Cell, _at: usize) -> Aggregate {
+        Aggregate::Sum(Amount(cell.amount))
+    }
+
+    fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
+        Some(Value::Exact(Amount(holdings.subjects.cells_from(id, first).map(|cell| cell.amount).sum())))
+    }
+
+    fn key_without(&self, _holdings: &mut Holdings, _id: u32, key: i64, amount: i64) -> i64 {
+        key - amount
+    }
+
+    fn write_cell(
+        &self,
+        _holdings: &Holdings,
+        _id: u32,
+        _at: usize,
+        _cell: CellAt<'_>,
+        _operations: &mut LogOperations,
+    ) {
+        // Cells are computed from the values.
+    }
+
+    fn write_subject(
+        &self,
+        holdings: &Holdings,
+        id: u32,
+        within: Remainder,
+        end: usize,
+        operations: &mut LogOperations,
+    ) -> Option<Remainder> {
+        holdings.write_values(id, within, end, operations)
+    }
+
+    fn restored(&self, holdings: &mut Holdings, id: u32, floors: Floors) {
+        while self.has_expired(holdings, id, floors) {
+            holdings.remove_expired_values(id, floors, usize::MAX);
+        }
+        holdings.recount_values(id);
+    }
+
+    fn expires(&self) -> bool {
+        true
+    }
+
+    fn remove_expired(&self, holdings: &mut Holdings, id: u32, floors: Floors) -> u64 {
+        holdings.remove_expired_values(id, floors, MAX_REMOVED_PER_VISIT) as u64
+    }
+
+    fn has_expired(&self, holdings: &Holdings, id: u32, floors: Floors) -> bool {
+        values(&holdings.subjects, id).is_some_and(|values| values.has_any_before(floors))
+    }
+
+    fn bytes(&self, content: Content, _ranked: bool) -> usize {
+        let values = last_seen::estimated_bytes(content.values, TEXT_BYTES);
+        size_of::<Option<Box<LastSeenValues>>>() + allocated(size_of::<LastSeenValues>()) + values
+    }
+}
+
+impl AggregateState for SubjectValues {
+    fn subject_added(&mut self, id: u32) {
+        self.0.set(id, Box::default());
+    }
+
+    fn is_empty(&self, id: u32) -> bool {
+        self.0.get(id).is_none_or(|values| values.is_empty())
+    }
+
+    fn remove_subject(&mut self, id: u32, _len: usize) -> Option<Garbage> {
+        let values = self.0.take(id).filter(|values| values.len() > MAX_DROPPED_AT_ONCE)?;
+        Some(values)
+    }
+
+    fn free_chunk(&mut self, id: u32) {
+        self.0.free_chunk(id);
+    }
+
+    fn change_id(&mut self, from: u32, to: u32) {
+        rename(&mut self.0, from, to);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    #[cfg(test)]
+    fn owned_bytes(&self) -> usize {
+        self.0.iter().map(|values| values.memory_bytes()).sum()
+    }
+}
+
+fn values(subjects: &Subjects, id: u32) -> Option<&LastSeenValues> {
+    subjects.state::<SubjectValues>()?.0.get(id).map(|values| &**values)
+}
+
+fn values_mut(subjects: &mut Subjects, id: u32) -> Option<&mut LastSeenValues> {
+    subjects.state_mut::<SubjectValues>()?.0.get_mut(id).map(|values| &mut **values)
+}
+
+/// The largest number of values that are dropped under the board's lock.
+const MAX_DROPPED_AT_ONCE: usize = 256;
+/// The largest number of values (and of tombstones) that one visit removes for one subject, which takes some
+/// microseconds.
+const MAX_REMOVED_PER_VISIT: usize = 64;
+/// The largest number of expired values (and of expired tombstones) that one write removes, which takes some
+/// microseconds.
+const MAX_REMOVED_PER_WRITE: usize = 64;
+
+/// The changes that an event or a retraction made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::store::embedded) struct ValueChange {
+    /// Whether the value's time changed, or whether the value counts.
+    pub changed: bool,
+    /// The value that was dropped because there were too many, if any.
+    pub dropped: Option<Box<str>>,
+    /// The new time of the newest dropped value, if that changed.
+    pub capped: Option<i64>,
+}
+
+impl Holdings {
+    /// Returns what is stored about a subject's values.
+    pub(in crate::store::embedded) fn last_seen(&self, name: HashedName) -> Option<&LastSeenValues> {
+        values(&self.subjects, self.subjects.id(name)?)
+    }
+
+    /// Records that a value was seen or retracted at a time within the window. The newest time decides; at the same
+    /// time, the retraction does. O(log values + log n).
+    pub(in crate::store::embedded) fn set_last_seen(
+        &mut self,
+        name: HashedName,
+        value: &str,
+        new: LastSeen,
+        floors: Floors,
+    ) -> Result<ValueChange, OutOfRange> {
+        let id = self.id_or_add(self.subjects.id(name), name)?;
+        self.remove_expired_values(id, floors, MAX_REMOVED_PER_WRITE);
+        let mut change = ValueChange::default();
+        let Some(values) = values_mut(&mut self.subjects, id) else { return Ok(change) };
+        let old = values.get(value).filter(|old| old.at >= floors.of(old.retracted));
+        let holds = match old {
+            None => true,
+            Some(old) if new.retracted && !old.retracted => new.at >= old.at,
+            Some(old) => new.at > old.at,
+        };
+        if !holds {
+            return Ok(change);
+        }
+        values.set(value, new);
+        change.changed = true;
+        let from = old.filter(|old| !old.retracted).map(|old| self.number(old.at));
+        let to = (!new.retracted).then(|| self.number(new.at));
+        let mut score_change = 0;
+        if from != to {
+            score_change += from.map_or(0, |slot| self.change_value_count(id, slot, -1));
+            score_change += to.map_or(0, |slot| self.change_value_count(id, slot, 1));
+        }
+        if let Some((dropped, at)) = self.remove_surplus(id, new.retracted, floors.of(new.retracted)) {
+            if !new.retracted {
+                score_change += self.change_value_count(id, self.number(at), -1);
+                change.capped = self.record_dropped(id, at);
+            }
+            change.dropped = Some(dropped);
+        }
+        self.add_to_score(id, score_change);
+        Ok(change)
+    }
+
+    /// Removes up to `most` seen values and up to `most` tombstones from before their floors. Returns how many it
+    /// removed.
+    pub(in crate::store::embedded) fn remove_expired_values(&mut self, id: u32, floors: Floors, most: usize) -> usize {
+        match values_mut(&mut self.subjects, id).filter(|values| values.has_any_before(floors)) {
+            Some(values) => values.remove_before(floors, most),
+            None => 0,
+        }
+    }
+
+    /// Removes the oldest value of the window if there are more values than the board remembers. Returns it and its
+    /// time.
+    fn remove_surplus(&mut self, id: u32, retracted: bool, floor: i64) -> Option<(Box<str>, i64)> {
+        let most = self.traits.max_values?;
+        let values = values_mut(&mut self.subjects, id)?;
+        if values.count_from(retracted, floor) <= most {
+            return None;
+        }
+        // Expired values may still be stored: they are removed little by little.
+        let oldest = values.from(retracted, floor, "").next().map(|seen| (Box::from(seen.value), seen.at));
+        let (value, at): (Box<str>, i64) = oldest?;
+        values.remove(&value);
+        Some((value, at))
+    }
+
+    /// Records that a value of this time was dropped. Returns the time if it is the newest such time.
+    fn record_dropped(&mut self, id: u32, at: i64) -> Option<i64> {
+        let values = values_mut(&mut self.subjects, id)?;
+        if values.capped.is_some_and(|capped| capped >= at) {
+            return None;
+        }
+        values.capped = Some(at);
+        Some(at)
+    }
+
+    /// Adds to the number of values in a slot. Returns the change of the score.
+    fn change_value_count(&mut self, id: u32, slot: i64, by: i64) -> i64 {
+        let held = self.subjects.amount_in(id, slot).unwrap_or(0);
+        if held + by == 0 {
+            self.remove_cell(id, slot)
+        } else {
+            self.set_cell(id, slot, held + by)
+        };
+        by
+    }
+
+    /// Sets what is stored about a value. `None` removes the value.
+    pub(in crate::store::embedded) fn restore_last_seen(
+        &mut self,
+        name: HashedName,
+        value: &str,
+        last_seen: Option<LastSeen>,
+    ) {
+        let Some(id) = self.restored_id(name) else { return };
+        let Some(values) = values_mut(&mut self.subjects, id) else { return };
+        match last_seen {
+            Some(last_seen) => values.set(value, last_seen),
+            None => drop(values.remove(value)),
+        }
+    }
+
+    /// Sets the newest time of a dropped value.
+    pub(in crate::store::embedded) fn restore_capped(&mut self, name: HashedName, at: i64) {
+        let Some(id) = self.restored_id(name) else { return };
+        if let Some(values) = values_mut(&mut self.subjects, id) {
+            values.capped = Some(at);
+        }
+    }
+
+    /// Computes the cells of a COUNT_DISTINCT subject from the times of its values.
+    fn recount_values(&mut self, id: u32) {
+        let Some(values) = values(&self.subjects, id) else { return };
+        let mut cells: Vec<Cell> = Vec::new();
+        let mut end = i64::MIN;
+        // The values are ordered by time, so each belongs to the last slot or begins a new one.
+        for (_, last_seen) in values.all().filter(|(_, last_seen)| !last_seen.retracted) {
+            match cells.last_mut() {
+                Some(last) if last_seen.at < end => last.amount += 1,
+                _ => {
+                    let slot = self.subjects.numbering.number(last_seen.at);
+                    end = self.subjects.numbering.end(slot);
+                    cells.push(Cell { slot, amount: 1, place: 0 });
+                }
+            }
+        }
+        for (at, cell) in cells.into_iter().enumerate() {
+            self.subjects.insert_cell(id, at, cell);
+        }
+    }
+
+    fn write_values(
+        &self,
+        id: u32,
+        within: Remainder,
+        end: usize,
+        operations: &mut LogOperations,
+    ) -> Option<Remainder> {
+        let (subject, values) = (self.subjects.text(id), values(&self.subjects, id)?);
+        let (first, after) = match within {
+            Remainder::Value { retracted, at, value } => (retracted, Some((at, value))),
+            _ => {
+                if let Some(at) = values.capped {
+                    operations.capped(at, subject);
+                }
+                (false, None)
+            }
+        };
+        for retracted in [false, true] {
+            if first && !retracted {
+                continue;
+            }
+            let after = after.as_ref().filter(|_| first == retracted);
+            let (at, value) = after.map_or((i64::MIN, ""), |(at, value)| (*at, value));
+            for seen in values.from(retracted, at, value) {
+                if operations.len() >= end {
+                    return Some(Remainder::Value { retracted, at: seen.at, value: Box::from(seen.value) });
+                }
+                operations.value(Some(LastSeen { at: seen.at, retracted }), subject, seen.value);
+            }
+        }
+        None
+    }
+}

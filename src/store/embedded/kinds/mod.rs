@@ -1,0 +1,24 @@
+//! The kinds of metrics: one file for each, with all that the store knows of it.
+//!
+//! A new kind needs a file here, a line in [`of`], and, if it writes to the log what no other kind does, an
+//! [operation](super::log_operations).
+
+mod distinct;
+mod extreme;
+mod mean;
+mod sketch;
+mod sum;
+
+pub(super) use super::holdings::StoredKind;
+use crate::board::Kind;
+
+/// Returns the implementation of a kind.
+pub(super) fn of(kind: Kind) -> &'static dyn StoredKind {
+    match kind {
+        Kind::Sum => &sum::Sum,
+        Kind::Distinct => &distinct::Distinct,
+        Kind::Mean => &mean::Mean,
+        Kind::Min | Kind::Max => &extreme::Extreme,
+        Kind::Sketch => &sketch::Approximate,
+    }
+}

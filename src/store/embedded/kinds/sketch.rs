@@ -1,0 +1,185 @@
+//! APPROX_COUNT_DISTINCT: a sketch for each slot and, on a ranked board, the merge of all of a subject's sketches.
+
+use super::StoredKind;
+use crate::board::{Aggregate, Amount, Change, Mark, Sketch, Value};
+use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
+use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::record::Cell;
+use crate::store::embedded::slab::Column;
+use crate::store::embedded::subject_sketches::{self, Sketches, merged};
+use crate::store::embedded::subjects::Subjects;
+use crate::store::sizing::{Content, allocated};
+
+/// APPROX_COUNT_DISTINCT.
+#[derive(Debug)]
+pub(super) struct Approximate;
+
+/// The sketches of all subjects.
+#[derive(Debug)]
+struct SubjectSketches {
+    column: Column<Box<Sketches>>,
+    ranked: bool,
+}
+
+impl StoredKind for Approximate {
+    fn new_state(&self, ranked: bool) -> Box<dyn AggregateState> {
+        Box::new(SubjectSketches { column: Column::default(), ranked })
+    }
+
+    fn apply(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        change: &Change,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let Change::Seen(value) = change else { return Err(OutOfRange) };
+        let mark = Mark::of(value.as_str());
+        if holdings.mark_sketch(to.name, to.slot, mark)? {
+            operations.marked(to.slot, mark, to.name.text);
+        }
+        Ok(())
+    }
+
+    fn aggregate(&self, holdings: &Holdings, id: u32, _cell: Cell, at: usize) -> Aggregate {
+        let sketch = sketches(&holdings.subjects, id).and_then(|sketches| sketches.by_cell().get(at));
+        Aggregate::Sketch(sketch.cloned().unwrap_or_default())
+    }
+
+    fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
+        let sketches = sketches(&holdings.subjects, id).and_then(|sketches| sketches.by_cell().get(first..));
+        Some(Value::Exact(Amount(merged(sketches.unwrap_or_default()).estimate())))
+    }
+
+    fn key_without(&self, holdings: &mut Holdings, id: u32, _key: i64, _amount: i64) -> i64 {
+        holdings.merged_key(id)
+    }
+
+    fn restored_key(&self, holdings: &Holdings, id: u32) -> i64 {
+        // The merge was just computed.
+        sketches(&holdings.subjects, id).map_or(holdings.traits.absent_key(), |sketches| sketches.merged.estimate())
+    }
+
+    fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
+        if let Some(sketch) = sketches(&holdings.subjects, id).and_then(|sketches| sketches.by_cell().get(at)) {
+            operations.sketch(cell.start, sketch.as_bytes(), cell.subject);
+        }
+    }
+
+    fn retire_work(&self, cells: u64) -> u64 {
+        // The remaining sketches are merged: up to 64 of them, and one for each 32 of the rest.
+        cells.min(64) / 4 + cells / 64
+    }
+
+    fn audit_work(&self, cells: usize) -> usize {
+        cells
+    }
+
+    fn bytes(&self, content: Content, ranked: bool) -> usize {
+        let sketches = subject_sketches::estimated_bytes(content.slots, content.values, ranked);
+        size_of::<Option<Box<Sketches>>>() + allocated(size_of::<Sketches>()) + sketches
+    }
+}
+
+impl AggregateState for SubjectSketches {
+    fn subject_added(&mut self, id: u32) {
+        self.column.set(id, Box::default());
+    }
+
+    fn cell_inserted(&mut self, id: u32, at: usize, _len: usize) {
+        if let Some(sketches) = self.column.get_mut(id) {
+            sketches.insert(at, self.ranked);
+        }
+    }
+
+    fn cell_removed(&mut self, id: u32, at: usize, _len: usize, _amount: i64) {
+        if let Some(sketches) = self.column.get_mut(id) {
+            sketches.remove(at);
+        }
+    }
+
+    fn recompute_totals(&mut self, id: u32, _len: usize, _sum: i64) {
+        if let Some(sketches) = self.column.get_mut(id) {
+            sketches.recompute_merges();
+        }
+    }
+
+    fn remove_subject(&mut self, id: u32, _len: usize) -> Option<Garbage> {
+        let sketches = self.column.take(id).filter(|sketches| sketches.is_large())?;
+        Some(sketches)
+    }
+
+    fn free_chunk(&mut self, id: u32) {
+        self.column.free_chunk(id);
+    }
+
+    fn change_id(&mut self, from: u32, to: u32) {
+        rename(&mut self.column, from, to);
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.column.memory_bytes()
+    }
+
+    #[cfg(test)]
+    fn owned_bytes(&self) -> usize {
+        self.column.iter().map(|sketches| sketches.memory_bytes()).sum()
+    }
+}
+
+fn sketches(subjects: &Subjects, id: u32) -> Option<&Sketches> {
+    subjects.state::<SubjectSketches>()?.column.get(id).map(|sketches| &**sketches)
+}
+
+fn sketches_mut(subjects: &mut Subjects, id: u32) -> Option<&mut Sketches> {
+    subjects.state_mut::<SubjectSketches>()?.column.get_mut(id).map(|sketches| &mut **sketches)
+}
+
+impl Holdings {
+    /// Marks a slot's sketch. Returns whether that raised a register. O(log n), and O(registers) where the score may
+    /// change.
+    fn mark_sketch(&mut self, name: HashedName, slot: i64, mark: Mark) -> Result<bool, OutOfRange> {
+        let slot = self.number(slot);
+        let id = self.id_or_add(self.subjects.id(name), name)?;
+        self.set_cell(id, slot, 0);
+        let (at, ranked) = (self.subjects.find_cell(id, slot), self.traits.ranked);
+        let (Ok(at), Some(sketches)) = (at, sketches_mut(&mut self.subjects, id)) else { return Ok(false) };
+        let raised = sketches.mark(at, mark);
+        if raised && ranked && sketches.merged.mark(mark) {
+            let key = sketches.merged.estimate();
+            self.set_key(id, key);
+        }
+        Ok(raised)
+    }
+
+    /// Merges all cells' sketches again. Returns the key. O(cells / 32 + 32) merges of O(registers).
+    fn merged_key(&mut self, id: u32) -> i64 {
+        match sketches_mut(&mut self.subjects, id) {
+            Some(sketches) => {
+                sketches.recompute_merged();
+                sketches.merged.estimate()
+            }
+            None => self.traits.absent_key(),
+        }
+    }
+
+    /// Restores the sketch of a cell.
+    pub(in crate::store::embedded) fn restore_sketch(&mut self, name: HashedName, slot: i64, sketch: Sketch) {
+        let Some(id) = self.restored_id(name) else { return };
+        let at = self.restore_cell(id, self.number(slot), 0);
+        if let (Some(at), Some(sketches)) = (at, sketches_mut(&mut self.subjects, id)) {
+            sketches.set(at, sketch);
+        }
+    }
+
+    /// Raises a register of a cell's sketch while a store is opened.
+    pub(in crate::store::embedded) fn restore_mark(&mut self, name: HashedName, slot: i64, mark: Mark) {
+        let Some(id) = self.restored_id(name) else { return };
+        let at = self.restore_cell(id, self.number(slot), 0);
+        if let (Some(at), Some(sketches)) = (at, sketches_mut(&mut self.subjects, id)) {
+            sketches.mark(at, mark);
+        }
+    }
+}
