@@ -1,6 +1,6 @@
 //! Aggregates: the content of one slot for one subject, and how slots combine into a value.
 
-use super::{Amount, Sketch, Value};
+use super::{Amount, Sketch, Timestamp, Value};
 
 /// The content of one slot for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Aggregate {
     Mean { sum: Amount, count: i64 },
     /// For MIN and MAX: the extreme within the slot.
     Extreme(Amount),
+    /// For LAST: the newest value of the slot, and its time.
+    Last { at: Timestamp, value: Amount },
     /// For APPROX_COUNT_DISTINCT: the sketch of the values seen.
     Sketch(Sketch),
 }
@@ -28,16 +30,19 @@ pub enum Kind {
     Min,
     /// MAX: the greatest of the slots' extremes. There is no value without measurements.
     Max,
+    /// LAST: the newest slot's newest value. There is no value without measurements.
+    Last,
     /// APPROX_COUNT_DISTINCT: the estimate of all slots' sketches merged. An estimate of 0 is the same as no data.
     Sketch,
 }
 
 impl Kind {
-    /// Returns the combined value of the aggregates. Without data, it is 0 for the additive kinds and for sketches, and
+    /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for the additive kinds and for sketches, and
     /// `None` for the others. A mean of fewer than `min_samples` measurements is `None` too.
     pub fn value<'a>(self, aggregates: impl IntoIterator<Item = &'a Aggregate>, min_samples: i64) -> Option<Value> {
         let (mut sum, mut count) = (0i64, 0i64);
         let mut extreme: Option<i64> = None;
+        let mut last: Option<Amount> = None;
         let mut sketch: Option<Sketch> = None;
         for aggregate in aggregates {
             match aggregate {
@@ -49,6 +54,7 @@ impl Kind {
                 Aggregate::Extreme(amount) => {
                     extreme = Some(extreme.map_or(amount.0, |so_far| self.better(so_far, amount.0)));
                 }
+                Aggregate::Last { value, .. } => last = Some(*value),
                 Aggregate::Sketch(other) => match &mut sketch {
                     Some(merged) => merged.merge(other),
                     None => sketch = Some(other.clone()),
@@ -59,6 +65,7 @@ impl Kind {
             Kind::Sum | Kind::Distinct => Some(Value::Exact(Amount(sum))),
             Kind::Mean => Value::mean(sum, count).filter(|_| count >= min_samples),
             Kind::Min | Kind::Max => extreme.map(|amount| Value::Exact(Amount(amount))),
+            Kind::Last => last.map(Value::Exact),
             Kind::Sketch => Some(Value::Exact(Amount(sketch.map_or(0, |sketch| sketch.estimate())))),
         }
     }
@@ -72,7 +79,7 @@ impl Kind {
     pub fn absent(self) -> Option<Value> {
         match self {
             Kind::Sum | Kind::Distinct | Kind::Sketch => Some(Value::ZERO),
-            Kind::Mean | Kind::Min | Kind::Max => None,
+            Kind::Mean | Kind::Min | Kind::Max | Kind::Last => None,
         }
     }
 
@@ -93,7 +100,7 @@ impl Aggregate {
         match self {
             Aggregate::Sum(amount) => amount.0 == 0,
             Aggregate::Mean { sum, count } => sum.0 == 0 && *count == 0,
-            Aggregate::Extreme(_) => false,
+            Aggregate::Extreme(_) | Aggregate::Last { .. } => false,
             Aggregate::Sketch(sketch) => sketch.is_empty(),
         }
     }

@@ -120,7 +120,7 @@ impl Board {
         }
     }
 
-    /// Returns whether a retraction can be subtracted. It cannot for extremes and sketches, which do not store the
+    /// Returns whether a retraction can be subtracted. It cannot for extremes, newest values and sketches, which do not store the
     /// values that they were computed from.
     pub fn takes_retractions(&self) -> bool {
         matches!(self.kind, Kind::Sum | Kind::Mean | Kind::Distinct)

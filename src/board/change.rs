@@ -5,7 +5,7 @@ use super::{Amount, Counted};
 /// The effect of an increment. The board's metric decides which variants it accepts: see [`Kind`](super::Kind).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// For COUNT and SUM: an amount to add, which may be negative. For AVG, MIN and MAX: one measurement.
+    /// For COUNT and SUM: an amount to add, which may be negative. For AVG, MIN, MAX and LAST: one measurement.
     Amount(Amount),
     /// For COUNT_DISTINCT and APPROX_COUNT_DISTINCT: a value that was seen.
     Seen(Counted),

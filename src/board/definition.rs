@@ -71,7 +71,7 @@ pub enum Stamp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(remote = "Self", deny_unknown_fields, expecting = "a definition with 'metric', 'slot' and so on")]
 pub struct Definition {
-    /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX(window, event, value, subject)`, or
+    /// `COUNT(window, event, subject)`, `SUM|AVG|MIN|MAX|LAST(window, event, value, subject)`, or
     /// `COUNT_DISTINCT|APPROX_COUNT_DISTINCT(window, event, subject, counted)`, with an optional filter before the closing
     /// parenthesis: `WHERE channel = 'app'`. Subject and counted value are a field, a prefix `prefix(ip, 24)`, or several
     /// fields `(ip, device_id)`. The window is a duration, or `all` for all time.

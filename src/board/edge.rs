@@ -39,7 +39,7 @@ pub fn share_after(start: Timestamp, end: Timestamp, now: Timestamp, from: Times
 
 /// Returns the combined value of the aggregates when the slot that starts at `oldest` counts by `share` only (0 to 1).
 /// Returns `None` where there is no value, for a mean of fewer than `min_samples` measurements, and for the kinds that
-/// cannot be weighted: extremes and sketches.
+/// cannot be weighted: extremes, newest values and sketches.
 pub fn weighted_value(
     kind: Kind,
     aggregates: &[(Timestamp, Aggregate)],
@@ -54,7 +54,7 @@ pub fn weighted_value(
         let (slot_sum, slot_count) = match aggregate {
             Aggregate::Sum(amount) => (amount.0 as f64, 0),
             Aggregate::Mean { sum, count } => (sum.0 as f64, *count),
-            Aggregate::Extreme(_) | Aggregate::Sketch(_) => return None,
+            Aggregate::Extreme(_) | Aggregate::Last { .. } | Aggregate::Sketch(_) => return None,
         };
         samples += slot_count;
         if *start == oldest {
@@ -71,7 +71,7 @@ pub fn weighted_value(
     match kind {
         Kind::Sum | Kind::Distinct => Some(Value::Real(sum + 0.0)),
         Kind::Mean if count > 0.0 && samples >= min_samples => Some(Value::Real(sum / count + 0.0)),
-        Kind::Mean | Kind::Min | Kind::Max | Kind::Sketch => None,
+        Kind::Mean | Kind::Min | Kind::Max | Kind::Last | Kind::Sketch => None,
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Function {
     Min { value: Box<str> },
     /// The greatest value of a numeric field.
     Max { value: Box<str> },
+    /// The newest value of a numeric field.
+    Last { value: Box<str> },
     /// The number of different values, exactly.
     CountDistinct { counted: Key },
     /// The approximate number of different values: see [`Sketch`](super::Sketch).
@@ -33,6 +35,7 @@ impl Function {
             Function::Avg { .. } => Kind::Mean,
             Function::Min { .. } => Kind::Min,
             Function::Max { .. } => Kind::Max,
+            Function::Last { .. } => Kind::Last,
             Function::CountDistinct { .. } => Kind::Distinct,
             Function::ApproxCountDistinct { .. } => Kind::Sketch,
         }
@@ -46,6 +49,7 @@ impl Function {
             Function::Avg { .. } => "AVG",
             Function::Min { .. } => "MIN",
             Function::Max { .. } => "MAX",
+            Function::Last { .. } => "LAST",
             Function::CountDistinct { .. } => "COUNT_DISTINCT",
             Function::ApproxCountDistinct { .. } => "APPROX_COUNT_DISTINCT",
         }
@@ -84,9 +88,11 @@ impl Metric {
         let subject = self.subject.name(fields, Subject::parse)?;
         let change = match &self.function {
             Function::Count => Change::Amount(Amount::one(decimals)),
-            Function::Sum { value } | Function::Avg { value } | Function::Min { value } | Function::Max { value } => {
-                Change::Amount(amount(fields, value, decimals)?)
-            }
+            Function::Sum { value }
+            | Function::Avg { value }
+            | Function::Min { value }
+            | Function::Max { value }
+            | Function::Last { value } => Change::Amount(amount(fields, value, decimals)?),
             Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
                 Change::Seen(counted.name(fields, Counted::parse)?)
             }
@@ -125,7 +131,11 @@ impl fmt::Display for Metric {
         write!(f, "{}({window}, {event}", function.name())?;
         match function {
             Function::Count => write!(f, ", {subject}")?,
-            Function::Sum { value } | Function::Avg { value } | Function::Min { value } | Function::Max { value } => {
+            Function::Sum { value }
+            | Function::Avg { value }
+            | Function::Min { value }
+            | Function::Max { value }
+            | Function::Last { value } => {
                 write!(f, ", {value}, {subject}")?;
             }
             Function::CountDistinct { counted } | Function::ApproxCountDistinct { counted } => {
@@ -155,6 +165,7 @@ pub(super) mod strategy {
             name().prop_map(|value| Function::Avg { value }),
             name().prop_map(|value| Function::Min { value }),
             name().prop_map(|value| Function::Max { value }),
+            name().prop_map(|value| Function::Last { value }),
             key::strategy::key().prop_map(|counted| Function::CountDistinct { counted }),
             key::strategy::key().prop_map(|counted| Function::ApproxCountDistinct { counted }),
         ];
@@ -200,6 +211,7 @@ mod tests {
             ("AVG(1h, e, v, s)", "s='a' v=2", "a", Change::Amount(Amount(200))),
             ("MIN(1h, e, v, s)", "s='a' v=0", "a", Change::Amount(Amount(0))),
             ("MAX(1h, e, v, s)", "s='a' v=1e2", "a", Change::Amount(Amount(10_000))),
+            ("LAST(1h, e, v, s)", "s='a' v=-3", "a", Change::Amount(Amount(-300))),
             ("COUNT_DISTINCT(1h, e, s, u)", "s='a' u='x'", "a", seen("x")),
             ("COUNT_DISTINCT(1h, e, s, (u, n))", "s='a' u='x\"' n=1.0", "a", seen(r#"["x\"",1.0]"#)),
             ("APPROX_COUNT_DISTINCT(1h, e, (s, t), u)", "s='a' t=false u=7", r#"["a",false]"#, seen("7")),

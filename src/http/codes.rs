@@ -206,7 +206,7 @@ item_codes! {
     /// The amount has more decimals than the board.
     AmountPrecision = "amount_precision",
         "Round the amount, or define the board with more decimals.";
-    /// The amount, or the value for AVG, MIN or MAX, is not a JSON number.
+    /// The amount, or the value for AVG, MIN, MAX or LAST, is not a JSON number.
     InvalidAmount = "invalid_amount",
         "Send a JSON number.";
     /// The subject is missing, not a string, empty, longer than 512 bytes, or contains control characters.

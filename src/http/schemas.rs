@@ -65,7 +65,7 @@ pub(super) fn fields() -> Object {
 
 pub(super) fn score() -> Object {
     let description = "An exact number, which is an integer on boards without decimals; the mean for AVG. Null for \
-                       AVG, MIN and MAX if the subject has no data.";
+                       AVG, MIN, MAX and LAST if the subject has no data.";
     let types = SchemaType::from_iter([Type::Number, Type::Null]);
     ObjectBuilder::new().schema_type(types).description(Some(description)).build()
 }
@@ -139,7 +139,7 @@ pub(super) fn id() -> Object {
 }
 
 pub(super) fn value_to_count() -> Object {
-    let description = "AVG, MIN and MAX: the measured number, parsed exactly, with at most the decimals of the board. \
+    let description = "AVG, MIN, MAX and LAST: the measured number, parsed exactly, with at most the decimals of the board. \
                        COUNT_DISTINCT and APPROX_COUNT_DISTINCT: the value to count, 1 to 512 bytes of UTF-8 without \
                        control characters; a number or boolean is counted as its JSON text.";
     let types = SchemaType::from_iter([Type::String, Type::Number, Type::Boolean]);

@@ -44,7 +44,8 @@ pub(super) struct Standing {
 
 /// The content of one slot for a subject. COUNT and SUM have `count`. COUNT_DISTINCT has `count`, the number of values
 /// *last* seen in the slot, so that the counts of all slots add up. AVG has `sum`, `count` (number of measurements) and
-/// `value` (their mean). MIN and MAX have `value`, the smallest or largest number of the slot. APPROX_COUNT_DISTINCT has
+/// `value` (their mean). MIN and MAX have `value`, the smallest or largest number of the slot. LAST
+/// has `value`, the newest number of the slot, and `at`, its time. APPROX_COUNT_DISTINCT has
 /// `value`, the estimate for the slot; the estimates of several slots do not add up.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = SlotValue)]
@@ -55,7 +56,7 @@ pub(super) struct SubjectSlot {
     /// End of the slot (exclusive).
     #[schema(schema_with = schemas::time)]
     to: Timestamp,
-    /// Absent for MIN, MAX and APPROX_COUNT_DISTINCT.
+    /// Absent for MIN, MAX, LAST and APPROX_COUNT_DISTINCT.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     count: Option<Shown>,
@@ -67,6 +68,10 @@ pub(super) struct SubjectSlot {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = f64, required = false)]
     value: Option<Shown>,
+    /// Time of the value. For LAST only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    at: Option<Timestamp>,
 }
 
 impl SubjectSlot {
@@ -77,7 +82,7 @@ impl SubjectSlot {
             Mode::FromFirst => window.end,
         };
         let shown = |value: Value| value.shown(board.decimals());
-        let (mut count, mut sum) = (None, None);
+        let (mut count, mut sum, mut at) = (None, None, None);
         // The mean of a slot is shown whatever its number of measurements.
         let mut value = board.kind().value([&aggregate], 1);
         match &aggregate {
@@ -86,16 +91,17 @@ impl SubjectSlot {
                 sum = Some(shown(Value::Exact(*units)));
                 count = Some(Value::Exact(Amount(*times)).shown(Decimals::default()));
             }
+            Aggregate::Last { at: time, .. } => at = Some(*time),
             Aggregate::Extreme(_) | Aggregate::Sketch(_) => {}
         }
-        Self { from, to, count, sum, value: value.map(shown) }
+        Self { from, to, count, sum, value: value.map(shown), at }
     }
 }
 
 /// Get a subject's standing
 ///
 /// Returns score, rank, percentile and the content of each slot, read atomically. A subject without data has score 0
-/// (null for AVG, MIN and MAX) and rank null. On an unranked board the score is the value over the window, and the rank
+/// (null for AVG, MIN, MAX and LAST) and rank null. On an unranked board the score is the value over the window, and the rank
 /// is null.
 ///
 /// Percent-encode the subject as one segment of the path: `a/b` is `a%2Fb`. Browsers and many clients resolve the

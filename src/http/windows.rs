@@ -47,6 +47,10 @@ pub(super) struct WindowValue {
     /// Value of the metric over these slots.
     #[schema(schema_with = schemas::score, required = true)]
     value: Option<Shown>,
+    /// Time of the value. For LAST only, if there is a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    at: Option<Timestamp>,
     #[schema(schema_with = schemas::edge)]
     edge: Edge,
     /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
@@ -67,7 +71,7 @@ impl WindowValue {
         let measured = answer.measured();
         let count = match board.kind() {
             Kind::Mean => measured.map(|(_, count)| Value::Exact(Amount(count)).shown(Decimals::default())),
-            Kind::Min | Kind::Max => None,
+            Kind::Min | Kind::Max | Kind::Last => None,
             Kind::Sum | Kind::Distinct | Kind::Sketch => value,
         };
         Self {
@@ -80,6 +84,7 @@ impl WindowValue {
             count,
             sum: measured.map(|(sum, _)| shown(Value::Exact(sum))),
             value,
+            at: answer.last_at(),
             edge: *edge,
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),

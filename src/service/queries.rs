@@ -65,6 +65,7 @@ pub struct QueryAnswer {
     /// The contents of the slots without the aggregates, whose result is in `value` and `measured`.
     pub contents: SlotContents,
     measured: Option<(Amount, i64)>,
+    last_at: Option<Timestamp>,
     /// The weight with which the oldest slot counted.
     pub edge: Edge,
     /// The combined value of the slots, or `None` if the metric has no value for a subject without data.
@@ -81,6 +82,11 @@ impl QueryAnswer {
     /// Returns the sum and the number of the measurements. Only for AVG.
     pub fn measured(&self) -> Option<(Amount, i64)> {
         self.measured
+    }
+
+    /// Returns the time of the value. Only for LAST.
+    pub fn last_at(&self) -> Option<Timestamp> {
+        self.last_at
     }
 }
 
@@ -337,6 +343,7 @@ fn check_edge(board: &Board, query: &WindowQuery) -> Result<()> {
         _ if definition.mode == Mode::FromFirst => "a from_first window has no slots",
         _ if board.is_all_time() => "a window of all time has no slots",
         Kind::Min | Kind::Max => "MIN and MAX have no fractions",
+        Kind::Last => "the newest value has no fractions",
         Kind::Sketch => "an estimate of distinct values has no fractions",
         _ if definition.cover != Cover::Full => "it keeps no slot beyond its window; define one with cover = \"full\"",
         _ if query.as_of.is_some() => "only the current window begins within a slot",
@@ -371,6 +378,10 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
         }
     };
     let measured = measured(&board, &contents);
+    let last_at = match contents.aggregates.last() {
+        Some((_, Aggregate::Last { at, .. })) => Some(*at),
+        _ => None,
+    };
     contents.aggregates = Vec::new();
-    Ok(QueryAnswer { board, subject, contents, measured, edge, value })
+    Ok(QueryAnswer { board, subject, contents, measured, last_at, edge, value })
 }

@@ -57,7 +57,7 @@ impl BytesPerSubject {
             at_most: match board.kind() {
                 Kind::Distinct => most_values.map(|most| bytes(one_each, most, 1)),
                 Kind::Sketch => Some(bytes(kept, kept * FULL, 1)),
-                Kind::Sum | Kind::Mean | Kind::Min | Kind::Max => Some(bytes(kept, 1, kept)),
+                Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Last => Some(bytes(kept, 1, kept)),
             },
         }
     }

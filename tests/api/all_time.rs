@@ -1,4 +1,4 @@
-//! Boards over all time.
+//! Boards over all time, and of the newest value.
 
 use serde_json::{Value, json};
 
@@ -143,4 +143,47 @@ async fn rules_and_queries_find_the_board_over_all_time() {
     let found =
         |nth: usize| (answer.body["answers"][nth]["board"].clone(), answer.body["answers"][nth]["value"].clone());
     assert_eq!((found(0), found(1)), ((json!("ever"), json!(2)), (json!("day"), json!(1))), "{answer:?}");
+}
+
+#[actix_web::test]
+async fn the_latest_score_is_a_board_of_its_own() {
+    let site = Site::new().await;
+    define(&site, "elo", json!({"metric": "last(all, rating, elo, player)", "decimals": 1})).await;
+    define(&site, "elo-day", json!({"metric": "LAST(24h, rating, elo, player)", "slot": "1h", "cover": "full"})).await;
+    for (at, player, elo) in [
+        ("2026-01-02T09:30:00Z", "ann", 1500.5),
+        ("2026-01-02T10:05:00Z", "ann", 1480.0),
+        ("2026-01-02T09:59:00Z", "ann", 1600.0),
+        ("2026-01-02T10:00:00Z", "bob", 1490.0),
+    ] {
+        let value = json!({"subject": player, "value": elo, "at": at});
+        let answer = site.client.post("/v1/boards/elo/increments", value).await;
+        assert_eq!(answer.body["accepted"], 1, "{answer:?}");
+        let event = json!({"type": "rating", "at": at, "fields": {"player": player, "elo": elo.trunc()}});
+        assert_eq!(site.client.post("/v1/events", event).await.status, 200);
+    }
+    let page = without_bounds(site.client.get("/v1/boards/elo/rankings").await);
+    // The event of 10:05 was the second one with that time, so its whole number stands.
+    let lines: Vec<_> =
+        page["items"].as_array().unwrap().iter().map(|line| (line["subject"].clone(), line["score"].clone())).collect();
+    assert_eq!(lines, [(json!("bob"), json!(1490)), (json!("ann"), json!(1480))]);
+    let window = site.client.get("/v1/boards/elo/subjects/ann/window").await;
+    assert_eq!(
+        (&window.body["value"], &window.body["at"]),
+        (&json!(1480), &json!("2026-01-02T10:05:00Z")),
+        "{window:?}"
+    );
+    let standing = site.client.get("/v1/boards/elo-day/subjects/ann").await;
+    let newest = &standing.body["slots"].as_array().unwrap()[1];
+    assert_eq!((&newest["value"], &newest["at"]), (&json!(1480), &json!("2026-01-02T10:05:00Z")), "{standing:?}");
+    let retraction = json!({"subject": "ann", "value": 1480, "retract": true, "at": "2026-01-02T10:05:00Z"});
+    let answer = site.client.post("/v1/boards/elo/increments", retraction).await;
+    assert_eq!(answer.body["rejected"][0]["code"], "retraction_unsupported", "{answer:?}");
+    let weighted = site.client.get("/v1/boards/elo-day/subjects/ann/window?edge=weighted").await;
+    assert_eq!(weighted.refusal().1, "edge_unsupported");
+    let sample = json!({"subject": "ann", "value": 1200, "at": "2026-01-02T10:01:00Z"});
+    assert_eq!(site.client.put("/v1/boards/elo/samples", sample).await.status, 200);
+    assert_eq!(site.client.get("/v1/boards/elo/subjects/ann").await.body["score"], 1200);
+    let nobody = site.client.get("/v1/boards/elo/subjects/zoe/window").await;
+    assert_eq!((&nobody.body["value"], nobody.body.get("at")), (&json!(null), None));
 }

@@ -7,10 +7,10 @@ use super::{SyntaxError, filter, key};
 use crate::board::{Function, Metric};
 
 /// The canonical names of the functions.
-const FUNCTIONS: [&str; 7] = ["COUNT", "SUM", "AVG", "MIN", "MAX", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"];
+const FUNCTIONS: [&str; 8] = ["COUNT", "SUM", "AVG", "MIN", "MAX", "LAST", "COUNT_DISTINCT", "APPROX_COUNT_DISTINCT"];
 
 /// The list of functions, for an error message.
-pub(super) const A_FUNCTION: &str = "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
+pub(super) const A_FUNCTION: &str = "COUNT, SUM, AVG, MIN, MAX, LAST, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
 
 impl FromStr for Metric {
     type Err = SyntaxError;
@@ -44,7 +44,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
     words.symbol(',')?;
     let value = match function {
         "SUM" => Some("the field to add up"),
-        "AVG" | "MIN" | "MAX" => Some("the field to measure"),
+        "AVG" | "MIN" | "MAX" | "LAST" => Some("the field to measure"),
         _ => None,
     };
     let value = match value {
@@ -61,6 +61,7 @@ pub(super) fn metric(words: &mut Words<'_>) -> Result<Metric, SyntaxError> {
         "AVG" => Function::Avg { value },
         "MIN" => Function::Min { value },
         "MAX" => Function::Max { value },
+        "LAST" => Function::Last { value },
         "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" => {
             words.symbol(',')?;
             let counted = key::key(words, "the field to count")?;
@@ -94,6 +95,7 @@ mod tests {
             ("avg(1h,e,v,s)", "AVG(1h, e, v, s)"),
             ("min(1h,e,v,s)", "MIN(1h, e, v, s)"),
             ("max(1h,e,v,s)", "MAX(1h, e, v, s)"),
+            ("Last(all,rating,elo,player)", "LAST(all, rating, elo, player)"),
             ("count_distinct(1h,e,s,u)", "COUNT_DISTINCT(1h, e, s, u)"),
             ("Approx_Count_Distinct(1h,e,s,u)", "APPROX_COUNT_DISTINCT(1h, e, s, u)"),
             ("COUNT(1h,login,(ip,device_id))", "COUNT(1h, login, (ip, device_id))"),
@@ -123,7 +125,7 @@ mod tests {
 
     #[test]
     fn errors_state_the_expected_and_found_token_and_column() {
-        let functions = "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
+        let functions = "COUNT, SUM, AVG, MIN, MAX, LAST, COUNT_DISTINCT or APPROX_COUNT_DISTINCT";
         let name = "(a letter or '_', then letters, digits, '_', '-' or '.', 64 at most)";
         for (text, error) in [
             ("", format!("{functions}, found the end at column 1")),

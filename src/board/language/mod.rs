@@ -3,7 +3,7 @@
 //! ```text
 //! metric     = alone [ "WHERE" filter ] ;                 (* the filter after it only where it has none inside *)
 //! alone      = "COUNT" "(" window "," event "," key [ "WHERE" filter ] ")"
-//!            | ( "SUM" | "AVG" | "MIN" | "MAX" ) "(" window "," event "," field "," key [ "WHERE" filter ] ")"
+//!            | ( "SUM" | "AVG" | "MIN" | "MAX" | "LAST" ) "(" window "," event "," field "," key [ "WHERE" filter ] ")"
 //!            | ( "COUNT_DISTINCT" | "APPROX_COUNT_DISTINCT" )
 //!              "(" window "," event "," key "," key [ "WHERE" filter ] ")" ;
 //! key        = part | "(" part "," part { "," part } ")" ;                               (* 8 parts at most *)

@@ -76,7 +76,7 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
                     None => Amount::one(board.decimals()),
                 })
             }
-            Kind::Mean | Kind::Min | Kind::Max => {
+            Kind::Mean | Kind::Min | Kind::Max | Kind::Last => {
                 refuse(self.amount, "amount", "value", board)?;
                 Change::Amount(number::amount(number::required(self.value, "value", board)?, "value", board)?)
             }

@@ -59,7 +59,7 @@ const INCREMENTS: ItemKind = ItemKind {
             ("amount" = (summary = "A single increment", value = json!({"subject": "post-1", "amount": 2}))),
             ("batch" = (summary = "A batch", value = json!({"increments": [
                 {"subject": "post-1"}, {"subject": "post-2", "amount": -1, "id": "e-82"}]}))),
-            ("measured" = (summary = "AVG, MIN, MAX", value = json!({"subject": "sensor-1", "value": 21.5}))),
+            ("measured" = (summary = "AVG, MIN, MAX, LAST", value = json!({"subject": "sensor-1", "value": 21.5}))),
             ("seen" = (summary = "COUNT_DISTINCT, APPROX_COUNT_DISTINCT",
                 value = json!({"subject": "device-1", "value": "user-7"}))),
             ("retraction" = (summary = "A retraction", value = json!({"subject": "post-1", "retract": true,

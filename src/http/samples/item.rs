@@ -66,7 +66,7 @@ impl<'a> BoardItem<'a> for SampleItem<'a> {
             Kind::Sum => (&["amount"][..], "amount"),
             Kind::Mean => (&["sum", "count"][..], "sum' and 'count"),
             // Boards with COUNT_DISTINCT and APPROX_COUNT_DISTINCT are refused before items are parsed.
-            Kind::Min | Kind::Max | Kind::Distinct | Kind::Sketch => (&["value"][..], "value"),
+            Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => (&["value"][..], "value"),
         };
         let given = [("amount", self.amount), ("sum", self.sum), ("count", self.count), ("value", self.value)];
         for (field, raw) in given {

@@ -11,7 +11,7 @@
 //! ```text
 //! code      then
 //! Board     generation (8 bytes)
-//! Slot      start of the slot in milliseconds (8 bytes); applies to Amount, Samples, Marked, Sketch and Events
+//! Slot      start of the slot in milliseconds (8 bytes); applies to Amount, Samples, Marked, Sketch, Events and Last
 //! Amount    amount (signed varint), subject
 //! Samples   sum, count (signed varints), subject
 //! Marked    register (2 bytes), rank (1 byte), subject
@@ -23,6 +23,7 @@
 //! Removed   subject
 //! Advanced  time (8 bytes)
 //! Events    count (varint)
+//! Last      time (8 bytes), value (signed varint), subject
 //! Defined   generation (8 bytes), name, definition as JSON
 //! Undefined generation (8 bytes)
 //! Clock     wall clock and uptime in milliseconds (8 bytes each), boot id (16 bytes)
@@ -55,6 +56,7 @@ const UNDEFINED: u8 = 15;
 const CLOCK: u8 = 16;
 const SIMULATED: u8 = 17;
 const EVENTS: u8 = 18;
+const LAST: u8 = 19;
 
 /// The length of the [`LogOperation::Board`] at the start of a buffer.
 const HEADER: usize = 9;
@@ -79,6 +81,8 @@ pub(super) enum LogOperation<'a> {
     Amount { slot: i64, amount: i64, subject: &'a str },
     /// The subject has this sum and count in this slot.
     Samples { slot: i64, sum: i64, count: i64, subject: &'a str },
+    /// The newest value of the subject in this slot, and its time.
+    Last { slot: i64, at: i64, value: i64, subject: &'a str },
     /// A register of the subject's sketch in this slot is at least this high.
     Marked { slot: i64, mark: Mark, subject: &'a str },
     /// The subject's sketch in this slot.
@@ -152,6 +156,13 @@ impl LogOperations {
         self.bytes.push(SAMPLES);
         self.signed(sum);
         self.signed(count);
+        self.subject(subject);
+    }
+
+    pub(super) fn last(&mut self, slot: i64, at: i64, value: i64, subject: &str) {
+        self.slot(slot);
+        self.timed(LAST, at);
+        self.signed(value);
         self.subject(subject);
     }
 
@@ -311,6 +322,12 @@ impl<'a> Decoder<'a> {
                 slot: slot?,
                 sum: self.reader.signed()?,
                 count: self.reader.signed()?,
+                subject: self.subject()?,
+            },
+            LAST => LogOperation::Last {
+                slot: slot?,
+                at: self.reader.i64()?,
+                value: self.reader.signed()?,
                 subject: self.subject()?,
             },
             MARKED => LogOperation::Marked { slot: slot?, mark: self.reader.mark()?, subject: self.subject()? },

@@ -30,6 +30,7 @@ mod arena;
 mod audit;
 mod board_traits;
 mod boards;
+mod cell_pairs;
 mod clock;
 mod codec;
 mod engine;

@@ -17,6 +17,7 @@ pub(super) fn replay(board: &Board, tables: &mut Tables, operation: LogOperation
         LogOperation::Samples { slot, sum, count, subject } => {
             holdings.restore_samples(subject.into(), slot, (sum, count))
         }
+        LogOperation::Last { slot, at, value, subject } => holdings.restore_last(subject.into(), slot, at, value),
         LogOperation::Marked { slot, mark, subject } => holdings.restore_mark(subject.into(), slot, mark),
         LogOperation::Sketch { slot, sketch, subject } => {
             let sketch = Sketch::from_bytes(sketch).ok_or("a sketch is not valid")?;

@@ -8,7 +8,7 @@
 //! | ranking | 35 | an entry of 28; leaves are 0.79 full after random updates ([`ranking`](super::ranking)) |
 //! | slot lists | 4 a slot | [`SlotList`](super::slot_list) of a ranked board |
 //! | cells after the first | 16 a slot, in pieces of rounded size | [`PackedCell`], [`pool`](super::pool) |
-//! | AVG | 32, and 8 a slot from two slots on | [`kinds`] |
+//! | AVG, LAST | 32, and 8 a slot from two slots on | [`cell_pairs`](super::cell_pairs) |
 //! | COUNT_DISTINCT | values by text and time | [`last_seen`](super::last_seen) |
 //! | APPROX_COUNT_DISTINCT | a sketch a slot, and the merged one of a ranked board | [`subject_sketches`](super::subject_sketches) |
 //!

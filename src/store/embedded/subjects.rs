@@ -290,7 +290,9 @@ impl Subjects {
 
     /// Computes the cached total of all cells: see [`AggregateState::recompute_totals`].
     pub(super) fn recompute_totals(&mut self, id: u32) {
-        let (len, sum) = self.cells_from(id, 0).fold((0, 0), |(len, sum), cell| (len + 1, sum + cell.amount));
+        // Of numbers that are not added up, the sum may exceed the range. It has no meaning then.
+        let add = |(len, sum): (usize, i64), cell: Cell| (len + 1, sum.wrapping_add(cell.amount));
+        let (len, sum) = self.cells_from(id, 0).fold((0, 0), add);
         self.aggregates.recompute_totals(id, len, sum);
     }
 

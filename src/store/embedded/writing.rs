@@ -197,6 +197,7 @@ impl EntryApplication<'_> {
             name,
             slot: entry.slot.millis(),
             at: entry.at.millis(),
+            is_timed: increment.at.is_some(),
             retract: increment.retract,
             bound: self.bound,
             floors,

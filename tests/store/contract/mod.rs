@@ -19,6 +19,7 @@ mod extremes;
 mod from_first;
 mod hostile;
 mod ids;
+mod latest;
 mod looking_back;
 mod means;
 mod places;
@@ -213,6 +214,13 @@ contract! {
         extremes::extremes_return_scores_and_count_ids_once,
         extremes::extremes_accept_the_largest_and_smallest_amounts,
         extremes::a_removed_extreme_starts_over,
+        latest::the_newest_value_is_the_score,
+        latest::of_equal_times_the_later_arrival_wins,
+        latest::a_score_expires_with_its_newest_slot_only,
+        latest::newest_values_of_zero_or_less_are_ranked,
+        latest::a_sample_replaces_the_newest_value_of_its_slot,
+        latest::newest_values_return_scores_and_count_ids_once,
+        latest::the_newest_value_of_all_time_stays,
         distinct::a_new_value_counts_in_its_slot,
         distinct::a_repeated_value_in_the_same_slot_updates_only_its_time,
         distinct::a_value_seen_again_later_moves_to_the_newer_slot,

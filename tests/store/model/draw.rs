@@ -9,13 +9,14 @@ use super::sequence::{Act, CROWD, Item, Leap, Look, Question, SUBJECTS, Sequence
 use crate::given::{definition, t};
 
 /// The metrics. Sums occur twice, because they are the most common.
-const METRICS: [&str; 8] = [
+const METRICS: [&str; 9] = [
     "SUM({w}, sale, amount, seller)",
     "SUM({w}, sale, amount, seller)",
     "COUNT({w}, like, post)",
     "AVG({w}, sale, amount, seller)",
     "MIN({w}, sale, amount, seller)",
     "MAX({w}, sale, amount, seller)",
+    "LAST({w}, rating, elo, player)",
     "COUNT_DISTINCT({w}, login, device, user)",
     "APPROX_COUNT_DISTINCT({w}, login, device, user)",
 ];

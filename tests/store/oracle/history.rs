@@ -38,6 +38,7 @@ struct Cell {
     sum: i128,
     count: i128,
     extreme: Option<i64>,
+    last: Option<(Timestamp, i64)>,
     sketch: Sketch,
 }
 
@@ -47,6 +48,11 @@ impl Cell {
             Change::Amount(_) => {
                 self.sum += taken.units();
                 self.count += if taken.retract { -1 } else { 1 };
+                if let (Kind::Last, Ok(units)) = (kind, i64::try_from(taken.units()))
+                    && self.last.is_none_or(|(at, _)| at <= taken.at)
+                {
+                    self.last = Some((taken.at, units));
+                }
                 if let (Kind::Min | Kind::Max, Ok(units)) = (kind, i64::try_from(taken.units())) {
                     let better = |held: i64| if kind == Kind::Min { held.min(units) } else { held.max(units) };
                     self.extreme = Some(self.extreme.map_or(units, better));
@@ -58,6 +64,7 @@ impl Cell {
             Change::Set { sum, count } => {
                 (self.sum, self.count) = (i128::from(sum.0), i128::from(*count));
                 self.extreme = Some(sum.0);
+                self.last = Some((taken.at, sum.0));
             }
         }
     }
@@ -67,7 +74,7 @@ impl Cell {
         match board.kind() {
             Kind::Sum => within(self.sum),
             Kind::Mean => within(self.sum) && within(self.count),
-            Kind::Min | Kind::Max | Kind::Distinct | Kind::Sketch => true,
+            Kind::Min | Kind::Max | Kind::Last | Kind::Distinct | Kind::Sketch => true,
         }
     }
 
@@ -76,6 +83,10 @@ impl Cell {
             Kind::Sum => Aggregate::Sum(whole(self.sum)),
             Kind::Mean => Aggregate::Mean { sum: whole(self.sum), count: whole(self.count).0 },
             Kind::Min | Kind::Max => Aggregate::Extreme(Amount(self.extreme?)),
+            Kind::Last => {
+                let (at, units) = self.last?;
+                Aggregate::Last { at, value: Amount(units) }
+            }
             Kind::Sketch => Aggregate::Sketch(self.sketch),
             Kind::Distinct => panic!("the last-seen scheme says what its slots hold"),
         };

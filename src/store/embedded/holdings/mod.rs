@@ -76,8 +76,9 @@ pub(super) struct WriteTo<'a> {
     pub name: HashedName<'a>,
     /// The start of the slot, in milliseconds.
     pub slot: i64,
-    /// The time when the event happened, in milliseconds.
+    /// The time when the event happened, in milliseconds, and whether it was given: otherwise it is the time of arrival.
     pub at: i64,
+    pub is_timed: bool,
     /// Whether the change reverses an earlier one.
     pub retract: bool,
     /// The largest magnitude of a number in a slot.

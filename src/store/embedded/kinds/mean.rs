@@ -2,13 +2,12 @@
 
 use super::StoredKind;
 use crate::board::{Aggregate, Amount, Change, Value};
-use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
+use crate::store::embedded::aggregate_state::AggregateState;
+use crate::store::embedded::cell_pairs::{self, CellPairs};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
 use crate::store::embedded::log_operations::LogOperations;
-use crate::store::embedded::pool::{NONE, Pool, resize_piece, rounded_units};
 use crate::store::embedded::record::Cell;
-use crate::store::embedded::slab::Column;
 use crate::store::sizing::Content;
 
 /// AVG.
@@ -17,7 +16,7 @@ pub(super) struct Mean;
 
 impl StoredKind for Mean {
     fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
-        Box::<Means>::default()
+        Box::<CellPairs>::default()
     }
 
     fn apply(
@@ -58,142 +57,7 @@ impl StoredKind for Mean {
     }
 
     fn bytes(&self, content: Content, _ranked: bool) -> usize {
-        let counts = if content.slots > 1 { size_of::<i64>() * rounded_units(content.slots) } else { 0 };
-        size_of::<Option<MeanTotal>>() + counts
-    }
-}
-
-/// For AVG: the number of measurements, per cell and in total. Takes 24 bytes per subject, and 8 bytes for each cell
-/// if there are several.
-#[derive(Debug, Default)]
-struct Means {
-    totals: Column<MeanTotal>,
-    /// The counts of subjects with several cells, in the order of the cells.
-    counts: Pool<i64>,
-}
-
-/// The total of all cells of a subject, kept so that no write has to add them up.
-#[derive(Clone, Copy, Debug)]
-struct MeanTotal {
-    sum: i64,
-    /// The total count. For a subject with one cell, it is also that cell's count.
-    count: i64,
-    /// The reference of the counts, if there are several cells.
-    counts_at: u32,
-}
-
-impl Means {
-    /// Returns the total of all cells, as of the last `recompute_totals` and the changes since.
-    fn total(&self, id: u32) -> Option<&MeanTotal> {
-        self.totals.get(id)
-    }
-
-    /// Returns the count of the cell at index `at`, of `len` cells.
-    fn count(&self, id: u32, at: usize, len: usize) -> i64 {
-        match self.totals.get(id) {
-            Some(mean) if len > 1 => self.counts.get(mean.counts_at, len).get(at).copied().unwrap_or_default(),
-            Some(mean) => mean.count,
-            None => 0,
-        }
-    }
-
-    /// Sets the count of the cell at index `at`, of `len` cells, and adds `sum_change` to the total sum.
-    fn set(&mut self, id: u32, at: usize, len: usize, count: i64, sum_change: i64) {
-        let Some(mean) = self.totals.get_mut(id) else { return };
-        mean.sum += sum_change;
-        if len > 1 {
-            if let Some(held) = self.counts.get_mut(mean.counts_at, len).get_mut(at) {
-                mean.count += count - std::mem::replace(held, count);
-            }
-        } else {
-            mean.count = count;
-        }
-    }
-}
-
-impl AggregateState for Means {
-    fn has_room(&self) -> bool {
-        self.counts.has_room()
-    }
-
-    fn cell_inserted(&mut self, id: u32, at: usize, len: usize) {
-        if len == 1 {
-            return self.totals.set(id, MeanTotal { sum: 0, count: 0, counts_at: NONE });
-        }
-        let Some(mean) = self.totals.get_mut(id) else { return };
-        let more = if len == 2 {
-            let Some(more) = self.counts.allocate(len) else { return };
-            self.counts.get_mut(more, len)[0] = mean.count;
-            more
-        } else {
-            resize_piece(&mut self.counts, mean.counts_at, len - 1, len)
-        };
-        mean.counts_at = more;
-        let counts = self.counts.get_mut(more, len);
-        counts.copy_within(at..len - 1, at + 1);
-        counts[at] = 0;
-    }
-
-    fn cell_removed(&mut self, id: u32, at: usize, len: usize, amount: i64) {
-        if len == 0 {
-            self.totals.take(id);
-            return;
-        }
-        let Some(mean) = self.totals.get_mut(id) else { return };
-        let counts = self.counts.get_mut(mean.counts_at, len + 1);
-        mean.sum -= amount;
-        mean.count -= counts[at];
-        counts.copy_within(at + 1.., at);
-        if len == 1 {
-            mean.count = counts[0];
-            self.counts.free(mean.counts_at, len + 1);
-            mean.counts_at = NONE;
-        } else {
-            mean.counts_at = resize_piece(&mut self.counts, mean.counts_at, len + 1, len);
-        }
-    }
-
-    fn recompute_totals(&mut self, id: u32, len: usize, sum: i64) {
-        let Some(mean) = self.totals.get_mut(id) else { return };
-        mean.sum = sum;
-        if len > 1 {
-            mean.count = self.counts.get(mean.counts_at, len).iter().sum();
-        }
-    }
-
-    fn remove_subject(&mut self, id: u32, len: usize) -> Option<Garbage> {
-        if let Some(mean) = self.totals.take(id).filter(|_| len > 1) {
-            self.counts.free(mean.counts_at, len);
-        }
-        None
-    }
-
-    fn free_chunk(&mut self, id: u32) {
-        self.totals.free_chunk(id);
-    }
-
-    fn change_id(&mut self, from: u32, to: u32) {
-        rename(&mut self.totals, from, to);
-    }
-
-    fn is_sparse(&self) -> bool {
-        self.counts.is_sparse()
-    }
-
-    fn begin_compaction(&mut self) {
-        self.counts.begin_compaction();
-    }
-
-    fn compact(&mut self, id: u32, len: usize) {
-        if let Some(mean) = self.totals.get_mut(id).filter(|_| len > 1)
-            && let Some(moved) = self.counts.moved(mean.counts_at, len)
-        {
-            mean.counts_at = moved;
-        }
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.totals.memory_bytes() + self.counts.memory_bytes()
+        cell_pairs::estimated_bytes(content.slots)
     }
 }
 
@@ -258,15 +122,16 @@ impl Holdings {
     /// Sets the count of an existing cell, and adds `sum_change` to the total sum.
     fn set_count(&mut self, id: u32, slot: i64, count: i64, sum_change: i64) {
         let (at, len) = (self.subjects.find_cell(id, slot), self.subjects.cell_count(id));
-        if let (Ok(at), Some(means)) = (at, self.subjects.state_mut::<Means>()) {
-            means.set(id, at, len, count, sum_change);
+        if let (Ok(at), Some(pairs)) = (at, self.subjects.state_mut::<CellPairs>()) {
+            pairs.set(id, at, len, count, sum_change);
         }
     }
 
     /// Returns the sum and the count of a cell.
     fn samples(&self, id: u32, slot: i64) -> Samples {
         let Ok(at) = self.subjects.find_cell(id, slot) else { return (0, 0) };
-        let count = self.subjects.state::<Means>().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)));
+        let count =
+            self.subjects.state::<CellPairs>().map_or(0, |pairs| pairs.second(id, at, self.subjects.cell_count(id)));
         (self.subjects.cell_at(id, at).map_or(0, |cell| cell.amount), count)
     }
 
@@ -289,13 +154,13 @@ impl Holdings {
 
     /// Returns the count of the cell at index `at`.
     fn count_at(&self, id: u32, at: usize) -> i64 {
-        self.subjects.state::<Means>().map_or(0, |means| means.count(id, at, self.subjects.cell_count(id)))
+        self.subjects.state::<CellPairs>().map_or(0, |pairs| pairs.second(id, at, self.subjects.cell_count(id)))
     }
 
     /// Returns the key of the mean of all cells. O(1).
     fn mean_key(&self, id: u32) -> i64 {
-        let total = self.subjects.state::<Means>().and_then(|means| means.total(id));
-        let enough = total.filter(|total| total.count >= self.traits.min_samples);
-        self.traits.key_of_score(enough.and_then(|total| Value::mean(total.sum, total.count)))
+        let total = self.subjects.state::<CellPairs>().and_then(|pairs| pairs.total(id));
+        let enough = total.filter(|total| total.second >= self.traits.min_samples);
+        self.traits.key_of_score(enough.and_then(|total| Value::mean(total.first, total.second)))
     }
 }

@@ -5,6 +5,7 @@
 
 mod distinct;
 mod extreme;
+mod last;
 mod mean;
 mod sketch;
 mod sum;
@@ -19,6 +20,7 @@ pub(super) fn of(kind: Kind) -> &'static dyn StoredKind {
         Kind::Distinct => &distinct::Distinct,
         Kind::Mean => &mean::Mean,
         Kind::Min | Kind::Max => &extreme::Extreme,
+        Kind::Last => &last::Last,
         Kind::Sketch => &sketch::Approximate,
     }
 }

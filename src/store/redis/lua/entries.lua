@@ -32,6 +32,7 @@ local function entry_at(number)
     b = ARGV[at + 4],
     -- An event cannot have happened later than now. Without a time, it happened now.
     at = time and time < now and time or now,
+    is_timed = time ~= nil,
     code = tonumber(ARGV[at + 6]),
     id = ARGV[at + 7],
   }

@@ -1,0 +1,103 @@
+//! LAST: the newest value of each slot with its time, and the newest of them.
+
+use super::StoredKind;
+use crate::board::{Aggregate, Amount, Change, Timestamp, Value};
+use crate::store::embedded::aggregate_state::AggregateState;
+use crate::store::embedded::cell_pairs::{self, CellPairs};
+use crate::store::embedded::hashed_name::HashedName;
+use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, WriteTo};
+use crate::store::embedded::log_operations::LogOperations;
+use crate::store::embedded::record::Cell;
+use crate::store::sizing::Content;
+
+/// LAST. A cell's number is the value, and its second number the time.
+#[derive(Debug)]
+pub(super) struct Last;
+
+impl StoredKind for Last {
+    fn new_state(&self, _ranked: bool) -> Box<dyn AggregateState> {
+        Box::<CellPairs>::default()
+    }
+
+    fn apply(
+        &self,
+        holdings: &mut Holdings,
+        to: &WriteTo<'_>,
+        change: &Change,
+        operations: &mut LogOperations,
+    ) -> Result<(), OutOfRange> {
+        let slot = holdings.number(to.slot);
+        let known = holdings.subjects.id(to.name);
+        let held = known.and_then(|id| holdings.subjects.find_cell(id, slot).ok().map(|at| holdings.last_at(id, at)));
+        let (at, value) = match change {
+            // What arrives without a time is newer than what arrived before, even if another batch has a later time.
+            Change::Amount(value) if !to.is_timed => (held.map_or(to.at, |held| held.max(to.at)), value.0),
+            Change::Amount(_) if held.is_some_and(|held| to.at < held) => return Ok(()),
+            Change::Amount(value) => (to.at, value.0),
+            Change::Set { sum, .. } => (to.at, sum.0),
+            Change::Seen(_) => return Err(OutOfRange),
+        };
+        let id = holdings.id_or_add(known, to.name)?;
+        holdings.set_last(id, slot, at, value);
+        let key = holdings.newest_key(id);
+        holdings.set_key(id, key);
+        operations.last(to.slot, at, value, to.name.text);
+        Ok(())
+    }
+
+    fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
+        Aggregate::Last { at: Timestamp::from_millis(holdings.last_at(id, at)), value: Amount(cell.amount) }
+    }
+
+    fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
+        let newest = holdings.subjects.cell_count(id).checked_sub(1).filter(|newest| *newest >= first)?;
+        holdings.subjects.cell_at(id, newest).map(|cell| Value::Exact(Amount(cell.amount)))
+    }
+
+    fn key_without(&self, holdings: &mut Holdings, id: u32, _key: i64, _amount: i64) -> i64 {
+        holdings.newest_key(id)
+    }
+
+    fn write_cell(&self, holdings: &Holdings, id: u32, at: usize, cell: CellAt<'_>, operations: &mut LogOperations) {
+        operations.last(cell.start, holdings.last_at(id, at), cell.amount, cell.subject);
+    }
+
+    fn bytes(&self, content: Content, _ranked: bool) -> usize {
+        cell_pairs::estimated_bytes(content.slots)
+    }
+}
+
+impl Holdings {
+    /// Restores the time and the value of a cell.
+    pub(in crate::store::embedded) fn restore_last(&mut self, name: HashedName, slot: i64, at: i64, value: i64) {
+        let Some(id) = self.restored_id(name) else { return };
+        let slot = self.number(slot);
+        if self.restore_cell(id, slot, value).is_some() {
+            self.set_time(id, slot, at);
+        }
+    }
+
+    /// Returns the time of the cell at an index.
+    fn last_at(&self, id: u32, at: usize) -> i64 {
+        self.subjects.state::<CellPairs>().map_or(0, |times| times.second(id, at, self.subjects.cell_count(id)))
+    }
+
+    /// Sets a cell, which is created if it does not exist.
+    fn set_last(&mut self, id: u32, slot: i64, at: i64, value: i64) {
+        self.set_cell(id, slot, value);
+        self.set_time(id, slot, at);
+    }
+
+    fn set_time(&mut self, id: u32, slot: i64, time: i64) {
+        let (at, len) = (self.subjects.find_cell(id, slot), self.subjects.cell_count(id));
+        if let (Ok(at), Some(times)) = (at, self.subjects.state_mut::<CellPairs>()) {
+            times.set(id, at, len, time, 0);
+        }
+    }
+
+    /// Returns the key of the newest cell.
+    fn newest_key(&self, id: u32) -> i64 {
+        let record = self.subjects.get(id).filter(|record| record.len() > 0);
+        record.map_or(self.traits.absent_key(), |record| record.newest.amount)
+    }
+}

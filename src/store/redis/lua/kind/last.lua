@@ -1,0 +1,84 @@
+-- LAST. Not a script of its own.
+--
+-- verbs  `add` a; `set` a
+--
+-- A cell is `time,value`: the newest value of the slot and its time in ms. The total is `start,value`: the newest slot
+-- with a cell, and its value, which is the score.
+
+local HAS_TOTALS = true
+
+-- Returns the two numbers, or nil if the text is not valid.
+local function parse(text)
+  local first, value = string.match(text, '^(%d+),(%-?%d+)$')
+  return tonumber(first), tonumber(value)
+end
+
+local function sound(cell)
+  return parse(cell) ~= nil
+end
+
+local function new()
+  return {}
+end
+
+-- The cells may come in any order.
+local function fold(acc, start, cell)
+  if not acc.start or start >= acc.start then
+    local _, value = parse(cell)
+    acc.start, acc.value = start, value
+  end
+end
+
+local function read_total(text)
+  local start, value = parse(text)
+  return start and {start = start, value = value}
+end
+
+local function total_of(acc)
+  return acc.start and string.format('%d,%d', acc.start, acc.value)
+end
+
+local function score_of(acc)
+  if acc.start then
+    return string.format('%d', acc.value)
+  end
+end
+
+-- Removes the oldest slot from the total. Returns whether that changed the total: only if the slot is the newest too.
+local function withdraw(acc, start)
+  if acc.start and acc.start <= start then
+    acc.start = nil
+    return true
+  end
+  return false
+end
+
+local function change_cell(before, entry, acc)
+  local held_at, held
+  if before then
+    held_at, held = parse(before)
+    if not held_at then
+      return nil, 'damaged'
+    end
+  end
+  local at, value = entry.at, tonumber(entry.a)
+  if held_at and entry.verb == 'add' and at < held_at then
+    if entry.is_timed then
+      return
+    end
+    -- What arrives without a time is newer than what arrived before, even if the clock was set back.
+    at = held_at
+  end
+  if at == held_at and value == held then
+    return
+  end
+  local total = 'same'
+  if acc then
+    local start = tonumber(start_of(entry.slot))
+    if not acc.start or start >= acc.start then
+      acc.start, acc.value = start, value
+      total = nil
+    end
+  end
+  return string.format('%d,%d', at, value), nil, total
+end
