@@ -9,12 +9,13 @@
 use redis::cmd;
 
 use super::hash_slot::HashSlot;
+use super::kinds;
 use super::part::Part;
 use super::reply::Reply;
 use super::scripts::SWEEP;
 use super::servers::{Channel, ServerFailure};
 use super::session::{Answer, Session};
-use crate::board::{Board, Kind, Mode, Subject, Timestamp, Window};
+use crate::board::{Board, Mode, Subject, Timestamp, Window};
 
 /// The shortest period, in milliseconds.
 const SHORTEST: i64 = 60_000;
@@ -25,7 +26,7 @@ const CELLS: usize = 4_000;
 
 /// Returns whether the board has keys of single subjects.
 pub(super) fn has_subject_keys(board: &Board) -> bool {
-    !board.is_ranked() || board.kind() == Kind::Distinct || board.definition().mode == Mode::FromFirst
+    !board.is_ranked() || kinds::of(board.kind()).keeps_values() || board.definition().mode == Mode::FromFirst
 }
 
 /// Returns the length of a period, in milliseconds: a quarter of the time for which a value is kept. So the keys of
@@ -45,7 +46,7 @@ fn width(board: &Board) -> i64 {
 
 /// Returns how long tombstones are kept, in milliseconds, if they are all that expires.
 fn expiring_tombstones(board: &Board) -> Option<i64> {
-    board.tombstone_life().filter(|_| board.kind() == Kind::Distinct)
+    board.tombstone_life().filter(|_| kinds::of(board.kind()).keeps_values())
 }
 
 /// Returns the number of periods whose sets may contain a subject that is written to in this number of slots.
@@ -79,7 +80,7 @@ pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64
 pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Option<u64>, ServerFailure> {
     let board = &*part.board;
     let subjects = members(session, part.slot(), &part.keys.written(due)).await?;
-    let by_values = board.kind() == Kind::Distinct;
+    let by_values = kinds::of(board.kind()).keeps_values();
     let answer = session.step(part, &SWEEP, |moment, call| {
         let keys = &part.keys;
         let now = period(board, moment.now).max(due + 1);

@@ -53,7 +53,8 @@
 //! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
 //! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
 //! ranked sums, by far the most frequent case, have their own scripts, `write.lua` and `add.lua`. The documentation of
-//! the module `scripts` lists the parts of each script and the functions that each part defines.
+//! the module `scripts` lists the parts of each script and the functions that each part defines. The module `kinds` has
+//! what else depends on the kind.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
@@ -82,12 +83,13 @@ mod clock;
 mod divided;
 mod expiry;
 mod findings;
-mod fold;
 mod hash_slot;
 mod healing;
 mod health;
 mod keys;
+mod kinds;
 mod merge;
+mod numbers;
 mod part;
 mod partition;
 mod parts;
@@ -95,6 +97,7 @@ mod reads;
 mod removing;
 mod reply;
 mod retire;
+mod score_text;
 mod scripts;
 mod servers;
 mod session;

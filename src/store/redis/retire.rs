@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::expiry;
+use super::kinds;
 use super::part::Part;
 use super::parts::Parts;
-use super::scripts::{self, REMOVE};
+use super::scripts::REMOVE;
 use super::servers::ServerFailure;
 use super::session::{Answer, Session};
 use super::writes::bucket_width;
-use crate::board::{Frame, Kind, Subject, Timestamp};
+use crate::board::{Frame, Subject, Timestamp};
 use crate::store::{Removal, RetireStep};
 
 /// The shortest interval, in milliseconds, between steps of two instances for one board. So together they use no more
@@ -25,7 +26,7 @@ pub(super) async fn remove(session: &Session, part: &Part, subject: &Subject) ->
         for start in moment.existing.slots.iter() {
             call.key(moment.part.keys.slot(*start)).more(start.millis());
         }
-        if board.kind() == Kind::Distinct {
+        if kinds::of(board.kind()).keeps_values() {
             call.key(moment.part.keys.seen(subject)).key(moment.part.keys.gone(subject));
         }
     });
@@ -111,8 +112,8 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Serve
 /// Retires a bounded part of a slot. Also returns an expiry period that is due, if there is one.
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), ServerFailure> {
     let board = &*part.board;
-    let width = bucket_width(board);
-    let answer = session.step(part, scripts::retire(board.kind()), |moment, call| {
+    let (width, kind) = (bucket_width(board), kinds::of(board.kind()));
+    let answer = session.step(part, &kind.scripts().retire, |moment, call| {
         // The current bucket and the two before it may still be needed. One more is kept because the clocks may differ
         // a little.
         let needed = moment.now.millis().div_euclid(width) - 3;
@@ -127,12 +128,12 @@ async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i6
         call.arg("instance", &session.instance).arg("pause", PAUSE);
         call.arg("oldest_period", expiry::oldest_needed(part, &moment.window, moment.now));
         call.arg("kept", part.kept(&moment.window).oldest.millis()).arg("version", session.token());
-        if board.kind() == Kind::Sketch {
+        if kind.withdraws_with_other_cells() {
             for start in moment.existing.slots.iter() {
                 call.key(part.keys.slot(*start)).more(start.millis());
             }
         }
-        call.more(scripts::option(board));
+        call.more(kinds::option(board));
         target
     });
     let Answer { frame, asked: target, mut reply, head_before } = answer.await?;

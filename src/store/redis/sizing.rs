@@ -15,9 +15,10 @@
 
 use super::expiry;
 use super::keys::StoreKeys;
-use crate::board::{Board, Kind, Mode, Subject};
+use super::kinds::{self, CellSize};
+use crate::board::{Board, Mode, Subject};
 use crate::store::BytesPerSubject;
-use crate::store::sizing::{Content, TEXT_BYTES, allocated, sketch_bytes};
+use crate::store::sizing::{Content, TEXT_BYTES, allocated};
 
 /// An entry of a table: three pointers, and one or two pointers of buckets, 11 bytes on average.
 const TABLE_ENTRY: usize = 32 + 11;
@@ -44,11 +45,8 @@ const SMALL_AMOUNT: usize = 5;
 /// The bytes of a name of one letter there.
 const SMALL_LETTER: usize = 3;
 
-/// The length of an amount of up to five digits as text, and of sum and count of an AVG.
+/// The length of an amount of up to five digits as text.
 const AMOUNT_TEXT: usize = 5;
-const MEAN_TEXT: usize = 7;
-/// The length of a step of a staircase of MIN and MAX.
-const STEP: usize = 16;
 
 /// Returns the estimated memory of a subject of this board.
 pub(super) fn bytes_per_subject(keys: &StoreKeys, board: &Board) -> BytesPerSubject {
@@ -61,16 +59,17 @@ pub(super) fn bytes_per_subject(keys: &StoreKeys, board: &Board) -> BytesPerSubj
 /// Returns the bytes of a subject with some content. The keys of its own have this length.
 fn bytes(board: &Board, key_length: usize, content: Content) -> usize {
     let key = TABLE_ENTRY + text(key_length) + OBJECT;
+    let kind = kinds::of(board.kind());
     let mut bytes = 0;
-    if board.kind() == Kind::Distinct {
+    if kind.keeps_values() {
         bytes += key + sorted_set(content.values);
     } else if !board.is_ranked() {
         bytes += key + slots_of_subject(board, content);
     }
     if board.is_ranked() {
         bytes += TABLE_ENTRY + text(TEXT_BYTES) + SKIP_LIST_NODE;
-        bytes += content.slots * field(TEXT_BYTES, cell(board.kind(), content));
-        bytes += total(board.kind(), content).map_or(0, |length| field(TEXT_BYTES, length));
+        bytes += content.slots * field(TEXT_BYTES, cell_text(kind.cell_size(content)));
+        bytes += kind.total_size(content).map_or(0, |length| field(TEXT_BYTES, length));
     }
     if expiry::has_subject_keys(board) {
         bytes += expiry::periods(board, content.slots) * (TABLE_ENTRY + text(TEXT_BYTES));
@@ -80,16 +79,16 @@ fn bytes(board: &Board, key_length: usize, content: Content) -> usize {
 
 /// Returns the bytes of the hash with the slots of a subject of an unranked board.
 fn slots_of_subject(board: &Board, content: Content) -> usize {
-    let length = cell(board.kind(), content);
+    let cell = kinds::of(board.kind()).cell_size(content);
     if board.definition().mode == Mode::FromFirst {
         return allocated(SMALL_ENDS + SMALL_LETTER + SMALL_TIME + SMALL_LETTER + SMALL_AMOUNT);
     }
-    if content.slots < SMALL_HASH_FIELDS && length <= SMALL_TEXT {
+    if content.slots < SMALL_HASH_FIELDS && cell_text(cell) <= SMALL_TEXT {
         // One more field says when the key was last cleaned.
         let cleaned = SMALL_LETTER + SMALL_TIME;
-        allocated(SMALL_ENDS + cleaned + content.slots * (SMALL_TIME + small_cell(board.kind(), length)))
+        allocated(SMALL_ENDS + cleaned + content.slots * (SMALL_TIME + small_cell(cell)))
     } else {
-        HASH_TABLE + field(1, TIME_TEXT) + content.slots * field(TIME_TEXT, length)
+        HASH_TABLE + field(1, TIME_TEXT) + content.slots * field(TIME_TEXT, cell_text(cell))
     }
 }
 
@@ -103,22 +102,10 @@ fn sorted_set(values: usize) -> usize {
 }
 
 /// Returns the length of the text of a cell.
-fn cell(kind: Kind, content: Content) -> usize {
-    match kind {
-        Kind::Sum | Kind::Min | Kind::Max => AMOUNT_TEXT,
-        Kind::Distinct => 1,
-        Kind::Mean => MEAN_TEXT,
-        Kind::Sketch => sketch_bytes(content.values.div_ceil(content.slots)),
-    }
-}
-
-/// Returns the length of the text of a total, if a ranked board has any.
-fn total(kind: Kind, content: Content) -> Option<usize> {
-    match kind {
-        Kind::Sum | Kind::Distinct => None,
-        Kind::Mean => Some(MEAN_TEXT),
-        Kind::Min | Kind::Max => Some(STEP * content.steps),
-        Kind::Sketch => Some(sketch_bytes(content.values)),
+fn cell_text(cell: CellSize) -> usize {
+    match cell {
+        CellSize::Number => AMOUNT_TEXT,
+        CellSize::Text(length) => length,
     }
 }
 
@@ -143,10 +130,10 @@ fn small(length: usize) -> usize {
 }
 
 /// Returns the bytes of a cell in a small hash.
-fn small_cell(kind: Kind, length: usize) -> usize {
-    match kind {
-        Kind::Sum | Kind::Min | Kind::Max => SMALL_AMOUNT,
-        Kind::Mean | Kind::Sketch | Kind::Distinct => small(length),
+fn small_cell(cell: CellSize) -> usize {
+    match cell {
+        CellSize::Number => SMALL_AMOUNT,
+        CellSize::Text(length) => small(length),
     }
 }
 

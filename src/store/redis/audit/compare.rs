@@ -5,8 +5,9 @@ use super::read::{Reading, portion, read_all};
 use super::repair::{Wrong, set_right};
 use super::step_of;
 use crate::board::{Aggregate, Subject, Timestamp};
-use crate::store::redis::fold::{Folded, fold, has_totals, read_cell, read_score};
+use crate::store::redis::kinds::{self, Folded};
 use crate::store::redis::part::Part;
+use crate::store::redis::score_text::read_score;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;
 use crate::store::{AuditStep, Difference};
@@ -100,7 +101,7 @@ fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
     let folded = folded(part, reading);
     let score = read_score(&reading.held.score, kind);
     let total = Some(reading.held.total.clone()).filter(|total| !total.is_empty());
-    if score == folded.score && (!has_totals(kind) || total == folded.total) {
+    if score == folded.score && (!kinds::of(kind).has_totals() || total == folded.total) {
         return Verdict::Right;
     }
     let Suspect { name, last, found } = suspect;
@@ -118,12 +119,13 @@ fn judge(part: &Part, suspect: Suspect, reading: &Reading) -> Verdict {
 }
 
 fn folded(part: &Part, reading: &Reading) -> Folded {
-    let kind = part.board.kind();
+    let kind = kinds::of(part.board.kind());
+    let sound = |cell: &[u8]| kind.read_cell(cell).filter(|cell| kind.is_sound(cell));
     let cells: Vec<(Timestamp, Aggregate)> = reading
         .held
         .cells
         .iter()
-        .filter_map(|(place, cell)| Some((*reading.starts.get(*place)?, read_cell(cell.clone(), kind)?)))
+        .filter_map(|(place, cell)| Some((*reading.starts.get(*place)?, sound(cell)?)))
         .collect();
-    fold(&part.board, &cells)
+    kind.fold(&part.board, &cells)
 }

@@ -8,8 +8,9 @@
 use std::collections::HashSet;
 
 use super::progress::{AuditProgress, Place};
-use crate::board::{Frame, Kind, Sketch, Timestamp};
+use crate::board::{Frame, Timestamp};
 use crate::store::AuditStep;
+use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{AUDIT_EARLIER, AUDIT_FIND};
 use crate::store::redis::servers::ServerFailure;
@@ -124,12 +125,8 @@ pub(super) async fn leave_out(
 
 /// Returns the number of subjects that a script may look at, given the size of the totals or cells of the board.
 fn looked_at(part: &Part, looks_at_slots: bool) -> usize {
-    let board = &*part.board;
-    let bytes = match board.kind() {
-        Kind::Sketch => Sketch::MAX_BYTES,
-        Kind::Min | Kind::Max if !looks_at_slots => 16 * board.slots() as usize,
-        _ => 1,
-    };
+    let kind = kinds::of(part.board.kind());
+    let bytes = if looks_at_slots { kind.largest_cell() } else { kind.largest_total(&part.board) };
     (BYTES / bytes).clamp(10, LOOKED_AT)
 }
 

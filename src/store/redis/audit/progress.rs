@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::board::Board;
-use crate::store::redis::fold::has_totals;
+use crate::store::redis::kinds;
 use crate::store::{AuditCursor, AuditStep};
 
 /// The position of an audit, and its results so far. Serialized as the cursor.
@@ -43,7 +43,7 @@ impl AuditProgress {
     pub fn start(board: &Board) -> Self {
         let cursor = "0".to_owned();
         let place = match board.is_ranked() {
-            true if has_totals(board.kind()) => Place::Totals { cursor },
+            true if kinds::of(board.kind()).has_totals() => Place::Totals { cursor },
             true => Place::Ranking { cursor },
             // Without a ranking there is nothing to compare slots with.
             false => Place::End,

@@ -5,18 +5,15 @@ use std::time::Instant;
 
 use super::find::{slots_from, start_text};
 use crate::board::{Frame, Kind, Timestamp};
+use crate::store::redis::kinds::{self, Limits};
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::AUDIT;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::{Answer, Session};
 
-/// The number of cells that one script reads, about 2 ms. A slot that is looked at counts as two.
-const CELLS: usize = 5_000;
 /// The largest number of slots that one script looks at.
 const SLOTS_READ: usize = 2_100;
-/// The number of sketches that one script reads, of 2,048 bytes at most each.
-const SKETCHES: usize = 400;
 
 /// The stored data of one subject.
 #[derive(Debug, Default)]
@@ -54,11 +51,10 @@ pub(super) struct Reading {
 /// Returns how many subjects one script may read if this number of slots exists, and in how many slots. If a reading
 /// finds as many slots as it may read, there may be more.
 pub(super) fn portion(kind: Kind, slots: usize) -> (usize, usize) {
-    let is_sketch = kind == Kind::Sketch;
-    let (cells, most) = if is_sketch { (SKETCHES, SKETCHES) } else { (CELLS, SLOTS_READ) };
-    let for_cells = if is_sketch { cells } else { cells.saturating_sub(2 * slots) };
+    let Limits { audited_cells: cells, audited_slot: slot, .. } = kinds::of(kind).limits();
+    let for_cells = cells.saturating_sub(slot * slots);
     let subjects = (for_cells / (slots + 1)).max(1);
-    (subjects, (cells / subjects).min(most))
+    (subjects, (cells / subjects).min(SLOTS_READ))
 }
 
 /// Reads the data of subjects, in one script. If there are more slots than were known or than one script reads, reads
@@ -155,12 +151,12 @@ mod tests {
         for kind in [Kind::Sum, Kind::Sketch] {
             for slots in [0, 1, 24, 300, 399, 400, 500, 1_000, 2_000, 2_099, 2_100, 5_000] {
                 let (subjects, most) = portion(kind, slots);
-                let bound = if kind == Kind::Sketch { SKETCHES } else { CELLS };
+                let bound = kinds::of(kind).limits().audited_cells;
                 assert!(subjects * most <= bound && subjects >= 1, "{kind:?}, {slots} slots: {subjects} in {most}");
                 assert!(most > slots || subjects == 1, "{kind:?}, {slots} slots: {subjects} in {most}");
             }
         }
         assert_eq!(portion(Kind::Sum, 2_000), (1, SLOTS_READ));
-        assert_eq!(portion(Kind::Sketch, usize::MAX / 4), (1, SKETCHES));
+        assert_eq!(portion(Kind::Sketch, usize::MAX / 4), (1, 400));
     }
 }

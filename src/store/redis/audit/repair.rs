@@ -6,8 +6,9 @@
 use std::ops::Range;
 
 use super::read::Reading;
-use crate::store::redis::fold::{Folded, score_text};
+use crate::store::redis::kinds::Folded;
 use crate::store::redis::part::Part;
+use crate::store::redis::score_text::score_text;
 use crate::store::redis::scripts::AUDIT_REPAIR;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Session;

@@ -5,7 +5,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use super::share::{About, Share};
-use crate::board::{Board, Kind, Mode, Subject, Timestamp};
+use crate::board::{Board, Mode, Subject, Timestamp};
+use crate::store::redis::kinds;
 use crate::store::redis::merge::{Between, Lines, Near, Sampled, Scored, Scores};
 use crate::store::redis::part::Part;
 use crate::store::redis::servers::ServerFailure;
@@ -18,8 +19,6 @@ const SCORES: u64 = 4;
 /// The weight of counting the subjects with a better score, in ordinary cells. It takes about 3 us with 100,000 subjects
 /// and 9 us with a million.
 const RANK: u64 = 4;
-/// The weight of a sketch of up to 2,048 bytes, in ordinary cells.
-const SKETCH: u64 = 16;
 /// The whole key of a subject is read if it has up to this many times the requested slots.
 const WHOLE: u64 = 3;
 
@@ -183,7 +182,7 @@ fn cells(board: &Board, slots: u32) -> u64 {
     }
     let slots = u64::from(slots.min(board.slots()));
     let read = if reads_whole_key(board, slots as usize) { slots.max(board.kept().into()) } else { slots };
-    if board.kind() == Kind::Sketch { read * SKETCH } else { read }
+    read * kinds::of(board.kind()).read_weight()
 }
 
 /// Returns whether a subject's whole key is read, if this number of its slots is requested of an unranked board.
@@ -234,7 +233,7 @@ pub(super) mod tests {
         assert_eq!(window(&ranked, "a", 2_000).weight(), 2_000);
         assert_eq!(window(&ranked, "a", 5).weight(), LEAST);
         let sketches = part("APPROX_COUNT_DISTINCT(100m, e, s, c)", "1m", true);
-        assert_eq!(window(&sketches, "a", 100).weight(), 100 * SKETCH);
+        assert_eq!(window(&sketches, "a", 100).weight(), 100 * 16);
         // Of an unranked board everything that it keeps is read, unless that is much more than was requested.
         let unranked = part("COUNT(100m, e, s)", "1m", false);
         assert_eq!((window(&unranked, "a", 50).weight(), window(&unranked, "a", 20).weight()), (101, 20));

@@ -4,10 +4,10 @@ use super::question::{Answer, Question, What};
 use super::share::{About, Cells, Share, Stamp};
 use super::windows::{self, Range};
 use crate::board::{Board, Frame, Kind, Order, Subject, Value};
-use crate::store::redis::fold::score_text;
 use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::merge::{Between, Center, Lines, Located, Near, Sampled, Scored, Scores, Stretch};
 use crate::store::redis::reply::Reply;
+use crate::store::redis::score_text::score_text;
 use crate::store::redis::scripts::{
     BESIDE, BETWEEN, LINES, LOOKUP, NEIGHBORS, PAGE, READ_SLOTS, Script, ScriptCall, VALUES,
 };

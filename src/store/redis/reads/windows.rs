@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::question::{Answer, Question, What, reads_whole_key};
 use super::share::Cells;
 use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
+use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
 use crate::store::redis::scripts::{FORGET, ScriptCall};
@@ -121,7 +122,7 @@ pub(super) fn command(question: &Question, subject: &Subject, range: &Range) -> 
     if is_counter(board) {
         command = redis::cmd("HMGET");
         command.arg(keys.subject(subject)).arg("s").arg("a");
-    } else if board.kind() == Kind::Distinct {
+    } else if kinds::of(board.kind()).keeps_values() {
         // With `max_values` a different key shows whether a value was dropped, and two keys need a script.
         if may_be_capped(board) {
             return None;
@@ -159,7 +160,7 @@ pub(super) fn read(
         let (start, cell) = (reply.maybe_time()?, reply.aggregate(board.kind())?);
         let life = board.definition().metric.window.approximate_millis();
         held.extend(start.zip(cell).filter(|(start, _)| now < start.plus_millis(life)));
-    } else if board.kind() == Kind::Distinct {
+    } else if kinds::of(board.kind()).keeps_values() {
         if reply.len() > 2 * VALUES {
             return Ok(None);
         }
@@ -209,7 +210,7 @@ pub(super) fn ask_by_script(question: &Question, moment: &Moment<'_>, subject: &
 
 fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool, call: &mut ScriptCall) {
     let (board, keys) = (&*moment.part.board, &moment.part.keys);
-    let by_time = board.kind() == Kind::Distinct;
+    let by_time = kinds::of(board.kind()).keeps_values();
     let (how, first) = match range.starts.first() {
         _ if is_counter(board) => ("counter", board.definition().metric.window.approximate_millis()),
         Some(start) => (if by_time { "seen" } else { "subject" }, start.millis()),

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use redis::Cmd;
 
-use super::chunk::{Chunk, exact_or_refused};
+use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
 use crate::board::{Board, Timestamp};
 use crate::store::Entry;
+use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
 use crate::store::redis::session::Session;

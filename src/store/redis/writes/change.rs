@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use redis::Cmd;
 
-use super::chunk::{Chunk, exact_or_refused};
+use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
-use crate::board::{Board, Change, Kind, Mark, Mode, Subject, Timestamp};
+use crate::board::{Board, Change, Mode, Subject, Timestamp};
+use crate::store::Entry;
 use crate::store::redis::expiry;
+use crate::store::redis::kinds::{self, RedisKind, Verb, Word};
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{self, FixedArguments, Script};
+use crate::store::redis::scripts::{FixedArguments, Script};
 use crate::store::redis::session::Session;
-use crate::store::{Entry, Increment};
 
 /// On a ranked COUNT_DISTINCT board, the number of newest slots that every call names. They most likely contain the
 /// values that are seen again, so that the script rarely reports missing slots.
@@ -32,43 +33,35 @@ pub(super) struct Encoder<'a, 'f> {
     pub needed: &'a BTreeSet<Timestamp>,
 }
 
-/// The effect of an entry, in the terms of `lua/kind`.
-struct Verb<'a> {
-    verb: &'static str,
-    a: Word<'a>,
-    b: i64,
-}
-
-/// A number, or the text of a counted value.
-enum Word<'a> {
-    Number(i64),
-    Text(&'a str),
-}
-
 impl Encoder<'_, '_> {
     pub fn script(&self) -> &'static Script {
-        scripts::change(self.board)
+        kinds::change_script(self.board)
+    }
+
+    fn kind(&self) -> &'static dyn RedisKind {
+        kinds::of(self.board.kind())
     }
 
     /// Returns the keys that belong to one subject only.
     fn subject_keys(&self, subject: &Subject) -> Vec<String> {
         let keys = &self.part.keys;
-        match self.board.kind() {
-            Kind::Distinct => vec![keys.seen(subject), keys.gone(subject)],
-            _ if self.board.is_ranked() => Vec::new(),
-            _ => vec![keys.subject(subject)],
+        if self.kind().keeps_values() {
+            vec![keys.seen(subject), keys.gone(subject)]
+        } else if self.board.is_ranked() {
+            Vec::new()
+        } else {
+            vec![keys.subject(subject)]
         }
     }
 
     /// Returns the slots to name, each with its position from 1.
     fn slots(&self, chunk: &Chunk<'_, '_>) -> BTreeMap<Timestamp, usize> {
-        let is_distinct = self.board.kind() == Kind::Distinct;
         if self.board.definition().mode == Mode::FromFirst {
             return BTreeMap::new();
         }
         let mut starts: BTreeSet<Timestamp> = chunk.entries.iter().map(|entry| entry.slot).collect();
         starts.extend(self.needed);
-        if is_distinct && self.board.is_ranked() {
+        if self.kind().keeps_values() && self.board.is_ranked() {
             let (_, window) = self.board.window_and_starts(self.validity.preamble.window.head);
             starts.extend(window.iter().rev().take(LIKELY));
         }
@@ -144,7 +137,9 @@ impl Encoder<'_, '_> {
             command.arg(subject.as_str());
         }
         for entry in chunk.entries {
-            let Verb { verb, a, b } = self.verb(entry);
+            let summed = Change::Amount(entry.amount);
+            let change = entry.sent.map_or(&summed, |sent| &sent.change);
+            let Verb { verb, a, b } = self.kind().verb(change, self.undoes(entry));
             command.arg(slots.get(&entry.slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
                 Word::Number(number) => command.arg(number),
@@ -159,28 +154,13 @@ impl Encoder<'_, '_> {
         for i in chunk.looks {
             command.arg(0).arg(place(&flush.item(*i).subject)).arg("look").arg("").arg("").arg("").arg(1).arg("");
         }
-        command.arg(scripts::option(board));
+        command.arg(kinds::option(board));
         command
     }
 
-    fn verb<'e>(&self, entry: &Entry<'e>) -> Verb<'e> {
-        let number = |number: i64| Word::Number(exact_or_refused(number));
+    /// Returns whether the entry is a retraction that is not just a negative amount.
+    fn undoes(&self, entry: &Entry<'_>) -> bool {
         let retracts = entry.items.first().is_some_and(|i| self.flush.item(*i).retract);
-        let undoes = retracts && (entry.sent.is_some() || self.board.definition().mode == Mode::FromFirst);
-        let add = if undoes { "undo" } else { "add" };
-        match entry.sent {
-            None => Verb { verb: add, a: number(entry.amount.0), b: 0 },
-            Some(Increment { change: Change::Amount(amount), .. }) => Verb { verb: add, a: number(amount.0), b: 0 },
-            Some(Increment { change: Change::Set { sum, count }, .. }) => {
-                Verb { verb: "set", a: number(sum.0), b: exact_or_refused(*count) }
-            }
-            Some(Increment { change: Change::Seen(value), .. }) if self.board.kind() == Kind::Sketch => {
-                let Mark { register, rank } = Mark::of(value.as_str());
-                Verb { verb: "mark", a: Word::Number(register.into()), b: rank.into() }
-            }
-            Some(Increment { change: Change::Seen(value), .. }) => {
-                Verb { verb: if retracts { "gone" } else { "seen" }, a: Word::Text(value.as_str()), b: 0 }
-            }
-        }
+        retracts && (entry.sent.is_some() || self.board.definition().mode == Mode::FromFirst)
     }
 }

@@ -1,39 +1,27 @@
 //! Division of a plan into scripts. The cost of each keeps the server busy for at most about 2 ms, as measured on a
 //! server where an increment with two commands of its own takes 10 µs.
 //!
-//! The cost depends on what a script looks at: entries, cells that are combined into scores, and bytes. A single entry
-//! is within every limit; if it would not be, its score is read after the write (see `score`).
+//! The cost depends on what a script looks at: entries, cells that are combined into scores, and bytes. Those of
+//! the limits that depend on the kind are in `kinds`. A single entry is within every limit; if it would not be, its score
+//! is read after the write (see `score`).
 
 use std::collections::HashSet;
 
-use crate::board::{Board, Change, EXACT_MAX, Kind, Mode, Subject};
+use crate::board::{Board, Change, Mode, Subject};
+use crate::store::redis::kinds::{self, CHANGES};
 use crate::store::{Entry, Increment, Plan, Rejection};
 
 /// The largest number of entries in one call of `write.lua`.
 const AMOUNTS: usize = 250;
-/// The largest number of entries in one call of `change.lua`.
-const CHANGES: usize = 100;
-/// The largest number of sketches that one script estimates on a ranked board: one for each total that changed.
-const ESTIMATES: usize = 20;
-/// The largest number of cells that one script combines into scores, if all slots have data.
-const CELLS: usize = 4_000;
-/// The largest number of sketches of 2 KB that one script combines into scores, if all slots have data.
-const SKETCHES: usize = 24;
 /// The approximate number of items of a call that are sent together if each score is expensive.
 const READ: usize = 8;
 /// The largest number of bytes of subjects, values and ids in one script, unless its first entry alone has more.
 const BYTES: usize = 128 << 10;
 
-/// Returns the number for a script, in which numbers are exact up to ±(2^53 − 1). A number beyond that is out of range of
-/// every slot. It becomes one that is out of range whatever the slot holds.
-pub(super) fn exact_or_refused(number: i64) -> i64 {
-    if number.unsigned_abs() <= EXACT_MAX.unsigned_abs() { number } else { 2 * (EXACT_MAX + 1) * number.signum() }
-}
-
 /// The limits for one script on a board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// The number of amounts that are added. To ranked sums they are added in any order.
+    /// The number of amounts that are added, in any order if the kind allows it.
     amounts: usize,
     /// The number of other changes, which are applied one after the other.
     changes: usize,
@@ -61,20 +49,15 @@ impl Budget {
     pub fn new(board: &Board, is_scored: bool) -> Self {
         let kept = board.kept() as usize;
         let looks = is_scored && !board.is_ranked() && board.definition().mode == Mode::Sliding;
-        let (cells, per_score) = match board.kind() {
-            // The server counts values.
-            Kind::Distinct => (CELLS, 0),
-            Kind::Sketch if looks => (SKETCHES, kept),
-            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max if looks => (CELLS, kept),
-            Kind::Sum | Kind::Mean | Kind::Min | Kind::Max | Kind::Sketch => (CELLS, 0),
-        };
+        let kind = kinds::of(board.kind());
+        let limits = kind.limits();
+        let cells = limits.combined_cells;
+        // Values are counted by the server.
+        let per_score = if looks && !kind.keeps_values() { kept } else { 0 };
         let reads_scores = per_score > cells;
-        let changes = match board.kind() {
-            Kind::Sketch if board.is_ranked() => ESTIMATES,
-            _ => CHANGES,
-        };
+        let changes = if board.is_ranked() { limits.ranked_changes } else { CHANGES };
         Self {
-            amounts: if board.is_ranked() && board.kind() == Kind::Sum { AMOUNTS } else { changes },
+            amounts: if board.is_ranked() && kind.adds_in_any_order() { AMOUNTS } else { changes },
             changes,
             cells,
             per_score: if reads_scores { 0 } else { per_score },

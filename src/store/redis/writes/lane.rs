@@ -25,6 +25,7 @@ use super::progress::{CallProgress, Trouble};
 use super::score;
 use crate::board::{Board, Frame, Kind, Subject, Timestamp};
 use crate::store::Plan;
+use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
 use crate::store::redis::scripts::{ADD, WRITE};
@@ -248,7 +249,9 @@ fn group_by_subject(plan: &mut Plan<'_>) {
 
 /// Returns whether `write.lua`, which adds amounts in any order, can apply the plan.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
-    board.is_ranked() && board.kind() == Kind::Sum && plan.entries.iter().all(|entry| entry.sent.is_none())
+    board.is_ranked()
+        && kinds::of(board.kind()).adds_in_any_order()
+        && plan.entries.iter().all(|entry| entry.sent.is_none())
 }
 
 impl<'f> Lane<'_, 'f> {

@@ -1,0 +1,53 @@
+//! COUNT_DISTINCT.
+
+use super::redis_kind::{CellSize, Folded, RedisKind};
+use super::sum::Sums;
+use crate::board::{Aggregate, Board, Timestamp};
+use crate::store::redis::scripts::{DISTINCT, KindScripts};
+use crate::store::sizing::Content;
+
+/// COUNT_DISTINCT. Each value is stored with the time when it was last seen. On a ranked board it counts 1 in the slot of
+/// that time, so cells and scores are those of a sum.
+pub(super) struct DistinctValues;
+
+impl RedisKind for DistinctValues {
+    fn scripts(&self) -> &'static KindScripts {
+        &DISTINCT
+    }
+
+    fn option(&self, board: &Board) -> String {
+        let most = board.definition().max_values.map_or_else(String::new, |most| most.to_string());
+        match board.tombstone_life() {
+            Some(life) => format!("{most},{life}"),
+            None => most,
+        }
+    }
+
+    fn keeps_values(&self) -> bool {
+        true
+    }
+
+    fn read_cell(&self, text: &[u8]) -> Option<Aggregate> {
+        Sums.read_cell(text)
+    }
+
+    fn is_sound(&self, cell: &Aggregate) -> bool {
+        Sums.is_sound(cell)
+    }
+
+    fn has_totals(&self) -> bool {
+        Sums.has_totals()
+    }
+
+    fn fold(&self, board: &Board, cells: &[(Timestamp, Aggregate)]) -> Folded {
+        Sums.fold(board, cells)
+    }
+
+    fn cell_size(&self, _content: Content) -> CellSize {
+        CellSize::Text(1)
+    }
+
+    fn total_size(&self, content: Content) -> Option<usize> {
+        Sums.total_size(content)
+    }
+}

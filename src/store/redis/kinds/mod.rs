@@ -1,0 +1,82 @@
+//! What the store needs to know about each kind, one file for each; `lua/kind` has the other half. [`of`] is the only
+//! place that lists the kinds. What depends on the mode `from_first`, and not on the kind, is decided elsewhere and here
+//! in [`change_script`] and [`option`].
+
+mod distinct;
+mod extreme;
+mod limits;
+mod mean;
+mod redis_kind;
+mod sketch;
+mod sum;
+mod verb;
+
+pub(super) use self::limits::{CHANGES, Limits};
+pub(super) use self::redis_kind::{CellSize, Folded, RedisKind};
+pub(super) use self::verb::{Verb, Word};
+
+use self::distinct::DistinctValues;
+use self::extreme::Extremes;
+use self::mean::Means;
+use self::sketch::Sketches;
+use self::sum::Sums;
+use super::scripts::{CHANGE_FROM_FIRST, Script};
+use crate::board::{Board, Kind, Mode};
+
+/// Returns what the store needs to know about this kind.
+pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
+    match kind {
+        Kind::Sum => &Sums,
+        Kind::Distinct => &DistinctValues,
+        Kind::Mean => &Means,
+        Kind::Min => &Extremes::MIN,
+        Kind::Max => &Extremes::MAX,
+        Kind::Sketch => &Sketches,
+    }
+}
+
+/// Returns the script that applies a board's changes one after the other.
+pub(super) fn change_script(board: &Board) -> &'static Script {
+    let scripts = of(board.kind()).scripts();
+    match board.definition().mode {
+        Mode::FromFirst => &CHANGE_FROM_FIRST,
+        Mode::Sliding if board.is_ranked() => &scripts.change_ranked,
+        Mode::Sliding => &scripts.change_unranked,
+    }
+}
+
+/// Returns the last argument of the scripts that depend on the board's kind: the option of the kind (see `lua/kind`).
+pub(super) fn option(board: &Board) -> String {
+    match board.definition().mode {
+        Mode::FromFirst => board.definition().metric.window.approximate_millis().to_string(),
+        Mode::Sliding => of(board.kind()).option(board),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::redis_kind::tests::board;
+    use super::*;
+    use crate::store::sizing::Content;
+
+    #[test]
+    fn kinds_have_totals_in_rust_lua_and_estimates_alike() {
+        for metric in [
+            "SUM(3h, e, v, s)",
+            "AVG(3h, e, v, s)",
+            "MIN(3h, e, v, s)",
+            "MAX(3h, e, v, s)",
+            "COUNT_DISTINCT(3h, e, s, v)",
+            "APPROX_COUNT_DISTINCT(3h, e, s, v)",
+        ] {
+            let kind = of(board(metric).kind());
+            let total = kind.total_size(Content { slots: 2, values: 2, steps: 2 });
+            assert_eq!(total.is_some(), kind.has_totals(), "{metric}");
+            let scripts = kind.scripts();
+            for script in [&scripts.change_ranked, &scripts.retire] {
+                let line = format!("local HAS_TOTALS = {}\n", kind.has_totals());
+                assert!(script.source.contains(&line), "{metric}: {} lacks {line}", script.name());
+            }
+        }
+    }
+}

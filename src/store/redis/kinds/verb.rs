@@ -1,0 +1,33 @@
+//! Verbs: what entries do, in the terms of `lua/kind`.
+
+use crate::board::Change;
+use crate::store::redis::numbers::exact_or_refused;
+
+/// The effect of an entry.
+#[derive(Debug)]
+pub(in crate::store::redis) struct Verb<'a> {
+    pub verb: &'static str,
+    pub a: Word<'a>,
+    pub b: i64,
+}
+
+/// A number, or the text of a counted value.
+#[derive(Debug)]
+pub(in crate::store::redis) enum Word<'a> {
+    Number(i64),
+    Text(&'a str),
+}
+
+impl<'a> Verb<'a> {
+    /// Returns the verb that most kinds have for such a change.
+    pub fn usual(change: &'a Change, undoes: bool) -> Self {
+        let number = |number: i64| Word::Number(exact_or_refused(number));
+        match change {
+            Change::Amount(amount) => Self { verb: if undoes { "undo" } else { "add" }, a: number(amount.0), b: 0 },
+            Change::Set { sum, count } => Self { verb: "set", a: number(sum.0), b: exact_or_refused(*count) },
+            Change::Seen(value) => {
+                Self { verb: if undoes { "gone" } else { "seen" }, a: Word::Text(value.as_str()), b: 0 }
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The Lua scripts and how they are assembled. Each script is in its own file, which begins with its contract.
+//!
+//! The server has no modules, so a script is the text of several files, one after the other. Later files use the names
+//! that earlier ones define. The last file is the script itself. Those before it are its parts, which are listed in
+//! [`scripts!`]:
+//!
+//! | part | defines |
+//! |---|---|
+//! | `clock` | `read_clock`, `format` |
+//! | `stopwatch` | `worked`, which returns how long the script has run |
+//! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
+//! | `places` | `lines_before` a place in the order of the ranking |
+//! | `operation` | `begin` and `record`, which make it safe to send a write again; `count_events` |
+//! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `prepare`, `apply`, `save`, `finish`, `score_text` |
+//! | `kind/*` | a kind: how cells combine, and how an entry changes them |
+//! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
+//! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
+//! | `unranked` | the steps of a change of a board whose cells are stored by subject |
+//!
+//! The kinds `sum`, `mean`, `extreme` and `sketch` are pure: they compute, and call no commands. An accumulated state,
+//! `acc`, is what cells of a subject come to. Each of these kinds defines:
+//!
+//! | name | meaning |
+//! |---|---|
+//! | `HAS_TOTALS` | whether totals are stored; if not, the score stands for the total |
+//! | `sound(cell)` | returns whether a text is a valid cell |
+//! | `new()`, `read_total(text)` | return the state of no cells, or of a stored total; nil if it is not valid |
+//! | `fold(acc, start, cell)` | adds a cell to the state |
+//! | `total_of(acc)`, `score_of(acc)` | return the texts to store, or nil for none |
+//! | `withdraw(acc, start, cell, next_other)` | removes the oldest cell from the state and returns whether that changed it; `next_other` returns the subject's other cells, one at each call |
+//! | `change_cell(before, entry, acc)` | returns the cell after the entry, `''` for none, or nil if it does not change; then the outcome, if the entry is not simply counted; then what happened to `acc`, which is nil on an unranked board: nil if it is changed accordingly, `same` if it needs no change, `lost` if it must be computed from all cells again. Only for `change`, because it uses names of `entries` |
+//!
+//! The kinds `distinct` and `from_first` store other data than cells, so they define the steps of a change themselves.
+//!
+//! The scripts of each kind are in its [`KindScripts`]. The module `kinds` chooses those of a board.
+//!
+//! The arguments that every call of a script has are listed in [`scripts!`] by name, and nowhere by number. The texts
+//! read them as `ARGV.name`, which becomes `ARGV[number]` here, and `FIXED_ARGUMENTS` becomes their number. Callers give
+//! each argument with its name, and in debug builds names and order must be those of the list.
+
+mod script;
+
+use std::sync::LazyLock;
+
+pub(super) use self::script::{FixedArguments, Script, ScriptCall};
+
+/// The scripts of a kind.
+#[derive(Debug)]
+pub(super) struct KindScripts {
+    /// Applies changes of a ranked board one after the other.
+    pub change_ranked: LazyLock<Script>,
+    /// Applies changes of an unranked board one after the other.
+    pub change_unranked: LazyLock<Script>,
+    /// Retires slots.
+    pub retire: LazyLock<Script>,
+}
+
+macro_rules! script {
+    ($name:literal, [$($before:literal),*], $keys:literal, [$($argument:literal),*], $is_repeatable:expr) => {
+        LazyLock::new(|| {
+            let source = concat!(
+                $(include_str!(concat!("../lua/", $before, ".lua")), "\n",)*
+                include_str!(concat!("../lua/", $name, ".lua"))
+            );
+            Script::new($name, source, $keys, &[$($argument),*], $is_repeatable)
+        })
+    };
+}
+
+macro_rules! is_repeatable {
+    () => {
+        false
+    };
+    (repeatable) => {
+        true
+    };
+}
+
+macro_rules! scripts {
+    (
+        { $($constant:ident = $name:literal after [$($before:literal),*] with $keys:literal keys [$($argument:literal),*] $($repeatable:ident)?;)* }
+        change $change_arguments:tt { $($change:ident: $parts:tt;)* }
+        retire $retire_arguments:tt
+        kinds { $($kind:ident: $ranked:tt, $unranked:tt, $retired:tt;)* }
+    ) => {
+        $(pub(super) static $constant: LazyLock<Script> =
+            script!($name, [$($before),*], $keys, [$($argument),*], is_repeatable!($($repeatable)?));)*
+        $(pub(super) static $change: LazyLock<Script> = scripts!(change $change_arguments $parts);)*
+        $(pub(super) static $kind: KindScripts = KindScripts {
+            change_ranked: scripts!(change $change_arguments $ranked),
+            change_unranked: scripts!(change $change_arguments $unranked),
+            retire: scripts!(retire $retire_arguments $retired),
+        };)*
+
+        #[cfg(test)]
+        fn all() -> Vec<&'static Script> {
+            vec![$(&$constant,)* $(&$change,)* $(&$kind.change_ranked, &$kind.change_unranked, &$kind.retire),*]
+        }
+    };
+    (change $arguments:tt [$($part:literal),*]) => {
+        script!("change", ["clock", "board", "operation", "entries", $($part),*], 5, $arguments, false)
+    };
+    (retire $arguments:tt [$part:literal]) => {
+        script!("retire", ["stopwatch", "clock", "board", $part, "scores"], 8, $arguments, false)
+    };
+}
+
+scripts! {
+    {
+        ADD = "add" after [] with 3 keys ["board", "operation", "bound", "slot", "items"];
+        WRITE = "write" after ["clock", "board", "operation"] with 5 keys
+            ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items"];
+        PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;
+        BESIDE = "beside" after ["clock", "board", "places"] with 5 keys
+            ["board", "order", "score", "subject", "boundary", "direction", "limit"] repeatable;
+        NEIGHBORS = "neighbors" after ["clock", "board"] with 5 keys ["board", "order", "subject", "radius"] repeatable;
+        LINES = "lines" after ["clock", "board", "places"] with 5 keys
+            ["board", "order", "from", "score", "subject", "before", "after", "capped"] repeatable;
+        BETWEEN = "between" after ["clock", "board", "places"] with 5 keys
+            ["board", "order", "from_score", "from_subject", "till_score", "till_subject", "samples", "all_up_to"] repeatable;
+        LOOKUP = "lookup" after ["clock", "board"] with 5 keys ["board", "order", "ranks", "near", "subjects"] repeatable;
+        SUBJECTS = "subjects" after ["clock", "board"] with 5 keys ["board", "order", "subjects", "capped"] repeatable;
+        STATUS = "status" after ["clock", "board"] with 5 keys ["board", "slots"] repeatable;
+        VALUES = "values" after ["clock", "board", "places"] with 7 keys
+            ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
+        READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys
+            ["board", "stored", "from", "till", "capped", "action"] repeatable;
+        FORGET = "subject_slots" after ["clock", "board"] with 7 keys
+            ["board", "stored", "from", "till", "capped", "action"];
+        REMOVE = "remove" after ["clock", "board"] with 5 keys ["board", "subject", "version"];
+        AUDIT = "audit" after ["clock", "board"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
+        AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys
+            ["board", "place", "cursor", "subjects", "version", "from", "slots"] repeatable;
+        AUDIT_EARLIER = "audit_earlier" after ["clock", "board"] with 5 keys
+            ["board", "below", "slots", "subjects"] repeatable;
+        AUDIT_REPAIR = "audit_repair" after ["clock", "board"] with 5 keys
+            ["board", "version", "read_at", "subjects", "slots"] repeatable;
+        HEAL = "heal" after [] with 1 keys ["generation", "action", "instance", "run", "duration", "reason"] repeatable;
+        SWEEP = "sweep" after ["stopwatch", "clock", "board"] with 8 keys
+            ["board", "stored", "due", "current", "kept", "cells"];
+        UNDEFINE = "undefine" after [] with 1 keys ["generation"];
+        DEFINE = "define" after ["clock"] with 1 keys ["board", "definition", "parts", "run"] repeatable;
+        ANNOUNCE = "announce" after [] with 2 keys ["name", "version", "gone_at"];
+        ANNOUNCED = "announced" after [] with 1 keys ["generation"] repeatable;
+        SET_CLOCK = "set_clock" after [] with 1 keys ["action", "mode", "time"] repeatable;
+    }
+    change [
+        "board", "operation", "bound", "slots", "subjects", "entries", "bucket", "horizon", "first_subject_key",
+        "first_bucket_key", "oldest", "period"
+    ] {
+        CHANGE_FROM_FIRST: ["kind/from_first"];
+    }
+    retire [
+        "board", "slot", "bucket", "oldest_bucket", "subjects", "instance", "pause", "oldest_period", "kept", "version"
+    ]
+    // For each kind: the parts of `change` on ranked boards, of `change` on unranked boards, and of `retire`.
+    kinds {
+        SUM: ["kind/sum", "scores", "ranked"], ["kind/sum", "unranked"], ["kind/sum"];
+        MEAN: ["kind/mean", "scores", "ranked"], ["kind/mean", "unranked"], ["kind/mean"];
+        EXTREME: ["kind/extreme", "scores", "ranked"], ["kind/extreme", "unranked"], ["kind/extreme"];
+        SKETCH: ["kind/sketch", "scores", "ranked"], ["kind/sketch", "unranked"], ["kind/sketch"];
+        DISTINCT: ["kind/sum", "scores", "ranked", "kind/distinct"], ["kind/distinct"], ["kind/sum"];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use redis::cmd;
+
+    use super::script::{BOARD, OPERATION};
+    use super::*;
+
+    /// Returns the contract of the script, without those of its parts.
+    fn own_header(script: &Script) -> &str {
+        script.source.rsplit("\n\n-- ").find(|part| part.contains("-- why a script:")).unwrap_or(script.source)
+    }
+
+    #[test]
+    fn every_argument_is_known_and_used_and_described_by_its_name_only() {
+        for script in all() {
+            let Script { name, source, code, arguments, .. } = script;
+            assert!(!code.contains("ARGV.") && !code.contains("argv."), "{name} reads an argument it does not list");
+            for word in ["ARGV[", "argv["] {
+                let mut numbered = source.split(word).skip(1);
+                assert!(!numbered.any(|rest| rest.starts_with(|c: char| c.is_ascii_digit())), "{name} uses a number");
+            }
+            let own = arguments.iter().filter(|name| !BOARD.contains(name) && !OPERATION.contains(name));
+            for argument in own {
+                // A text reads the first argument of a name.
+                let times = arguments.iter().filter(|name| *name == argument).count();
+                assert_eq!(times, 1, "{name} has two arguments {argument}");
+                assert!(
+                    own_header(script).contains(&format!("`{argument}`")),
+                    "{name}.lua does not describe {argument}"
+                );
+                let is_used = |word: &str| source.contains(&format!("{word}.{argument}"));
+                assert!(is_used("ARGV") || is_used("argv"), "{name} does not use {argument}");
+            }
+        }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic = "set_clock got"]
+    fn arguments_in_a_wrong_order_are_found() {
+        SET_CLOCK.command(ScriptCall::default().key("k").arg("mode", "system").arg("action", "open").arg("time", 7));
+    }
+
+    #[test]
+    fn every_script_documents_its_contract_and_scans_no_keys() {
+        for script in all() {
+            let own = own_header(script);
+            for part in ["-- KEYS ", "-- ARGV ", "-- reply ", "-- cost ", "-- why a script:"] {
+                assert!(own.contains(part), "{}.lua does not say: {part}", script.name);
+            }
+            assert!(!script.code.contains("'KEYS'") && !script.code.contains("'SCAN'"), "{}", script.name);
+        }
+    }
+
+    #[test]
+    fn a_call_can_be_sent_with_the_script_text() {
+        let mut call = ScriptCall::default();
+        call.key("k").arg("action", "a\r\n").arg("mode", "b").arg("time", 7);
+        let mut wanted = cmd("EVAL");
+        wanted.arg(&SET_CLOCK.code).arg(1).arg("k").arg("a\r\n").arg("b").arg("7");
+        let with_text = SET_CLOCK.with_text(&SET_CLOCK.command(&call));
+        assert_eq!(with_text.get_packed_command(), wanted.get_packed_command());
+    }
+
+    #[test]
+    fn declared_key_counts_match_the_scripts() {
+        for script in all() {
+            let named = script.code.split("KEYS[").skip(1);
+            let highest = named.filter_map(|rest| rest.split(']').next()?.parse::<usize>().ok()).max();
+            assert_eq!(highest, Some(script.fixed_keys()), "{}", script.name);
+        }
+    }
+}
