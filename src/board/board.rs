@@ -163,13 +163,9 @@ impl Board {
     }
 
     /// Returns the time, in milliseconds, after which what the board remembers has expired. A clock that is wrong by less
-    /// does limited harm. Over all time only ids and tombstones expire.
+    /// does limited harm. Over all time only ids and tombstones expire, by default after a day.
     pub fn shortest_memory(&self) -> i64 {
-        if self.is_all_time() {
-            self.dedupe_horizon().min(DAY)
-        } else {
-            self.definition.metric.window.approximate_millis()
-        }
+        if self.is_all_time() { DAY } else { self.definition.metric.window.approximate_millis() }
     }
 
     /// Returns the window at `now`. O(1) while the head stays the same. A move of the head copies the starts; a move of

@@ -149,7 +149,7 @@ impl Serialize for Definition {
 impl<'de> Deserialize<'de> for Definition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut definition = Definition::deserialize(deserializer)?;
-        if definition.mode == Mode::FromFirst {
+        if definition.mode == Mode::FromFirst && definition.metric.window != WindowLength::All {
             // The window of a subject has no slots, so the key has no effect.
             definition.slot.get_or_insert(Span::DAY);
         }
@@ -451,6 +451,7 @@ mod tests {
             (r#"{"metric":"COUNT(all, a, b)","stamp":"end"}"#, "stamp"),
             (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin"}"#, "timezone"),
             (r#"{"metric":"COUNT(all, a, b)","ranked":false,"mode":"from_first","slot":"1d"}"#, "slot"),
+            (r#"{"metric":"COUNT(all, a, b)","ranked":false,"mode":"from_first"}"#, "mode"),
         ] {
             let definition: Definition = serde_json::from_str(json).unwrap();
             assert_eq!(definition.layout().unwrap_err().field(), key, "{json}");

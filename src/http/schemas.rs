@@ -128,7 +128,7 @@ pub(super) fn subjects() -> Array {
 
 pub(super) fn id() -> Object {
     let description = "Identifier of the item. Each board and subject counts an id once, for the length of the \
-                       window after its arrival, at most a day.";
+                       window after its arrival, at most a day; over all time for a day, or as long as `dedupe` says.";
     string()
         .min_length(Some(1))
         .max_length(Some(128))

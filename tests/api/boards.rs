@@ -41,7 +41,7 @@ async fn definition_errors_name_the_key_and_the_allowed_values() {
             json!({"metric": "MEDIAN(24h, a, b)", "slot": "1h"}),
             "invalid_field",
             "metric",
-            "COUNT, SUM, AVG, MIN, MAX, COUNT_DISTINCT",
+            "COUNT, SUM, AVG, MIN, MAX, LAST, COUNT_DISTINCT",
         ),
         (json!({"metric": metric, "slot": "7m"}), "invalid_field", "slot", "divide an hour"),
         (json!({"metric": metric, "slot": "x"}), "invalid_field", "slot", "15m"),

@@ -37,17 +37,17 @@ const INCREMENTS: ItemKind = ItemKind {
 /// or boolean is counted as its JSON text. The subject of a board with several subject fields is a compact JSON array,
 /// such as `["203.0.113.9","d-1"]`.
 ///
-/// With `"retract": true` the increment reverses an earlier increment with the same content. `at` is required and is the
-/// time of the earlier increment. An `id` must differ from that of the earlier increment, otherwise the retraction is a
-/// duplicate. If the earlier increment has left the window, the retraction is accepted and changes nothing. `MIN`, `MAX`
-/// and `APPROX_COUNT_DISTINCT` do not support retractions and reject them.
+/// With `"retract": true` the increment reverses an earlier increment with the same content. `at` is the time of the
+/// earlier increment, and required unless the board counts over all time. An `id` must differ from that of the earlier increment, otherwise the retraction is a
+/// duplicate. If the earlier increment has left the window, the retraction is accepted and changes nothing. `MIN`, `MAX`,
+/// `LAST` and `APPROX_COUNT_DISTINCT` do not support retractions and reject them.
 ///
 /// A rejected increment does not affect the others: `rejected` lists it with its reason and its `index` (JSON, from 0) or
 /// `line` (NDJSON, from 1). The whole request fails only if the body is not valid JSON, or if it is a single increment
 /// with a missing or unknown field or a field of the wrong type.
 ///
-/// Each board and subject counts an `id` once, for the length of the window after its arrival, at most a day. Requests
-/// with ids can be retried safely. If the store fails during a stream, the problem has the members `accepted`,
+/// Each board and subject counts an `id` once, for the length of the window after its arrival, at most a day (over all
+/// time for a day, or as long as `dedupe` says). Requests with ids can be retried safely. If the store fails during a stream, the problem has the members `accepted`,
 /// `duplicates` and `counted_through`, the last line up to which all outcomes are known. Later lines may or may not have
 /// been counted; resume after that line, with ids.
 #[utoipa::path(

@@ -175,6 +175,10 @@ pub async fn values_stay_and_tombstones_last_a_day(site: Site) {
         site.clock_at(after(400 * 86_400_000)).await;
         assert_eq!(site.value(&board, "page").await, exact(3));
         assert_eq!(site.values(&board, "page").await.last(), Some(&("bob".to_owned(), EPOCH.to_owned())));
+        // A tombstone that has expired already hides nothing, also not later items of its own batch.
+        let (old, older) = ("1990-01-02T00:00:00Z", "1990-01-01T00:00:00Z");
+        site.count(&board, vec![seen("page", "dan").at(old).undone(), seen("page", "dan").at(older)]).await;
+        assert_eq!(site.value(&board, "page").await, exact(4));
         site.audit(&board).await;
     }
 }

@@ -110,6 +110,64 @@ async fn keys_of_idle_subjects_are_deleted() {
     }
 }
 
+/// Over all time no expiry period ends. So the names of subjects without data are forgotten with the data.
+#[tokio::test]
+async fn names_of_subjects_without_data_are_forgotten_over_all_time() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let all = |metric: &str| Definition { ranked: false, ..Definition::without_slots(metric.parse().unwrap()) };
+        let likes = define_as(&store, "likes", &all("COUNT(all, like, post)")).await;
+        let best = define_as(&store, "best", &all("MAX(all, game, score, player)")).await;
+        for board in [&likes, &best] {
+            add(&store, board, [item("kept", 1), item("removed", 1), item("undone", 1)]).await;
+            store.remove(board, &subject("removed")).await.unwrap();
+        }
+        add(&store, &likes, [item("undone", -1)]).await;
+        store.remove(&best, &subject("undone")).await.unwrap();
+        assert_eq!(keys(&server, "*:u:*").len(), 2);
+        for key in keys(&server, "*:e:*") {
+            let members: Vec<String> = behind(&server, &["SMEMBERS", &key]);
+            assert_eq!(members, ["kept"], "{key}");
+        }
+        assert_eq!(keys(&server, "*:e:*").len(), 2);
+    }
+}
+
+/// Tombstones over all time are deleted after a day, also of subjects that nobody writes to. Values stay.
+#[tokio::test]
+async fn tombstones_of_idle_subjects_are_deleted_over_all_time() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let visitors = Definition {
+            max_values: Some(1),
+            ..Definition::without_slots("COUNT_DISTINCT(all, visit, page, user)".parse().unwrap())
+        };
+        let board = define_as(&store, "visitors", &visitors).await;
+        let now = store.now().await.unwrap();
+        add(&store, &board, [seen("idle", "x"), seen("idle", "c"), seen("idle", "z").at_time(now).undone()]).await;
+        add(&store, &board, [seen("empty", "z").at_time(now).undone()]).await;
+        assert_eq!(keys(&server, "*:x:*").len(), 2);
+        for _ in 0..10 {
+            pass(&store, 6 * HOUR).await;
+            roll_over(&store, &board).await;
+        }
+        // What is left of the idle subject's companion says that a value was dropped.
+        let companions = keys(&server, "*:x:*");
+        assert_eq!(companions.len(), 1, "{companions:?}");
+        let members: Vec<String> = behind(&server, &["ZRANGE", &companions[0], "0", "-1"]);
+        assert_eq!(members, ["c"]);
+        let standing = store.standing(&board, &subject("idle")).await.unwrap();
+        assert!(standing.capped);
+        assert_eq!(store.values(&board, &subject("idle"), 0, 10).await.unwrap().total, 1);
+        for key in keys(&server, "*:e:*") {
+            let members: Vec<String> = behind(&server, &["SMEMBERS", &key]);
+            assert_eq!(members, ["idle"], "{key}");
+        }
+    }
+}
+
 /// Tests that steps are bounded by subjects and by cells, and that a set of values is deleted without blocking the
 /// server.
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod distinct;
 mod extreme;
+mod last;
 mod limits;
 mod mean;
 mod redis_kind;
@@ -17,6 +18,7 @@ pub(super) use self::verb::{Verb, Word};
 
 use self::distinct::DistinctValues;
 use self::extreme::Extremes;
+use self::last::NewestValues;
 use self::mean::Means;
 use self::sketch::Sketches;
 use self::sum::Sums;
@@ -31,6 +33,7 @@ pub(super) fn of(kind: Kind) -> &'static dyn RedisKind {
         Kind::Mean => &Means,
         Kind::Min => &Extremes::MIN,
         Kind::Max => &Extremes::MAX,
+        Kind::Last => &NewestValues,
         Kind::Sketch => &Sketches,
     }
 }
@@ -66,6 +69,7 @@ mod tests {
             "AVG(3h, e, v, s)",
             "MIN(3h, e, v, s)",
             "MAX(3h, e, v, s)",
+            "LAST(3h, e, v, s)",
             "COUNT_DISTINCT(3h, e, s, v)",
             "APPROX_COUNT_DISTINCT(3h, e, s, v)",
         ] {

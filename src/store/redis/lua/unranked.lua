@@ -92,8 +92,9 @@ function save()
     end
     each_thousand('HDEL', key, gone)
     if #gone > 0 and call('HLEN', key) == 1 then
-      -- Only `f` is left.
+      -- Only `f` is left. Without data the subject need not be found any more.
       call('DEL', key)
+      call('SREM', WRITTEN, subject_of(who))
     end
   end
 end

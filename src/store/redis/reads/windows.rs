@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::question::{Answer, Question, What, reads_whole_key};
 use super::share::Cells;
 use crate::board::{Aggregate, Amount, Board, Frame, Kind, Mode, Subject, Timestamp, Window};
+use crate::store::redis::expiry;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::Reply;
@@ -219,7 +220,12 @@ fn ask_for(moment: &Moment<'_>, subject: &Subject, range: &Range, removes: bool,
     call.key(if by_time { keys.seen(subject) } else { keys.subject(subject) }).key(keys.gone(subject));
     call.arg("stored", how).arg("from", first).arg("till", range.end.millis());
     call.arg("capped", if may_be_capped(board) { "capped" } else { "" });
+    if removes {
+        // Where no period ever ends, nothing else would forget the subject's name.
+        call.key(keys.written(expiry::period(board, moment.now)));
+    }
     call.arg("action", if removes { "remove" } else { "read" });
+    call.arg("subject", if removes { subject.as_str() } else { "" });
     if how == "seen" || how == "subject" && range.starts.len() <= NAMED {
         call.all(range.starts.iter().map(|start| start.millis()));
     }

@@ -17,7 +17,7 @@
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
 //!
-//! The kinds `sum`, `mean`, `extreme` and `sketch` are pure: they compute, and call no commands. An accumulated state,
+//! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated state,
 //! `acc`, is what cells of a subject come to. Each of these kinds defines:
 //!
 //! | name | meaning |
@@ -124,9 +124,9 @@ scripts! {
         VALUES = "values" after ["clock", "board", "places"] with 7 keys
             ["board", "order", "offset", "last_seen", "value", "limit"] repeatable;
         READ_SLOTS = "subject_slots" after ["clock", "board"] with 7 keys
-            ["board", "stored", "from", "till", "capped", "action"] repeatable;
+            ["board", "stored", "from", "till", "capped", "action", "subject"] repeatable;
         FORGET = "subject_slots" after ["clock", "board"] with 7 keys
-            ["board", "stored", "from", "till", "capped", "action"];
+            ["board", "stored", "from", "till", "capped", "action", "subject"];
         REMOVE = "remove" after ["clock", "board"] with 5 keys ["board", "subject", "version"];
         AUDIT = "audit" after ["clock", "board"] with 5 keys ["board", "from", "slots", "subjects"] repeatable;
         AUDIT_FIND = "audit_find" after ["clock", "board"] with 5 keys
@@ -157,6 +157,7 @@ scripts! {
     kinds {
         SUM: ["kind/sum", "scores", "ranked"], ["kind/sum", "unranked"], ["kind/sum"];
         MEAN: ["kind/mean", "scores", "ranked"], ["kind/mean", "unranked"], ["kind/mean"];
+        LAST: ["kind/last", "scores", "ranked"], ["kind/last", "unranked"], ["kind/last"];
         EXTREME: ["kind/extreme", "scores", "ranked"], ["kind/extreme", "unranked"], ["kind/extreme"];
         SKETCH: ["kind/sketch", "scores", "ranked"], ["kind/sketch", "unranked"], ["kind/sketch"];
         DISTINCT: ["kind/sum", "scores", "ranked", "kind/distinct"], ["kind/distinct"], ["kind/sum"];

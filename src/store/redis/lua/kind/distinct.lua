@@ -198,7 +198,8 @@ local function retract(who, value, at)
   end
   call('ZADD', gone_key(who), format(at), 't' .. value)
   memory.has_gone = true
-  memory.states[value] = {'gone', at}
+  -- A tombstone may have expired already.
+  memory.states[value] = at >= gone_floor() and {'gone', at} or {}
   if known ~= 'gone' then
     call('ZREM', seen_key(who), value)
     if known == 'seen' then
