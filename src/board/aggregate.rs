@@ -75,6 +75,12 @@ impl Kind {
         if self == Kind::Max { a.max(b) } else { a.min(b) }
     }
 
+    /// Returns whether the order of two measurements of the same time matters. Then a caller must not send the second one
+    /// before the store has answered the first.
+    pub fn depends_on_order(self) -> bool {
+        self == Kind::Last
+    }
+
     /// Returns the value of a subject without data. This is also the score of a subject outside the ranking.
     pub fn absent(self) -> Option<Value> {
         match self {

@@ -35,6 +35,11 @@ impl EventIndex {
         Self::new(boards.filter(|board| !known.contains(&board.generation())).cloned())
     }
 
+    /// Returns whether a board's result depends on the order of events.
+    pub(super) fn depends_on_order(&self) -> bool {
+        self.by_event.values().flatten().any(|board| board.kind().depends_on_order())
+    }
+
     /// Returns the boards whose metric names this type.
     pub(super) fn of(&self, event: &str) -> &[Arc<Board>] {
         self.by_event.get(event).map_or(&[], Vec::as_slice)

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join;
 
@@ -89,7 +89,16 @@ impl From<Outcome> for Taken {
     }
 }
 
+/// The largest age of the list of boards by which streams of events are sent in order.
+const MAX_AGE: Duration = Duration::from_secs(1);
+
 impl Service {
+    /// Returns whether the order of events matters to a board, so that a caller with many events must wait for the answer
+    /// about one before it sends the next. If the boards are not known, it returns true. At most one store call a second.
+    pub async fn order_of_events_matters(&self) -> bool {
+        self.registry.listed_within(MAX_AGE).await.map_or(true, |listed| listed.event_index.depends_on_order())
+    }
+
     /// Counts events on every board that takes them, and returns the outcome of each event. Makes one store call (one
     /// for each 100,000 increments if there are more), and at least two more if boards were created or removed since
     /// the last call.

@@ -187,3 +187,24 @@ async fn the_latest_score_is_a_board_of_its_own() {
     let nobody = site.client.get("/v1/boards/elo/subjects/zoe/window").await;
     assert_eq!((&nobody.body["value"], nobody.body.get("at")), (&json!(null), None));
 }
+
+/// Portions of a stream are sent at the same time where their order does not matter. Here it does.
+#[actix_web::test]
+async fn the_last_line_of_a_stream_wins() {
+    let site = Site::new().await;
+    define(&site, "elo", json!({"metric": "LAST(all, rating, elo, player)"})).await;
+    for round in 0..3 {
+        let last = 20_000 + round;
+        let lines =
+            |line: &dyn Fn(i32) -> Value| (0..=last).map(|value| line(value).to_string() + "\n").collect::<String>();
+        let events = lines(&|value| json!({"type": "rating", "fields": {"player": "ann", "elo": value}}));
+        let answer = site.client.send(reqwest::Method::POST, "/v1/events", Some("application/x-ndjson"), events).await;
+        assert_eq!(answer.body["accepted"], last + 1, "{answer:?}");
+        assert_eq!(site.client.get("/v1/boards/elo/subjects/ann").await.body["score"], last);
+        let at = "2026-01-02T10:07:00Z";
+        let increments = lines(&|value| json!({"subject": "bob", "value": value, "at": at}));
+        let answer = site.client.ndjson("elo", increments).await;
+        assert_eq!(answer.body["accepted"], last + 1, "{answer:?}");
+        assert_eq!(site.client.get("/v1/boards/elo/subjects/bob").await.body["score"], last);
+    }
+}

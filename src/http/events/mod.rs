@@ -104,7 +104,8 @@ pub(super) async fn add(
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
-            let handler = EventLines { state: &state, metrics: &metrics, key };
+            let in_order = state.service.order_of_events_matters().await;
+            let handler = EventLines { state: &state, metrics: &metrics, key, in_order };
             response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
         Format::Json => {
@@ -185,12 +186,17 @@ struct EventLines<'a> {
     state: &'a HttpState,
     metrics: &'a EventMetrics,
     key: Option<IdempotencyKey>,
+    in_order: bool,
 }
 
 impl stream::LineHandler for EventLines<'_> {
     type Portion = ParsedEvents;
     type Outcomes = Vec<EventOutcome>;
     type Receipt = EventsReceipt;
+
+    fn max_in_flight(&self) -> usize {
+        if self.in_order { 1 } else { stream::MAX_IN_FLIGHT }
+    }
 
     fn new_portion(&self, lines: usize) -> ParsedEvents {
         ParsedEvents::new(Position::Line, lines)

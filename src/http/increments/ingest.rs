@@ -148,7 +148,7 @@ impl stream::LineHandler for BoardLines<'_> {
     type Receipt = Receipt;
 
     fn max_in_flight(&self) -> usize {
-        if self.kind.in_order { 1 } else { stream::MAX_IN_FLIGHT }
+        if self.kind.in_order || self.board.kind().depends_on_order() { 1 } else { stream::MAX_IN_FLIGHT }
     }
 
     fn new_portion(&self, lines: usize) -> ParsedItems {

@@ -121,6 +121,13 @@ pub(in crate::http) async fn process<H: LineHandler>(
                     }
                     Some(Err(problem)) => {
                         // The incomplete last line is dropped; the complete lines before it count.
+                        while in_flight.len() >= handler.max_in_flight()
+                            && let Some(sent) = in_flight.next().await
+                        {
+                            if let Err(error) = recorder.record(sent) {
+                                return Err(recorder.abort(in_flight, error.into()).await);
+                            }
+                        }
                         in_flight.extend(send(handler, pending.take()));
                         return Err(recorder.abort(in_flight, problem).await);
                     }
