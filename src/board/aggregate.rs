@@ -37,8 +37,9 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for the additive kinds and for sketches, and
-    /// `None` for the others. A mean of fewer than `min_samples` measurements is `None` too.
+    /// Returns the combined value of the aggregates, which are in the order of their slots. Without data, it is 0 for the
+    /// additive kinds and for sketches, and `None` for the others. A mean of fewer than `min_samples` measurements is
+    /// `None` too.
     pub fn value<'a>(self, aggregates: impl IntoIterator<Item = &'a Aggregate>, min_samples: i64) -> Option<Value> {
         let (mut sum, mut count) = (0i64, 0i64);
         let mut extreme: Option<i64> = None;

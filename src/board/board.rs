@@ -120,8 +120,8 @@ impl Board {
         }
     }
 
-    /// Returns whether a retraction can be subtracted. It cannot for extremes, newest values and sketches, which do not store the
-    /// values that they were computed from.
+    /// Returns whether a retraction can be subtracted. It cannot for extremes, newest values and sketches, which do not
+    /// store the values that they were computed from.
     pub fn takes_retractions(&self) -> bool {
         matches!(self.kind, Kind::Sum | Kind::Mean | Kind::Distinct)
     }
@@ -159,12 +159,13 @@ impl Board {
     /// Returns how long a COUNT_DISTINCT board over all time remembers that a value was taken back, in milliseconds. Other
     /// boards, for which this is `None`, remember it until the slot of the retraction expires.
     pub fn tombstone_life(&self) -> Option<i64> {
-        self.is_all_time().then_some(DAY)
+        (self.is_all_time() && self.kind == Kind::Distinct).then_some(DAY)
     }
 
-    /// Returns the time, in milliseconds, after which what the board remembers has expired. A clock that is wrong by less
-    /// does limited harm. Over all time only ids and tombstones expire, by default after a day.
-    pub fn shortest_memory(&self) -> i64 {
+    /// Returns the time, in milliseconds, that a clock must be ahead of the expected time to be doubted: the window. Over
+    /// all time, where a wrong clock expires ids and tombstones only, it is a day, also if `dedupe` is shorter: otherwise
+    /// each longer restart would be doubted.
+    pub fn clock_tolerance(&self) -> i64 {
         if self.is_all_time() { DAY } else { self.definition.metric.window.approximate_millis() }
     }
 

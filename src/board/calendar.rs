@@ -7,7 +7,7 @@
 //! always grow, whatever a time zone does: where clocks jump forward over a whole slot, that slot does not exist; where
 //! they fall back, the slot is longer.
 //!
-//! A board over all time without slots has the [eternal](Calendar::eternal) calendar, which has one slot.
+//! A board over all time has the [eternal](Calendar::eternal) calendar: one slot, from the epoch on.
 
 use chrono::{Datelike, NaiveDate, NaiveDateTime, Offset, TimeZone};
 use chrono_tz::Tz;
@@ -86,7 +86,7 @@ impl Calendar {
         Ok(Self { slot: Some(slot), zone, grid })
     }
 
-    /// Creates the calendar of a board over all time without slots. It has one slot, from [`Timestamp::EPOCH`] to
+    /// Creates the calendar of a board over all time. It has one slot, from [`Timestamp::EPOCH`] to
     /// [`Timestamp::MAX`].
     pub fn eternal() -> Self {
         Self { slot: None, zone: Tz::UTC, grid: Grid::Eternal }
@@ -165,18 +165,17 @@ impl Calendar {
 
     /// Returns the largest index whose slot starts at or before `t`.
     fn index(&self, t: Timestamp) -> i64 {
-        match self.grid {
-            Grid::Universal { length, shift } => return (t.millis() + shift).div_euclid(length),
-            Grid::Eternal => return 0,
-            Grid::Local { .. } | Grid::Months { .. } => {}
-        }
-        let utc = t.to_utc().naive_utc();
-        let local = utc + self.zone.offset_from_utc_datetime(&utc).fix();
+        let local = || {
+            let utc = t.to_utc().naive_utc();
+            utc + self.zone.offset_from_utc_datetime(&utc).fix()
+        };
         let mut index = match self.grid {
-            Grid::Months { count } => (i64::from(local.year()) * 12 + i64::from(local.month0())).div_euclid(count),
-            Grid::Eternal => 0,
-            Grid::Local { length, shift } | Grid::Universal { length, shift } => {
-                (local.and_utc().timestamp() + shift).div_euclid(length)
+            Grid::Eternal => return 0,
+            Grid::Universal { length, shift } => return (t.millis() + shift).div_euclid(length),
+            Grid::Local { length, shift } => (local().and_utc().timestamp() + shift).div_euclid(length),
+            Grid::Months { count } => {
+                let local = local();
+                (i64::from(local.year()) * 12 + i64::from(local.month0())).div_euclid(count)
             }
         };
         // Where clocks fall back over a boundary, local time shows the previous slot although the next one has begun.

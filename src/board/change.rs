@@ -10,6 +10,7 @@ pub enum Change {
     /// For COUNT_DISTINCT and APPROX_COUNT_DISTINCT: a value that was seen.
     Seen(Counted),
     /// A sample: *replaces* what the subject has in the slot. For COUNT and SUM, `sum` is the slot's sum; for MIN and
-    /// MAX, `sum` is the slot's extreme; for AVG, `sum` and `count` are the slot's sum and number of measurements.
+    /// MAX, `sum` is the slot's extreme; for AVG, `sum` and `count` are the slot's sum and number of measurements; for
+    /// LAST, `sum` is the slot's newest value.
     Set { sum: Amount, count: i64 },
 }

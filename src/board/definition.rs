@@ -1,5 +1,7 @@
 //! The definition of a board: its metric, its slots, and everything else that its stored data depends on.
 
+mod check;
+
 use std::ops::RangeInclusive;
 
 use chrono_tz::Tz;
@@ -14,9 +16,6 @@ pub const MAX_SLOTS: u64 = 2_000;
 
 /// The largest number of shards that a board may have.
 pub const MAX_SHARDS: u32 = 64;
-
-/// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
-const DEDUPE: RangeInclusive<i64> = 60_000..=90 * 86_400_000;
 
 /// Order of the ranking: highest or lowest score first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -256,80 +255,6 @@ impl Definition {
     /// Returns how the board's slots combine.
     pub fn kind(&self) -> Kind {
         self.metric.function.kind()
-    }
-
-    /// Checks that the keys are allowed together.
-    fn check(&self) -> Result<(), DefinitionError> {
-        let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
-        let kind = self.kind();
-        if matches!(kind, Kind::Distinct | Kind::Sketch) && self.decimals != Decimals::default() {
-            return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
-        }
-        if self.metric.window == WindowLength::All {
-            self.check_all_time()?;
-        } else if self.dedupe.is_some() {
-            return misplaced(
-                "dedupe",
-                "goes with a window of all time only: elsewhere an item that counts twice expires",
-            );
-        }
-        if self.mode == Mode::FromFirst {
-            if self.ranked {
-                return misplaced("mode", "from_first needs ranked = false: every subject's window is its own");
-            }
-            if kind != Kind::Sum {
-                return misplaced("mode", "from_first takes COUNT and SUM only");
-            }
-            if self.keep.is_some() || self.cover == Cover::Full {
-                return misplaced("mode", "from_first has no slots, so neither 'keep' nor 'cover' applies");
-            }
-        }
-        if self.keep.is_some() && self.ranked {
-            return misplaced(
-                "keep",
-                "needs ranked = false: the slots of a ranked board go when they leave the window",
-            );
-        }
-        if self.keep.is_some() && kind == Kind::Distinct {
-            return misplaced("keep", "cannot apply to COUNT_DISTINCT, which forgets older sightings of a value");
-        }
-        if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
-            return misplaced("min_samples", "goes with AVG on ranked boards only");
-        }
-        if self.max_values.is_some() && kind != Kind::Distinct {
-            return misplaced("max_values", "goes with COUNT_DISTINCT only");
-        }
-        let numbers =
-            [("min_samples", Some(self.min_samples)), ("max_values", self.max_values), ("shards", self.shards)];
-        for (key, number) in numbers {
-            if let (Some(number), Some(limits)) = (number, Self::limits(key))
-                && !limits.contains(&number)
-            {
-                return Err(DefinitionError::Number { key, number, limits });
-            }
-        }
-        Ok(())
-    }
-
-    /// Checks the keys that a window of all time does not allow.
-    fn check_all_time(&self) -> Result<(), DefinitionError> {
-        let refused = [
-            (self.slot.is_some(), "slot", "cannot be given for a window of all time, which has no slots"),
-            (self.timezone != Tz::UTC, "timezone", "has no effect on a window of all time, which has no slots"),
-            (self.cover != Cover::Current, "cover", "must be current for a window of all time, which has no slots"),
-            (self.mode != Mode::Sliding, "mode", "must be sliding for a window of all time, which has no end"),
-            (self.keep.is_some(), "keep", "cannot be given for a window of all time, which has no slots"),
-            (self.stamp != Stamp::Start, "stamp", "must be start for a window of all time, which has no slots"),
-            (
-                self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())),
-                "dedupe",
-                "must be from a minute to 90 days",
-            ),
-        ];
-        match refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {
-            Some((_, key, why)) => Err(DefinitionError::Misplaced { key, why }),
-            None => Ok(()),
-        }
     }
 
     /// Returns the calendar, the number of slots in the window and the number of slots that the board keeps.

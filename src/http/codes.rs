@@ -233,10 +233,10 @@ item_codes! {
     /// The value is missing, or not one that the metric of the board counts.
     InvalidValue = "invalid_value",
         "Send a value that the metric counts: a string, a number, or true or false.";
-    /// A retraction or a sample has no `at`.
+    /// A retraction or a sample has no `at`. Over all time only a retraction of an event needs it.
     MissingAt = "missing_at",
         "Add at, the time of the item.";
-    /// The metric does not support retractions: MIN, MAX and APPROX_COUNT_DISTINCT do not.
+    /// The metric does not support retractions: MIN, MAX, LAST and APPROX_COUNT_DISTINCT do not.
     RetractionUnsupported = "retraction_unsupported",
         "Leave out the retraction, or use a metric that supports it.";
     /// The element of the batch is not a sample, or repeats a field.

@@ -96,6 +96,10 @@ struct MetricValue {
     subject: Subject,
     #[schema(schema_with = schemas::score, required = true)]
     value: Option<Shown>,
+    /// Time of the value. For LAST only, if there is a value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    at: Option<Timestamp>,
     /// The slots that were read.
     window: WindowBounds,
     /// Whether values of these slots were dropped because of the board's `max_values`. For COUNT_DISTINCT only.
@@ -115,6 +119,7 @@ impl MetricValue {
             board: board.name().clone(),
             subject: subject.clone(),
             value: response::score(board, *value),
+            at: answer.last_at(),
             window: WindowBounds::of(board, &contents.frame.window, contents.slots),
             capped: (board.kind() == Kind::Distinct).then_some(contents.capped),
             standard_error: board.kind().standard_error(),

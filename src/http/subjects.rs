@@ -40,6 +40,10 @@ pub(super) struct Standing {
     standard_error: Option<f64>,
     /// The slots of the window in which the subject has data, oldest first; empty over all time, where there are none.
     slots: Vec<SubjectSlot>,
+    /// Time of the score. For LAST only, if there is a score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = schemas::time, required = false)]
+    at: Option<Timestamp>,
 }
 
 /// The content of one slot for a subject. COUNT and SUM have `count`. COUNT_DISTINCT has `count`, the number of values
@@ -136,6 +140,10 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
+    let at = match standing.slots.last() {
+        Some((_, Aggregate::Last { at, .. })) => Some(*at),
+        _ => None,
+    };
     let slots = standing.slots.into_iter().filter(|_| !board.is_all_time());
     Ok(response::json(&Standing {
         frame: RankingFrame::of(&board, &standing.frame, standing.total),
@@ -146,6 +154,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: board.kind().standard_error(),
         slots: slots.map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
+        at,
     }))
 }
 

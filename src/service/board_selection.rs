@@ -2,9 +2,8 @@
 //!
 //! A board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
 //! as cover that window. A board over all time has no slots to choose from, so it serves metrics over all time only. A
-//! `from_first` board has no slots, so it serves only its own window, and only if no sliding
-//! board does. Its result has a different meaning: it covers the subject's own window and not the most recent time of
-//! that length.
+//! `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has a
+//! different meaning: it covers the subject's own window and not the most recent time of that length.
 
 use std::sync::Arc;
 

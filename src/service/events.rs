@@ -64,7 +64,7 @@ pub enum Taken {
 pub enum Refusal {
     /// A field that the metric needs is missing or invalid.
     Field(FieldFault),
-    /// The metric does not support retractions: it is MIN, MAX or approximate.
+    /// The metric does not support retractions: it is MIN, MAX, LAST or approximate.
     RetractionUnsupported,
     /// A retraction must have the time of the event that it reverses.
     RetractionWithoutTime,

@@ -17,8 +17,8 @@ pub struct Increment {
     pub subject: Subject,
     /// A change that the board's metric accepts: see [`Board::takes`].
     pub change: Change,
-    /// Whether this reverses an earlier increment, the one with the same change, subject and time. MIN, MAX and the
-    /// approximate metric cannot reverse increments; callers reject such retractions before.
+    /// Whether this reverses an earlier increment, the one with the same change, subject and time. MIN, MAX, LAST
+    /// and the approximate metric cannot reverse increments; callers reject such retractions before.
     pub retract: bool,
     /// The time when the event happened. If absent, the store's time on arrival. Required for a retraction and for a
     /// sample, except over all time.

@@ -12,7 +12,7 @@
 //! - **Exact.** A subject's score is the value that its [`Kind`](crate::board::Kind) computes from all its slots: the
 //!   live ones, and what is not yet subtracted of the retiring ones. For COUNT, SUM and COUNT_DISTINCT it is their sum,
 //!   for AVG the quotient of two sums (ranked from [`Board::min_samples`] on), for MIN and MAX the best extreme, for
-//!   the approximate metric the estimate of the merged sketches. Where the value is
+//!   LAST the value of the newest slot, for the approximate metric the estimate of the merged sketches. Where the value is
 //!   [`Kind::absent`](crate::board::Kind::absent), the subject is not in the ranking. When every slot has expired at
 //!   once, the ranking is empty at once.
 //! - **Order.** By score, then by subject bytes; both descending on a `desc` board, both ascending on an `asc` board.
@@ -22,6 +22,9 @@
 //!   not newer than the stored time changes nothing. A retraction wins against an event of the same time, and leaves a
 //!   tombstone until its slot expires. Beyond [`Definition::max_values`] the value seen longest ago is dropped (of
 //!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
+//! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that changes
+//!   nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A sample
+//!   replaces value and time.
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
 //!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing.

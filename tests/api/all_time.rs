@@ -173,6 +173,11 @@ async fn the_latest_score_is_a_board_of_its_own() {
         (&json!(1480), &json!("2026-01-02T10:05:00Z")),
         "{window:?}"
     );
+    let rule = json!({"rule": "LAST(all, rating, elo, player) > 1000", "fields": {"player": "ann"}});
+    let evaluated = site.client.post("/v1/evaluate", rule).await;
+    assert!(evaluated.text.contains("\"at\":\"2026-01-02T10:05:00Z\""), "{evaluated:?}");
+    let standing = site.client.get("/v1/boards/elo/subjects/ann").await;
+    assert_eq!(standing.body["at"], "2026-01-02T10:05:00Z", "{standing:?}");
     let standing = site.client.get("/v1/boards/elo-day/subjects/ann").await;
     let newest = &standing.body["slots"].as_array().unwrap()[1];
     assert_eq!((&newest["value"], &newest["at"]), (&json!(1480), &json!("2026-01-02T10:05:00Z")), "{standing:?}");

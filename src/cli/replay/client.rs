@@ -8,7 +8,7 @@ use reqwest::{Method, StatusCode, header};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::batch::Batch;
-use crate::board::{BoardName, Calendar, Metric, Span, Timestamp};
+use crate::board::{BoardName, Calendar, Kind, Metric, Span, Timestamp};
 
 /// The time for which one batch is tried before the replay fails.
 const RETRY_FOR: Duration = Duration::from_secs(60);
@@ -42,13 +42,19 @@ pub struct NewBoard {
     pub timezone: Option<chrono_tz::Tz>,
 }
 
+fn parsed<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Metric, D::Error> {
+    String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+}
+
 fn as_text<S: serde::Serializer>(metric: &Metric, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(metric)
 }
 
-/// The part of a board's description that determines the starts of its slots.
+/// The part of a board's description that a replay needs.
 #[derive(Deserialize)]
-struct Slots {
+struct BoardShown {
+    #[serde(deserialize_with = "parsed")]
+    metric: Metric,
     /// Absent over all time.
     slot: Option<Span>,
     #[serde(default)]
@@ -139,8 +145,8 @@ impl Client {
         Ok(Self { http, base: url.trim_end_matches('/').to_owned(), board, has_ids })
     }
 
-    /// Returns the calendar of the board.
-    pub async fn calendar(&self) -> anyhow::Result<Calendar> {
+    /// Returns the calendar of the board, and how its slots combine.
+    pub async fn board(&self) -> anyhow::Result<(Calendar, Kind)> {
         let url = self.board_url("");
         let reply = self.send(Method::GET, &url, None).await.with_context(|| self.unreachable())?;
         if reply.status == StatusCode::NOT_FOUND {
@@ -151,11 +157,12 @@ impl Client {
                 base = self.base,
             );
         }
-        let slots: Slots = reply.json(&url)?;
-        match slots.slot {
-            Some(slot) => Ok(Calendar::new(slot, slots.timezone)?),
-            None => Ok(Calendar::eternal()),
-        }
+        let shown: BoardShown = reply.json(&url)?;
+        let calendar = match shown.slot {
+            Some(slot) => Calendar::new(slot, shown.timezone)?,
+            None => Calendar::eternal(),
+        };
+        Ok((calendar, shown.metric.function.kind()))
     }
 
     /// Defines the board. Succeeds if it exists with the same definition.

@@ -39,8 +39,8 @@ use crate::board::{BoardName, Calendar, Metric, Span};
 
 /// The number of lines that are read to guess the format.
 const LINES_TO_GUESS: usize = 10;
-/// The number of concurrent requests. If the log drives the clock there is only one, because each request must wait for
-/// the previous one.
+/// The number of concurrent requests. If the log drives the clock, or if the metric depends on the order of events,
+/// there is only one, because each request must wait for the previous one.
 const REQUESTS_IN_FLIGHT: usize = 2;
 
 /// Post a log to a running server, each line with the time when it happened.
@@ -98,7 +98,7 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "METRIC")]
     define: Option<Metric>,
 
-    /// The slot of the board to define, such as 1h. Not given for a metric over all time.
+    /// The slot of the board to define, such as 1h. Required unless the metric is over all time.
     #[arg(long, requires = "define")]
     slot: Option<Span>,
 
@@ -148,8 +148,9 @@ async fn replay(args: ReplayArgs) -> anyhow::Result<()> {
     if let Some(definition) = args.definition() {
         client.define(&definition).await?;
     }
-    let calendar = client.calendar().await?;
+    let (calendar, kind) = client.board().await?;
     let (calendar, in_flight) = match args.clock {
+        Clock::Server if kind.depends_on_order() => (None, 1),
         Clock::Server => (None, REQUESTS_IN_FLIGHT),
         Clock::Log => {
             client.clock().await?;

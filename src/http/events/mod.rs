@@ -4,6 +4,8 @@ mod item;
 mod receipt;
 mod schema;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use actix_web::http::StatusCode;
 use actix_web::web::{Data, Payload};
 use actix_web::{HttpRequest, HttpResponse};
@@ -51,12 +53,11 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 /// With `"retract": true` the event reverses an earlier event with the same fields (for example an unlike). `at` is
 /// required and is the time of the earlier event. An `id` must differ from that of the earlier event, otherwise the
 /// retraction is a duplicate. On boards whose window the earlier event has left, the retraction is accepted and changes
-/// nothing. Boards with `MIN`, `MAX` and `APPROX_COUNT_DISTINCT` do not support retractions and reject them with
-/// `retraction_unsupported`.
+/// nothing. Boards with `MIN`, `MAX`, `LAST` and `APPROX_COUNT_DISTINCT` do not support retractions and reject them
+/// with `retraction_unsupported`.
 ///
 /// Each board and subject counts an `id` once, for the length of the board's window after its arrival, at most a day; over
-/// all time for a day, or as long as `dedupe` says.
-/// Requests with ids can be retried safely. If the store fails, some boards may have counted events that others have
+/// all time for a day, or as long as `dedupe` says. Requests with ids can be retried safely. If the store fails, some boards may have counted events that others have
 /// not; retry the request. If it fails during a stream, the problem has the members `accepted`, `duplicates` and
 /// `counted_through`, the last line up to which all outcomes are known; resume after that line, with ids.
 #[utoipa::path(
@@ -104,7 +105,7 @@ pub(super) async fn add(
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
-            let in_order = state.service.order_of_events_matters().await;
+            let in_order = AtomicBool::new(state.service.order_of_events_matters().await);
             let handler = EventLines { state: &state, metrics: &metrics, key, in_order };
             response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
@@ -186,7 +187,8 @@ struct EventLines<'a> {
     state: &'a HttpState,
     metrics: &'a EventMetrics,
     key: Option<IdempotencyKey>,
-    in_order: bool,
+    /// Whether a board depends on the order of events, as of the last portion.
+    in_order: AtomicBool,
 }
 
 impl stream::LineHandler for EventLines<'_> {
@@ -195,7 +197,7 @@ impl stream::LineHandler for EventLines<'_> {
     type Receipt = EventsReceipt;
 
     fn max_in_flight(&self) -> usize {
-        if self.in_order { 1 } else { stream::MAX_IN_FLIGHT }
+        if self.in_order.load(Ordering::Relaxed) { 1 } else { stream::MAX_IN_FLIGHT }
     }
 
     fn new_portion(&self, lines: usize) -> ParsedEvents {
@@ -207,6 +209,7 @@ impl stream::LineHandler for EventLines<'_> {
     }
 
     async fn send(&self, portion: &mut ParsedEvents) -> service::Result<Vec<EventOutcome>> {
+        self.in_order.store(self.state.service.order_of_events_matters().await, Ordering::Relaxed);
         portion.add_ids(self.key.as_ref());
         let mut outcomes = Vec::with_capacity(portion.events.len());
         self.state.service.record_each(&portion.events, false, |_, outcome| outcomes.push(outcome)).await?;

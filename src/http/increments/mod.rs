@@ -32,8 +32,8 @@ const INCREMENTS: ItemKind = ItemKind {
 /// Accepts a single increment, a batch `{"increments":[…]}`, or a stream of any length as `application/x-ndjson` with one
 /// increment per line (blank lines are skipped). The response is sent after the store has the increments.
 ///
-/// The fields depend on the metric of the board. `COUNT` and `SUM` use `amount` (default 1). `AVG`, `MIN` and `MAX` use
-/// `value`, the measured number. `COUNT_DISTINCT` and `APPROX_COUNT_DISTINCT` use `value`, the value to count; a number
+/// The fields depend on the metric of the board. `COUNT` and `SUM` use `amount` (default 1). `AVG`, `MIN`, `MAX` and
+/// `LAST` use `value`, the measured number. `COUNT_DISTINCT` and `APPROX_COUNT_DISTINCT` use `value`, the value to count; a number
 /// or boolean is counted as its JSON text. The subject of a board with several subject fields is a compact JSON array,
 /// such as `["203.0.113.9","d-1"]`.
 ///

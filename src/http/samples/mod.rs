@@ -43,11 +43,13 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 ///
 /// Accepts a single sample, a batch `{"samples":[…]}`, or a stream of any length as `application/x-ndjson` with one sample
 /// per line. The fields depend on the metric of the board: `COUNT` and `SUM` use `amount`; `AVG` uses the `sum` of the
-/// measurements and their `count`; `MIN` and `MAX` use the smallest or largest number as `value`. An amount of 0, or a
+/// measurements and their `count`; `MIN` and `MAX` use the smallest or largest number as `value`; `LAST` uses the
+/// newest number as `value`, and `at` as its time. An amount of 0, or a
 /// sum and a count of 0, empties the slot.
 ///
 /// `at` is required and selects the slot: the slot that contains it or, on boards with `stamp = "end"`, the slot that
-/// ends at it or contains it, so that 06:02 belongs to 06:01–06:02. The slot must be in the window. Boards with
+/// ends at it or contains it, so that 06:02 belongs to 06:01–06:02. The slot must be in the window. On boards over all
+/// time a sample replaces the total, and `at` may be left out. Boards with
 /// `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, and those with `mode = "from_first"`, do not accept samples.
 ///
 /// The response is the same as for increments. An accepted sample is the current content of its slot.
@@ -62,7 +64,7 @@ fn check_board(board: &Board) -> Result<(), Problem> {
             ("batch" = (summary = "AVG, a batch", value = json!({"samples": [
                 {"subject": "sensor-1", "at": "2026-01-01T10:00:00Z", "sum": 1290.5, "count": 60},
                 {"subject": "sensor-2", "at": "2026-01-01T10:00:00Z", "sum": 1201, "count": 58}]}))),
-            ("extreme" = (summary = "MIN, MAX", value = json!({
+            ("extreme" = (summary = "MIN, MAX, LAST", value = json!({
                 "subject": "sensor-1", "at": "2026-01-01T10:00:00Z", "value": 23.75}))),
         )),
         (String = "application/x-ndjson",

@@ -47,7 +47,7 @@ pub(in crate::http) struct SampleBody {
     /// The number of measurements, for AVG, together with `sum`.
     #[schema(minimum = 0, required = false)]
     count: i64,
-    /// The smallest or largest value of the slot, for MIN and MAX. Parsed exactly.
+    /// The smallest or largest value of the slot, for MIN and MAX; its newest value, for LAST. Parsed exactly.
     #[schema(required = false)]
     value: f64,
 }

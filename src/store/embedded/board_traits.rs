@@ -27,7 +27,7 @@ impl BoardTraits {
             min_samples: board.min_samples(),
             max_values: definition.max_values.map(|most| most as usize),
             counter_duration: (definition.mode == Mode::FromFirst).then(duration),
-            tombstone_life: board.tombstone_life().filter(|_| board.kind() == Kind::Distinct),
+            tombstone_life: board.tombstone_life(),
         }
     }
 

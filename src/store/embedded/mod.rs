@@ -306,7 +306,7 @@ impl Tables {
         };
         let slots = self.window.end.millis() - self.window.floor.millis();
         let window = if board.is_all_time() {
-            board.shortest_memory()
+            board.clock_tolerance()
         } else {
             self.holdings.traits.counter_duration.unwrap_or(slots)
         };

@@ -9,7 +9,7 @@ use super::slab::SlabValue;
 pub(super) struct Cell {
     /// The slot's number: see [`Numbering`](super::numbering::Numbering).
     pub slot: i64,
-    /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For COUNT_DISTINCT, the number of values
+    /// For COUNT, SUM and AVG, the sum. For MIN and MAX, the slot's extreme. For LAST, the newest value. For COUNT_DISTINCT, the number of values
     /// last seen in the slot. For APPROX_COUNT_DISTINCT, 0. A cell without data is removed.
     pub amount: i64,
     /// The subject's place in the slot's list, so that it can be removed from the list without a search. 0 on an

@@ -36,17 +36,12 @@ pub(super) fn has_subject_keys(board: &Board) -> bool {
 /// Over all time only the tombstones of COUNT_DISTINCT expire. On other boards over all time no period ever ends.
 fn width(board: &Board) -> i64 {
     let window = board.definition().metric.window.approximate_millis();
-    let life = match (board.definition().mode, expiring_tombstones(board)) {
+    let life = match (board.definition().mode, board.tombstone_life()) {
         (_, Some(life)) => life,
         (Mode::FromFirst, None) => window,
         (Mode::Sliding, None) => window / i64::from(board.slots().max(1)) * i64::from(board.kept()),
     };
     (life / 4).max(SHORTEST)
-}
-
-/// Returns how long tombstones are kept, in milliseconds, if they are all that expires.
-fn expiring_tombstones(board: &Board) -> Option<i64> {
-    board.tombstone_life().filter(|_| kinds::of(board.kind()).keeps_values())
 }
 
 /// Returns the number of periods whose sets may contain a subject that is written to in this number of slots.
@@ -67,7 +62,7 @@ pub(super) fn period(board: &Board, now: Timestamp) -> i64 {
 /// Returns the number of the oldest period of which data may still be kept.
 pub(super) fn oldest_needed(part: &Part, window: &Window, now: Timestamp) -> i64 {
     let board = &*part.board;
-    let life = match (board.definition().mode, expiring_tombstones(board)) {
+    let life = match (board.definition().mode, board.tombstone_life()) {
         (_, Some(life)) => life,
         (Mode::FromFirst, None) => board.definition().metric.window.approximate_millis(),
         (Mode::Sliding, None) => part.kept(window).life,
@@ -85,7 +80,7 @@ pub(super) async fn sweep(session: &Session, part: &Part, due: i64) -> Result<Op
         let keys = &part.keys;
         let now = period(board, moment.now).max(due + 1);
         call.key(keys.written(due)).key(&keys.periods).key(keys.written(now));
-        let (stored, kept) = match (expiring_tombstones(board), board.definition().mode) {
+        let (stored, kept) = match (board.tombstone_life(), board.definition().mode) {
             (Some(life), _) => ("seen_forever", life),
             (None, Mode::FromFirst) => ("counter", board.definition().metric.window.approximate_millis()),
             (None, Mode::Sliding) => {

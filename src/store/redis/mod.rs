@@ -15,7 +15,7 @@
 //! | `P:1:{b}:g:i` | sorted set | the start of every slot that exists, with itself as score |
 //! | `P:1:{b}:g:s:<start>` | hash | ranked boards, one slot: subject to cell |
 //! | `P:1:{b}:g:r` | sorted set | the ranking: subject by score (never 0 if unknown subjects have the score 0) |
-//! | `P:1:{b}:g:t` | hash | ranked AVG, MIN, MAX and APPROX_COUNT_DISTINCT: subject to total of its cells |
+//! | `P:1:{b}:g:t` | hash | ranked AVG, MIN, MAX, LAST and APPROX_COUNT_DISTINCT: subject to total of its cells |
 //! | `P:1:{b}:g:u:<subject>` | hash | unranked boards: start of slot to cell, and `f`; `from_first`: `s`, `a` |
 //! | `P:1:{b}:g:v:<subject>` | sorted set | COUNT_DISTINCT: value by the time it was last seen |
 //! | `P:1:{b}:g:x:<subject>` | sorted set | COUNT_DISTINCT: tombstones by time, and `c` |
@@ -44,6 +44,7 @@
 //! | COUNT, SUM | the amount, never 0 | none | the sum |
 //! | AVG | `sum,count`, never `0,0` | `sum,count` | sum divided by count |
 //! | MIN, MAX | the slot's own extreme | a staircase, 16 bytes per step | the extreme of the first step |
+//! | LAST | `time,value` of the newest value | `start,value` of the newest slot | the value of that slot |
 //! | COUNT_DISTINCT | the number of values last seen in the slot | none | the sum |
 //! | APPROX_COUNT_DISTINCT | a sketch, 2,048 bytes at most | all cells merged | its estimate |
 //!

@@ -224,7 +224,7 @@ impl Kept {
 
 /// Returns half a window in milliseconds, at least 5 s. A clock that is ahead by more than this is doubted.
 fn half_window(board: &Board) -> i64 {
-    (board.shortest_memory() / 2).max(5_000)
+    (board.clock_tolerance() / 2).max(5_000)
 }
 
 /// Returns the pace of the next step. A short last step of a slot does not change the pace, unless it took too long.

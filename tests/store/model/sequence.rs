@@ -256,7 +256,7 @@ impl When {
         match self {
             When::Now(off) => now.plus_millis(off),
             // Over all time only tombstones expire.
-            When::Floor(off) if board.is_all_time() => now.plus_millis(off - board.shortest_memory()),
+            When::Floor(off) if board.is_all_time() => now.plus_millis(off - board.clock_tolerance()),
             When::Floor(off) => window.floor.plus_millis(off),
             When::Head(off) => window.head.plus_millis(off),
             When::Back { slots, off } => {
@@ -278,7 +278,7 @@ impl Leap {
                 (0..=slots).fold(now, |at, _| calendar.next(at)).plus_millis(off)
             }
             Leap::Windows { board, windows, off } => {
-                let window = boards[board].shortest_memory();
+                let window = boards[board].clock_tolerance();
                 now.plus_millis(window * windows + off)
             }
         };

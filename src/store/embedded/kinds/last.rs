@@ -30,7 +30,7 @@ impl StoredKind for Last {
         let known = holdings.subjects.id(to.name);
         let held = known.and_then(|id| holdings.subjects.find_cell(id, slot).ok().map(|at| holdings.last_at(id, at)));
         let (at, value) = match change {
-            // What arrives without a time is newer than what arrived before, even if another batch has a later time.
+            // What arrives without a time is the newest, also if a write with a later time was applied in between.
             Change::Amount(value) if !to.is_timed => (held.map_or(to.at, |held| held.max(to.at)), value.0),
             Change::Amount(_) if held.is_some_and(|held| to.at < held) => return Ok(()),
             Change::Amount(value) => (to.at, value.0),
@@ -99,5 +99,36 @@ impl Holdings {
     fn newest_key(&self, id: u32) -> i64 {
         let record = self.subjects.get(id).filter(|record| record.len() > 0);
         record.map_or(self.traits.absent_key(), |record| record.newest.amount)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Board, BoardName, Definition, Generation};
+    use crate::store::embedded::tables::Tables;
+
+    #[test]
+    fn a_value_without_a_time_is_never_older() {
+        const SLOT: i64 = 3_600_000;
+        let definition = Definition::new("LAST(2h, rating, elo, player)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let mut tables = Tables::new(&board, Timestamp::from_millis(SLOT));
+        let name = HashedName::from("ann");
+        let (floors, mut operations) = (tables.floors(), LogOperations::of(board.generation()));
+        let holdings = &mut tables.holdings;
+        let mut held_after = |at: i64, is_timed: bool, value: i64| {
+            let to = WriteTo { name, slot: SLOT, at: SLOT + at, is_timed, retract: false, bound: 1, floors };
+            holdings.kind.apply(holdings, &to, &Change::Amount(Amount(value)), &mut operations).unwrap();
+            match holdings.aggregates(name, SLOT, SLOT)[..] {
+                [(_, Aggregate::Last { at, value })] => (at.millis() - SLOT, value.0),
+                ref other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(held_after(500, true, 1), (500, 1));
+        assert_eq!(held_after(400, true, 2), (500, 1));
+        assert_eq!(held_after(400, false, 3), (500, 3));
+        assert_eq!(held_after(600, false, 4), (600, 4));
+        assert_eq!(held_after(600, true, 5), (600, 5));
     }
 }

@@ -66,7 +66,7 @@ local function change_cell(before, entry, acc)
     if entry.is_timed then
       return
     end
-    -- What arrives without a time is newer than what arrived before, even if the clock was set back.
+    -- What arrives without a time is the newest, also if the server's clock was set back within the slot.
     at = held_at
   end
   if at == held_at and value == held then
