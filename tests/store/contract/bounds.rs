@@ -4,7 +4,7 @@ use rolltop::board::EXACT_MAX;
 use rolltop::store::{Outcome, Rejection};
 
 use crate::given::{Units, With, plus, subject};
-use crate::site::{COUNTED, DUPLICATE, Site, counted};
+use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
 
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
@@ -45,6 +45,24 @@ pub async fn items_of_a_refused_sum_are_tried_one_by_one(site: Site) {
     let outcomes = site.score(&board, vec![plus("a", 10), plus("b", 1), plus("a", -10)]).await;
     assert_eq!(outcomes, [counted(score), counted(8), counted(score)]);
     assert_eq!(site.ranking(&board).await, [(1, "a".to_owned(), score), (2, "b".to_owned(), 8)]);
+}
+
+pub async fn every_item_of_a_subject_has_the_score_after_the_last_of_them(site: Site) {
+    let board = site.board("SUM(3h, sale, amount, seller)", "1h").await;
+    let bound = board.slot_bound().0;
+    site.count(&board, vec![plus("a", 3).id("x")]).await;
+    // The items of the newest slot are tried one by one, after those of the other slots were counted.
+    let items = vec![
+        plus("a", 5).at("2026-01-01T08:30:00Z"),
+        plus("b", 7),
+        plus("a", 1).id("x"),
+        plus("a", bound - 4),
+        plus("a", 2),
+        plus("a", 1),
+    ];
+    let score = bound + 5;
+    let all = [counted(score), counted(7), duplicate(score), counted(score), REFUSED, counted(score)];
+    assert_eq!(site.score(&board, items).await, all);
 }
 
 pub async fn ids_of_out_of_range_items_are_not_remembered(site: Site) {

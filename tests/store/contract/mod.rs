@@ -113,6 +113,7 @@ contract! {
         bounds::amounts_that_exceed_the_slot_bound_are_rejected,
         bounds::amounts_below_the_negative_slot_bound_are_rejected,
         bounds::items_of_a_refused_sum_are_tried_one_by_one,
+        bounds::every_item_of_a_subject_has_the_score_after_the_last_of_them,
         bounds::ids_of_out_of_range_items_are_not_remembered,
         bounds::extreme_amounts_are_rejected_without_overflow,
         bounds::a_batch_sum_is_exact_whatever_its_intermediate_values,

@@ -21,7 +21,7 @@ pub(super) struct Flush<'a> {
     /// The call of each item.
     call_of: Vec<usize>,
     calls: Vec<Origin>,
-    state: Mutex<State>,
+    state: Mutex<State<'a>>,
 }
 
 /// The origin of the items of one call.
@@ -35,11 +35,21 @@ struct Origin {
 }
 
 #[derive(Debug)]
-struct State {
+struct State<'a> {
     /// One for each call.
     progress: Vec<CallProgress>,
     /// The frame for calls without items, if any script was done.
     latest: Result<Frame, Trouble>,
+    /// The subjects with items that are tried one by one.
+    retried: HashMap<&'a str, Retried>,
+}
+
+/// The items of a subject whose scores change as its other items are tried one by one.
+#[derive(Debug, Default)]
+struct Retried {
+    items: Vec<usize>,
+    /// The score that these items were given last, if it was changed.
+    score: Option<Option<Value>>,
 }
 
 /// The time for which a plan is valid, and the dedupe bucket for which it was made.
@@ -83,7 +93,7 @@ impl<'a> Flush<'a> {
             items.extend(&part_batch.batch.increments[range]);
         }
         let latest = Err(Trouble::NotSent(ServerFailure::KeptChanging));
-        Self { items, call_of, calls, state: Mutex::new(State { progress, latest }) }
+        Self { items, call_of, calls, state: Mutex::new(State { progress, latest, retried: HashMap::new() }) }
     }
 
     /// Returns the number of items.
@@ -203,6 +213,11 @@ impl<'a> Flush<'a> {
                     continue;
                 }
             };
+            if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome
+                && self.wants_score(entry)
+            {
+                self.rescore(&mut state, entry.subject.as_str(), score);
+            }
             for i in &entry.items {
                 self.note(&mut state, *i, outcome, frame);
             }
@@ -212,10 +227,41 @@ impl<'a> Flush<'a> {
             let score = told(looked, &self.items[*i].subject);
             self.note(&mut state, *i, Outcome::Counted { score }, frame);
         }
+        self.expect_scores(&mut state, chunk, &singly);
         singly
     }
 
-    fn note(&self, state: &mut State, item: usize, outcome: Outcome, frame: Frame) {
+    /// Notes which scored items of a chunk have a subject with items that are yet to be tried.
+    fn expect_scores(&self, state: &mut State<'a>, chunk: &Chunk<'_, '_>, singly: &[usize]) {
+        for i in singly.iter().filter(|i| self.is_scored(**i)) {
+            state.retried.entry(self.items[*i].subject.as_str()).or_default();
+        }
+        if state.retried.is_empty() {
+            return;
+        }
+        for i in chunk.items().filter(|i| self.is_scored(*i)) {
+            if let Some(retried) = state.retried.get_mut(self.items[i].subject.as_str()) {
+                retried.items.push(i);
+            }
+        }
+    }
+
+    /// Gives the items of a subject that have an outcome its new score. All entries of one script have the same score,
+    /// so this does its work once for each script and subject.
+    fn rescore(&self, state: &mut State<'a>, subject: &str, score: Option<Value>) {
+        let State { progress, retried, .. } = state;
+        let Some(retried) = retried.get_mut(subject) else { return };
+        if retried.score.replace(score) == Some(score) {
+            return;
+        }
+        for i in &retried.items {
+            let call = self.call_of[*i];
+            let Origin { taken, first, .. } = self.calls[call];
+            progress[call].rescore(taken + i - first, score);
+        }
+    }
+
+    fn note(&self, state: &mut State<'a>, item: usize, outcome: Outcome, frame: Frame) {
         let call = self.call_of[item];
         let Origin { taken, first, wants_score } = self.calls[call];
         let outcome = if wants_score { outcome } else { unscored(outcome) };
@@ -235,7 +281,7 @@ impl<'a> Flush<'a> {
 
     /// Returns the progress of each call. Failed calls, and calls without items, are answered.
     pub fn finish(self) -> Vec<CallProgress> {
-        let State { mut progress, latest } = self.state.into_inner();
+        let State { mut progress, latest, .. } = self.state.into_inner();
         for call in &mut progress {
             if call.is_in_trouble() {
                 call.finish(None);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
-use crate::board::Frame;
+use crate::board::{Frame, Value};
 use crate::store::redis::servers::ServerFailure;
 use crate::store::{Added, Outcome, Result, StoreError};
 
@@ -76,6 +76,13 @@ impl CallProgress {
         }
         if self.open == 0 && self.trouble.is_none() {
             self.finish(None);
+        }
+    }
+
+    /// Changes the score that goes with the outcome of an item, unless the call was answered.
+    pub fn rescore(&mut self, item: usize, latest: Option<Value>) {
+        if let Some(Some(Outcome::Counted { score } | Outcome::Duplicate { score })) = self.outcomes.get_mut(item) {
+            *score = latest;
         }
     }
 
