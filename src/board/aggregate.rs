@@ -102,6 +102,11 @@ impl Kind {
 }
 
 impl Aggregate {
+    /// Returns the time of the value. Only for LAST.
+    pub fn time(&self) -> Option<Timestamp> {
+        if let Aggregate::Last { at, .. } = self { Some(*at) } else { None }
+    }
+
     /// Returns whether the aggregate is the same as no data. Stores do not keep such aggregates.
     pub fn is_empty(&self) -> bool {
         match self {

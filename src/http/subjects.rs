@@ -86,7 +86,7 @@ impl SubjectSlot {
             Mode::FromFirst => window.end,
         };
         let shown = |value: Value| value.shown(board.decimals());
-        let (mut count, mut sum, mut at) = (None, None, None);
+        let (mut count, mut sum) = (None, None);
         // The mean of a slot is shown whatever its number of measurements.
         let mut value = board.kind().value([&aggregate], 1);
         match &aggregate {
@@ -95,10 +95,9 @@ impl SubjectSlot {
                 sum = Some(shown(Value::Exact(*units)));
                 count = Some(Value::Exact(Amount(*times)).shown(Decimals::default()));
             }
-            Aggregate::Last { at: time, .. } => at = Some(*time),
-            Aggregate::Extreme(_) | Aggregate::Sketch(_) => {}
+            Aggregate::Extreme(_) | Aggregate::Last { .. } | Aggregate::Sketch(_) => {}
         }
-        Self { from, to, count, sum, value: value.map(shown), at }
+        Self { from, to, count, sum, value: value.map(shown), at: aggregate.time() }
     }
 }
 
@@ -140,10 +139,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.board(&name).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
-    let at = match standing.slots.last() {
-        Some((_, Aggregate::Last { at, .. })) => Some(*at),
-        _ => None,
-    };
+    let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let slots = standing.slots.into_iter().filter(|_| !board.is_all_time());
     Ok(response::json(&Standing {
         frame: RankingFrame::of(&board, &standing.frame, standing.total),

@@ -378,10 +378,7 @@ fn finish(planned: PlannedQuery, mut contents: SlotContents) -> Result<QueryAnsw
         }
     };
     let measured = measured(&board, &contents);
-    let last_at = match contents.aggregates.last() {
-        Some((_, Aggregate::Last { at, .. })) => Some(*at),
-        _ => None,
-    };
+    let last_at = contents.aggregates.last().and_then(|(_, newest)| newest.time());
     contents.aggregates = Vec::new();
     Ok(QueryAnswer { board, subject, contents, measured, last_at, edge, value })
 }

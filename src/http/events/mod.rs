@@ -105,8 +105,7 @@ pub(super) async fn add(
     let text = match format {
         Format::Ndjson if return_scores => return Err(Returned::not_for_streams()),
         Format::Ndjson => {
-            let in_order = AtomicBool::new(state.service.order_of_events_matters().await);
-            let handler = EventLines { state: &state, metrics: &metrics, key, in_order };
+            let handler = EventLines { state: &state, metrics: &metrics, key, in_order: AtomicBool::new(true) };
             response::to_json(&stream::process(&handler, incoming, &state.options).await?)?
         }
         Format::Json => {
@@ -187,7 +186,7 @@ struct EventLines<'a> {
     state: &'a HttpState,
     metrics: &'a EventMetrics,
     key: Option<IdempotencyKey>,
-    /// Whether a board depends on the order of events, as of the last portion.
+    /// Whether a board depends on the order of events, as of the last portion. Assumed before the first.
     in_order: AtomicBool,
 }
 

@@ -1,7 +1,8 @@
 //! COUNT_DISTINCT: each value counts in the slot in which it was last seen.
 
 use super::StoredKind;
-use crate::board::{Aggregate, Amount, Change, Value};
+use super::sum::Sum;
+use crate::board::{Aggregate, Change, Value};
 use crate::store::embedded::aggregate_state::{AggregateState, Garbage, rename};
 use crate::store::embedded::hashed_name::HashedName;
 use crate::store::embedded::holdings::{CellAt, Holdings, OutOfRange, Remainder, WriteTo};
@@ -13,7 +14,7 @@ use crate::store::embedded::slab::Column;
 use crate::store::embedded::subjects::Subjects;
 use crate::store::sizing::{Content, TEXT_BYTES, allocated};
 
-/// COUNT_DISTINCT.
+/// COUNT_DISTINCT. A value counts 1 in its slot, so cells and scores are those of a sum.
 #[derive(Debug)]
 pub(super) struct Distinct;
 
@@ -48,16 +49,16 @@ impl StoredKind for Distinct {
         Ok(())
     }
 
-    fn aggregate(&self, _holdings: &Holdings, _id: u32, cell: Cell, _at: usize) -> Aggregate {
-        Aggregate::Sum(Amount(cell.amount))
+    fn aggregate(&self, holdings: &Holdings, id: u32, cell: Cell, at: usize) -> Aggregate {
+        Sum.aggregate(holdings, id, cell, at)
     }
 
     fn value(&self, holdings: &Holdings, id: u32, first: usize) -> Option<Value> {
-        Some(Value::Exact(Amount(holdings.subjects.cells_from(id, first).map(|cell| cell.amount).sum())))
+        Sum.value(holdings, id, first)
     }
 
-    fn key_without(&self, _holdings: &mut Holdings, _id: u32, key: i64, amount: i64) -> i64 {
-        key - amount
+    fn key_without(&self, holdings: &mut Holdings, id: u32, key: i64, amount: i64) -> i64 {
+        Sum.key_without(holdings, id, key, amount)
     }
 
     fn write_cell(
