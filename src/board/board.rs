@@ -28,6 +28,10 @@ impl fmt::Display for Generation {
 }
 
 /// A board: a validated definition with its name, its generation and the arithmetic of its windows.
+///
+/// Each further window of a board is a `Board` too, with the same name, a definition that has this window only, and a
+/// generation of its own. So whatever is read, retired or audited about a window is about a board. Only what is written
+/// concerns a board with all its windows.
 #[derive(Debug)]
 pub struct Board {
     name: BoardName,
@@ -38,6 +42,9 @@ pub struct Board {
     kind: Kind,
     kept: u32,
     parts: Option<Box<str>>,
+    dedupe_horizon: i64,
+    clock_tolerance: i64,
+    further: Vec<Arc<Board>>,
     /// The last window asked for, with the starts of its slots. The lock is held only for a copy, never across an
     /// await.
     latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
@@ -46,17 +53,74 @@ pub struct Board {
 impl Board {
     /// Creates a board from a definition, which is validated here.
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
+        let mut further = Vec::with_capacity(definition.windows.len());
+        for (window, number) in definition.windows.iter().zip(1..) {
+            let generation = Generation(generation.0.wrapping_add(number));
+            further.push(Self::of_one_window(name.clone(), generation, definition.of_window(*window))?);
+        }
+        let mut board = Self::of_one_window(name, generation, definition)?;
+        let all = || std::iter::once(&board).chain(&further);
+        let dedupe_horizon = all().map(|board| board.dedupe_horizon).max().unwrap_or(DAY);
+        let clock_tolerance = all().map(|board| board.clock_tolerance).min().unwrap_or(DAY);
+        for board in std::iter::once(&mut board).chain(&mut further) {
+            (board.dedupe_horizon, board.clock_tolerance) = (dedupe_horizon, clock_tolerance);
+        }
+        Ok(Self { further: further.into_iter().map(Arc::new).collect(), ..board })
+    }
+
+    /// Creates a board without its further windows.
+    fn of_one_window(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
         let Layout { calendar, slots, kept } = definition.layout()?;
-        let kind = definition.kind();
-        let (parts, latest) = (None, Mutex::new(None));
-        Ok(Self { name, generation, definition, calendar, slots, kind, kept, parts, latest })
+        let (kind, length) = (definition.kind(), definition.metric.window);
+        let standard = length.approximate_millis();
+        Ok(Self {
+            dedupe_horizon: definition.dedupe.map_or(standard.min(DAY), Span::approximate_millis),
+            clock_tolerance: if length == WindowLength::All { DAY } else { standard },
+            name,
+            generation,
+            definition,
+            calendar,
+            slots,
+            kind,
+            kept,
+            parts: None,
+            further: Vec::new(),
+            latest: Mutex::new(None),
+        })
     }
 
     /// Returns the same board with the store's description of how it is divided into parts. Only the store interprets
     /// the text.
     #[must_use]
     pub fn with_parts(self, parts: Option<Box<str>>) -> Self {
-        Self { parts, ..self }
+        let divided = |further: Arc<Board>| match Arc::try_unwrap(further) {
+            Ok(board) => Arc::new(board.with_parts(parts.clone())),
+            Err(shared) => shared,
+        };
+        let further = self.further.into_iter().map(divided).collect();
+        Self { further, parts, ..self }
+    }
+
+    /// Returns the further windows, in the order of [`Definition::windows`].
+    pub fn further(&self) -> &[Arc<Board>] {
+        &self.further
+    }
+
+    /// Returns the board itself, which stands for its main window, and then its further windows.
+    pub fn windows(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Board>> {
+        std::iter::once(self).chain(&self.further)
+    }
+
+    /// Returns the window of this length, or `None` if the board has none.
+    pub fn window_of(self: &Arc<Self>, length: WindowLength) -> Option<&Arc<Board>> {
+        self.windows().find(|board| board.definition.metric.window.is_as_long_as(length))
+    }
+
+    /// Returns the number of the window with this generation: 0 for the main window, then 1 and so on for the further
+    /// ones. Returns `None` if it belongs to a different board.
+    pub fn window_number(&self, generation: Generation) -> Option<usize> {
+        let number = usize::try_from(generation.0.wrapping_sub(self.generation.0)).ok()?;
+        (number <= self.further.len()).then_some(number)
     }
 
     /// Returns the store's description of how the board is divided into parts, or `None` if it is not divided.
@@ -115,7 +179,9 @@ impl Board {
             Change::Amount(_) => !matches!(self.kind, Kind::Distinct | Kind::Sketch),
             Change::Seen(_) => matches!(self.kind, Kind::Distinct | Kind::Sketch),
             Change::Set { .. } => {
-                !matches!(self.kind, Kind::Distinct | Kind::Sketch) && self.definition.mode == Mode::Sliding
+                !matches!(self.kind, Kind::Distinct | Kind::Sketch)
+                    && self.definition.mode == Mode::Sliding
+                    && self.further.is_empty()
             }
         }
     }
@@ -144,10 +210,9 @@ impl Board {
     }
 
     /// Returns how long the id of an event is remembered after its arrival, in milliseconds: as long as `dedupe` says,
-    /// or else the length of the window, at most a day.
+    /// or else the length of the longest window, at most a day.
     pub fn dedupe_horizon(&self) -> i64 {
-        let standard = || self.definition.metric.window.approximate_millis().min(DAY);
-        self.definition.dedupe.map_or_else(standard, Span::approximate_millis)
+        self.dedupe_horizon
     }
 
     /// Returns whether the board counts over all time. Then it has one slot inside, which never ends, and no slots to
@@ -162,11 +227,11 @@ impl Board {
         (self.is_all_time() && self.kind == Kind::Distinct).then_some(DAY)
     }
 
-    /// Returns the time, in milliseconds, that a clock must be ahead of the expected time to be doubted: the window. Over
-    /// all time, where a wrong clock expires ids and tombstones only, it is a day, also if `dedupe` is shorter: otherwise
-    /// each longer restart would be doubted.
+    /// Returns the time, in milliseconds, that a clock must be ahead of the expected time to be doubted: the shortest
+    /// window. Over all time, where a wrong clock expires ids and tombstones only, it is a day, also if `dedupe` is
+    /// shorter: otherwise each longer restart would be doubted.
     pub fn clock_tolerance(&self) -> i64 {
-        if self.is_all_time() { DAY } else { self.definition.metric.window.approximate_millis() }
+        self.clock_tolerance
     }
 
     /// Returns the window at `now`. O(1) while the head stays the same. A move of the head copies the starts; a move of
@@ -341,6 +406,41 @@ mod tests {
         let b = board("COUNT(24h, like, post)", "1h", "UTC", Cover::Current);
         assert_eq!(b.slot_bound(), Amount(EXACT_MAX / 48));
         assert_eq!(b.dedupe_horizon(), 86_400_000);
+    }
+
+    #[test]
+    fn each_further_window_is_a_board_of_its_own() {
+        let text = r#"{"metric":"COUNT(24h, like, post)","slot":"1h","timezone":"Europe/Berlin","cover":"full",
+            "windows":["1h/1m","7d/1d","all"]}"#;
+        let definition: Definition = serde_json::from_str(text).unwrap();
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(u64::MAX), definition.clone()).unwrap();
+        let board = Arc::new(board.with_parts(Some("1,2".into())));
+        assert_eq!(board.definition(), &definition);
+        let of = |board: &Arc<Board>| (board.definition().metric.to_string(), board.slots(), board.generation().0);
+        let windows: Vec<_> = board.windows().map(of).collect();
+        assert_eq!(
+            windows,
+            [
+                ("COUNT(24h, like, post)".to_owned(), 25, u64::MAX),
+                ("COUNT(1h, like, post)".to_owned(), 61, 0),
+                ("COUNT(7d, like, post)".to_owned(), 8, 1),
+                ("COUNT(all, like, post)".to_owned(), 1, 2),
+            ]
+        );
+        for (number, window) in board.windows().enumerate() {
+            assert_eq!(board.window_number(window.generation()), Some(number));
+            assert_eq!(
+                (window.parts(), window.dedupe_horizon(), window.clock_tolerance()),
+                (Some("1,2"), DAY, 3_600_000)
+            );
+            assert_eq!(window.is_all_time(), number == 3);
+        }
+        assert_eq!(board.window_number(Generation(3)), None);
+        assert_eq!(board.window_of("168h".parse().unwrap()).map(|board| board.slots()), Some(8));
+        assert!(board.window_of("2h".parse().unwrap()).is_none());
+        let sample = Change::Set { sum: Amount(1), count: 1 };
+        assert!(!board.takes(&sample) && board.takes(&Change::Amount(Amount(1))));
+        assert_eq!(board.further()[1].calendar().zone(), chrono_tz::Europe::Berlin);
     }
 
     #[test]

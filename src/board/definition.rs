@@ -9,13 +9,16 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::{PartialSchema, ToSchema};
 
-use super::{Calendar, Decimals, Kind, Metric, SlotError, Span, WindowLength, form};
+use super::{Calendar, Decimals, FurtherWindow, Kind, Metric, SlotError, Span, WindowLength, form};
 
 /// The largest number of slots that a window may have.
 pub const MAX_SLOTS: u64 = 2_000;
 
 /// The largest number of shards that a board may have.
 pub const MAX_SHARDS: u32 = 64;
+
+/// The largest number of further windows that a board may have.
+pub const MAX_FURTHER: usize = 8;
 
 /// Order of the ranking: highest or lowest score first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -137,6 +140,17 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "30d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub dedupe: Option<Span>,
+    /// Further windows of the same metric, at most 8, each with its slots: `7d/6h`, or `all`. Each has a ranking of its
+    /// own, which reads choose with `window=7d`. One write counts in all windows that reach back to its time. For ranked
+    /// boards with the `mode` `sliding`. Default: none.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        serialize_with = "form::texts",
+        deserialize_with = "form::windows"
+    )]
+    #[schema(value_type = Vec<String>, max_items = 8, example = json!(["7d/6h", "all"]))]
+    pub windows: Vec<FurtherWindow>,
 }
 
 impl Serialize for Definition {
@@ -181,6 +195,9 @@ pub enum DefinitionError {
     /// The key is not allowed together with the others.
     #[error("'{key}' {why}")]
     Misplaced { key: &'static str, why: &'static str },
+    /// A further window is not valid.
+    #[error("the window {window}: {reason}")]
+    FurtherWindow { window: FurtherWindow, reason: Box<DefinitionError> },
     /// The number is outside of the [limits](Definition::limits) of its key.
     #[error("{}", form::not_within(number, limits))]
     Number { key: &'static str, number: u32, limits: RangeInclusive<u32> },
@@ -194,13 +211,14 @@ impl DefinitionError {
             DefinitionError::Slot(_) => "slot",
             DefinitionError::TooManyKept { .. } => "keep",
             DefinitionError::Misplaced { key, .. } | DefinitionError::Number { key, .. } => key,
+            DefinitionError::FurtherWindow { .. } => "windows",
         }
     }
 }
 
 impl Definition {
     /// The keys of the serialized form, in the order of the fields.
-    pub const KEYS: [&str; 14] = [
+    pub const KEYS: [&str; 15] = [
         "metric",
         "slot",
         "decimals",
@@ -215,6 +233,7 @@ impl Definition {
         "stamp",
         "shards",
         "dedupe",
+        "windows",
     ];
 
     /// Creates a definition with every default: no decimals, UTC, highest score first, the current cover.
@@ -239,7 +258,25 @@ impl Definition {
             stamp: Stamp::Start,
             shards: None,
             dedupe: None,
+            windows: Vec::new(),
         }
+    }
+
+    /// Returns the definition of a board that has one of the windows only: the main window, or one of the further ones.
+    /// Keys that have no effect on a window of all time get their defaults there.
+    pub(super) fn of_window(&self, window: FurtherWindow) -> Definition {
+        let FurtherWindow { length, slot } = window;
+        let metric = Metric { window: length, ..self.metric.clone() };
+        let own = Definition { metric, slot, windows: Vec::new(), ..self.clone() };
+        match length {
+            WindowLength::All => Definition { timezone: Tz::UTC, cover: Cover::Current, ..own },
+            WindowLength::Span(_) => Definition { dedupe: None, ..own },
+        }
+    }
+
+    /// Returns the main window, which reads use unless they choose another one.
+    pub fn main_window(&self) -> FurtherWindow {
+        FurtherWindow { length: self.metric.window, slot: self.slot }
     }
 
     /// Returns the smallest and the largest value of a key, if its value is a number.
@@ -377,6 +414,17 @@ mod tests {
             (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin"}"#, "timezone"),
             (r#"{"metric":"COUNT(all, a, b)","ranked":false,"mode":"from_first","slot":"1d"}"#, "slot"),
             (r#"{"metric":"COUNT(all, a, b)","ranked":false,"mode":"from_first"}"#, "mode"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","windows":["7d/6h","1w/1d"]}"#, "windows"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","windows":["60m/5m"]}"#, "windows"),
+            (r#"{"metric":"COUNT(all, a, b)","windows":["1h/1m","all"]}"#, "windows"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","windows":["7d/1m"]}"#, "windows"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","ranked":false,"windows":["all"]}"#, "windows"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","stamp":"end","windows":["all"]}"#, "stamp"),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"2d","windows":["7d/6h"]}"#, "dedupe"),
+            (
+                r#"{"metric":"COUNT(1h, a, b)","slot":"1m","windows":["1s/1s","2s/1s","3s/1s","4s/1s","5s/1s","6s/1s","7s/1s","8s/1s","9s/1s"]}"#,
+                "windows",
+            ),
         ] {
             let definition: Definition = serde_json::from_str(json).unwrap();
             assert_eq!(definition.layout().unwrap_err().field(), key, "{json}");
@@ -389,6 +437,8 @@ mod tests {
             (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","ranked":false}"#, 60),
             (r#"{"metric":"COUNT(all, a, b)"}"#, 1),
             (r#"{"metric":"COUNT(all, a, b)","ranked":false,"dedupe":"90d"}"#, 1),
+            (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"2d","windows":["7d/6h","all"]}"#, 60),
+            (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin","cover":"full","windows":["7d/1d"]}"#, 1),
         ] {
             let definition: Definition = serde_json::from_str(json).unwrap();
             assert_eq!(definition.layout().unwrap().kept, kept, "{json}");

@@ -9,7 +9,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 
-use super::{Decimals, MAX_SHARDS};
+use super::{Decimals, FurtherWindow, MAX_SHARDS};
 
 /// The limits of the number of decimals.
 pub(super) const DECIMALS: RangeInclusive<u32> = 0..=Decimals::MAX as u32;
@@ -47,6 +47,15 @@ pub(super) fn utc() -> Tz {
 
 pub(super) fn text<S: Serializer>(value: &impl Display, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
+}
+
+pub(super) fn texts<S: Serializer>(values: &[impl Display], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(values.iter().map(ToString::to_string))
+}
+
+pub(super) fn windows<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<FurtherWindow>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
 }
 
 pub(super) fn digits<S: Serializer>(value: &Decimals, serializer: S) -> Result<S::Ok, S::Error> {
@@ -124,6 +133,7 @@ mod tests {
             stamp: Stamp::End,
             shards: Some(2),
             dedupe: Some(Span::DAY),
+            windows: vec!["7d/6h".parse().unwrap()],
             ..Definition::new("COUNT(1h, a, b)".parse().unwrap(), Span::DAY)
         };
         let written = serde_json::to_string(&definition).unwrap();

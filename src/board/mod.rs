@@ -1,7 +1,7 @@
 //! The bottom layer: the definition of boards. Pure values and arithmetic, without I/O, clock or async.
 //!
 //! - [`Timestamp`]: an instant in milliseconds; [`Span`]: a duration as users write it (`24h`);
-//!   [`WindowLength`]: the length of a metric's window, which may be all time.
+//!   [`WindowLength`]: the length of a metric's window, which may be all time; [`FurtherWindow`]: `7d/6h`.
 //! - [`Calendar`]: the starts and ends of slots; [`Window`]: the slots that count at one instant.
 //! - [`Amount`] and [`Decimals`]: exact scaled integers.
 //! - [`BoardName`], [`Subject`], [`EventId`]: names, validated when they are parsed.
@@ -27,6 +27,7 @@ mod edge;
 mod event;
 mod filter;
 mod form;
+mod further_window;
 mod key;
 pub mod language;
 mod metric;
@@ -46,10 +47,13 @@ pub use board::{Board, Generation};
 pub use calendar::{Calendar, SlotError};
 pub use change::Change;
 pub use comparison::Comparison;
-pub use definition::{Cover, Definition, DefinitionError, Layout, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp};
+pub use definition::{
+    Cover, Definition, DefinitionError, Layout, MAX_FURTHER, MAX_SHARDS, MAX_SLOTS, Mode, Order, Stamp,
+};
 pub use edge::{Edge, remaining_share, share_after, weighted_value};
 pub use event::{Event, Field, FieldFault, Fields};
 pub use filter::Filter;
+pub use further_window::{FurtherWindow, FurtherWindowError};
 pub use key::Key;
 pub use language::{MetricError, SyntaxError};
 pub use metric::{Function, Metric};

@@ -79,10 +79,38 @@ pub struct Added {
     pub outcomes: Vec<Outcome>,
 }
 
+/// The slot that an update belongs to, in each window of a board.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Slots {
+    /// The start of the slot, on a board with one window.
+    One(Timestamp),
+    /// The start of the slot in each window, or `None` where the slot has left the window. At least one is a slot.
+    Each(Box<[Option<Timestamp>]>),
+}
+
+impl Slots {
+    /// Returns the slot in a window, the main one being 0, or `None` if the update does not change that window.
+    pub fn of(&self, window: usize) -> Option<Timestamp> {
+        match self {
+            Slots::One(slot) => (window == 0).then_some(*slot),
+            Slots::Each(slots) => slots.get(window).copied().flatten(),
+        }
+    }
+
+    /// Returns the slot in the first window that the update changes: on a board with one window, its slot.
+    pub fn first(&self) -> Timestamp {
+        match self {
+            Slots::One(slot) => *slot,
+            Slots::Each(slots) => slots.iter().copied().find_map(|slot| slot).unwrap_or(Timestamp::EPOCH),
+        }
+    }
+}
+
 /// One update to apply: a change of one subject in one slot, for one or more items.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
-    pub slot: Timestamp,
+    /// Its slot in each window of the board.
+    pub slots: Slots,
     /// The time when the event happened, at most the store's now. COUNT_DISTINCT stores it as the time a value was last
     /// seen.
     pub at: Timestamp,
@@ -112,7 +140,8 @@ pub struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    /// Places the increments by the clock `now` and adds up amounts where possible. O(items).
+    /// Places the increments by the clock `now` and adds up amounts where possible. `window` is the board's main window
+    /// at that time. O(items x windows).
     pub fn new(
         board: &Board,
         window: &Window,
@@ -124,26 +153,19 @@ impl<'a> Plan<'a> {
         let increments = increments.into_iter();
         // A single increment, the most frequent request, has nothing to be added up with.
         let is_alone = increments.size_hint().1 == Some(1);
-        let mut open: HashMap<(Timestamp, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
+        let windows = Windows::new(board, window, now, max_skew);
+        let mut open: HashMap<(Slots, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
         // Sums, by entry, that have exceeded the range of an `Amount`. Later items may bring them back into the range.
         let mut wide: BTreeMap<usize, i128> = BTreeMap::new();
         for (index, increment) in increments {
-            let placement = match increment.change {
-                Change::Set { .. } => board.place_sample(increment.at.unwrap_or(now), window),
-                _ => board.place(increment.at, now, window, max_skew),
-            };
-            let slot = match placement {
-                Placement::Slot(slot) => slot,
-                Placement::TooLate if increment.retract => {
+            let slots = match windows.place(increment) {
+                Ok(slots) => slots,
+                Err(Rejection::TooLate) if increment.retract => {
                     plan.expired_retractions.push(index);
                     continue;
                 }
-                Placement::TooLate => {
-                    plan.rejected.push((index, Rejection::TooLate));
-                    continue;
-                }
-                Placement::TooEarly => {
-                    plan.rejected.push((index, Rejection::TooEarly));
+                Err(rejection) => {
+                    plan.rejected.push((index, rejection));
                     continue;
                 }
             };
@@ -153,7 +175,7 @@ impl<'a> Plan<'a> {
             };
             let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;
             if increment.id.is_none() && !is_alone && adds_up {
-                match open.entry((slot, increment.subject.as_str())) {
+                match open.entry((slots.clone(), increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
                         let at = *found.get();
                         let entry = &mut plan.entries[at];
@@ -170,10 +192,10 @@ impl<'a> Plan<'a> {
                 }
             } else if sent.is_some() {
                 // Amounts after a sample must be added after it, so they need a new entry.
-                open.remove(&(slot, increment.subject.as_str()));
+                open.remove(&(slots.clone(), increment.subject.as_str()));
             }
             plan.entries.push(Entry {
-                slot,
+                slots,
                 at: increment.at.map_or(now, |at| at.min(now)),
                 subject: &increment.subject,
                 amount,
@@ -186,6 +208,53 @@ impl<'a> Plan<'a> {
             plan.entries[at].amount = Amount(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
         }
         plan
+    }
+}
+
+/// The windows of a board at one time.
+struct Windows<'a> {
+    board: &'a Board,
+    main: &'a Window,
+    further: Vec<(&'a Board, Window)>,
+    now: Timestamp,
+    max_skew: i64,
+}
+
+impl<'a> Windows<'a> {
+    fn new(board: &'a Board, main: &'a Window, now: Timestamp, max_skew: i64) -> Self {
+        let further = board.further().iter().map(|board| (&**board, board.window_at(now))).collect();
+        Self { board, main, further, now, max_skew }
+    }
+
+    /// Returns the slots of an increment, or the reason why no window accepts it.
+    fn place(&self, increment: &Increment) -> Result<Slots, Rejection> {
+        let in_window = |board: &Board, window: &Window| match increment.change {
+            Change::Set { .. } => board.place_sample(increment.at.unwrap_or(self.now), window),
+            _ => board.place(increment.at, self.now, window, self.max_skew),
+        };
+        let main = in_window(self.board, self.main);
+        if self.further.is_empty() {
+            return match main {
+                Placement::Slot(slot) => Ok(Slots::One(slot)),
+                Placement::TooLate => Err(Rejection::TooLate),
+                Placement::TooEarly => Err(Rejection::TooEarly),
+            };
+        }
+        let further = self.further.iter().map(|(board, window)| in_window(board, window));
+        let placements = std::iter::once(main).chain(further);
+        let mut slots = Vec::with_capacity(1 + self.further.len());
+        for placement in placements {
+            slots.push(match placement {
+                Placement::Slot(slot) => Some(slot),
+                Placement::TooLate => None,
+                // The skew is the same for all windows.
+                Placement::TooEarly => return Err(Rejection::TooEarly),
+            });
+        }
+        if slots.iter().all(Option::is_none) {
+            return Err(Rejection::TooLate);
+        }
+        Ok(Slots::Each(slots.into()))
     }
 }
 
@@ -231,7 +300,9 @@ mod tests {
         let seen: Vec<_> = plan
             .entries
             .iter()
-            .map(|e| (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slot == window.head))
+            .map(|e| {
+                (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slots == Slots::One(window.head))
+            })
             .collect();
         assert_eq!(
             seen,
@@ -243,6 +314,38 @@ mod tests {
             ]
         );
         assert_eq!(plan.rejected, [(5, Rejection::TooLate), (6, Rejection::TooEarly)]);
+    }
+
+    #[test]
+    fn items_are_placed_in_every_window_that_reaches_back_to_them() {
+        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
+        let definition: Definition = serde_json::from_str(text).unwrap();
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let now = Timestamp::parse("2026-01-01T10:30:30Z").unwrap();
+        let items = [
+            increment("a", 1, None, None),
+            increment("a", 2, Some("2026-01-01T10:30:00Z"), None),
+            increment("a", 4, Some("2026-01-01T10:29:00Z"), None),
+            increment("a", 8, Some("2026-01-01T10:01:00Z"), None),
+            increment("a", 16, Some("2026-01-01T10:02:00Z"), None),
+            increment("a", 32, Some("2020-01-01T10:30:00Z"), None),
+            increment("a", 64, Some("2026-01-01T10:31:00Z"), None),
+        ];
+        let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
+        let time = |slot: Option<Timestamp>| slot.map_or("-".to_owned(), |slot| slot.to_string()[11..16].to_owned());
+        let seen: Vec<_> = plan.entries.iter().map(|e| ([0, 1, 2].map(|w| time(e.slots.of(w))), e.amount.0)).collect();
+        let slots = |slots: [&str; 3]| slots.map(str::to_owned);
+        assert_eq!(
+            seen,
+            [
+                (slots(["10:00", "10:30", "00:00"]), 3),
+                (slots(["10:00", "10:29", "00:00"]), 4),
+                (slots(["10:00", "-", "00:00"]), 24),
+                (slots(["-", "-", "00:00"]), 32),
+            ]
+        );
+        assert_eq!(plan.entries[3].slots.first(), Timestamp::EPOCH);
+        assert_eq!(plan.rejected, [(6, Rejection::TooEarly)]);
     }
 
     #[test]

@@ -66,7 +66,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
+pub use batch::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection, Slots};
 pub use error::StoreError;
 pub use lines::Lines;
 pub use place::{Direction, NextTo, PageStart, Place, ValuePlace, ValuesStart};

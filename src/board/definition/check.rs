@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use chrono_tz::Tz;
 
-use super::{Cover, Definition, DefinitionError, Mode, Stamp};
+use super::{Cover, Definition, DefinitionError, MAX_FURTHER, Mode, Stamp};
 use crate::board::{Decimals, Kind, WindowLength};
 
 /// The shortest and the longest time, in milliseconds, for which `dedupe` may keep ids: a minute and 90 days.
@@ -18,14 +18,20 @@ impl Definition {
         if matches!(kind, Kind::Distinct | Kind::Sketch) && self.decimals != Decimals::default() {
             return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
         }
-        if self.metric.window == WindowLength::All {
-            self.check_all_time()?;
+        if self.has_all_time() {
+            if self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())) {
+                return misplaced("dedupe", "must be from a minute to 90 days");
+            }
         } else if self.dedupe.is_some() {
             return misplaced(
                 "dedupe",
                 "goes with a window of all time only: elsewhere an item that counts twice expires",
             );
         }
+        if self.metric.window == WindowLength::All {
+            self.check_all_time()?;
+        }
+        self.check_windows()?;
         if self.mode == Mode::FromFirst {
             if self.ranked {
                 return misplaced("mode", "from_first needs ranked = false: every subject's window is its own");
@@ -64,20 +70,60 @@ impl Definition {
         Ok(())
     }
 
+    /// Returns whether one of the windows is all time.
+    fn has_all_time(&self) -> bool {
+        self.lengths().any(|length| length == WindowLength::All)
+    }
+
+    /// Returns the length of each window, the main one first.
+    fn lengths(&self) -> impl Iterator<Item = WindowLength> {
+        std::iter::once(self.metric.window).chain(self.windows.iter().map(|window| window.length))
+    }
+
+    /// Checks the further windows, and the keys that they do not allow.
+    fn check_windows(&self) -> Result<(), DefinitionError> {
+        let misplaced = |key, why| Err(DefinitionError::Misplaced { key, why });
+        if self.windows.is_empty() {
+            return Ok(());
+        }
+        if self.windows.len() > MAX_FURTHER {
+            return misplaced("windows", "has more than 8 windows");
+        }
+        let lengths: Vec<WindowLength> = self.lengths().collect();
+        let is_repeated = |(i, length): (usize, &WindowLength)| lengths[..i].iter().any(|l| l.is_as_long_as(*length));
+        if lengths.iter().enumerate().any(is_repeated) {
+            return misplaced("windows", "must not have two windows of one length, nor that of the metric");
+        }
+        if !self.ranked {
+            return misplaced("windows", "needs ranked = true: a window of an unranked board is chosen by each read");
+        }
+        if self.mode != Mode::Sliding {
+            return misplaced("windows", "needs the mode sliding");
+        }
+        if self.stamp != Stamp::Start {
+            return misplaced("stamp", "must be start on a board with further windows, which takes no samples");
+        }
+        for window in &self.windows {
+            let invalid = |reason| DefinitionError::FurtherWindow { window: *window, reason: Box::new(reason) };
+            self.of_window(*window).layout().map_err(invalid)?;
+        }
+        Ok(())
+    }
+
     /// Checks the keys that a window of all time does not allow.
     fn check_all_time(&self) -> Result<(), DefinitionError> {
+        let only = self.windows.is_empty();
         let refused = [
             (self.slot.is_some(), "slot", "cannot be given for a window of all time, which has no slots"),
-            (self.timezone != Tz::UTC, "timezone", "has no effect on a window of all time, which has no slots"),
-            (self.cover != Cover::Current, "cover", "must be current for a window of all time, which has no slots"),
+            (only && self.timezone != Tz::UTC, "timezone", "has no effect on a window of all time, which has no slots"),
+            (
+                only && self.cover != Cover::Current,
+                "cover",
+                "must be current for a window of all time, which has no slots",
+            ),
             (self.mode != Mode::Sliding, "mode", "must be sliding for a window of all time, which has no end"),
             (self.keep.is_some(), "keep", "cannot be given for a window of all time, which has no slots"),
             (self.stamp != Stamp::Start, "stamp", "must be start for a window of all time, which has no slots"),
-            (
-                self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())),
-                "dedupe",
-                "must be from a minute to 90 days",
-            ),
         ];
         match refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {
             Some((_, key, why)) => Err(DefinitionError::Misplaced { key, why }),

@@ -145,7 +145,7 @@ struct EntryApplication<'a> {
 
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
-        if self.tables.holdings.traits.counter_duration.is_none() && entry.slot < self.tables.window.floor {
+        if self.tables.holdings.traits.counter_duration.is_none() && entry.slots.first() < self.tables.window.floor {
             // The slot left the window after the batch was planned. A retraction counts as accepted, with nothing left
             // to take.
             for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
@@ -184,7 +184,7 @@ impl EntryApplication<'_> {
             }
         }
         if counted > 0 && self.tables.holdings.traits.counter_duration.is_none() {
-            self.tables.events.add(entry.slot.millis(), counted as u64);
+            self.tables.events.add(entry.slots.first().millis(), counted as u64);
         }
     }
 
@@ -195,7 +195,7 @@ impl EntryApplication<'_> {
         let holdings = &mut self.tables.holdings;
         let to = WriteTo {
             name,
-            slot: entry.slot.millis(),
+            slot: entry.slots.first().millis(),
             at: entry.at.millis(),
             is_timed: increment.at.is_some(),
             retract: increment.retract,
@@ -210,7 +210,7 @@ impl EntryApplication<'_> {
         if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
             return Err(OutOfRange);
         }
-        let (subject, slot) = (entry.subject.as_str(), entry.slot.millis());
+        let (subject, slot) = (entry.subject.as_str(), entry.slots.first().millis());
         let holdings = &mut self.tables.holdings;
         if holdings.traits.counter_duration.is_none() {
             let new = holdings.add(name, slot, amount.0, self.bound)?;

@@ -32,8 +32,9 @@ impl Amounts<'_, '_, '_> {
     /// Returns the slot if all entries are amounts without ids for different subjects of one slot, and no score is
     /// wanted.
     pub fn only_slot(&self) -> Option<Timestamp> {
-        let slot = self.chunk.entries.first()?.slot;
-        let is_plain = |entry: &Entry<'_>| entry.slot == slot && entry.id.is_none() && !self.flush.wants_score(entry);
+        let slot = self.chunk.entries.first()?.slots.first();
+        let is_plain =
+            |entry: &Entry<'_>| entry.slots.first() == slot && entry.id.is_none() && !self.flush.wants_score(entry);
         (!self.alone && self.chunk.entries.iter().all(is_plain)).then_some(slot)
     }
 
@@ -66,15 +67,17 @@ impl Amounts<'_, '_, '_> {
         for entry in chunk.entries {
             bytes += entry.subject.as_str().len() + entry.id.map_or(0, |id| id.as_str().len()) + 16;
             has_ids |= entry.id.is_some();
-            places.entry(entry.slot).or_insert_with(|| {
-                slots.push(entry.slot);
+            places.entry(entry.slots.first()).or_insert_with(|| {
+                slots.push(entry.slots.first());
                 slots.len() - 1
             });
         }
         let code = |entry: &Entry<'_>| {
             // Only an item with an id may have to wait for the items of a sum.
             let (is_sum, wanted) = (has_ids && entry.items.len() > 1, self.flush.wants_score(entry));
-            4 * places.get(&entry.slot).copied().unwrap_or_default() + 2 * usize::from(is_sum) + usize::from(wanted)
+            4 * places.get(&entry.slots.first()).copied().unwrap_or_default()
+                + 2 * usize::from(is_sum)
+                + usize::from(wanted)
         };
         // Codes are also required if a subject may occur twice, as with ids or with items that are tried one by one.
         let coded = has_ids || self.alone || slots.len() != 1 || chunk.entries.iter().any(|entry| code(entry) != 0);

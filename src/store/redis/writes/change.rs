@@ -59,7 +59,7 @@ impl Encoder<'_, '_> {
         if self.board.definition().mode == Mode::FromFirst {
             return BTreeMap::new();
         }
-        let mut starts: BTreeSet<Timestamp> = chunk.entries.iter().map(|entry| entry.slot).collect();
+        let mut starts: BTreeSet<Timestamp> = chunk.entries.iter().map(|entry| entry.slots.first()).collect();
         starts.extend(self.needed);
         if self.kind().keeps_values() && self.board.is_ranked() {
             let (_, window) = self.board.window_and_starts(self.validity.preamble.window.head);
@@ -140,7 +140,10 @@ impl Encoder<'_, '_> {
             let summed = Change::Amount(entry.amount);
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
             let Verb { verb, a, b } = self.kind().verb(change, self.undoes(entry));
-            command.arg(slots.get(&entry.slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
+            command
+                .arg(slots.get(&entry.slots.first()).copied().unwrap_or_default())
+                .arg(place(entry.subject))
+                .arg(verb);
             match a {
                 Word::Number(number) => command.arg(number),
                 Word::Text(text) => command.arg(text),

@@ -171,6 +171,7 @@ fn bytes(entry: &Entry<'_>) -> usize {
 mod tests {
     use super::*;
     use crate::board::{Amount, BoardName, Definition, Generation, Timestamp};
+    use crate::store::Slots;
 
     fn board(metric: &str, ranked: bool) -> Board {
         let definition = Definition { ranked, ..Definition::new(metric.parse().unwrap(), "1m".parse().unwrap()) };
@@ -183,7 +184,7 @@ mod tests {
         let board = board(metric, ranked);
         let names: Vec<Subject> = (0..subjects).map(|i| Subject::parse(&format!("{i:0bytes$}")).unwrap()).collect();
         let entry = |i: usize| Entry {
-            slot: Timestamp::EPOCH,
+            slots: Slots::One(Timestamp::EPOCH),
             at: Timestamp::EPOCH,
             subject: &names[i % subjects],
             amount: Amount(1),
@@ -218,7 +219,7 @@ mod tests {
     fn chunks_do_not_split_the_entries_of_a_subject_if_they_fit() {
         let names = ["a", "a", "b", "b", "b", "c"].map(|name| Subject::parse(name).unwrap());
         let entry = |subject| Entry {
-            slot: Timestamp::EPOCH,
+            slots: Slots::One(Timestamp::EPOCH),
             at: Timestamp::EPOCH,
             subject,
             amount: Amount(1),

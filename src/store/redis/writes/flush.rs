@@ -207,7 +207,8 @@ impl<'a> Flush<'a> {
                 }
                 Some("refused") => Outcome::Rejected(Rejection::OutOfRange),
                 Some(other) => {
-                    let detail = format!("the amount of '{}' in slot {} is {other}", entry.subject, entry.slot);
+                    let detail =
+                        format!("the amount of '{}' in slot {} is {other}", entry.subject, entry.slots.first());
                     let trouble = Trouble::Refused(ServerFailure::Corrupt(detail));
                     entry.items.iter().for_each(|i| state.progress[self.call_of[*i]].fail(trouble.clone()));
                     continue;
