@@ -63,6 +63,21 @@ impl BytesPerSubject {
     }
 }
 
+impl std::ops::Add for BytesPerSubject {
+    type Output = Self;
+
+    /// Returns the memory of a subject in two windows of a board.
+    fn add(self, other: Self) -> Self {
+        let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        Self {
+            one_slot: self.one_slot + other.one_slot,
+            all_slots: self.all_slots + other.all_slots,
+            each_value: both(self.each_value, other.each_value),
+            at_most: both(self.at_most, other.at_most),
+        }
+    }
+}
+
 fn counts_values(kind: Kind) -> bool {
     matches!(kind, Kind::Distinct | Kind::Sketch)
 }

@@ -138,6 +138,14 @@ impl LogOperations {
         (self.slot, self.subject) = (None, 0..0);
     }
 
+    /// Moves the operations of another board's buffer here, if it has any.
+    pub(super) fn append_changes(&mut self, other: &mut LogOperations) {
+        if other.len() > HEADER {
+            self.append(other);
+            other.clear();
+        }
+    }
+
     /// Clears the buffer except for the board.
     pub(super) fn clear(&mut self) {
         self.bytes.truncate(HEADER);

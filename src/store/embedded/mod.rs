@@ -148,17 +148,17 @@ impl Embedded {
         self.engine.journal()
     }
 
-    /// Returns the live board of this generation.
-    fn live_board(&self, board: &Board) -> Result<Arc<LiveBoard>> {
-        match self.boards.read().get(board.name()) {
-            Some(live) if live.board.generation() == board.generation() => Ok(live.clone()),
-            _ => Err(StoreError::BoardChanged),
-        }
+    /// Returns the live board that has a window of this generation, and the number of the window.
+    fn live_board(&self, board: &Board) -> Result<(Arc<LiveBoard>, usize)> {
+        let boards = self.boards.read();
+        let live = boards.get(board.name()).ok_or(StoreError::BoardChanged)?;
+        let number = live.board.window_number(board.generation()).ok_or(StoreError::BoardChanged)?;
+        Ok((live.clone(), number))
     }
 
     /// Applies a batch to memory and appends it to the journal. Returns a ticket that acknowledges it.
     async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
-        let permit = self.journal().admit(writing::max_log_bytes(batch))?;
+        let permit = self.journal().admit(writing::max_log_bytes(board, batch))?;
         let plan =
             |window: &Window, now| BatchApplication::new(board, batch, (window, now), self.limits.max_skew, self.key);
         let mut application = None;
@@ -200,7 +200,7 @@ impl Embedded {
         }
     }
 
-    /// Does `work` on a board's tables, advanced to now, and appends its operations to the journal before the lock is
+    /// Does `work` on the tables of a window, advanced to now, and appends its operations to the journal before the lock is
     /// released. So the order of the log is the order in which the lock was held.
     ///
     /// Returns [`StoreError::ClockDoubted`] if nothing may be written at present.
@@ -209,17 +209,17 @@ impl Embedded {
         board: &Board,
         work: impl FnOnce(&mut Tables, &mut LogOperations) -> (T, Awaited),
     ) -> Result<(T, Ticket)> {
-        let live = self.live_board(board)?;
+        let (live, number) = self.live_board(board)?;
         let mut operations = LogOperations::of(board.generation());
         let mut tables = live.tables.lock();
-        self.advance(&live, &mut tables)?;
+        self.advance(&live, &mut tables, number)?;
         if let Some(doubted) = self.doubted_clock_of(&tables) {
             return Err(doubted);
         }
         // A restart must not set the board's time back to before what it has counted.
         operations.advanced(tables.now.millis());
         let nothing = operations.len();
-        let (answer, awaited) = work(&mut tables, &mut operations);
+        let (answer, awaited) = work(tables.of_window(number), &mut operations);
         if operations.len() == nothing {
             self.unlock(tables);
             return Ok((answer, Ticket::Done));
@@ -233,19 +233,19 @@ impl Embedded {
         Ok((answer, ticket))
     }
 
-    /// Does `work` on a board's tables, advanced to now.
+    /// Does `work` on the tables of a window, advanced to now. Those of the main window contain all others.
     fn read_tables<T>(&self, board: &Board, work: impl FnOnce(&Board, &mut Tables, Advance) -> T) -> Result<T> {
-        let live = self.live_board(board)?;
+        let (live, number) = self.live_board(board)?;
         let mut tables = live.tables.lock();
-        let advance = self.advance(&live, &mut tables)?;
-        let answer = work(&live.board, &mut tables, advance);
+        let advance = self.advance(&live, &mut tables, number)?;
+        let answer = work(board, tables.of_window(number), advance);
         self.unlock(tables);
         Ok(answer)
     }
 
     /// Unlocks a board, and passes on the data to drop.
     fn unlock(&self, mut tables: MutexGuard<Tables>) {
-        let garbage = tables.holdings.take_garbage();
+        let garbage = tables.take_garbage();
         // Threads that wait for the lock get it before this thread can take it again.
         MutexGuard::unlock_fair(tables);
         if !garbage.is_empty() {
@@ -253,20 +253,27 @@ impl Embedded {
         }
     }
 
-    /// Advances a board to the clock's now, and passes on the data to drop.
-    fn advance(&self, live: &LiveBoard, tables: &mut Tables) -> Result<Advance> {
+    /// Advances all windows of a board to the clock's now, and passes on the data to drop. Returns the effects on the
+    /// window with this number.
+    fn advance(&self, live: &LiveBoard, tables: &mut Tables, number: usize) -> Result<Advance> {
         if tables.removed {
             return Err(StoreError::BoardChanged);
         }
         let now = tables.believed_time(&live.board, self.clock.read());
-        let mut advance = tables.advance(&live.board, now);
-        if let Some(expired) = &mut advance.expired {
-            self.discard(expired.holdings.take());
+        let mut result = Advance::default();
+        for (window, board) in live.board.windows().enumerate() {
+            let mut advance = tables.of_window(window).advance(board, now);
+            if let Some(expired) = &mut advance.expired {
+                self.discard(expired.holdings.take());
+            }
+            if let Some(expired_ids) = advance.expired_ids.take() {
+                self.discard(expired_ids);
+            }
+            if window == number {
+                result = advance;
+            }
         }
-        if let Some(expired_ids) = advance.expired_ids.take() {
-            self.discard(expired_ids);
-        }
-        Ok(advance)
+        Ok(result)
     }
 
     /// Returns the reason why a board must not be written to, if the clock is doubted since the start.
@@ -286,7 +293,7 @@ impl Embedded {
         let boards: Vec<_> = self.boards.read().values().cloned().collect();
         boards.iter().find_map(|live| {
             let mut tables = live.tables.lock();
-            self.advance(live, &mut tables).ok()?;
+            self.advance(live, &mut tables, 0).ok()?;
             self.doubted_clock_of(&tables)
         })
     }
@@ -305,7 +312,7 @@ impl Tables {
             ClockReading::System { wall, monotonic } => (wall, monotonic),
         };
         let slots = self.window.end.millis() - self.window.floor.millis();
-        let window = if board.is_all_time() {
+        let window = if board.is_all_time() || !board.further().is_empty() {
             board.clock_tolerance()
         } else {
             self.holdings.traits.counter_duration.unwrap_or(slots)

@@ -12,7 +12,7 @@ use super::engine::Ticket;
 use super::log_operations::LogOperations;
 use super::tables::Tables;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
-use crate::board::{Board, BoardName, Definition, Generation, Subject, Timestamp};
+use crate::board::{Board, BoardName, Definition, Generation, MAX_FURTHER, Subject, Timestamp};
 use crate::store::{
     Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, Listing, Lookup, Page, PageStart,
     Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values, ValuesStart,
@@ -124,8 +124,8 @@ impl Store for Embedded {
                 known(live)
             } else {
                 let invalid = |error| StoreError::Setup { detail: format!("board '{name}': {error}") };
-                // 0 stands for the store itself.
-                let generation = Generation(rand::random_range(1..=u64::MAX));
+                // 0 stands for the store itself. Those that follow belong to the further windows.
+                let generation = Generation(rand::random_range(1..=u64::MAX - MAX_FURTHER as u64));
                 let board = Arc::new(Board::new(name.clone(), generation, definition.clone()).map_err(invalid)?);
                 let mut tables = Tables::new(&board, self.clock.now());
                 tables.trust = self.clock.trust_of_new_board();

@@ -1,8 +1,10 @@
 //! The state of one board in memory, and its changes over time. Pure: without disk or clock.
 //!
 //! A board's state consists of its subjects ([`Holdings`]), the window, the ids counted recently and the number of items
-//! counted in each slot.
+//! counted in each slot. Each further window of a board has tables of its own, which the tables of the board contain:
+//! so one lock guards all windows.
 
+use super::aggregate_state::Garbage;
 use super::board_traits::BoardTraits;
 use super::event_counts::EventCounts;
 use super::holdings::Holdings;
@@ -26,6 +28,8 @@ pub(super) struct Tables {
     pub trust: Option<ClockTrust>,
     /// Whether the board was removed. A call that still has a reference must change nothing.
     pub removed: bool,
+    /// The tables of the further windows. Their ids, `trust` and `removed` are not used.
+    pub further: Vec<Tables>,
     round: CleanupRound,
 }
 
@@ -100,6 +104,7 @@ impl Tables {
             events: EventCounts::default(),
             trust: None,
             removed: false,
+            further: board.further().iter().map(|board| Self::new(board, now)).collect(),
             round: CleanupRound { next: None, began: now.millis(), cleared: 0, clearing: 0 },
         };
         tables.holdings.oldest_kept = oldest_kept(board, &tables.window);
@@ -107,7 +112,30 @@ impl Tables {
         tables
     }
 
-    /// Moves the board's time, head and floor forward to `now`. A time before the board's changes nothing. O(1), except
+    /// Returns the tables of a window: 0 is the main window.
+    pub(super) fn of_window(&mut self, number: usize) -> &mut Tables {
+        // A number that the board does not have cannot occur, because its generation would belong to no window.
+        match number.checked_sub(1) {
+            Some(further) if further < self.further.len() => &mut self.further[further],
+            _ => self,
+        }
+    }
+
+    /// Returns the data of all windows that must be dropped without the lock.
+    pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
+        let mut garbage = self.holdings.take_garbage();
+        for tables in &mut self.further {
+            garbage.append(&mut tables.holdings.take_garbage());
+        }
+        garbage
+    }
+
+    /// Returns the number of windows.
+    pub(super) fn window_count(&self) -> usize {
+        1 + self.further.len()
+    }
+
+    /// Moves the time, head and floor of this window forward to `now`. A time before the board's changes nothing. O(1), except
     /// for the computation of a new window and some visits: expired data is only detached, or left to retiring.
     pub(super) fn advance(&mut self, board: &Board, now: Timestamp) -> Advance {
         let mut advance = Advance::default();
@@ -178,6 +206,9 @@ impl Tables {
     pub(super) fn move_clock(&mut self, board: &Board, now: Timestamp) {
         self.now = self.now.max(now);
         self.window = board.window_at(self.now);
+        for (tables, board) in self.further.iter_mut().zip(board.further()) {
+            tables.move_clock(board, now);
+        }
     }
 
     /// Completes the state after everything was restored: see [`Holdings::rebuild`].
@@ -187,6 +218,9 @@ impl Tables {
         self.holdings.rebuild(self.floors(), self.window.head.millis(), self.now.millis());
         self.round.began = self.now.millis();
         self.round.cleared = self.oldest_needed();
+        for (tables, board) in self.further.iter_mut().zip(board.further()) {
+            tables.rebuild(board);
+        }
     }
 
     /// Returns the times before which values of COUNT_DISTINCT have expired.

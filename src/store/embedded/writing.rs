@@ -28,8 +28,8 @@ const VISIT_WORK_PER_ENTRY: u64 = 4;
 /// The largest number of bytes that an item adds to the log in addition to its texts.
 const LOG_OVERHEAD: usize = 96;
 
-/// Returns the largest number of bytes that the operations of a batch can have.
-pub(super) fn max_log_bytes(batch: &Batch) -> usize {
+/// Returns the largest number of bytes that the operations of a batch can have, in all windows of the board.
+pub(super) fn max_log_bytes(board: &Board, batch: &Batch) -> usize {
     let of = |increment: &Increment| {
         let value = match &increment.change {
             // A value may cause a different value to be dropped, which is written to the log as well.
@@ -38,7 +38,8 @@ pub(super) fn max_log_bytes(batch: &Batch) -> usize {
         };
         LOG_OVERHEAD + increment.subject.as_str().len() + value
     };
-    LOG_OVERHEAD + batch.increments.iter().map(of).sum::<usize>()
+    let each = LOG_OVERHEAD + batch.increments.iter().map(of).sum::<usize>();
+    each * (1 + board.further().len())
 }
 
 /// A batch that is being applied.
@@ -52,6 +53,8 @@ pub(super) struct BatchApplication<'a> {
     /// The fingerprints of the entries with an id, in their order.
     fingerprints: Vec<Fingerprint>,
     outcomes: Vec<Outcome>,
+    /// The operations of each further window in the current portion.
+    further: Vec<LogOperations>,
     /// The next entry, and the next of `fingerprints`.
     next: (usize, usize),
     /// The next item whose score is to be read.
@@ -75,7 +78,8 @@ impl<'a> BatchApplication<'a> {
         let names = plan.entries.iter().map(|entry| HashedName::from(entry.subject.as_str())).collect();
         let fingerprint = |entry: &Entry| entry.id.map(|id| key.of(entry.subject, id));
         let fingerprints = plan.entries.iter().filter_map(fingerprint).collect();
-        Self { board, batch, plan, names, fingerprints, outcomes, next: (0, 0), scored: 0 }
+        let further = board.further().iter().map(|window| LogOperations::of(window.generation())).collect();
+        Self { board, batch, plan, names, fingerprints, outcomes, further, next: (0, 0), scored: 0 }
     }
 
     /// Applies the next portion to tables that have been advanced. Returns whether the batch is done.
@@ -86,7 +90,9 @@ impl<'a> BatchApplication<'a> {
         let (from, mut next_fingerprint) = self.next;
         let end = self.plan.entries.len().min(from + MAX_PORTION);
         if end - from > 1 {
-            tables.holdings.prefetch(&self.names[from..end]);
+            for number in 0..tables.window_count() {
+                tables.of_window(number).holdings.prefetch(&self.names[from..end]);
+            }
         }
         let mut at = from;
         while at < end {
@@ -94,10 +100,11 @@ impl<'a> BatchApplication<'a> {
             let fingerprint = entry.id.and_then(|_| self.fingerprints.get(next_fingerprint)).copied();
             next_fingerprint += usize::from(fingerprint.is_some());
             let mut writing = EntryApplication {
+                board: self.board,
                 tables,
                 operations,
+                further: &mut self.further,
                 increments: &self.batch.increments,
-                bound: self.board.slot_bound().0,
             };
             writing.apply(entry, self.names[at], fingerprint, &mut self.outcomes);
             at += 1;
@@ -108,6 +115,11 @@ impl<'a> BatchApplication<'a> {
         self.next = (at, next_fingerprint);
         tables.events.log_changes(operations);
         tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
+        for (tables, own) in tables.further.iter_mut().zip(&mut self.further) {
+            tables.events.log_changes(own);
+            tables.visit_portion(VISIT_WORK_PER_ENTRY * (at - from) as u64);
+            operations.append_changes(own);
+        }
         at == self.plan.entries.len() && self.read_scores(tables, started)
     }
 
@@ -137,16 +149,26 @@ impl<'a> BatchApplication<'a> {
 
 /// The context in which an entry is applied.
 struct EntryApplication<'a> {
+    board: &'a Board,
     tables: &'a mut Tables,
     operations: &'a mut LogOperations,
+    /// The operations of each further window.
+    further: &'a mut [LogOperations],
     increments: &'a [Increment],
+}
+
+/// One window in which an entry is applied, and the slot there.
+struct InWindow<'a> {
+    tables: &'a mut Tables,
+    operations: &'a mut LogOperations,
+    slot: i64,
     bound: i64,
 }
 
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
-        if self.tables.holdings.traits.counter_duration.is_none() && entry.slots.first() < self.tables.window.floor {
-            // The slot left the window after the batch was planned. A retraction counts as accepted, with nothing left
+        if (0..self.tables.window_count()).all(|number| self.slot(entry, number).is_none()) {
+            // The slots left the windows after the batch was planned. A retraction counts as accepted, with nothing left
             // to take.
             for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
                 outcomes[item] = Outcome::Rejected(Rejection::TooLate);
@@ -183,26 +205,92 @@ impl EntryApplication<'_> {
                 }
             }
         }
-        if counted > 0 && self.tables.holdings.traits.counter_duration.is_none() {
-            self.tables.events.add(entry.slots.first().millis(), counted as u64);
+        if counted > 0 {
+            self.count_events(entry, counted as u64);
+        }
+    }
+
+    /// Returns the slot of the entry in a window, unless the slot has left the window.
+    fn slot(&mut self, entry: &Entry, number: usize) -> Option<i64> {
+        let tables = self.tables.of_window(number);
+        let has_slots = tables.holdings.traits.counter_duration.is_none();
+        let slot = entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
+        slot.map(Timestamp::millis)
+    }
+
+    /// Returns a window and the slot of the entry there, unless the slot has left the window.
+    fn window(&mut self, entry: &Entry, number: usize) -> Option<InWindow<'_>> {
+        let slot = self.slot(entry, number)?;
+        Some(match number.checked_sub(1) {
+            None => InWindow {
+                bound: self.board.slot_bound().0,
+                tables: &mut *self.tables,
+                operations: &mut *self.operations,
+                slot,
+            },
+            Some(further) => InWindow {
+                bound: self.board.further().get(further)?.slot_bound().0,
+                tables: self.tables.further.get_mut(further)?,
+                operations: self.further.get_mut(further)?,
+                slot,
+            },
+        })
+    }
+
+    /// Does `change` in each window that still has the slot of the entry. If there are several, does `check` in each
+    /// before: so either all windows change or none.
+    fn change_windows(
+        &mut self,
+        entry: &Entry,
+        check: impl Fn(&InWindow<'_>) -> Result<(), OutOfRange>,
+        change: impl Fn(&mut InWindow<'_>) -> Result<(), OutOfRange>,
+    ) -> Result<(), OutOfRange> {
+        let windows = self.tables.window_count();
+        if windows > 1 {
+            for number in 0..windows {
+                self.window(entry, number).map_or(Ok(()), |window| check(&window))?;
+            }
+        }
+        for number in 0..windows {
+            self.window(entry, number).map_or(Ok(()), |mut window| change(&mut window))?;
+        }
+        Ok(())
+    }
+
+    fn count_events(&mut self, entry: &Entry, items: u64) {
+        for number in 0..self.tables.window_count() {
+            if let Some(InWindow { tables, slot, .. }) = self.window(entry, number)
+                && tables.holdings.traits.counter_duration.is_none()
+            {
+                tables.events.add(slot, items);
+            }
         }
     }
 
     /// Applies an entry's update as a whole, or changes nothing.
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
-        let floors = self.tables.floors();
-        let holdings = &mut self.tables.holdings;
-        let to = WriteTo {
+        let to = |window: &InWindow<'_>| WriteTo {
             name,
-            slot: entry.slots.first().millis(),
+            slot: window.slot,
             at: entry.at.millis(),
             is_timed: increment.at.is_some(),
             retract: increment.retract,
-            bound: self.bound,
-            floors,
+            bound: window.bound,
+            floors: window.tables.floors(),
         };
-        holdings.kind.apply(holdings, &to, &increment.change, self.operations)
+        self.change_windows(
+            entry,
+            |window| {
+                let holdings = &window.tables.holdings;
+                holdings.kind.check(holdings, &to(window), &increment.change)
+            },
+            |window| {
+                let to = to(window);
+                let holdings = &mut window.tables.holdings;
+                holdings.kind.apply(holdings, &to, &increment.change, window.operations)
+            },
+        )
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
@@ -210,16 +298,33 @@ impl EntryApplication<'_> {
         if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
             return Err(OutOfRange);
         }
-        let (subject, slot) = (entry.subject.as_str(), entry.slots.first().millis());
-        let holdings = &mut self.tables.holdings;
-        if holdings.traits.counter_duration.is_none() {
-            let new = holdings.add(name, slot, amount.0, self.bound)?;
-            self.operations.amount(slot, new, subject);
-            return Ok(());
+        if self.tables.holdings.traits.counter_duration.is_some() {
+            return self.add_to_counter(entry, name, item, amount);
         }
+        let can_add = |window: &InWindow<'_>| {
+            let InWindow { tables, slot, bound, .. } = window;
+            if tables.holdings.can_add(name, *slot, amount.0, *bound) { Ok(()) } else { Err(OutOfRange) }
+        };
+        self.change_windows(entry, can_add, |window| {
+            let InWindow { tables, operations, slot, bound } = window;
+            let new = tables.holdings.add(name, *slot, amount.0, *bound)?;
+            operations.amount(*slot, new, entry.subject.as_str());
+            Ok(())
+        })
+    }
+
+    /// Adds an amount to the counter of a `from_first` board, which has one window.
+    fn add_to_counter(
+        &mut self,
+        entry: &Entry,
+        name: HashedName,
+        item: usize,
+        amount: Amount,
+    ) -> Result<(), OutOfRange> {
         let (retracts, times) = (self.increments[item].retract, (entry.at.millis(), self.tables.now.millis()));
-        if let Some(counter) = holdings.count_from_first(name, amount.0, retracts, times, self.bound)? {
-            self.operations.amount(counter.start, counter.amount, subject);
+        let bound = self.board.slot_bound().0;
+        if let Some(counter) = self.tables.holdings.count_from_first(name, amount.0, retracts, times, bound)? {
+            self.operations.amount(counter.start, counter.amount, entry.subject.as_str());
         }
         Ok(())
     }

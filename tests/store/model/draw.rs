@@ -3,7 +3,7 @@
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
-use rolltop::board::{Cover, Decimals, Definition, Kind, Mode, Order, Stamp};
+use rolltop::board::{Cover, Decimals, Definition, FurtherWindow, Kind, Mode, Order, Stamp, WindowLength};
 
 use super::sequence::{Act, CROWD, Item, Leap, Look, Question, SUBJECTS, Sequence, Size, Span, Step, When};
 use crate::given::{definition, t};
@@ -20,6 +20,9 @@ const METRICS: [&str; 9] = [
     "COUNT_DISTINCT({w}, login, device, user)",
     "APPROX_COUNT_DISTINCT({w}, login, device, user)",
 ];
+
+/// Further windows of boards.
+const FURTHER: [&str; 10] = ["5s/1s", "1m/10s", "10m/1m", "3h/1h", "2d/6h", "7d/1d", "8w/1w", "3mo/1mo", "all", "all"];
 
 const STARTS: [&str; 7] = [
     "2026-01-01T09:30:00Z",
@@ -82,6 +85,27 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);
     }
+    add_windows(rng, wanted)
+}
+
+/// Draws the further windows of a board that may have any.
+fn add_windows(rng: &mut StdRng, mut wanted: Definition) -> Definition {
+    if !wanted.ranked || !rng.random_bool(0.4) {
+        return wanted;
+    }
+    for _ in 0..rng.random_range(1..=3) {
+        let further: FurtherWindow = pick(rng, &FURTHER).parse().expect("a window");
+        let mut lengths = wanted.windows.iter().map(|window| window.length).chain([wanted.metric.window]);
+        if !lengths.any(|length| length.is_as_long_as(further.length)) {
+            wanted.windows.push(further);
+        }
+    }
+    if !wanted.windows.is_empty() {
+        wanted.stamp = Stamp::Start;
+        if wanted.metric.window == WindowLength::All {
+            wanted.timezone = pick(rng, &ZONES).parse().expect("a zone");
+        }
+    }
     wanted
 }
 
@@ -100,7 +124,7 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);
     }
-    wanted
+    add_windows(rng, wanted)
 }
 
 /// Returns every metric, or those named by the environment, such as `AVG,MAX`.
@@ -115,6 +139,7 @@ fn metrics() -> Vec<&'static str> {
 fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
     let board = rng.random_range(0..boards.len());
     let through = rng.random_range(0..2);
+    let window = rng.random_range(0..4);
     match rng.random_range(0..100) {
         0..2 => {
             let at = rng.random_bool(0.6).then(|| any_when(rng));
@@ -131,9 +156,9 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         }
         6..38 => Step::Add { board, items: any_items(rng), scores: rng.random_bool(0.5), through },
         38..56 => Step::Clock(any_leap(rng, board)),
-        56..63 => Step::Retire { board, steps: rng.random_range(1..=3), through },
-        63..67 => Step::RetireTogether { board, items: any_items(rng) },
-        67..71 => Step::Remove { board, who: any_subject(rng), through },
+        56..63 => Step::Retire { board, window, steps: rng.random_range(1..=3), through },
+        63..67 => Step::RetireTogether { board, window, items: any_items(rng) },
+        67..71 => Step::Remove { board, window, who: any_subject(rng), through },
         71..73 => {
             let same = rng.random_bool(0.5);
             let definition = if same { boards[board].clone() } else { any_definition(rng) };
@@ -142,10 +167,10 @@ fn any_step(rng: &mut StdRng, boards: &[Definition]) -> Step {
         73..75 => Step::Stale { board, through },
         75..80 => Step::Audit { board },
         80..83 => Step::Reopen { close: rng.random_bool(0.5), through },
-        83..94 => Step::Look { board, at: any_look(rng), through },
+        83..94 => Step::Look { board, window, at: any_look(rng), through },
         94..97 => {
             let questions =
-                (0..rng.random_range(0..=6)).map(|_| (rng.random_range(0..boards.len()), any_question(rng)));
+                (0..rng.random_range(0..=6)).map(|_| (rng.random_range(0..boards.len()), window, any_question(rng)));
             Step::SlotQuery { questions: questions.collect(), through }
         }
         _ => Step::Check { board },
@@ -172,7 +197,7 @@ fn any_item(rng: &mut StdRng) -> Item {
         2 => Act::Sample { count: rng.random_range(0..=3) },
         _ => Act::Count,
     };
-    Item { who: any_subject(rng), act, amount, value: rng.random_range(0..7), at, id }
+    Item { who: any_subject(rng), window: rng.random_range(0..4), act, amount, value: rng.random_range(0..7), at, id }
 }
 
 fn any_when(rng: &mut StdRng) -> When {
@@ -188,12 +213,13 @@ fn any_when(rng: &mut StdRng) -> When {
 
 fn any_leap(rng: &mut StdRng, board: usize) -> Leap {
     let off = pick(rng, &[-1, 0, 0, 1, 700]);
+    let window = rng.random_range(0..4);
     match rng.random_range(0..20) {
         0..3 => Leap::By(rng.random_range(0..=2_000)),
         3..6 => Leap::By(rng.random_range(0..=7_200_000)),
-        6..15 => Leap::Slots { board, slots: pick(rng, &[0, 0, 0, 0, 1, 2, 5]), off },
-        15..19 => Leap::Windows { board, windows: 1, off },
-        _ => Leap::Windows { board, windows: rng.random_range(2..=400), off },
+        6..15 => Leap::Slots { board, window, slots: pick(rng, &[0, 0, 0, 0, 1, 2, 5]), off },
+        15..19 => Leap::Windows { board, window, windows: 1, off },
+        _ => Leap::Windows { board, window, windows: rng.random_range(2..=400), off },
     }
 }
 

@@ -1,6 +1,8 @@
 //! A sequence of operations. Operations are plain data, and relative to the state and board on which they run, so that
 //! any of them can be left out when a failing sequence is reduced.
 
+use std::sync::Arc;
+
 use rolltop::board::{
     Amount, Board, Change, Counted, Definition, EXACT_MAX, EventId, Kind, Subject, Timestamp, Window,
 };
@@ -10,6 +12,9 @@ use crate::given::{subject, value};
 
 /// The few subjects, which therefore occur often. Only a comparison by bytes gives them this order.
 pub const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
+
+/// The time for which a board over all time remembers that a value was taken back.
+const DAY: i64 = 86_400_000;
 
 /// A step of the clock where a board has no slots, in milliseconds.
 const SIX_HOURS: i64 = 21_600_000;
@@ -29,7 +34,8 @@ pub struct Sequence {
     pub steps: Vec<Step>,
 }
 
-/// One operation. `through` is the instance, where a store has several.
+/// One operation. `through` is the instance, where a store has several, and `window` the window, where a board has
+/// several: see [`window_of`].
 #[derive(Clone, Debug)]
 pub enum Step {
     Add {
@@ -62,16 +68,19 @@ pub enum Step {
     /// Makes this many retire steps, which need not finish a slot.
     Retire {
         board: usize,
+        window: usize,
         steps: usize,
         through: usize,
     },
     /// Lets two instances retire until done while a third client writes.
     RetireTogether {
         board: usize,
+        window: usize,
         items: Vec<Item>,
     },
     Remove {
         board: usize,
+        window: usize,
         who: usize,
         through: usize,
     },
@@ -95,12 +104,13 @@ pub enum Step {
     },
     Look {
         board: usize,
+        window: usize,
         at: Look,
         through: usize,
     },
-    /// Asks several questions at once.
+    /// Asks several questions at once, each about a board and a window.
     SlotQuery {
-        questions: Vec<(usize, Question)>,
+        questions: Vec<(usize, usize, Question)>,
         through: usize,
     },
     /// Finishes retiring, then compares everything that can be read.
@@ -113,6 +123,8 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Item {
     pub who: usize,
+    /// The window that its time and its amount relate to.
+    pub window: usize,
     pub act: Act,
     /// The amount, if the board takes amounts.
     pub amount: Size,
@@ -158,12 +170,14 @@ pub enum Leap {
     /// The end of a board's head slot, and this many slots more.
     Slots {
         board: usize,
+        window: usize,
         slots: u32,
         off: i64,
     },
     /// This many times the board's window.
     Windows {
         board: usize,
+        window: usize,
         windows: i64,
         off: i64,
     },
@@ -239,12 +253,25 @@ fn what(nth: usize) -> Counted {
 pub fn crowd(first: usize, at: Option<When>) -> Vec<Item> {
     let units = |nth: usize| Size::Units((nth * 7 % 11) as i64 - 4);
     let members = SUBJECTS.len()..SUBJECTS.len() + first;
-    members.map(|who| Item { who, act: Act::Count, amount: units(who), value: who % 5, at, id: None }).collect()
+    members
+        .map(|who| Item { who, window: who, act: Act::Count, amount: units(who), value: who % 5, at, id: None })
+        .collect()
 }
 
 /// Returns items of one subject with this many values.
 pub fn flood(who: usize, values: usize, at: Option<When>) -> Vec<Item> {
-    (0..values).map(|value| Item { who, act: Act::Count, amount: Size::Units(1), value, at, id: None }).collect()
+    (0..values)
+        .map(|value| Item { who, window: value, act: Act::Count, amount: Size::Units(1), value, at, id: None })
+        .collect()
+}
+
+/// Returns the window with this number, counted around.
+pub fn window_of(board: &Arc<Board>, window: usize) -> Arc<Board> {
+    let further = board.further();
+    match (window % (1 + further.len())).checked_sub(1) {
+        Some(number) => further[number].clone(),
+        None => board.clone(),
+    }
 }
 
 pub fn everyone() -> impl Iterator<Item = Subject> {
@@ -256,7 +283,7 @@ impl When {
         match self {
             When::Now(off) => now.plus_millis(off),
             // Over all time only tombstones expire.
-            When::Floor(off) if board.is_all_time() => now.plus_millis(off - board.clock_tolerance()),
+            When::Floor(off) if board.is_all_time() => now.plus_millis(off - DAY),
             When::Floor(off) => window.floor.plus_millis(off),
             When::Head(off) => window.head.plus_millis(off),
             When::Back { slots, off } => {
@@ -267,19 +294,22 @@ impl When {
 }
 
 impl Leap {
-    pub fn resolve(self, boards: &[std::sync::Arc<Board>], now: Timestamp) -> Timestamp {
+    pub fn resolve(self, boards: &[Arc<Board>], now: Timestamp) -> Timestamp {
         let to = match self {
             Leap::By(millis) => now.plus_millis(millis),
-            Leap::Slots { board, slots, off } if boards[board].is_all_time() => {
+            Leap::Slots { board, window, slots, off } if window_of(&boards[board], window).is_all_time() => {
                 now.plus_millis(SIX_HOURS * (i64::from(slots) + 1) + off)
             }
-            Leap::Slots { board, slots, off } => {
-                let calendar = boards[board].calendar();
+            Leap::Slots { board, window, slots, off } => {
+                let board = window_of(&boards[board], window);
+                let calendar = board.calendar();
                 (0..=slots).fold(now, |at, _| calendar.next(at)).plus_millis(off)
             }
-            Leap::Windows { board, windows, off } => {
-                let window = boards[board].clock_tolerance();
-                now.plus_millis(window * windows + off)
+            Leap::Windows { board, window, windows, off } => {
+                let board = window_of(&boards[board], window);
+                let length =
+                    board.definition().metric.window.span().map_or(SIX_HOURS, |span| span.approximate_millis());
+                now.plus_millis(length * windows + off)
             }
         };
         to.max(now)
@@ -289,10 +319,12 @@ impl Leap {
 impl Item {
     /// Returns the item in the form that this board takes. Samples and retractions get a time. Only sums get amounts
     /// that no store can hold: the other kinds refuse such amounts before they reach a store.
-    pub fn resolve(&self, board: &Board, window: &Window, now: Timestamp) -> Increment {
+    pub fn resolve(&self, board: &Arc<Board>, now: Timestamp) -> Increment {
+        let related = window_of(board, self.window);
+        let window = related.window_at(now);
         let units = match self.amount {
             Size::Units(units) => units,
-            Size::Bound { sign, off } => sign * board.slot_bound().0 + off,
+            Size::Bound { sign, off } => sign * related.slot_bound().0 + off,
         };
         let within = Amount(units.clamp(-EXACT_MAX, EXACT_MAX));
         let retract = self.act == Act::Retract && board.takes_retractions();
@@ -313,7 +345,7 @@ impl Item {
             subject: who(self.who),
             change: sample.unwrap_or(change),
             retract,
-            at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(board, window, now)),
+            at: self.at.or(has_time.then_some(When::Now(0))).map(|at| at.resolve(&related, &window, now)),
             id: self.id.and_then(|id| EventId::parse(&format!("id {id}")).ok()),
         }
     }

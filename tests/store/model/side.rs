@@ -6,7 +6,9 @@ use rolltop::board::{Amount, Board, BoardName, Definition, Kind, Mode, Timestamp
 use rolltop::store::{Batch, ClockMode, Defined, Direction, NextTo, PageStart, Place, SlotQuery, SlotRange, Store};
 
 use super::seen::{Seen, seen};
-use super::sequence::{Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who};
+use super::sequence::{
+    Act, Item, Leap, Look, Question, Size, Span, Step, When, crowd, everyone, flood, who, window_of,
+};
 use crate::given::name;
 use crate::site::{Home, audit_through, retire_through};
 
@@ -51,17 +53,21 @@ impl Side {
             }
             Step::AddAll { batches, through } => self.add_all(batches, *through).await,
             Step::Clock(leap) => Ok(vec![self.leap(*leap).await?]),
-            Step::Retire { board, steps, through } => self.retire(*board, *steps, *through).await,
-            Step::RetireTogether { board, items } => self.retire_together(*board, items).await,
-            Step::Remove { board, who: nth, through } => {
-                let store = self.instance(*through);
-                Ok(vec![seen(&*store, store.remove(&self.boards[*board], &who(*nth)).await)?])
+            Step::Retire { board, window, steps, through } => {
+                self.retire(&self.window(*board, *window), *steps, *through).await
+            }
+            Step::RetireTogether { board, window, items } => self.retire_together(*board, *window, items).await,
+            Step::Remove { board, window, who: nth, through } => {
+                let (store, window) = (self.instance(*through), self.window(*board, *window));
+                Ok(vec![seen(&*store, store.remove(&window, &who(*nth)).await)?])
             }
             Step::Redefine { board, definition, through } => self.redefine(*board, definition, *through).await,
             Step::Stale { board, through } => self.use_stale(*board, *through).await,
             Step::Audit { board } => self.audit(*board).await,
             Step::Reopen { close, through } => self.reopen(*close, *through).await,
-            Step::Look { board, at, through } => Ok(vec![self.look(*board, *at, *through).await?]),
+            Step::Look { board, window, at, through } => {
+                Ok(vec![self.look(&self.window(*board, *window), *at, *through).await?])
+            }
             Step::SlotQuery { questions, through } => self.ask(questions, *through).await,
             Step::Check { board } => self.check(*board).await,
         }
@@ -71,14 +77,17 @@ impl Side {
         self.instances[nth % self.instances.len()].clone()
     }
 
+    fn window(&self, board: usize, window: usize) -> Arc<Board> {
+        window_of(&self.boards[board], window)
+    }
+
     async fn now(&self) -> Outcome<Timestamp> {
         self.instances[0].now().await.map_err(|error| format!("{error:?}"))
     }
 
-    async fn batch(&self, board: &Board, items: &[Item], return_scores: bool) -> Outcome<Batch> {
+    async fn batch(&self, board: &Arc<Board>, items: &[Item], return_scores: bool) -> Outcome<Batch> {
         let now = self.now().await?;
-        let window = board.window_at(now);
-        Ok(Batch { increments: items.iter().map(|item| item.resolve(board, &window, now)).collect(), return_scores })
+        Ok(Batch { increments: items.iter().map(|item| item.resolve(board, now)).collect(), return_scores })
     }
 
     async fn add(&self, board: usize, items: &[Item], scores: bool, through: usize) -> Outcome<Seen> {
@@ -105,10 +114,10 @@ impl Side {
         seen(&*self.instances[0], self.instances[0].set_clock(to).await)
     }
 
-    async fn retire(&self, board: usize, steps: usize, through: usize) -> Outcome<Vec<Seen>> {
+    async fn retire(&self, board: &Arc<Board>, steps: usize, through: usize) -> Outcome<Vec<Seen>> {
         for nth in 0..steps {
             let store = self.instance(through + nth);
-            let step = store.retire_step(&self.boards[board]).await.map_err(|error| format!("{error:?}"))?;
+            let step = store.retire_step(board).await.map_err(|error| format!("{error:?}"))?;
             if step.done && step.frame.retiring > 0 {
                 return Err(format!("done, and {} slots are retiring", step.frame.retiring));
             }
@@ -116,9 +125,9 @@ impl Side {
         Ok(vec![Seen::Done])
     }
 
-    async fn retire_together(&self, board: usize, items: &[Item]) -> Outcome<Vec<Seen>> {
+    async fn retire_together(&self, board: usize, window: usize, items: &[Item]) -> Outcome<Vec<Seen>> {
         let retiring = |nth| {
-            let (store, board) = (self.instance(nth), self.boards[board].clone());
+            let (store, board) = (self.instance(nth), self.window(board, window));
             tokio::spawn(async move { retire_through(&store, &board).await })
         };
         let (one, two) = (retiring(0), retiring(1));
@@ -142,7 +151,7 @@ impl Side {
     async fn use_stale(&self, board: usize, through: usize) -> Outcome<Vec<Seen>> {
         let Some(stale) = &self.stale[board] else { return Ok(Vec::new()) };
         let store = self.instance(through);
-        let item = Item { who: 0, act: Act::Count, amount: Size::Units(1), value: 0, at: None, id: None };
+        let item = Item { who: 0, window: 0, act: Act::Count, amount: Size::Units(1), value: 0, at: None, id: None };
         let batch = self.batch(stale, &[item], true).await?;
         Ok(vec![
             seen(&*store, store.add(stale, batch).await)?,
@@ -152,8 +161,13 @@ impl Side {
     }
 
     async fn audit(&self, board: usize) -> Outcome<Vec<Seen>> {
-        let (_, differences) = audit_through(&self.instances, &self.boards[board]).await;
-        if differences.is_empty() { Ok(vec![Seen::Done]) } else { Err(format!("{differences:?}")) }
+        for window in self.boards[board].windows() {
+            let (_, differences) = audit_through(&self.instances, window).await;
+            if !differences.is_empty() {
+                return Err(format!("{differences:?} in {}", window.definition().metric));
+            }
+        }
+        Ok(vec![Seen::Done])
     }
 
     /// Ends an instance, by closing or by dropping it, and opens it again.
@@ -182,8 +196,8 @@ impl Side {
         Ok(vec![Seen::Done])
     }
 
-    async fn look(&self, board: usize, at: Look, through: usize) -> Outcome<Seen> {
-        let (store, board) = (self.instance(through), &self.boards[board]);
+    async fn look(&self, board: &Arc<Board>, at: Look, through: usize) -> Outcome<Seen> {
+        let store = self.instance(through);
         match at {
             // These are skipped where there is no ranking, and values where none are stored.
             Look::Page { .. } | Look::Place { .. } | Look::Neighbors { .. } | Look::Lookup { .. }
@@ -231,11 +245,11 @@ impl Side {
         Ok(SlotQuery { board: board.clone(), subject: who(question.who), range, as_of })
     }
 
-    async fn ask(&self, questions: &[(usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
+    async fn ask(&self, questions: &[(usize, usize, Question)], through: usize) -> Outcome<Vec<Seen>> {
         let store = self.instance(through);
         let mut queries = Vec::new();
-        for (board, question) in questions {
-            queries.push(self.resolve(&self.boards[*board], question).await?);
+        for (board, window, question) in questions {
+            queries.push(self.resolve(&self.window(*board, *window), question).await?);
         }
         let answers = store.read(queries).await;
         if answers.len() != questions.len() {
@@ -246,14 +260,27 @@ impl Side {
 
     /// Returns everything that can be read, as soon as nothing is retiring.
     async fn check(&self, board: usize) -> Outcome<Vec<Seen>> {
-        retire_through(&self.instance(0), &self.boards[board]).await;
-        let mut all = self.audit(board).await?;
+        let mut all = Vec::new();
+        for window in self.boards[board].windows() {
+            retire_through(&self.instance(0), window).await;
+        }
+        all.append(&mut self.audit(board).await?);
+        for window in self.boards[board].windows() {
+            self.check_window(window, &mut all).await?;
+        }
+        match all.iter().find(|seen| seen.retiring() > 0) {
+            Some(seen) => Err(format!("retired until done, yet {seen:?}")),
+            None => Ok(all),
+        }
+    }
+
+    async fn check_window(&self, board: &Arc<Board>, all: &mut Vec<Seen>) -> Outcome<()> {
         let through = self.instances.len() - 1;
         let whole = Look::Page { offset: 0, limit: 1_000 };
         for look in [Look::Status, whole, Look::Page { offset: 2, limit: 3 }] {
             all.push(self.look(board, look, through).await?);
         }
-        let kept = self.boards[board].kept() - self.boards[board].slots();
+        let kept = board.kept() - board.slots();
         for nth in 0..everyone().count() {
             all.push(self.look(board, Look::Standing { who: nth }, nth).await?);
             all.push(self.look(board, Look::Values { who: nth, offset: 0, limit: 1_000 }, nth).await?);
@@ -265,10 +292,7 @@ impl Side {
         }
         all.push(self.look(board, Look::Neighbors { who: 0, radius: 2 }, 0).await?);
         all.push(self.look(board, Look::Lookup { who: [2, 0, 4] }, 0).await?);
-        match all.iter().find(|seen| seen.retiring() > 0) {
-            Some(seen) => Err(format!("retired until done, yet {seen:?}")),
-            None => Ok(all),
-        }
+        Ok(())
     }
 }
 

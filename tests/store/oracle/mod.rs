@@ -48,6 +48,8 @@ struct Held {
     events: BTreeMap<Timestamp, u64>,
     /// The time when each id arrived.
     ids: BTreeMap<(Subject, EventId), Timestamp>,
+    /// The further windows. Their ids are not used.
+    further: Vec<Held>,
 }
 
 impl Oracle {
@@ -66,13 +68,30 @@ impl Oracle {
         state.tick(self.mode);
         let now = state.now;
         let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
-        if held.board.generation() != board.generation() {
-            return Err(StoreError::BoardChanged);
-        }
+        let number = held.board.window_number(board.generation()).ok_or(StoreError::BoardChanged)?;
+        let held = held.window(number);
         let window = window_at(&held.board, now);
         let advanced = held.board.calendar().slots_between(held.head, window.head);
         held.head = window.head;
         Ok(answer(held, Frame { window, as_of: now, retiring: 0 }, advanced))
+    }
+}
+
+impl Held {
+    fn new(board: &Arc<Board>, now: Timestamp) -> Held {
+        Held {
+            board: board.clone(),
+            head: window_at(board, now).head,
+            past: BTreeMap::new(),
+            events: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            further: board.further().iter().map(|window| Held::new(window, now)).collect(),
+        }
+    }
+
+    /// Returns a window: 0 is the main window.
+    fn window(&mut self, number: usize) -> &mut Held {
+        if number == 0 { self } else { &mut self.further[number - 1] }
     }
 }
 
@@ -133,14 +152,13 @@ impl Store for Oracle {
             let board = held.board.clone();
             return Ok(if same { Defined::Unchanged(board) } else { Defined::Conflict(board) });
         }
-        state.generations += 1;
+        // The generations in between belong to the further windows.
+        state.generations += 100;
         state.changes += 1;
         let board = Board::new(name.clone(), Generation(state.generations), definition.clone())
             .map_err(|error| StoreError::Setup { detail: error.to_string() })?;
         let board = Arc::new(board);
-        let head = window_at(&board, state.now).head;
-        let held =
-            Held { board: board.clone(), head, past: BTreeMap::new(), events: BTreeMap::new(), ids: BTreeMap::new() };
+        let held = Held::new(&board, state.now);
         state.boards.insert(name.clone(), held);
         Ok(Defined::Created(board))
     }
@@ -173,7 +191,12 @@ impl Store for Oracle {
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
         let max_skew = self.limits.max_skew;
-        self.with(board, |held, frame, _| Added { frame, outcomes: held.add(&frame, max_skew, &batch) })
+        self.with(board, |held, frame, _| {
+            let further =
+                held.further.iter().map(|held| Frame { window: window_at(&held.board, frame.as_of), ..frame });
+            let frames: Vec<Frame> = std::iter::once(frame).chain(further).collect();
+            Added { frame, outcomes: held.add(&frames, max_skew, &batch) }
+        })
     }
 
     async fn page_from(&self, board: &Arc<Board>, start: &PageStart, limit: u32) -> Result<Page> {

@@ -9,16 +9,20 @@ use super::history::{Counter, Taken, fits};
 const COUNTED: Outcome = Outcome::Counted { score: None };
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
+/// The slot of an item in each window, or `None` where it is too late.
+type Slots = Vec<Option<Timestamp>>;
+
 impl Held {
-    pub fn add(&mut self, frame: &Frame, max_skew: i64, batch: &Batch) -> Vec<Outcome> {
+    /// Adds a batch. `frames` are those of all windows.
+    pub fn add(&mut self, frames: &[Frame], max_skew: i64, batch: &Batch) -> Vec<Outcome> {
         let mut outcomes = vec![None; batch.increments.len()];
         for (index, first) in batch.increments.iter().enumerate() {
             if outcomes[index].is_some() {
                 continue; // added up with an earlier item
             }
-            let slot = match self.slot_for(frame, max_skew, first) {
-                Ok(slot) => slot,
-                // The event that it reverses has left the window, so there is nothing to undo.
+            let slots = match self.slots_for(frames, max_skew, first) {
+                Ok(slots) => slots,
+                // The event that it reverses has left the windows, so there is nothing to undo.
                 Err(Rejection::TooLate) if first.retract => {
                     outcomes[index] = Some(COUNTED);
                     continue;
@@ -29,14 +33,14 @@ impl Held {
                 }
             };
             if let Some(id) = &first.id {
-                outcomes[index] = Some(self.take_with_id(frame, slot, first, id));
+                outcomes[index] = Some(self.take_with_id(frames, &slots, first, id));
                 continue;
             }
-            let together = self.added_up_with(frame, max_skew, &batch.increments, index, slot);
+            let together = self.added_up_with(frames, max_skew, &batch.increments, index, &slots);
             let items: Vec<&Increment> = together.iter().map(|index| &batch.increments[*index]).collect();
-            let all = self.take(frame, slot, &items);
+            let all = self.take(frames, &slots, &items);
             for index in together {
-                let counted = all || self.take(frame, slot, &[&batch.increments[index]]);
+                let counted = all || self.take(frames, &slots, &[&batch.increments[index]]);
                 outcomes[index] = Some(if counted { COUNTED } else { REFUSED });
             }
         }
@@ -44,7 +48,7 @@ impl Held {
         if batch.return_scores {
             for (outcome, item) in outcomes.iter_mut().zip(&batch.increments) {
                 if let Outcome::Counted { score } | Outcome::Duplicate { score } = outcome {
-                    *score = self.score(frame, &item.subject);
+                    *score = self.score(&frames[0], &item.subject);
                 }
             }
         }
@@ -52,14 +56,14 @@ impl Held {
     }
 
     /// Returns the items that take effect together with this one, including itself: amounts without ids of one subject
-    /// and slot, up to the next sample of them.
+    /// and the same slots, up to the next sample of them.
     fn added_up_with(
         &self,
-        frame: &Frame,
+        frames: &[Frame],
         max_skew: i64,
         items: &[Increment],
         index: usize,
-        slot: Timestamp,
+        slots: &Slots,
     ) -> Vec<usize> {
         let adds_up = |item: &Increment| matches!(item.change, Change::Amount(_));
         let mut together = vec![index];
@@ -68,7 +72,8 @@ impl Held {
             return together;
         }
         for (later, item) in items.iter().enumerate().skip(index + 1) {
-            if item.subject != items[index].subject || self.slot_for(frame, max_skew, item) != Ok(slot) {
+            let is_other = item.subject != items[index].subject;
+            if is_other || self.slots_for(frames, max_skew, item).as_ref() != Ok(slots) {
                 continue;
             }
             if !adds_up(item) {
@@ -79,6 +84,19 @@ impl Held {
             }
         }
         together
+    }
+
+    /// Returns the slots of an item, or the reason why no window accepts it.
+    fn slots_for(&self, frames: &[Frame], max_skew: i64, item: &Increment) -> Result<Slots, Rejection> {
+        let mut slots = vec![];
+        for (held, frame) in std::iter::once(self).chain(&self.further).zip(frames) {
+            slots.push(match held.slot_for(frame, max_skew, item) {
+                Ok(slot) => Some(slot),
+                Err(Rejection::TooLate) => None,
+                Err(rejection) => return Err(rejection),
+            });
+        }
+        if slots.iter().any(Option::is_some) { Ok(slots) } else { Err(Rejection::TooLate) }
     }
 
     /// Returns the slot that it belongs to. On a `from_first` board, its own time.
@@ -113,8 +131,8 @@ impl Held {
         }
     }
 
-    /// Applies all of these items of one subject and slot, or none of them if the slot cannot hold the result.
-    fn take(&mut self, frame: &Frame, slot: Timestamp, items: &[&Increment]) -> bool {
+    /// Applies all of these items of one subject and the same slots, or none of them if a slot cannot hold the result.
+    fn take(&mut self, frames: &[Frame], slots: &Slots, items: &[&Increment]) -> bool {
         let Some(first) = items.first() else { return true };
         let units = |item: &&Increment| match item.change {
             Change::Amount(amount) if item.retract => -i128::from(amount.0),
@@ -125,35 +143,44 @@ impl Held {
         if self.board.kind() == Kind::Sum && sum.abs() > i128::from(EXACT_MAX) {
             return false;
         }
-        let past = self.past.entry(first.subject.clone()).or_default();
-        let before = past.len();
-        past.extend(items.iter().map(|item| Taken {
-            slot,
-            at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
-            now: frame.as_of,
-            floor: frame.window.floor,
-            change: item.change.clone(),
-            retract: item.retract,
-        }));
-        let fits = match self.board.definition().mode {
-            Mode::Sliding => fits(&self.board, past, slot),
-            Mode::FromFirst => Counter::fits(&self.board, past),
-        };
-        if !fits {
-            past.truncate(before);
-        } else if self.board.definition().mode == Mode::Sliding {
-            *self.events.entry(slot).or_default() += items.len() as u64;
+        let mut fit = true;
+        let taken = |number: usize| slots[number].map(|slot| (slot, frames[number]));
+        for (number, (slot, frame)) in (0..frames.len()).filter_map(|number| Some((number, taken(number)?))) {
+            let held = self.window(number);
+            let past = held.past.entry(first.subject.clone()).or_default();
+            past.extend(items.iter().map(|item| Taken {
+                slot,
+                at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
+                now: frame.as_of,
+                floor: frame.window.floor,
+                change: item.change.clone(),
+                retract: item.retract,
+            }));
+            fit &= match held.board.definition().mode {
+                Mode::Sliding => fits(&held.board, past, slot),
+                Mode::FromFirst => Counter::fits(&held.board, past),
+            };
         }
-        fits
+        for (number, (slot, _)) in (0..frames.len()).filter_map(|number| Some((number, taken(number)?))) {
+            let held = self.window(number);
+            if fit {
+                if held.board.definition().mode == Mode::Sliding {
+                    *held.events.entry(slot).or_default() += items.len() as u64;
+                }
+            } else if let Some(past) = held.past.get_mut(&first.subject) {
+                past.truncate(past.len() - items.len());
+            }
+        }
+        fit
     }
 
-    fn take_with_id(&mut self, frame: &Frame, slot: Timestamp, item: &Increment, id: &EventId) -> Outcome {
+    fn take_with_id(&mut self, frames: &[Frame], slots: &Slots, item: &Increment, id: &EventId) -> Outcome {
         let key = (item.subject.clone(), id.clone());
-        let (now, horizon) = (frame.as_of, self.board.dedupe_horizon());
+        let (now, horizon) = (frames[0].as_of, self.board.dedupe_horizon());
         if self.ids.get(&key).is_some_and(|arrived| now.millis() < arrived.millis() + horizon) {
             return Outcome::Duplicate { score: None };
         }
-        if !self.take(frame, slot, &[item]) {
+        if !self.take(frames, slots, &[item]) {
             return REFUSED;
         }
         self.ids.insert(key, now);

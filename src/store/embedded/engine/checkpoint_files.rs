@@ -31,32 +31,9 @@ impl Checkpointer {
         let generation = live.board.generation();
         let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
         let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, FileKind::Board)?;
-        let mut operations = LogOperations::of(generation);
-        let mut walk = {
-            let mut tables = self.lock(live)?;
-            operations.advanced(tables.now.millis());
-            tables.events.write(&mut operations);
-            tables.holdings.begin_walk()
-        };
-        file.block(operations.bytes())?;
-        let mut records = 1;
-        loop {
-            operations.clear();
-            let more = {
-                let mut tables = self.lock(live)?;
-                // The board's time is written first, so that the board has reached it when the other operations are
-                // read.
-                operations.advanced(tables.now.millis());
-                let more = tables.holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
-                // Threads that wait for the lock get it before the next portion.
-                MutexGuard::unlock_fair(tables);
-                more
-            };
-            file.block(operations.bytes())?;
-            records += 1;
-            if !more {
-                break;
-            }
+        let mut records = 0;
+        for (number, window) in live.board.windows().enumerate() {
+            records += self.write_window(live, number, window.generation(), &mut file)?;
         }
         let ids = self.write_ids(live, &before, &mut file, &mut records)?;
         // The log contains, up to this sequence, every change that the walk has seen.
@@ -71,6 +48,45 @@ impl Checkpointer {
             ids,
         };
         Ok(WrittenCheckpoint { entry, through })
+    }
+
+    /// Writes the state of one window. Returns the number of blocks.
+    fn write_window(
+        &self,
+        live: &LiveBoard,
+        number: usize,
+        generation: Generation,
+        file: &mut CheckpointWriter,
+    ) -> Result<u64, CheckpointError> {
+        let mut operations = LogOperations::of(generation);
+        let mut walk = {
+            let mut tables = self.lock(live)?;
+            let tables = tables.of_window(number);
+            operations.advanced(tables.now.millis());
+            tables.events.write(&mut operations);
+            tables.holdings.begin_walk()
+        };
+        file.block(operations.bytes())?;
+        let mut records = 1;
+        loop {
+            operations.clear();
+            let more = {
+                let mut tables = self.lock(live)?;
+                // The board's time is written first, so that the board has reached it when the other operations are
+                // read.
+                operations.advanced(tables.now.millis());
+                let holdings = &mut tables.of_window(number).holdings;
+                let more = holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
+                // Threads that wait for the lock get it before the next portion.
+                MutexGuard::unlock_fair(tables);
+                more
+            };
+            file.block(operations.bytes())?;
+            records += 1;
+            if !more {
+                return Ok(records);
+            }
+        }
     }
 
     /// Writes the ids. Large sealed buckets without a file go into files of their own, all others into the board's

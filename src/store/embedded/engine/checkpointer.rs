@@ -291,7 +291,9 @@ impl Checkpointer {
             }
             Err(error) => {
                 let mut tables = live.tables.lock();
-                tables.holdings.end_walk();
+                for number in 0..tables.window_count() {
+                    tables.of_window(number).holdings.end_walk();
+                }
                 live.logged.restore(taken);
                 drop(tables);
                 // If only the installation of the manifest failed, the manifest on the disk may name the new file. So

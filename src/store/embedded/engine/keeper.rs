@@ -45,8 +45,14 @@ impl Keeper {
 /// Frees a part of the expired memory. Returns whether there is more.
 fn free_portion(live: &LiveBoard) -> bool {
     let mut tables = live.tables.lock();
-    let more = !tables.removed && tables.is_visit_due() && tables.visit_portion(PORTION).more;
-    let garbage = tables.holdings.take_garbage();
+    let mut more = false;
+    if !tables.removed {
+        for number in 0..tables.window_count() {
+            let tables = tables.of_window(number);
+            more |= tables.is_visit_due() && tables.visit_portion(PORTION).more;
+        }
+    }
+    let garbage = tables.take_garbage();
     // Threads that wait for the lock get it before the next portion.
     MutexGuard::unlock_fair(tables);
     drop(garbage);

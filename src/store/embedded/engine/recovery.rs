@@ -19,7 +19,7 @@ use super::super::storage::log::{DIRECTORY, LogEnd, LogReader, LogStart, Segment
 use super::super::storage::manifest::{ClockMode as StoredMode, Manifest};
 use super::super::tables::Tables;
 use super::log_progress::{LogProgress, Segment};
-use crate::board::{Board, BoardName, Definition, Generation, Timestamp};
+use crate::board::{Board, BoardName, Definition, Generation, MAX_FURTHER, Timestamp};
 use crate::store::{ClockMode, StoreError};
 
 /// A segment takes at most one part in this many of a small disk.
@@ -240,14 +240,15 @@ impl Loading {
 
     /// Applies operations of a checkpoint or, with a sequence, of a frame of the log.
     fn apply(&mut self, bytes: &[u8], sequence: Option<u64>) -> Result<(), String> {
-        let mut current: Option<&mut LoadedBoard> = None;
+        // The board of the operations that follow, and the number of its window.
+        let mut current: Option<(&mut LoadedBoard, usize)> = None;
         for operation in operations(bytes) {
             let operation = operation.map_err(|damaged| damaged.to_string())?;
             match operation {
                 LogOperation::Board(generation) => {
                     // A board that is not found was removed: a later operation or the manifest says so.
-                    current = self.boards.get_mut(&generation);
-                    if let (Some(loaded), Some(sequence)) = (&current, sequence)
+                    current = find_window(&mut self.boards, generation);
+                    if let (Some((loaded, _)), Some(sequence)) = (&current, sequence)
                         && sequence < loaded.from_seq
                     {
                         current = None;
@@ -270,11 +271,13 @@ impl Loading {
                 LogOperation::Clock(record) => self.recorded = Some(record),
                 LogOperation::Simulated { now } => self.simulated = self.simulated.max(Some(now)),
                 operation => {
-                    if let Some(loaded) = &mut current {
+                    if let Some((loaded, number)) = &mut current {
                         if let Some(sequence) = sequence {
                             loaded.logged.add(sequence, OPERATION_BYTES);
                         }
-                        replay(&loaded.board, &mut loaded.tables, operation)?;
+                        // The windows of a board have one time.
+                        let number = if matches!(operation, LogOperation::Advanced { .. }) { 0 } else { *number };
+                        replay(&loaded.board, loaded.tables.of_window(number), operation)?;
                     }
                 }
             }
@@ -311,4 +314,18 @@ impl Loading {
         };
         self.boards.into_values().map(live).collect()
     }
+}
+
+/// Returns the board to which a window with this generation belongs, and the number of the window.
+fn find_window(
+    boards: &mut BTreeMap<Generation, LoadedBoard>,
+    generation: Generation,
+) -> Option<(&mut LoadedBoard, usize)> {
+    // The generations of the further windows follow that of the board.
+    let main = (0..=MAX_FURTHER as u64).map(|back| Generation(generation.0.wrapping_sub(back)));
+    let (main, number) = main.into_iter().find_map(|main| {
+        let number = boards.get(&main)?.board.window_number(generation)?;
+        Some((main, number))
+    })?;
+    Some((boards.get_mut(&main)?, number))
 }

@@ -116,6 +116,11 @@ pub(super) trait StoredKind: Debug + Sync {
         Box::new(NoState)
     }
 
+    /// Returns an error if [`apply`](Self::apply) would. Called before a change is applied to several windows.
+    fn check(&self, holdings: &Holdings, _to: &WriteTo<'_>, _change: &Change) -> Result<(), OutOfRange> {
+        if holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
+    }
+
     /// Applies a change and appends the operations that restore its result, or changes nothing.
     fn apply(
         &self,

@@ -19,6 +19,13 @@ impl StoredKind for Mean {
         Box::<CellPairs>::default()
     }
 
+    fn check(&self, holdings: &Holdings, to: &WriteTo<'_>, change: &Change) -> Result<(), OutOfRange> {
+        let Change::Amount(amount) = change else { return Ok(()) };
+        let next = |old| added(old, sample(*amount, to.retract));
+        holdings.next_samples(holdings.subjects.id(to.name), holdings.number(to.slot), to.bound, next)?;
+        if holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
+    }
+
     fn apply(
         &self,
         holdings: &mut Holdings,
@@ -27,10 +34,7 @@ impl StoredKind for Mean {
         operations: &mut LogOperations,
     ) -> Result<(), OutOfRange> {
         let samples = match change {
-            Change::Amount(amount) => {
-                let sample = if to.retract { (-amount.0, -1) } else { (amount.0, 1) };
-                holdings.add_samples(to.name, to.slot, sample, to.bound)?
-            }
+            Change::Amount(amount) => holdings.add_samples(to.name, to.slot, sample(*amount, to.retract), to.bound)?,
             Change::Set { sum, count } => holdings.set_samples(to.name, to.slot, (sum.0, *count), to.bound)?,
             Change::Seen(_) => return Err(OutOfRange),
         };
@@ -64,6 +68,16 @@ impl StoredKind for Mean {
 /// The sum and the count of a slot.
 pub(in crate::store::embedded) type Samples = (i64, i64);
 
+/// Returns the sum and the count that one measurement adds.
+fn sample(amount: Amount, retract: bool) -> Samples {
+    if retract { (-amount.0, -1) } else { (amount.0, 1) }
+}
+
+/// Returns the sum of two samples, or `None` if it is out of range.
+fn added(old: Samples, new: Samples) -> Option<Samples> {
+    Some((old.0.checked_add(new.0)?, old.1.checked_add(new.1)?))
+}
+
 impl Holdings {
     /// Adds to the sum and the count of a slot. Fails if one of them would exceed `bound`. Returns the new sum and
     /// count. O(log n).
@@ -71,12 +85,10 @@ impl Holdings {
         &mut self,
         name: HashedName,
         slot: i64,
-        (sum, count): Samples,
+        samples: Samples,
         bound: i64,
     ) -> Result<Samples, OutOfRange> {
-        self.change_samples(name, slot, bound, |(old_sum, old_count)| {
-            Some((old_sum.checked_add(sum)?, old_count.checked_add(count)?))
-        })
+        self.change_samples(name, slot, bound, |old| added(old, samples))
     }
 
     /// Sets the sum and the count of a slot. Fails if one of them exceeds `bound`. Returns them. O(log n).
@@ -99,11 +111,7 @@ impl Holdings {
     ) -> Result<Samples, OutOfRange> {
         let slot = self.number(slot);
         let known = self.subjects.id(name);
-        let old = known.map_or((0, 0), |id| self.samples(id, slot));
-        let (sum, count) = next(old).ok_or(OutOfRange)?;
-        if sum.unsigned_abs().max(count.unsigned_abs()) > bound.unsigned_abs() {
-            return Err(OutOfRange);
-        }
+        let (old, (sum, count)) = self.next_samples(known, slot, bound, next)?;
         if (sum, count) == old {
             return Ok(old);
         }
@@ -117,6 +125,19 @@ impl Holdings {
         self.set_key(id, self.mean_key(id));
         self.remove_subject_if_empty(id);
         Ok((sum, count))
+    }
+
+    /// Returns the sum and the count of a cell, and the next ones.
+    fn next_samples(
+        &self,
+        known: Option<u32>,
+        slot: i64,
+        bound: i64,
+        next: impl FnOnce(Samples) -> Option<Samples>,
+    ) -> Result<(Samples, Samples), OutOfRange> {
+        let old = known.map_or((0, 0), |id| self.samples(id, slot));
+        let new = next(old).filter(|(sum, count)| sum.unsigned_abs().max(count.unsigned_abs()) <= bound.unsigned_abs());
+        Ok((old, new.ok_or(OutOfRange)?))
     }
 
     /// Sets the count of an existing cell, and adds `sum_change` to the total sum.

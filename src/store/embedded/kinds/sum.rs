@@ -76,8 +76,7 @@ impl Holdings {
     ) -> Result<i64, OutOfRange> {
         let slot = self.number(slot);
         let known = self.subjects.id(name);
-        let old = known.and_then(|id| self.subjects.amount_in(id, slot)).unwrap_or(0);
-        let new = next(old).filter(|new| new.unsigned_abs() <= bound.unsigned_abs()).ok_or(OutOfRange)?;
+        let (old, new) = self.next_sum(known, slot, bound, next)?;
         if new == old {
             return Ok(new);
         }
@@ -90,6 +89,26 @@ impl Holdings {
         self.add_to_score(id, new - old);
         self.remove_subject_if_empty(id);
         Ok(new)
+    }
+
+    /// Returns whether [`add`](Self::add) would succeed. O(log slots).
+    pub(in crate::store::embedded) fn can_add(&self, name: HashedName, slot: i64, amount: i64, bound: i64) -> bool {
+        let next = |old: i64| old.checked_add(amount);
+        let sum = self.next_sum(self.subjects.id(name), self.number(slot), bound, next);
+        sum.is_ok() && self.subjects.has_room()
+    }
+
+    /// Returns the amount of a cell and the next one.
+    fn next_sum(
+        &self,
+        known: Option<u32>,
+        slot: i64,
+        bound: i64,
+        next: impl FnOnce(i64) -> Option<i64>,
+    ) -> Result<(i64, i64), OutOfRange> {
+        let old = known.and_then(|id| self.subjects.amount_in(id, slot)).unwrap_or(0);
+        let new = next(old).filter(|new| new.unsigned_abs() <= bound.unsigned_abs()).ok_or(OutOfRange)?;
+        Ok((old, new))
     }
 
     /// Adds to the score, where the score is a sum of cells.
