@@ -121,6 +121,12 @@ impl Tables {
         }
     }
 
+    /// Returns the tables of all windows, those of the main window first.
+    #[cfg(test)]
+    pub(super) fn windows(&self) -> impl Iterator<Item = &Tables> {
+        std::iter::once(self).chain(&self.further)
+    }
+
     /// Returns the data of all windows that must be dropped without the lock.
     pub(super) fn take_garbage(&mut self) -> Vec<Garbage> {
         let mut garbage = self.holdings.take_garbage();

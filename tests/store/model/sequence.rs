@@ -13,6 +13,9 @@ use crate::given::{subject, value};
 /// The few subjects, which therefore occur often. Only a comparison by bytes gives them this order.
 pub const SUBJECTS: [&str; 9] = ["a", "b", "B", "a b", "日本", "🎉", "{x}:y", "\u{ffee}", "zz"];
 
+/// The time beyond which no leap goes: the windows that begin then end before the last timestamp.
+const LAST_DAY: Timestamp = Timestamp::from_millis(Timestamp::MAX.millis() - 100 * 366 * DAY);
+
 /// The time for which a board over all time remembers that a value was taken back.
 const DAY: i64 = 86_400_000;
 
@@ -312,7 +315,7 @@ impl Leap {
                 now.plus_millis(length * windows + off)
             }
         };
-        to.max(now)
+        to.min(LAST_DAY).max(now)
     }
 }
 

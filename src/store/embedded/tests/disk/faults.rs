@@ -83,7 +83,7 @@ fn survives(durability: Durability, fault: Fault, at: u64, length: u64) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
-        assert_eq!(state(&store, &boards).await, expected([WRITES; 2]), "{what}: in memory");
+        assert_eq!(state(&store, &boards).await, expected(WRITES), "{what}: in memory");
         store.close().await.unwrap_or_else(|error| panic!("{what}: {error}"));
         drop(store);
         let store = open(&disk, durability).unwrap_or_else(|error| panic!("{what}: {error}"));

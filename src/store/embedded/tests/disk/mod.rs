@@ -39,14 +39,20 @@ fn open(disk: &Simulated, durability: Durability) -> Result<Arc<Embedded>> {
     Embedded::open_on(Arc::new(disk.clone()), options, pace())
 }
 
-/// The boards of the script: ranked sums, and distinct values.
-const BOARDS: [(&str, &str); 2] =
-    [("sums", "SUM(4h, sale, amount, seller)"), ("seen", "COUNT_DISTINCT(4h, login, device, user)")];
+/// The boards of the script: ranked sums, distinct values, and sums in several windows.
+const BOARDS: [(&str, &str, &[&str]); 3] = [
+    ("sums", "SUM(4h, sale, amount, seller)", &[]),
+    ("seen", "COUNT_DISTINCT(4h, login, device, user)", &[]),
+    ("tabs", "SUM(4h, sale, amount, seller)", &["10m/1m", "all"]),
+];
+/// The board of each window.
+const BOARD_OF_WINDOW: [usize; 5] = [0, 1, 2, 2, 2];
 
 async fn define(store: &Embedded) -> Result<Vec<Arc<Board>>> {
     let mut boards = Vec::new();
-    for (name, metric) in BOARDS {
-        let definition = Definition::new(metric.parse().unwrap(), "1h".parse().unwrap());
+    for (name, metric, windows) in BOARDS {
+        let windows = windows.iter().map(|window| window.parse().unwrap()).collect();
+        let definition = Definition { windows, ..Definition::new(metric.parse().unwrap(), "1h".parse().unwrap()) };
         boards.push(match store.define(&BoardName::parse(name).unwrap(), &definition).await? {
             Defined::Created(board) | Defined::Unchanged(board) | Defined::Conflict(board) => board,
         });
@@ -61,8 +67,8 @@ fn subject(number: usize) -> Subject {
 /// Returns the batch that write `number` sends to each board.
 fn batch(board: usize, number: usize) -> Batch {
     let change = match board {
-        0 => Change::Amount(Amount(1 << (number % 20))),
-        _ => Change::Seen(Counted::parse(&format!("user-{number}")).unwrap()),
+        1 => Change::Seen(Counted::parse(&format!("user-{number}")).unwrap()),
+        _ => Change::Amount(Amount(1 << (number % 20))),
     };
     let id = Some(EventId::parse(&format!("write-{number}")).unwrap());
     let increment = Increment { subject: subject(number), change, retract: false, at: None, id };
@@ -83,11 +89,11 @@ async fn send(store: &Embedded, boards: &[Arc<Board>], number: usize) -> Result<
     Ok(duplicates)
 }
 
-/// Returns the store's score of every subject of every board, by board and subject.
+/// Returns the store's score of every subject in every window of every board, by window and subject.
 async fn state(store: &Embedded, boards: &[Arc<Board>]) -> BTreeMap<(usize, Subject), i64> {
     let mut found = BTreeMap::new();
-    for (at, board) in boards.iter().enumerate() {
-        let page = store.page(board, 0, 1_000).await.unwrap();
+    for (at, window) in boards.iter().flat_map(Board::windows).enumerate() {
+        let page = store.page(window, 0, 1_000).await.unwrap();
         for item in page.items {
             let Value::Exact(Amount(score)) = item.score else { panic!("{:?}", item.score) };
             found.insert((at, item.subject), score);
@@ -96,36 +102,39 @@ async fn state(store: &Embedded, boards: &[Arc<Board>]) -> BTreeMap<(usize, Subj
     found
 }
 
-/// Returns the result of the first writes, `counts[board]` for each board.
-fn expected(counts: [usize; 2]) -> BTreeMap<(usize, Subject), i64> {
+/// Returns the result of the first `count` writes.
+fn expected(count: usize) -> BTreeMap<(usize, Subject), i64> {
     let mut state = BTreeMap::new();
-    for (board, count) in counts.into_iter().enumerate() {
+    for (window, board) in BOARD_OF_WINDOW.into_iter().enumerate() {
         for number in 0..count {
-            let amount = if board == 0 { 1 << (number % 20) } else { 1 };
-            *state.entry((board, subject(number))).or_default() += amount;
+            let amount = if board == 1 { 1 } else { 1 << (number % 20) };
+            *state.entry((window, subject(number))).or_default() += amount;
         }
     }
     state
 }
 
-/// Checks that a store contains prefixes of the script with at least `acknowledged` writes, and that sending everything
-/// again counts each write once.
+/// Checks that a store contains prefixes of the script with at least `acknowledged` writes, the same in all windows of
+/// a board, and that sending everything again counts each write once.
 async fn check(store: &Embedded, acknowledged: usize, what: &str) {
     let boards = define(store).await.unwrap_or_else(|error| panic!("{what}: {error}"));
     let found = state(store, &boards).await;
     let of = |state: &BTreeMap<(usize, Subject), i64>, board: usize| {
-        state.iter().filter(|((at, _), _)| *at == board).map(|((_, s), n)| (s.clone(), *n)).collect::<Vec<_>>()
+        let of_board = state.iter().filter(|((window, _), _)| BOARD_OF_WINDOW[*window] == board);
+        of_board.map(|(place, n)| (place.clone(), *n)).collect::<Vec<_>>()
     };
-    let prefix = |board: usize| (0..=WRITES).find(|count| of(&expected([*count; 2]), board) == of(&found, board));
-    let counts = [prefix(0), prefix(1)];
-    let [Some(sums), Some(seen)] = counts else { panic!("{what}: not a prefix of the script: {found:?}") };
-    assert!(sums.min(seen) >= acknowledged, "{what}: {acknowledged} acknowledged, {counts:?} found");
+    let prefix = |board: usize| (0..=WRITES).find(|count| of(&expected(*count), board) == of(&found, board));
+    let counts: Vec<Option<usize>> = (0..BOARDS.len()).map(prefix).collect();
+    let Some(counts) = counts.iter().copied().collect::<Option<Vec<usize>>>() else {
+        panic!("{what}: not a prefix of the script in {counts:?}: {found:?}")
+    };
+    assert!(counts.iter().all(|count| *count >= acknowledged), "{what}: {acknowledged} acknowledged, {counts:?} found");
     let mut duplicates = 0;
     for number in 0..WRITES {
         duplicates += send(store, &boards, number).await.unwrap_or_else(|error| panic!("{what}: {error}"));
     }
-    assert_eq!(duplicates, sums + seen, "{what}: a retry was judged wrongly");
-    assert_eq!(state(store, &boards).await, expected([WRITES; 2]), "{what}: after sending everything again");
+    assert_eq!(duplicates, counts.iter().sum::<usize>(), "{what}: a retry was judged wrongly");
+    assert_eq!(state(store, &boards).await, expected(WRITES), "{what}: after sending everything again");
 }
 
 /// Returns the number of points to try, of `all`.

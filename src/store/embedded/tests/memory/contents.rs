@@ -50,7 +50,9 @@ pub(super) fn live_contents(tables: &Tables) -> Vec<Content> {
         }
         assert!(traits.counter_duration.is_some() || cells.iter().all(|(_, aggregate)| !aggregate.is_empty()));
         let last_seen = holdings.last_seen(name);
-        let live = last_seen.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= window.floor.millis());
+        let floors = tables.floors();
+        let floor_of = |retracted: bool| if retracted { floors.retracted } else { floors.seen };
+        let live = last_seen.into_iter().flat_map(|s| s.all()).filter(|(_, s)| s.at >= floor_of(s.retracted));
         let mut values: Vec<_> = live.map(|(value, s)| (value.to_string(), s.at, s.retracted)).collect();
         values.sort();
         let capped = last_seen.and_then(|s| s.capped).filter(|at| *at >= window.floor.millis());

@@ -85,8 +85,13 @@ async fn compare(disk: &Simulated, store: &Embedded, board: &Arc<Board>) {
     let (live, mut found) = (live.tables.lock(), found.tables.lock());
     // On a `from_first` board there may be no boundary that makes the board's time be recorded.
     found.advance(board, now);
-    assert_eq!(live.window, found.window);
-    assert_eq!(live_contents(&live), live_contents(&found));
+    for (window, board) in board.further().iter().enumerate() {
+        found.further[window].advance(board, now);
+    }
+    for (live, found) in live.windows().zip(found.windows()) {
+        assert_eq!(live.window, found.window);
+        assert_eq!(live_contents(live), live_contents(found));
+    }
     for (who, id) in (0..12).flat_map(|who| (0..6).map(move |id| (who, id))) {
         let fingerprint = store.key.of(&subject(who), &EventId::parse(&format!("e{id}")).unwrap());
         let seen = |tables: &Tables| tables.ids.is_recent(fingerprint, now.millis());
@@ -102,7 +107,7 @@ proptest! {
     fn the_state_after_a_crash_equals_the_state_in_memory(
         steps in prop::collection::vec(step(), 1..60),
         is_eager in any::<bool>(),
-        definition in prop::sample::select(every_definition()),
+        definition in prop::sample::select([every_definition(), families()].concat()),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
@@ -118,13 +123,16 @@ proptest! {
                         add(&store, &board, items.collect()).await.unwrap();
                     }
                     Step::Remove(who) => {
-                        store.remove(&board, &subject(who)).await.unwrap();
+                        let window = board.windows().nth(usize::from(who) % (1 + board.further().len()));
+                        store.remove(window.unwrap(), &subject(who)).await.unwrap();
                     }
                     Step::Forward(by) => {
                         store.set_clock(now.plus_millis(by)).await.unwrap();
                     }
                     Step::Retire => {
-                        store.retire_step(&board).await.unwrap();
+                        for window in board.windows() {
+                            store.retire_step(window).await.unwrap();
+                        }
                     }
                     Step::Checkpoint if is_eager => checkpointed(&disk, &live(&store)).await,
                     Step::Checkpoint => {}

@@ -103,6 +103,7 @@ fn every_definition() -> Vec<Definition> {
         "AVG(3h, sale, amount, seller)",
         "MIN(3h, sale, amount, seller)",
         "MAX(3h, sale, amount, seller)",
+        "LAST(3h, sale, amount, seller)",
         "COUNT_DISTINCT(3h, login, device, user)",
         "APPROX_COUNT_DISTINCT(3h, login, device, user)",
     ];
@@ -110,11 +111,18 @@ fn every_definition() -> Vec<Definition> {
     let unranked = kinds.map(|metric| Definition { ranked: false, ..hours(metric) }).into_iter();
     let more = [
         Definition { min_samples: 2, ..hours(kinds[1]) },
-        Definition { max_values: Some(2), ..hours(kinds[4]) },
+        Definition { max_values: Some(2), ..hours(kinds[5]) },
         Definition { ranked: false, keep: Some("6h".parse().unwrap()), ..hours(kinds[0]) },
         Definition { ranked: false, mode: Mode::FromFirst, ..hours(kinds[0]) },
     ];
     ranked.chain(unranked).chain(more).collect()
+}
+
+/// Returns definitions of boards with several windows.
+fn families() -> Vec<Definition> {
+    let windows: Vec<_> = ["10m/1m", "1d/6h", "all"].map(|window| window.parse().unwrap()).into();
+    let ranked = every_definition().into_iter().filter(|definition| definition.ranked);
+    ranked.map(|definition| Definition { windows: windows.clone(), ..definition }).collect()
 }
 
 /// Returns a change that a board accepts, derived from a number.
