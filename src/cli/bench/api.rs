@@ -43,20 +43,18 @@ impl Api {
         self.define_as(board, metric, slot, true).await
     }
 
-    /// Defines a ranked board over all time.
-    pub async fn define_all_time(&self, board: &str, metric: &str) -> anyhow::Result<()> {
-        self.call::<Value>("PUT", &format!("/v1/boards/{board}"), json!({"metric": metric})).await.map(drop)
-    }
-
     /// Defines a board.
     pub async fn define_as(&self, board: &str, metric: &str, slot: &str, ranked: bool) -> anyhow::Result<()> {
-        let definition = json!({"metric": metric, "slot": slot, "ranked": ranked});
-        self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
+        self.define_with(board, json!({"metric": metric, "slot": slot, "ranked": ranked})).await
     }
 
     /// Defines a ranked board of this many parts.
     pub async fn define_parts(&self, board: &str, metric: &str, slot: &str, shards: u32) -> anyhow::Result<()> {
-        let definition = json!({"metric": metric, "slot": slot, "shards": shards});
+        self.define_with(board, json!({"metric": metric, "slot": slot, "shards": shards})).await
+    }
+
+    /// Defines a board with any definition.
+    pub async fn define_with(&self, board: &str, definition: Value) -> anyhow::Result<()> {
         self.call::<Value>("PUT", &format!("/v1/boards/{board}"), definition).await.map(drop)
     }
 

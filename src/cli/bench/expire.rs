@@ -12,11 +12,12 @@ use super::process::{Redis, Server};
 use super::{Setting, ingest, report};
 
 /// The metrics, all compared with the first one, and the fields of an increment of each besides its subject.
-const METRICS: [(&str, &str, &str); 6] = [
+const METRICS: [(&str, &str, &str); 7] = [
     ("count", "COUNT(24h, hit, post)", "\"amount\":1"),
     ("max", "MAX(24h, hit, amount, post)", "\"value\":7"),
     ("min", "MIN(24h, hit, amount, post)", "\"value\":7"),
     ("avg", "AVG(24h, hit, amount, post)", "\"value\":7"),
+    ("last", "LAST(24h, hit, amount, post)", "\"value\":7"),
     ("distinct", "COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
     ("approx", "APPROX_COUNT_DISTINCT(24h, hit, post, user)", "\"value\":\"u-1\""),
 ];

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde_json::json;
 
 use super::api::Api;
 use super::process::{Redis, Server};
@@ -20,6 +21,7 @@ const LEAST_ROUNDS: u32 = 9;
 
 const METRIC: &str = "COUNT(24h, hit, post)";
 const SLOT: &str = "1h";
+const FURTHER: [&str; 3] = ["1h/1m", "7d/6h", "all"];
 const ALL_TIME: &str = "COUNT(all, hit, post)";
 
 /// Measures uniform and Zipf-distributed subjects. If another rolltop program is given, measures it too.
@@ -65,9 +67,14 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
             sides.push(Side::new("plain HINCRBY + ZINCRBY", 1, setting.load(&plain.address, baseline)));
         }
         sides.push(ours(setting, &target.api, &board, skew).await?);
-        let all_time = target.define_all_time(&format!("{}-all", name(skew)), ALL_TIME).await?;
-        let requests_all = requests(setting, skew, |subject| wire::increment(&all_time, subject));
-        sides.push(Side::new("rolltop, a board over all time", 1, setting.load(&target.api.address, requests_all)));
+        for (ending, label, definition) in [
+            ("all", "rolltop, a board over all time", json!({"metric": ALL_TIME})),
+            ("windows", "rolltop, a board with 4 windows", json!({"metric": METRIC, "slot": SLOT, "windows": FURTHER})),
+        ] {
+            let board = target.define_with(&format!("{}-{ending}", name(skew)), definition).await?;
+            let requests = requests(setting, skew, |subject| wire::increment(&board, subject));
+            sides.push(Side::new(label, 1, setting.load(&target.api.address, requests)));
+        }
         if let Some(other) = &other {
             // On the embedded store the other program has its own boards. On Redis both use the same board.
             other.api().define(&board, METRIC, SLOT).await?;
@@ -77,7 +84,7 @@ async fn started(setting: &LoadSetting, against: Option<&Path>) -> anyhow::Resul
         let mut table = Table { title: title(setting, skew), unit: "requests", sides };
         table.measure(&setting.setting, &mut redis).await?;
         report::show(&table)?;
-        if let ([.., ours, _, theirs], true) = (&table.sides[..], other.is_some()) {
+        if let ([.., ours, _, _, theirs], true) = (&table.sides[..], other.is_some()) {
             report::show(format!("  {:<48}{:>8.2}\n", "rolltop to the other rolltop", ours.ratio_to(theirs)))?;
         }
     }

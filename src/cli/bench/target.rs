@@ -2,6 +2,7 @@
 
 use anyhow::anyhow;
 use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::api::Api;
 
@@ -43,10 +44,10 @@ impl Target {
         Ok(board)
     }
 
-    /// Defines a ranked board over all time, in the same way.
-    pub async fn define_all_time(&self, name: &str, metric: &str) -> anyhow::Result<String> {
+    /// Defines a board with any definition, in the same way.
+    pub async fn define_with(&self, name: &str, definition: Value) -> anyhow::Result<String> {
         let board = self.note(name);
-        self.api.define_all_time(&board, metric).await?;
+        self.api.define_with(&board, definition).await?;
         Ok(board)
     }
 
