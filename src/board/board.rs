@@ -58,6 +58,10 @@ impl Board {
             let generation = Generation(generation.0.wrapping_add(number));
             further.push(Self::of_one_window(name.clone(), generation, definition.of_window(*window))?);
         }
+        if let Some(record) = definition.of_record() {
+            let generation = Generation(generation.0.wrapping_add(1));
+            further.push(Self::of_one_window(name.clone(), generation, record)?);
+        }
         let mut board = Self::of_one_window(name, generation, definition)?;
         let all = || std::iter::once(&board).chain(&further);
         let dedupe_horizon = all().map(|board| board.dedupe_horizon).max().unwrap_or(DAY);
@@ -101,14 +105,34 @@ impl Board {
         Self { further, parts, ..self }
     }
 
-    /// Returns the further windows, in the order of [`Definition::windows`].
+    /// Returns the further boards that a write to this board changes: its further windows, in the order of
+    /// [`Definition::windows`], or the [record](Self::record) of its newest slots.
     pub fn further(&self) -> &[Arc<Board>] {
         &self.further
     }
 
+    /// Returns all boards that a write to this board changes: first the board itself, then the
+    /// [further](Self::further) ones.
+    pub fn tracks(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Board>> {
+        std::iter::once(self).chain(&self.further)
+    }
+
     /// Returns the board itself, which stands for its main window, and then its further windows.
     pub fn windows(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Board>> {
-        std::iter::once(self).chain(&self.further)
+        let windows = if self.record().is_some() { 1 } else { usize::MAX };
+        self.tracks().take(windows)
+    }
+
+    /// Returns the unranked board that holds the newest slots of a board over all time, if the board
+    /// [keeps](Definition::keep) any. They are a second record beside the total, and do not add up to it.
+    pub fn record(&self) -> Option<&Arc<Board>> {
+        self.further.first().filter(|_| self.is_all_time() && self.definition.keep.is_some())
+    }
+
+    /// Returns whether events and samples belong to slots by their time, so that a retraction and a sample must name
+    /// one. A board over all time without a [record](Self::record) has no slots.
+    pub fn has_slots(&self) -> bool {
+        !self.is_all_time() || self.record().is_some()
     }
 
     /// Returns the window of this length, or `None` if the board has none.
@@ -116,8 +140,8 @@ impl Board {
         self.windows().find(|board| board.definition.metric.window.is_as_long_as(length))
     }
 
-    /// Returns the number of the window with this generation: 0 for the main window, then 1 and so on for the further
-    /// ones. Returns `None` if it belongs to a different board.
+    /// Returns the number of the [track](Self::tracks) with this generation: 0 for the board itself. Returns `None` if it
+    /// belongs to a different board.
     pub fn window_number(&self, generation: Generation) -> Option<usize> {
         let number = usize::try_from(generation.0.wrapping_sub(self.generation.0)).ok()?;
         (number <= self.further.len()).then_some(number)
@@ -181,7 +205,11 @@ impl Board {
             Change::Set { .. } => {
                 !matches!(self.kind, Kind::Distinct | Kind::Sketch)
                     && self.definition.mode == Mode::Sliding
-                    && self.further.is_empty()
+                    && match self.record() {
+                        // The extreme of all time cannot be computed again without the replaced value.
+                        Some(_) => !matches!(self.kind, Kind::Min | Kind::Max),
+                        None => self.further.is_empty(),
+                    }
             }
         }
     }

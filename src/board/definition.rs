@@ -81,8 +81,8 @@ pub struct Definition {
     #[schema(value_type = String, example = "COUNT(24h, like, post_id)")]
     pub metric: Metric,
     /// Length of a slot: less than an hour and a divisor of it, up to a day and a divisor of 24 h, a number of whole days,
-    /// `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode` `from_first`;
-    /// absent for a window of `all` time, which has no slots.
+    /// `1w`, `1mo` or `1y`. The window is a whole number of slots, at most 2,000. Optional with the `mode` `from_first`.
+    /// For a window of `all` time, only with `keep`: the length of the slots that are kept beside the total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "1h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub slot: Option<Span>,
@@ -113,7 +113,8 @@ pub struct Definition {
     #[schema(schema_with = Mode::schema)]
     pub mode: Mode,
     /// Retention time of slots on an unranked board, for reads with `as_of`. Not available with COUNT_DISTINCT. Default:
-    /// the window and one slot.
+    /// the window and one slot. For a window of `all` time, ranked or not, together with `slot`: the time for which the
+    /// newest slots are kept beside the total, so that shorter windows can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "48h", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub keep: Option<Span>,
@@ -198,6 +199,9 @@ pub enum DefinitionError {
     /// A further window is not valid.
     #[error("the window {window}: {reason}")]
     FurtherWindow { window: FurtherWindow, reason: Box<DefinitionError> },
+    /// The slots that a board over all time keeps are not valid.
+    #[error("{0}")]
+    Record(Box<DefinitionError>),
     /// The number is outside of the [limits](Definition::limits) of its key.
     #[error("{}", form::not_within(number, limits))]
     Number { key: &'static str, number: u32, limits: RangeInclusive<u32> },
@@ -212,6 +216,8 @@ impl DefinitionError {
             DefinitionError::TooManyKept { .. } => "keep",
             DefinitionError::Misplaced { key, .. } | DefinitionError::Number { key, .. } => key,
             DefinitionError::FurtherWindow { .. } => "windows",
+            DefinitionError::Record(reason) if reason.field() == "metric" => "keep",
+            DefinitionError::Record(reason) => reason.field(),
         }
     }
 }
@@ -274,6 +280,14 @@ impl Definition {
         }
     }
 
+    /// Returns the definition of the board that holds the newest slots of a board over all time, if it keeps any: an
+    /// unranked board whose window is as long as the slots are kept.
+    pub(super) fn of_record(&self) -> Option<Definition> {
+        let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
+        let metric = Metric { window: keep.into(), ..self.metric.clone() };
+        Some(Definition { metric, ranked: false, keep: None, min_samples: 1, dedupe: None, ..self.clone() })
+    }
+
     /// Returns the main window, which reads use unless they choose another one.
     pub fn main_window(&self) -> FurtherWindow {
         FurtherWindow { length: self.metric.window, slot: self.slot }
@@ -298,8 +312,8 @@ impl Definition {
     pub fn layout(&self) -> Result<Layout, DefinitionError> {
         self.check()?;
         let calendar = match (self.slot, self.metric.window) {
+            (_, WindowLength::All) => Calendar::eternal(),
             (Some(slot), _) => Calendar::new(slot, self.timezone)?,
-            (None, WindowLength::All) => Calendar::eternal(),
             (None, WindowLength::Span(_)) => {
                 return Err(DefinitionError::Misplaced { key: "slot", why: "is required unless the window is all" });
             }
@@ -409,6 +423,11 @@ mod tests {
             (r#"{"metric":"COUNT(all, a, b)","dedupe":"91d"}"#, "dedupe"),
             (r#"{"metric":"COUNT(all, a, b)","slot":"1h"}"#, "slot"),
             (r#"{"metric":"COUNT(all, a, b)","keep":"30d"}"#, "keep"),
+            (r#"{"metric":"COUNT(all, a, b)","slot":"7d","keep":"30d"}"#, "keep"),
+            (r#"{"metric":"COUNT(all, a, b)","slot":"1m","keep":"30d"}"#, "keep"),
+            (r#"{"metric":"COUNT(all, a, b)","slot":"7m","keep":"30d"}"#, "slot"),
+            (r#"{"metric":"COUNT(all, a, b)","slot":"1d","keep":"30d","windows":["7d/1d"]}"#, "windows"),
+            (r#"{"metric":"COUNT_DISTINCT(all, a, b, c)","slot":"1d","keep":"30d"}"#, "keep"),
             (r#"{"metric":"COUNT(all, a, b)","cover":"full"}"#, "cover"),
             (r#"{"metric":"COUNT(all, a, b)","stamp":"end"}"#, "stamp"),
             (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin"}"#, "timezone"),
@@ -436,6 +455,7 @@ mod tests {
             (r#"{"metric":"COUNT(90s, a, b)","mode":"from_first","ranked":false}"#, 1),
             (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","ranked":false}"#, 60),
             (r#"{"metric":"COUNT(all, a, b)"}"#, 1),
+            (r#"{"metric":"COUNT(all, a, b)","slot":"1h","keep":"30d","timezone":"Asia/Kathmandu","stamp":"end"}"#, 1),
             (r#"{"metric":"COUNT(all, a, b)","ranked":false,"dedupe":"90d"}"#, 1),
             (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"2d","windows":["7d/6h","all"]}"#, 60),
             (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin","cover":"full","windows":["7d/1d"]}"#, 1),

@@ -226,7 +226,7 @@ impl<'a> Windows<'a> {
         Self { board, main, further, now, max_skew }
     }
 
-    /// Returns the slots of an increment, or the reason why no window accepts it.
+    /// Returns the slots of an increment, or the reason why it is not accepted.
     fn place(&self, increment: &Increment) -> Result<Slots, Rejection> {
         let in_window = |board: &Board, window: &Window| match increment.change {
             Change::Set { .. } => board.place_sample(increment.at.unwrap_or(self.now), window),
@@ -251,7 +251,9 @@ impl<'a> Windows<'a> {
                 Placement::TooEarly => return Err(Rejection::TooEarly),
             });
         }
-        if slots.iter().all(Option::is_none) {
+        // A sample replaces a slot, so it needs one wherever slots are kept.
+        let replaces = matches!(increment.change, Change::Set { .. });
+        if slots.iter().all(Option::is_none) || replaces && slots.iter().any(Option::is_none) {
             return Err(Rejection::TooLate);
         }
         Ok(Slots::Each(slots.into()))

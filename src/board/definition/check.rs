@@ -43,14 +43,17 @@ impl Definition {
                 return misplaced("mode", "from_first has no slots, so neither 'keep' nor 'cover' applies");
             }
         }
-        if self.keep.is_some() && self.ranked {
+        if self.keep.is_some() && self.ranked && self.metric.window != WindowLength::All {
             return misplaced(
                 "keep",
-                "needs ranked = false: the slots of a ranked board go when they leave the window",
+                "needs ranked = false or a window of all time: a ranked board drops slots as they leave its window",
             );
         }
         if self.keep.is_some() && kind == Kind::Distinct {
-            return misplaced("keep", "cannot apply to COUNT_DISTINCT, which forgets older sightings of a value");
+            return misplaced(
+                "keep",
+                "cannot apply to COUNT_DISTINCT, which stores when each value was last seen, not slots",
+            );
         }
         if self.min_samples != 1 && (kind != Kind::Mean || !self.ranked) {
             return misplaced("min_samples", "goes with AVG on ranked boards only");
@@ -94,6 +97,9 @@ impl Definition {
         if lengths.iter().enumerate().any(is_repeated) {
             return misplaced("windows", "must not have two windows of one length, nor that of the metric");
         }
+        if self.keep.is_some() {
+            return misplaced("windows", "cannot be combined with 'keep'");
+        }
         if !self.ranked {
             return misplaced("windows", "needs ranked = true: a window of an unranked board is chosen by each read");
         }
@@ -112,9 +118,19 @@ impl Definition {
 
     /// Checks the keys that a window of all time does not allow.
     fn check_all_time(&self) -> Result<(), DefinitionError> {
-        let only = self.windows.is_empty();
+        let has_slots = self.keep.is_some() && self.slot.is_some();
+        let only = self.windows.is_empty() && !has_slots;
         let refused = [
-            (self.slot.is_some(), "slot", "cannot be given for a window of all time, which has no slots"),
+            (
+                self.slot.is_some() && !has_slots,
+                "slot",
+                "needs 'keep' for a window of all time, which has no slots itself",
+            ),
+            (
+                self.keep.is_some() && !has_slots,
+                "keep",
+                "needs 'slot' for a window of all time, which has no slots itself",
+            ),
             (only && self.timezone != Tz::UTC, "timezone", "has no effect on a window of all time, which has no slots"),
             (
                 only && self.cover != Cover::Current,
@@ -122,11 +138,18 @@ impl Definition {
                 "must be current for a window of all time, which has no slots",
             ),
             (self.mode != Mode::Sliding, "mode", "must be sliding for a window of all time, which has no end"),
-            (self.keep.is_some(), "keep", "cannot be given for a window of all time, which has no slots"),
-            (self.stamp != Stamp::Start, "stamp", "must be start for a window of all time, which has no slots"),
+            (
+                !has_slots && self.stamp != Stamp::Start,
+                "stamp",
+                "must be start for a window of all time, which has no slots",
+            ),
         ];
-        match refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {
-            Some((_, key, why)) => Err(DefinitionError::Misplaced { key, why }),
+        if let Some((_, key, why)) = refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {
+            return Err(DefinitionError::Misplaced { key, why });
+        }
+        match self.of_record() {
+            Some(_) if self.kind() == Kind::Distinct => Ok(()),
+            Some(record) => record.layout().map(drop).map_err(|reason| DefinitionError::Record(Box::new(reason))),
             None => Ok(()),
         }
     }

@@ -261,7 +261,7 @@ impl Embedded {
         }
         let now = tables.believed_time(&live.board, self.clock.read());
         let mut result = Advance::default();
-        for (window, board) in live.board.windows().enumerate() {
+        for (window, board) in live.board.tracks().enumerate() {
             let mut advance = tables.of_window(window).advance(board, now);
             if let Some(expired) = &mut advance.expired {
                 self.discard(expired.holdings.take());

@@ -11,7 +11,7 @@ use super::holdings::{OutOfRange, WriteTo};
 use super::log_operations::LogOperations;
 use super::ranking_reads;
 use super::tables::Tables;
-use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, Timestamp, Window};
+use crate::board::{Amount, Board, Change, EXACT_MAX, Frame, SlotSample, Timestamp, Window};
 use crate::store::{Added, Batch, Entry, Increment, Outcome, Plan, Rejection};
 
 /// The number of items that are planned and applied under one lock.
@@ -163,11 +163,15 @@ struct InWindow<'a> {
     operations: &'a mut LogOperations,
     slot: i64,
     bound: i64,
+    is_main: bool,
 }
 
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
-        if (0..self.tables.window_count()).all(|number| self.slot(entry, number).is_none()) {
+        let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
+        let windows = self.tables.window_count();
+        let left = (0..windows).filter(|number| self.slot(entry, *number).is_some()).count();
+        if left == 0 || replaces && left < windows {
             // The slots left the windows after the batch was planned. A retraction counts as accepted, with nothing left
             // to take.
             for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
@@ -227,12 +231,14 @@ impl EntryApplication<'_> {
                 tables: &mut *self.tables,
                 operations: &mut *self.operations,
                 slot,
+                is_main: true,
             },
             Some(further) => InWindow {
                 bound: self.board.further().get(further)?.slot_bound().0,
                 tables: self.tables.further.get_mut(further)?,
                 operations: self.further.get_mut(further)?,
                 slot,
+                is_main: false,
             },
         })
     }
@@ -270,6 +276,15 @@ impl EntryApplication<'_> {
     /// Applies an entry's update as a whole, or changes nothing.
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
+        // What the main window gets instead of a sample of a slot beside it.
+        let total = match (&increment.change, self.board.record()) {
+            (Change::Set { sum, count }, Some(record)) => Some(self.total_after(entry, name, (*sum, *count), record)),
+            _ => None,
+        };
+        let change = |window: &InWindow<'_>| match &total {
+            Some(total) if window.is_main => total.as_ref(),
+            _ => Some(&increment.change),
+        };
         let to = |window: &InWindow<'_>| WriteTo {
             name,
             slot: window.slot,
@@ -283,14 +298,33 @@ impl EntryApplication<'_> {
             entry,
             |window| {
                 let holdings = &window.tables.holdings;
-                holdings.kind.check(holdings, &to(window), &increment.change)
+                change(window).map_or(Ok(()), |change| holdings.kind.check(holdings, &to(window), change))
             },
             |window| {
-                let to = to(window);
+                let (to, change) = (to(window), change(window));
                 let holdings = &mut window.tables.holdings;
-                holdings.kind.apply(holdings, &to, &increment.change, window.operations)
+                change.map_or(Ok(()), |change| holdings.kind.apply(holdings, &to, change, window.operations))
             },
         )
+    }
+
+    /// Returns the change of a total when a sample replaces a slot beside it: see [`SlotSample::change_of_total`].
+    fn total_after(
+        &self,
+        entry: &Entry,
+        name: HashedName,
+        (sum, count): (Amount, i64),
+        record: &Board,
+    ) -> Option<Change> {
+        let cell = |tables: &Tables, slot: Timestamp| {
+            let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
+            found.next().map(|(_, aggregate)| aggregate)
+        };
+        let slot = entry.slots.of(1)?;
+        let total = cell(self.tables, entry.slots.of(0)?);
+        let before = self.tables.further.first().and_then(|tables| cell(tables, slot));
+        let sample = SlotSample { slot, at: entry.at, sum, count };
+        sample.change_of_total(self.board.kind(), record.calendar(), total.as_ref(), before.as_ref())
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
@@ -306,7 +340,7 @@ impl EntryApplication<'_> {
             if tables.holdings.can_add(name, *slot, amount.0, *bound) { Ok(()) } else { Err(OutOfRange) }
         };
         self.change_windows(entry, can_add, |window| {
-            let InWindow { tables, operations, slot, bound } = window;
+            let InWindow { tables, operations, slot, bound, .. } = window;
             let new = tables.holdings.add(name, *slot, amount.0, *bound)?;
             operations.amount(*slot, new, entry.subject.as_str());
             Ok(())

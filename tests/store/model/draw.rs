@@ -124,6 +124,13 @@ fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
     if kind == Kind::Mean && wanted.ranked {
         wanted.min_samples = rng.random_range(1..=3);
     }
+    if kind != Kind::Distinct && rng.random_bool(0.4) {
+        let (slot, keep) = pick(rng, &[("1h", "3h"), ("1m", "5m"), ("1d", "7d"), ("1mo", "3mo"), ("6h", "6h")]);
+        (wanted.slot, wanted.keep) = (slot.parse().ok(), keep.parse().ok());
+        wanted.timezone = pick(rng, &ZONES).parse().expect("a zone");
+        wanted.stamp = pick(rng, &[Stamp::Start, Stamp::End]);
+        return wanted;
+    }
     add_windows(rng, wanted)
 }
 

@@ -338,7 +338,7 @@ impl Item {
             }
             _ => None,
         };
-        let has_time = (retract || sample.is_some()) && !board.is_all_time();
+        let has_time = (retract || sample.is_some()) && board.has_slots();
         let change = match board.kind() {
             Kind::Distinct | Kind::Sketch => Change::Seen(what(self.value)),
             Kind::Sum if !retract => Change::Amount(Amount(units)),

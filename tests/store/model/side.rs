@@ -161,7 +161,7 @@ impl Side {
     }
 
     async fn audit(&self, board: usize) -> Outcome<Vec<Seen>> {
-        for window in self.boards[board].windows() {
+        for window in self.boards[board].tracks() {
             let (_, differences) = audit_through(&self.instances, window).await;
             if !differences.is_empty() {
                 return Err(format!("{differences:?} in {}", window.definition().metric));
@@ -261,11 +261,11 @@ impl Side {
     /// Returns everything that can be read, as soon as nothing is retiring.
     async fn check(&self, board: usize) -> Outcome<Vec<Seen>> {
         let mut all = Vec::new();
-        for window in self.boards[board].windows() {
+        for window in self.boards[board].tracks() {
             retire_through(&self.instance(0), window).await;
         }
         all.append(&mut self.audit(board).await?);
-        for window in self.boards[board].windows() {
+        for window in self.boards[board].tracks() {
             self.check_window(window, &mut all).await?;
         }
         match all.iter().find(|seen| seen.retiring() > 0) {

@@ -1,10 +1,10 @@
 //! The outcome of each item of a batch: the rules of writing, implemented without a plan.
 
-use rolltop::board::{Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
+use rolltop::board::{Aggregate, Amount, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
 use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
 
 use super::Held;
-use super::history::{Counter, Taken, fits};
+use super::history::{Counter, Taken, aggregates, fits};
 
 const COUNTED: Outcome = Outcome::Counted { score: None };
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
@@ -96,7 +96,9 @@ impl Held {
                 Err(rejection) => return Err(rejection),
             });
         }
-        if slots.iter().any(Option::is_some) { Ok(slots) } else { Err(Rejection::TooLate) }
+        let replaces = matches!(item.change, Change::Set { .. });
+        let is_taken = if replaces { slots.iter().all(Option::is_some) } else { slots.iter().any(Option::is_some) };
+        if is_taken { Ok(slots) } else { Err(Rejection::TooLate) }
     }
 
     /// Returns the slot that it belongs to. On a `from_first` board, its own time.
@@ -143,17 +145,24 @@ impl Held {
         if self.board.kind() == Kind::Sum && sum.abs() > i128::from(EXACT_MAX) {
             return false;
         }
+        let total = self.total_after(slots, items);
+        let mut lengths = vec![0; frames.len()];
         let mut fit = true;
         let taken = |number: usize| slots[number].map(|slot| (slot, frames[number]));
         for (number, (slot, frame)) in (0..frames.len()).filter_map(|number| Some((number, taken(number)?))) {
             let held = self.window(number);
             let past = held.past.entry(first.subject.clone()).or_default();
-            past.extend(items.iter().map(|item| Taken {
+            let change = |item: &Increment| match &total {
+                Some(change) if number == 0 => change.clone(),
+                _ => Some(item.change.clone()),
+            };
+            lengths[number] = past.len();
+            past.extend(items.iter().filter_map(|item| Some((item, change(item)?))).map(|(item, change)| Taken {
                 slot,
                 at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
                 now: frame.as_of,
                 floor: frame.window.floor,
-                change: item.change.clone(),
+                change,
                 retract: item.retract,
             }));
             fit &= match held.board.definition().mode {
@@ -168,10 +177,33 @@ impl Held {
                     *held.events.entry(slot).or_default() += items.len() as u64;
                 }
             } else if let Some(past) = held.past.get_mut(&first.subject) {
-                past.truncate(past.len() - items.len());
+                past.truncate(lengths[number]);
             }
         }
         fit
+    }
+
+    /// Returns the change of a total if a sample replaces a slot that is kept beside it: the total changes as much as the
+    /// slot, and the newest value of all time is the sample, unless it is of a later slot: then the total has no change.
+    fn total_after(&self, slots: &Slots, items: &[&Increment]) -> Option<Option<Change>> {
+        let [Increment { subject, change: Change::Set { sum, count }, at, .. }] = items else { return None };
+        self.board.record()?;
+        let (record, slot) = (&self.further[0], slots[1]?);
+        let total = aggregates(&self.board, self.past(subject), Timestamp::EPOCH).remove(&Timestamp::EPOCH);
+        let before = aggregates(&record.board, record.past(subject), slot).remove(&slot);
+        let numbers = |aggregate: Option<Aggregate>| match aggregate {
+            Some(Aggregate::Sum(sum)) => (i128::from(sum.0), 0),
+            Some(Aggregate::Mean { sum, count }) => (i128::from(sum.0), i128::from(count)),
+            _ => (0, 0),
+        };
+        if let (Kind::Last, Some(Aggregate::Last { at: newest, .. })) = (self.board.kind(), &total) {
+            let is_later = *newest > at.unwrap() && record.board.calendar().slot_of(*newest) > slot;
+            return Some((!is_later).then_some(Change::Set { sum: *sum, count: *count }));
+        }
+        let ((all, times), (had, earlier)) = (numbers(total), numbers(before));
+        let within = |units: i128| i64::try_from(units.clamp(i64::MIN.into(), i64::MAX.into())).unwrap();
+        let sum = Amount(within(all - had + i128::from(sum.0)));
+        Some(Some(Change::Set { sum, count: within(times - earlier + i128::from(*count)) }))
     }
 
     fn take_with_id(&mut self, frames: &[Frame], slots: &Slots, item: &Increment, id: &EventId) -> Outcome {

@@ -32,7 +32,7 @@ impl Checkpointer {
         let before = self.entry(generation).map(|entry| entry.ids.clone()).unwrap_or_default();
         let (name, mut file) = self.create(CHECKPOINTS, "ckpt", generation, FileKind::Board)?;
         let mut records = 0;
-        for (number, window) in live.board.windows().enumerate() {
+        for (number, window) in live.board.tracks().enumerate() {
             records += self.write_window(live, number, window.generation(), &mut file)?;
         }
         let ids = self.write_ids(live, &before, &mut file, &mut records)?;

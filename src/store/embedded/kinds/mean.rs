@@ -20,8 +20,11 @@ impl StoredKind for Mean {
     }
 
     fn check(&self, holdings: &Holdings, to: &WriteTo<'_>, change: &Change) -> Result<(), OutOfRange> {
-        let Change::Amount(amount) = change else { return Ok(()) };
-        let next = |old| added(old, sample(*amount, to.retract));
+        let next = |old| match change {
+            Change::Amount(amount) => added(old, sample(*amount, to.retract)),
+            Change::Set { sum, count } => Some((sum.0, *count)),
+            Change::Seen(_) => None,
+        };
         holdings.next_samples(holdings.subjects.id(to.name), holdings.number(to.slot), to.bound, next)?;
         if holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
     }

@@ -12,6 +12,15 @@ use crate::store::embedded::record::Cell;
 pub(super) struct Sum;
 
 impl StoredKind for Sum {
+    fn check(&self, holdings: &Holdings, to: &WriteTo<'_>, change: &Change) -> Result<(), OutOfRange> {
+        let fits = match change {
+            Change::Amount(amount) => holdings.can_add(to.name, to.slot, amount.0, to.bound),
+            Change::Set { sum, .. } => sum.0.unsigned_abs() <= to.bound.unsigned_abs(),
+            Change::Seen(_) => false,
+        };
+        if fits && holdings.subjects.has_room() { Ok(()) } else { Err(OutOfRange) }
+    }
+
     fn apply(
         &self,
         holdings: &mut Holdings,

@@ -123,14 +123,14 @@ proptest! {
                         add(&store, &board, items.collect()).await.unwrap();
                     }
                     Step::Remove(who) => {
-                        let window = board.windows().nth(usize::from(who) % (1 + board.further().len()));
+                        let window = board.tracks().nth(usize::from(who) % (1 + board.further().len()));
                         store.remove(window.unwrap(), &subject(who)).await.unwrap();
                     }
                     Step::Forward(by) => {
                         store.set_clock(now.plus_millis(by)).await.unwrap();
                     }
                     Step::Retire => {
-                        for window in board.windows() {
+                        for window in board.tracks() {
                             store.retire_step(window).await.unwrap();
                         }
                     }

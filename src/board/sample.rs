@@ -1,0 +1,94 @@
+//! Samples on boards over all time that keep their newest slots: what the total becomes when a slot is replaced.
+
+use super::{Aggregate, Amount, Calendar, Change, Kind, Timestamp};
+
+/// A sample of a slot that is kept beside a total.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotSample {
+    /// The start of the slot that the sample replaces.
+    pub slot: Timestamp,
+    /// The time of the sample.
+    pub at: Timestamp,
+    pub sum: Amount,
+    pub count: i64,
+}
+
+impl SlotSample {
+    /// Returns the change of the total, in the form of a sample of the total, or `None` if the total stays the same. The
+    /// total changes as much as the slot does; for LAST it takes the sample unless its own value is of a later slot.
+    ///
+    /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. Only for the kinds
+    /// that accept samples on such boards. Numbers that do not fit are as large as possible, and no store accepts them.
+    pub fn change_of_total(
+        &self,
+        kind: Kind,
+        calendar: &Calendar,
+        total: Option<&Aggregate>,
+        slot: Option<&Aggregate>,
+    ) -> Option<Change> {
+        let change = |all: i64, before: i64, after: i64| all.saturating_sub(before).saturating_add(after);
+        match kind {
+            Kind::Last => {
+                let is_later = |of: Timestamp| of > self.at && calendar.slot_of(of) > self.slot;
+                let stays = total.and_then(Aggregate::time).is_some_and(is_later);
+                (!stays).then_some(Change::Set { sum: self.sum, count: self.count })
+            }
+            _ => {
+                let ((all, times), (before, earlier)) = (numbers(total), numbers(slot));
+                let sum = Amount(change(all, before, self.sum.0));
+                Some(Change::Set { sum, count: change(times, earlier, self.count) })
+            }
+        }
+    }
+}
+
+/// Returns the sum and the number of measurements of a sum or a mean.
+fn numbers(aggregate: Option<&Aggregate>) -> (i64, i64) {
+    match aggregate {
+        Some(Aggregate::Sum(sum)) => (sum.0, 0),
+        Some(Aggregate::Mean { sum, count }) => (sum.0, *count),
+        _ => (0, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: i64 = 3_600_000;
+
+    fn sample(hour: i64, at: i64, sum: i64, count: i64) -> SlotSample {
+        let time = Timestamp::from_millis;
+        SlotSample { slot: time(hour * HOUR), at: time(hour * HOUR + at), sum: Amount(sum), count }
+    }
+
+    fn set(sum: i64, count: i64) -> Option<Change> {
+        Some(Change::Set { sum: Amount(sum), count })
+    }
+
+    #[test]
+    fn a_total_changes_as_much_as_the_slot() {
+        let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::Tz::UTC).unwrap();
+        let change = |kind, sample: SlotSample, total, slot: Option<Aggregate>| {
+            sample.change_of_total(kind, &calendar, Some(&total), slot.as_ref())
+        };
+        let sum = |units| Aggregate::Sum(Amount(units));
+        assert_eq!(change(Kind::Sum, sample(3, 0, 5, 1), sum(100), Some(sum(30))), set(75, 1));
+        assert_eq!(change(Kind::Sum, sample(3, 0, 5, 1), sum(100), None), set(105, 1));
+        let mean = |units, count| Aggregate::Mean { sum: Amount(units), count };
+        assert_eq!(change(Kind::Mean, sample(3, 0, 0, 0), mean(100, 10), Some(mean(30, 4))), set(70, 6));
+        assert_eq!(change(Kind::Sum, sample(3, 0, i64::MIN, 1), sum(-9), None), set(i64::MIN, 1));
+    }
+
+    #[test]
+    fn the_newest_value_of_all_time_stays_if_it_is_of_a_later_slot() {
+        let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::Tz::UTC).unwrap();
+        let last = |at| Aggregate::Last { at: Timestamp::from_millis(at), value: Amount(1) };
+        let change = |at| sample(3, 60, 7, 1).change_of_total(Kind::Last, &calendar, Some(&last(at)), None);
+        assert_eq!(change(4 * HOUR), None);
+        // A value of the same slot is replaced, also if it is newer.
+        for at in [0, 3 * HOUR - 1, 3 * HOUR + 60, 3 * HOUR + 61, 4 * HOUR - 1] {
+            assert_eq!(change(at), set(7, 1), "{at}");
+        }
+    }
+}
