@@ -20,6 +20,7 @@ mod families;
 mod from_first;
 mod hostile;
 mod ids;
+mod kept;
 mod latest;
 mod looking_back;
 mod means;
@@ -226,6 +227,13 @@ contract! {
         extremes::extremes_return_scores_and_count_ids_once,
         extremes::extremes_accept_the_largest_and_smallest_amounts,
         extremes::a_removed_extreme_starts_over,
+        kept::the_newest_slots_are_kept_beside_the_total,
+        kept::kept_slots_are_deleted_and_never_subtracted,
+        kept::kept_slots_answer_for_shorter_windows_and_earlier_times,
+        kept::a_sample_moves_the_total_as_much_as_its_slot,
+        kept::a_sample_moves_a_mean_of_all_time,
+        kept::a_sample_is_the_newest_value_unless_a_later_slot_has_one,
+        kept::extremes_and_sketches_of_all_time_keep_slots_and_take_no_samples,
         latest::the_newest_value_is_the_score,
         latest::of_equal_times_the_later_arrival_wins,
         latest::a_score_expires_with_its_newest_slot_only,
