@@ -45,6 +45,7 @@ pub struct Board {
     dedupe_horizon: i64,
     clock_tolerance: i64,
     further: Vec<Arc<Board>>,
+    is_further: bool,
     /// The last window asked for, with the starts of its slots. The lock is held only for a copy, never across an
     /// await.
     latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
@@ -56,7 +57,8 @@ impl Board {
         let mut further = Vec::with_capacity(definition.windows.len());
         for (window, number) in definition.windows.iter().zip(1..) {
             let generation = Generation(generation.0.wrapping_add(number));
-            further.push(Self::of_one_window(name.clone(), generation, definition.of_window(*window))?);
+            let board = Self::of_one_window(name.clone(), generation, definition.of_window(*window))?;
+            further.push(Self { is_further: true, ..board });
         }
         let mut board = Self::of_one_window(name, generation, definition)?;
         let all = || std::iter::once(&board).chain(&further);
@@ -85,6 +87,7 @@ impl Board {
             kept,
             parts: None,
             further: Vec::new(),
+            is_further: false,
             latest: Mutex::new(None),
         })
     }
@@ -104,6 +107,16 @@ impl Board {
     /// Returns the further windows, in the order of [`Definition::windows`].
     pub fn further(&self) -> &[Arc<Board>] {
         &self.further
+    }
+
+    /// Returns whether this is a further window of a board, which is read but not written on its own.
+    pub fn is_further(&self) -> bool {
+        self.is_further
+    }
+
+    /// Returns the length of the window.
+    pub fn length(&self) -> WindowLength {
+        self.definition.metric.window
     }
 
     /// Returns the board itself, which stands for its main window, and then its further windows.
@@ -433,7 +446,8 @@ mod tests {
                 (window.parts(), window.dedupe_horizon(), window.clock_tolerance()),
                 (Some("1,2"), DAY, 3_600_000)
             );
-            assert_eq!(window.is_all_time(), number == 3);
+            assert_eq!((window.is_all_time(), window.is_further()), (number == 3, number > 0));
+            assert_eq!(board.window_of(window.length()).map(|found| found.generation()), Some(window.generation()));
         }
         assert_eq!(board.window_number(Generation(3)), None);
         assert_eq!(board.window_of("168h".parse().unwrap()).map(|board| board.slots()), Some(8));
