@@ -24,3 +24,4 @@ mod samples;
 mod streams;
 mod subjects;
 mod windows;
+mod windows_of_a_board;
