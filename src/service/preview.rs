@@ -40,7 +40,8 @@ impl Service {
         // Reads the store, not the cache, which may have an earlier board of this name.
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
-        let windows = std::iter::once(&board).chain(board.further().iter().map(|window| &**window));
+        let main = Board::new(name.clone(), Generation(0), definition.of_window(definition.main_window()))?;
+        let windows = std::iter::once(&main).chain(board.further().iter().map(|window| &**window));
         let bytes_per_window: Vec<_> = windows.map(|window| self.store.bytes_per_subject(window)).collect();
         Ok(DefinitionPreview {
             existing,

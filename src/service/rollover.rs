@@ -309,6 +309,19 @@ mod tests {
     }
 
     #[test]
+    fn only_boards_with_several_windows_have_a_label_for_them() {
+        let labels = |windows: &str| -> Vec<String> {
+            let text = format!(r#"{{"metric":"COUNT(24h, like, post)","slot":"1h","windows":[{windows}]}}"#);
+            let definition = serde_json::from_str(&text).unwrap();
+            let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
+            let label = |label: &Label| format!("{}={}", label.key(), label.value());
+            board.windows().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
+        };
+        assert_eq!(labels(""), ["board=b"]);
+        assert_eq!(labels(r#""7d/6h","all""#), ["board=b window=24h", "board=b window=7d", "board=b window=all"]);
+    }
+
+    #[test]
     fn visits_are_spread_and_have_bounded_intervals() {
         let key = |i: u64| (BoardName::parse(&format!("b{}", i / 2)).unwrap(), Generation(i));
         let after: HashSet<u64> = (0..100).map(|i| visit_after(&key(i))).collect();

@@ -13,6 +13,7 @@ mod evaluate;
 mod events;
 mod exports;
 mod failures;
+mod further_windows;
 mod hostile;
 mod increments;
 mod operations;

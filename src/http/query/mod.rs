@@ -156,7 +156,8 @@ enum ParsedQuery {
 ///
 /// The two-hop count starts with the values of the subject on the first board and returns the number of distinct values
 /// that these have on the second board. With `users-per-device` and `devices-per-user` it is the number of distinct
-/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT. `most` (default
+/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT, and their main
+/// windows are read. `most` (default
 /// 100, at most 1,000) limits the number of values to follow and the number to read for each; `capped` is true if values
 /// were left out. A request may have at most 10 two-hop counts.
 #[utoipa::path(
