@@ -79,10 +79,10 @@ fn key_of(board: &Board) -> Key {
     (board.name().clone(), board.generation())
 }
 
-/// Returns the labels of the metrics of a board: its name, and which window it is if there are several.
+/// Returns the labels of the metrics of a board: its name, and the length of a further window.
 fn labels_of(board: &Board) -> Vec<Label> {
     let mut labels = vec![Label::new("board", board.name().as_str().to_owned())];
-    if board.is_further() || !board.further().is_empty() {
+    if board.is_further() {
         labels.push(Label::new("window", board.length().to_string()));
     }
     labels
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn only_boards_with_several_windows_have_a_label_for_them() {
+    fn only_further_windows_have_a_label_of_their_own() {
         let labels = |windows: &str| -> Vec<String> {
             let text = format!(r#"{{"metric":"COUNT(24h, like, post)","slot":"1h","windows":[{windows}]}}"#);
             let definition = serde_json::from_str(&text).unwrap();
@@ -318,7 +318,7 @@ mod tests {
             board.windows().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
         };
         assert_eq!(labels(""), ["board=b"]);
-        assert_eq!(labels(r#""7d/6h","all""#), ["board=b window=24h", "board=b window=7d", "board=b window=all"]);
+        assert_eq!(labels(r#""7d/6h","all""#), ["board=b", "board=b window=7d", "board=b window=all"]);
     }
 
     #[test]

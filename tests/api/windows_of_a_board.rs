@@ -43,7 +43,7 @@ async fn filled() -> Site {
 /// The ranking of each window of [`filled`].
 const FILLED: [&str; 4] = ["b2 a1", "a1", "c3 b2 a1", "d4 c3 b2 a1"];
 
-pub fn lines(items: &Value) -> String {
+fn lines(items: &Value) -> String {
     let items = items.as_array().expect("lines");
     let line = |line: &Value| format!("{}{}", line["subject"].as_str().expect("a subject"), line["score"]);
     items.iter().map(line).collect::<Vec<_>>().join(" ")
