@@ -9,7 +9,7 @@ set -euo pipefail
 
 url=${1:-${ROLLTOP_URL:-http://127.0.0.1:8080}}
 api=$url/v1
-boards=(walkthrough-likes walkthrough-readers walkthrough-logins)
+boards=(walkthrough-likes walkthrough-readers walkthrough-logins walkthrough-tabs)
 
 title() { printf '\n# %s\n' "$*"; }
 
@@ -42,6 +42,10 @@ call PUT /boards/walkthrough-likes '{"metric": "COUNT(24h, walkthrough_like, pos
 call PUT /boards/walkthrough-readers '{"metric": "COUNT_DISTINCT(7d, walkthrough_like, post_id, user_id)", "slot": "1h"}'
 call PUT /boards/walkthrough-logins '{"metric": "COUNT(30m, walkthrough_login, device_id)", "slot": "1m", "ranked": false}'
 
+title "Define a board with several windows: the day, and further the hour, the week and all time"
+call PUT /boards/walkthrough-tabs '{"metric": "COUNT(24h, walkthrough_like, post_id)", "slot": "1h",
+  "windows": ["1h/1m", "7d/6h", "all"]}'
+
 title "Increments go to one board: one, several, or a stream of lines; an id counts once"
 call POST /boards/walkthrough-likes/increments '{"subject": "post-1", "amount": 2, "id": "batch-7"}'
 call POST /boards/walkthrough-likes/increments '{"subject": "post-1", "amount": 2, "id": "batch-7"}'
@@ -61,6 +65,11 @@ title "The ranking: a page, the lines around one subject, the order among given 
 call GET '/boards/walkthrough-likes/rankings?limit=3'
 call GET '/boards/walkthrough-likes/subjects/post-2/neighbors?radius=1'
 call POST /boards/walkthrough-likes/rankings/lookup '{"subjects": ["post-4", "post-1"]}'
+
+title "A leaderboard with tabs: the rankings of the windows of one board"
+for window in 1h 24h 7d all; do
+  call GET "/boards/walkthrough-tabs/rankings?limit=3&window=$window"
+done
 
 title "One subject: its score and slots, a shorter window, the values it was seen with"
 call GET /boards/walkthrough-likes/subjects/post-1

@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(format!("{same:?}"), format!("{config:?}"));
         // Every commented-out board and rule must be valid.
         let examples = load(&switched_on(&format!("# {boards}"))).unwrap();
-        assert_eq!((examples.boards.len(), examples.rules.len()), (11, 1));
+        assert_eq!((examples.boards.len(), examples.rules.len()), (12, 1));
     }
 
     #[test]
@@ -213,6 +213,16 @@ mod tests {
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\ntimezone = \"Mars\"\n", 4, "Mars"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\ndecimals = 12\n", 4, "12"),
             ("[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\nshards = 65\n", 4, "1 to 64"),
+            (
+                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1m\"\nwindows = [\"7d/6h\", \"1d\"]\n",
+                4,
+                "'1d' has no slot; expected a window and a slot, such as 7d/6h, or all",
+            ),
+            (
+                "[boards.b]\nmetric = \"COUNT(1h, a, b)\"\n\nslot = \"1m\"\nwindows = [\"60m/5m\"]\n",
+                5,
+                "must not have two windows of one length",
+            ),
             ("[boards.Upper]\nmetric = \"COUNT(1h, a, b)\"\nslot = \"1h\"\n", 1, "Upper"),
             ("[boards.b]\nslot = \"1h\"\n", 1, "metric"),
             ("boards = [\n", 1, "unclosed array"),
@@ -244,6 +254,13 @@ mod tests {
             assert_eq!(problems[0].line, line, "{text}: {error}");
             assert!(error.to_string().contains(says), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn boards_may_have_several_windows() {
+        let text = "[boards.b]\nmetric = \"COUNT(24h, a, b)\"\nslot = \"1h\"\nwindows = [\"1h/1m\", \"all\"]\n";
+        let windows = &load(text).unwrap().boards[0].1.windows;
+        assert_eq!(windows.iter().map(ToString::to_string).collect::<Vec<_>>(), ["1h/1m", "all"]);
     }
 
     #[test]

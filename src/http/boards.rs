@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use super::codes::Code;
 use super::definition::{self, DefinitionShown};
 use super::frame::FrameShown;
 use super::parameters::Parameters;
@@ -17,8 +18,8 @@ use super::preview::{self, DefinitionPreview};
 use super::problem::Problem;
 use super::state::HttpState;
 use super::{body, path, response, schemas};
-use crate::board::{Board, BoardName, Definition, Shown, Subject, Timestamp};
-use crate::service::{About, Difference};
+use crate::board::{Board, BoardName, Definition, Shown, Span, Subject, Timestamp, WindowLength};
+use crate::service::{About, Difference, Status};
 
 /// The definition of a board with all defaults.
 #[derive(Debug, Serialize, ToSchema)]
@@ -87,6 +88,46 @@ pub(super) struct BoardStatus {
     slots: Vec<SlotStatus>,
     /// The expired slots, oldest first, with the number of subjects still to be subtracted.
     retiring_slots: Vec<RetiringSlot>,
+    /// The state of each window, the main one first. Absent on a board with one window; the other members are about the
+    /// main window.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    each_window: Vec<WindowStatus>,
+}
+
+/// The state of one window of a board that has several.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WindowStatus {
+    /// Length of the window, for the parameter `window` of reads.
+    #[schema(example = "7d")]
+    length: String,
+    /// Length of a slot; null over all time, where there are no slots.
+    #[schema(value_type = Option<String>, required = true, example = "6h")]
+    slot: Option<Span>,
+    #[serde(flatten)]
+    frame: FrameShown,
+    /// Start of the newest slot; null if the window has no slots.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    head: Option<Timestamp>,
+    /// Start of the oldest slot that counts; null if the window has no slots.
+    #[schema(schema_with = schemas::time_or_null, required = true)]
+    floor: Option<Timestamp>,
+    /// Number of ranked subjects.
+    total: u64,
+}
+
+impl WindowStatus {
+    fn of(window: &Board, status: &Status) -> Self {
+        let has_slots = !window.is_all_time();
+        Self {
+            length: window.length().to_string(),
+            slot: window.definition().slot,
+            frame: FrameShown::of(window, &status.frame, window.slots()),
+            head: has_slots.then_some(status.frame.window.head),
+            floor: has_slots.then_some(status.frame.window.floor),
+            total: status.total,
+        }
+    }
 }
 
 /// One slot of a board.
@@ -122,14 +163,15 @@ pub(super) struct RetiringSlot {
 /// Get a board
 ///
 /// Returns the definition, head and floor of the board, its slots with their numbers of subjects and events, and those
-/// still retiring.
+/// still retiring. On a board with several windows these are about the main window, and `each_window` has the state of
+/// every window.
 #[utoipa::path(
     get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
     responses((status = 200, description = "The current state of the board.", body = BoardStatus, example = json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "slots_in_window": 24, "slots_kept": 24,
-        "generation": "5f1c2a9d04b7e386",
+        "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "windows": [],
+        "slots_in_window": 24, "slots_kept": 24, "generation": "5f1c2a9d04b7e386",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],
@@ -139,7 +181,13 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     Parameters::from_request(&request, &[])?;
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
-    let About { board, answer: status } = state.service.status(&board).await?;
+    let About { board, answer: statuses } = state.service.statuses(&board).await?;
+    let each_window = match board.further() {
+        [] => Vec::new(),
+        _ => board.windows().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
+    };
+    let status = statuses.into_iter().next();
+    let status = status.ok_or_else(|| Problem::new(Code::Internal, "a board has no main window"))?;
     let has_slots = !board.is_all_time();
     let to = |from| board.calendar().next(from);
     let retiring = |(from, subjects)| RetiringSlot { from, to: to(from), subjects };
@@ -151,6 +199,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
         total: status.total,
         slots: if has_slots { live_slots(&board, status.slots, status.events) } else { Vec::new() },
         retiring_slots: status.retiring.into_iter().map(retiring).collect(),
+        each_window,
     }))
 }
 
@@ -198,6 +247,8 @@ pub(super) enum DefineAnswer {
         ("logins, with as_of" = (value = json!({"metric": "COUNT(30m, login, device_id)", "slot": "1m",
             "ranked": false, "keep": "24h"}))),
         ("likes: all time" = (value = json!({"metric": "COUNT(all, like, post_id)"}))),
+        ("likes: hour, day, week and all time" = (value = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h",
+            "windows": ["1h/1m", "7d/6h", "all"]}))),
         ("scores: best ever" = (value = json!({"metric": "MAX(all, game, score, player)", "dedupe": "30d"}))),
         ("transfers within an hour of the first" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
@@ -250,7 +301,7 @@ pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Resu
 pub(super) struct Audit {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Number of compared subjects.
+    /// Number of compared subjects, of all windows together.
     subjects_checked: u64,
     /// Number of subjects whose score differs from the sum of their slots.
     differences: u64,
@@ -270,6 +321,10 @@ pub(super) struct Audit {
 /// A subject whose score differs from the sum of its slots.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct AuditDifference {
+    /// Length of the window. Absent on a board with one window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false, example = "7d")]
+    window: Option<String>,
     #[schema(schema_with = schemas::subject)]
     subject: Subject,
     /// The score in the ranking.
@@ -284,7 +339,8 @@ pub(super) struct AuditDifference {
 ///
 /// Compares the score of each subject with the sum of its slots. Each subject is compared atomically, in bounded steps
 /// while writes and rollovers continue. With `repair=true` the score is corrected in the same step; this also releases a
-/// board that `/readyz` reports as held after a restart of Redis.
+/// board that `/readyz` reports as held after a restart of Redis. On a board with several windows, each window is audited,
+/// and the numbers are sums.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
     params(("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false.")),
@@ -297,7 +353,9 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: report } = state.service.audit(&board, repair).await?;
-    let example = |difference: Difference| AuditDifference {
+    let has_several = !board.further().is_empty();
+    let example = |(window, difference): (WindowLength, Difference)| AuditDifference {
+        window: has_several.then(|| window.to_string()),
         subject: difference.subject,
         score: response::score(&board, difference.score),
         slots: response::score(&board, difference.slots),

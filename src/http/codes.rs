@@ -108,7 +108,8 @@ request_codes! {
     /// The board was removed or redefined during the request.
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it applies to the new board then.";
-    /// The board does not accept samples, because its metric counts distinct values or its mode is `from_first`.
+    /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, or it has
+    /// further windows.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
         "Send increments or events instead.";
     /// The store does not support this operation or is not configured for it; the detail names the alternative.

@@ -53,6 +53,9 @@ pub(super) struct DefinitionShown {
     /// Time for which ids are remembered, over all time; null for the window, at most 24 hours.
     #[schema(value_type = Option<String>, required = true, example = "30d")]
     dedupe: Option<Span>,
+    /// Further windows of the metric, each with its slots; empty if the board has one window.
+    #[schema(example = json!(["7d/6h", "all"]))]
+    windows: Vec<String>,
     /// Number of slots in the window; 0 over all time.
     slots_in_window: u32,
     /// Number of slots that are kept; 0 over all time.
@@ -64,7 +67,8 @@ pub(super) fn example() -> Value {
     json!({
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
-        "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "slots_in_window": 24, "slots_kept": 24,
+        "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "windows": [],
+        "slots_in_window": 24, "slots_kept": 24,
     })
 }
 
@@ -87,6 +91,7 @@ impl DefinitionShown {
             stamp: definition.stamp,
             shards: definition.shards,
             dedupe: definition.dedupe,
+            windows: definition.windows.iter().map(ToString::to_string).collect(),
             slots_in_window: if board.is_all_time() { 0 } else { board.slots() },
             slots_kept: if board.is_all_time() { 0 } else { board.kept() },
         }

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 
 use super::codes::Code;
 use super::problem::Problem;
+use crate::board::WindowLength;
 
 /// The parameters of one request, all known and each given at most once.
 pub(super) struct Parameters {
@@ -47,6 +48,11 @@ impl Parameters {
         self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
+    /// Returns the length in `window`, the window of the board to read, if it is given.
+    pub(super) fn window(&self) -> Result<Option<WindowLength>, Problem> {
+        self.text("window").map(parse_window).transpose()
+    }
+
     /// Returns a whole number within `bounds`, or `default` if the parameter is absent.
     pub(super) fn number(&self, name: &str, default: u64, bounds: RangeInclusive<u64>) -> Result<u64, Problem> {
         let Some(text) = self.text(name) else { return Ok(default) };
@@ -70,6 +76,16 @@ impl Parameters {
             Some(_) => Err(Problem::field(name, format!("'{name}' must be true or false"))),
         }
     }
+}
+
+/// Parses the length of a window of a board.
+pub(super) fn parse_window(text: &str) -> Result<WindowLength, Problem> {
+    text.parse().map_err(|error| {
+        Problem::field(
+            "window",
+            format!("'window': {error}; expected the length of a window of the board, such as 7d, or all"),
+        )
+    })
 }
 
 /// Additional results that a request with items may ask for with `return`.
@@ -118,6 +134,10 @@ mod tests {
         assert_eq!(parameters.number("limit", 50, 1..=1_000).unwrap(), 1_000);
         assert_eq!(parameters.number("offset", 7, 0..=9).unwrap(), 7);
         assert!(parameters.flag("dry_run", false).unwrap());
+        for (text, length) in [("7d", Some("7d")), ("ALL", Some("all")), ("", None), ("7", None), ("week", None)] {
+            let window = Parameters::parse(&format!("window={text}"), &["window"]).unwrap().window();
+            assert_eq!(window.ok().flatten().map(|window| window.to_string()).as_deref(), length, "{text}");
+        }
         assert_eq!(
             code(Parameters::parse("dry_run=yes", known).unwrap().flag("dry_run", false)),
             Some(Code::InvalidField)

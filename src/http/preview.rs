@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::definition::{self, DefinitionShown};
-use crate::board::Definition;
+use crate::board::{Board, Definition, Span};
 use crate::service::{self, BytesPerSubject};
 
 /// What a definition would do. Nothing was changed.
@@ -20,7 +20,37 @@ pub(super) struct DefinitionPreview {
     /// The reason why the definition would be refused with 409; null if it would not.
     #[schema(required = true)]
     conflict: Option<DefinitionConflict>,
+    /// With data in every window of the board.
     bytes_per_subject: SubjectBytes,
+    /// Slots and memory of each window, the main one first. Absent for a board with one window.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    each_window: Vec<WindowPreview>,
+}
+
+/// One window of a board that would have several.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct WindowPreview {
+    /// Length of the window.
+    #[schema(example = "7d")]
+    length: String,
+    /// Length of a slot; null over all time, where there are no slots.
+    #[schema(value_type = Option<String>, required = true, example = "6h")]
+    slot: Option<Span>,
+    /// Number of slots in the window; 0 over all time.
+    slots_in_window: u32,
+    bytes_per_subject: SubjectBytes,
+}
+
+impl WindowPreview {
+    fn of(window: &Board, bytes: BytesPerSubject) -> Self {
+        Self {
+            length: window.length().to_string(),
+            slot: window.definition().slot,
+            slots_in_window: if window.is_all_time() { 0 } else { window.slots() },
+            bytes_per_subject: bytes.into(),
+        }
+    }
 }
 
 /// A board that exists with a different definition.
@@ -49,10 +79,21 @@ pub(super) struct SubjectBytes {
     at_most: Option<u64>,
 }
 
+impl From<BytesPerSubject> for SubjectBytes {
+    fn from(bytes: BytesPerSubject) -> Self {
+        let BytesPerSubject { one_slot, all_slots, each_value, at_most } = bytes;
+        Self { one_slot, all_slots, each_value, at_most }
+    }
+}
+
 impl DefinitionPreview {
     pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
-        let service::DefinitionPreview { board, existing, differences, bytes_per_subject } = preview;
-        let BytesPerSubject { one_slot, all_slots, each_value, at_most } = *bytes_per_subject;
+        let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_window } = preview;
+        let windows = std::iter::once(board).chain(board.further().iter().map(|window| &**window));
+        let each_window = match board.further() {
+            [] => Vec::new(),
+            _ => windows.zip(bytes_per_window).map(|(window, bytes)| WindowPreview::of(window, *bytes)).collect(),
+        };
         let conflict = existing
             .as_ref()
             .filter(|_| !differences.is_empty())
@@ -62,7 +103,8 @@ impl DefinitionPreview {
             dry_run: true,
             exists: existing.is_some(),
             conflict,
-            bytes_per_subject: SubjectBytes { one_slot, all_slots, each_value, at_most },
+            bytes_per_subject: (*bytes_per_subject).into(),
+            each_window,
         }
     }
 }

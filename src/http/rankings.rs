@@ -51,6 +51,9 @@ pub(super) struct Ranking {
 /// Returns up to `limit` lines of the ranking, read atomically: from the best line on, from `offset` on, or where `cursor`
 /// says. Subjects with equal scores share a rank and are ordered by name. A page with an offset beyond the end is empty.
 ///
+/// On a board with several windows, `window` chooses the one whose ranking is read; `metric` in the response names it. A
+/// cursor is of one window, which need not be repeated.
+///
 /// `next` and `prev` are cursors of the pages after and before this one. A cursor is a place in the ranking, not a number
 /// of lines: a subject whose score does not change is on exactly one of the pages that are read one after the other,
 /// however others move in the meantime. A subject that moves past the place may be on two of these pages or on none.
@@ -74,6 +77,8 @@ pub(super) struct Ranking {
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of lines to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` or `prev` of another page of this board, or `next` \
             of an export. Not together with `offset`."),
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+            description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` is of."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000000000, example = 50, description = "Maximum number of lines. Of a \
             page 1 to 1,000, default: 50; of an export 1 to 1,000,000,000, default: all."),
     ),
@@ -95,13 +100,14 @@ pub(super) struct Ranking {
     ))),
 )]
 pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "limit"])?;
     let format = Format::requested(&request);
     let offset = parameters.number("offset", 0, 0..=MOST_SUBJECTS)?;
     let most = if format.is_some() { MOST_SUBJECTS } else { MAX_LINES };
     let limit = parameters.number("limit", 50, 1..=most)?;
     let cursor = cursor::requested(&parameters, cursor::parse)?;
-    let board = state.service.board(&path::board_name(&request)?).await?;
+    let generation = cursor.as_ref().map(|cursor| cursor.generation);
+    let board = state.service.window(&path::board_name(&request)?, parameters.window()?, generation).await?;
     if let Some(format) = format {
         let start = cursor.map_or(ExportStart::Offset(offset), ExportStart::Cursor);
         let limit = parameters.text("limit").map(|_| limit);
@@ -179,7 +185,11 @@ pub(super) struct LookupEntry {
 /// null.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rankings/lookup", operation_id = "lookUpSubjects", tag = "rankings",
-    params(("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true.")),
+    params(
+        ("ranks" = bool, Query, example = true, description = "The same as the member `ranks` of the body. Default: true."),
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+            description = "Length of the window to read, one of the board's. Default: the main window."),
+    ),
     request_body(content = LookupBody, description = "1 to 200 subjects, or 1 to 1,000 with `\"ranks\": false`.",
         example = json!({"subjects": ["post-1", "post-2", "post-9"]})),
     responses((status = 200, description = "The subjects with their scores and ranks.", body = LookupResult, example = json!({
@@ -195,10 +205,10 @@ pub(super) async fn lookup(
     payload: Payload,
     state: Data<HttpState>,
 ) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["ranks"])?;
+    let parameters = Parameters::from_request(&request, &["ranks", "window"])?;
     let ranks_in_query = parameters.flag("ranks", true)?;
     let name = path::board_name(&request)?;
-    let board = state.service.board(&name).await?;
+    let board = state.service.window(&name, parameters.window()?, None).await?;
     let body = body::read_json(&request, payload, &state.options).await?;
     let (subjects, ranks) = parse_lookup(&body, ranks_in_query)?;
     let About { board, answer: found } = state.service.lookup(&board, &subjects, ranks).await?;

@@ -28,7 +28,7 @@ pub(super) struct RolloverResult {
     /// Start of the oldest slot that counts after the rollover; null if the board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
-    /// Number of slots by which the head advanced; 0 if a write or another instance advanced it before.
+    /// Number of slots by which the heads of all windows advanced; 0 if a write or another instance advanced it before.
     slots_advanced: u64,
     /// Number of expired slots that were fully subtracted.
     slots_retired: u64,
@@ -48,7 +48,8 @@ pub(super) struct RolloverResult {
 /// Roll over a board
 ///
 /// Advances the head of the board to the current time and subtracts all expired slots in bounded steps. The response is
-/// sent when no expired slots remain. The operation is idempotent and may be called at any time. With `dry_run=true` the
+/// sent when no expired slots remain. On a board with several windows, every window is rolled over: `head` and `floor` are
+/// those of the main window, and the numbers are sums over all windows. The operation is idempotent and may be called at any time. With `dry_run=true` the
 /// response is what remains to be subtracted (the head advances nevertheless, as with every call).
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rollover", operation_id = "rollOverBoard", tag = "operations",

@@ -21,6 +21,11 @@ impl From<ServiceError> for Problem {
                 .with("existing", json!(existing.definition())),
             ServiceError::Definition(error) => Problem::field(error.field(), detail),
             ServiceError::NotRanked(name) => Problem::new(Code::NotRanked, detail).with("board", name.as_str()),
+            ServiceError::UnknownWindow { board, .. } => {
+                let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
+                Problem::field("window", detail).with("windows", lengths)
+            }
+            ServiceError::CursorOfOtherWindow { .. } => Problem::field("window", detail),
             ServiceError::StaleCursor(name) => Problem::new(Code::StaleCursor, detail).with("board", name.as_str()),
             ServiceError::NoValues(name) => Problem::new(Code::NoValues, detail).with("board", name.as_str()),
             ServiceError::AsOfUnsupported { board, .. } => {

@@ -111,6 +111,8 @@ impl SubjectSlot {
 /// segments `.` and `..` before sending, even when encoded; use `POST …/rankings/lookup` for such subjects.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "getSubject", tag = "subjects",
+    params(("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+        description = "Length of the window to read, one of the board's. Default: the main window.")),
     responses((status = 200, description = "Score, rank and slots.", body = Standing, examples(
         ("ranked" = (value = json!({"board": "hot-posts", "subject": "post-1", "score": 17, "rank": 1,
             "percentile": 100.0, "total": 1234,
@@ -135,9 +137,9 @@ impl SubjectSlot {
     ))),
 )]
 pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    Parameters::from_request(&request, &[])?;
+    let window = Parameters::from_request(&request, &["window"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let board = state.service.board(&name).await?;
+    let board = state.service.window(&name, window, None).await?;
     let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
     let slots = standing.slots.into_iter().filter(|_| !board.is_all_time());
@@ -171,8 +173,12 @@ pub(super) struct Neighbors {
 /// Returns the subject and up to `radius` subjects on each side of it, read atomically.
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/neighbors", operation_id = "getNeighbors", tag = "subjects",
-    params(("radius" = u64, Query, minimum = 1, maximum = 100, example = 5,
-        description = "Maximum number of subjects on each side. Default: 5.")),
+    params(
+        ("radius" = u64, Query, minimum = 1, maximum = 100, example = 5,
+            description = "Maximum number of subjects on each side. Default: 5."),
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+            description = "Length of the window to read, one of the board's. Default: the main window."),
+    ),
     responses((status = 200, description = "The ranking around the subject.", body = Neighbors, example = json!({
         "board": "hot-posts", "subject": "post-1",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
@@ -180,9 +186,10 @@ pub(super) struct Neighbors {
         "items": [{"rank": 1, "subject": "post-1", "score": 17}, {"rank": 2, "subject": "post-7", "score": 12}]}))),
 )]
 pub(super) async fn neighbors(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let radius = Parameters::from_request(&request, &["radius"])?.number("radius", 5, 1..=100)?;
+    let parameters = Parameters::from_request(&request, &["radius", "window"])?;
+    let radius = parameters.number("radius", 5, 1..=100)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let board = state.service.board(&name).await?;
+    let board = state.service.window(&name, parameters.window()?, None).await?;
     let About { board, answer: page } =
         state.service.neighbors(&board, &subject, u32::try_from(radius).unwrap_or(u32::MAX)).await?;
     Ok(response::json(&Neighbors {
@@ -215,6 +222,9 @@ pub(super) struct RemovalReceipt {
 ///
 /// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject without
 /// data is not an error. The subject can be counted again afterwards.
+///
+/// On a board with several windows, the subject is removed from each of them, in one atomic step for each window. The
+/// response is about the main window, from which it is removed last: so a request that was interrupted can be repeated.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
     responses((status = 200, description = "The removed data.", body = RemovalReceipt, example = json!({

@@ -66,6 +66,8 @@ pub(super) struct SeenValue {
         ("offset" = u64, Query, minimum = 0, maximum = 1000000000, description = "Number of values to skip. Default: 0."),
         ("cursor" = String, Query, max_length = 712, description = "`next` of another page of this board. Not together \
             with `offset`."),
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+            description = "Length of the window to read, one of the board's. Default: the main window, or the one that `cursor` is of."),
         ("limit" = u64, Query, minimum = 1, maximum = 1000, example = 50, description = "Maximum number of values. Default: 50."),
     ),
     responses((status = 200, description = "A page of values.", body = ValuePage, example = json!({
@@ -77,13 +79,14 @@ pub(super) struct SeenValue {
         "next": cursor::VALUES_EXAMPLE}))),
 )]
 pub(super) async fn values(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["offset", "cursor", "limit"])?;
+    let parameters = Parameters::from_request(&request, &["offset", "cursor", "window", "limit"])?;
     let offset = parameters.number("offset", 0, 0..=MAX_OFFSET)?;
     let limit = parameters.number("limit", 50, 1..=MAX_VALUES)?;
     let limit = u32::try_from(limit).unwrap_or(u32::MAX);
     let cursor = cursor::requested(&parameters, cursor::parse_values)?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let board = state.service.board(&name).await?;
+    let generation = cursor.as_ref().map(|cursor| cursor.generation);
+    let board = state.service.window(&name, parameters.window()?, generation).await?;
     let About { board, answer: page } = match &cursor {
         Some(cursor) => state.service.values_at(&board, &subject, cursor, limit).await?,
         None => state.service.values(&board, &subject, offset, limit).await?,

@@ -128,7 +128,8 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 ///
 /// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
 /// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that a
-/// board over all time can answer. `window` in the response contains the exact bounds. On boards that keep older slots
+/// window over all time can answer. On a board with several windows, `last` is read from the one with the shortest slots of
+/// those that are as long, unless `window` names one. `window` in the response contains the exact bounds. On boards that keep older slots
 /// (`keep`), `as_of` reads the window that ended with the slot containing that time.
 ///
 /// `edge=weighted` is available on boards with `cover` `full` for COUNT, SUM, AVG and COUNT_DISTINCT. It reads one
@@ -137,10 +138,13 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 #[utoipa::path(
     get, path = "/v1/boards/{board}/subjects/{subject}/window", operation_id = "readWindow", tag = "subjects",
     params(
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+            description = "Length of the window to read, one of the board's. Default: with `last`, \
+                the one with the shortest slots of those that are as long; otherwise the main window."),
         ("last" = String, Query, pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
-            description = "A duration such as 90s, 15m, 6h or 7d, at most the window of the board."),
+            description = "A duration such as 90s, 15m, 6h or 7d, at most the longest window of the board."),
         ("from" = String, Query, format = DateTime,
-            description = "A time within the window of the board, such as 2026-01-02T05:00:00Z. An alternative to `last`."),
+            description = "A time within the window to read, such as 2026-01-02T05:00:00Z. An alternative to `last`."),
         ("as_of" = String, Query, format = DateTime,
             description = "A time within the slots that the board keeps, such as 2026-01-02T05:00:00Z, to read the \
                 window that ended then. Unranked boards only, except COUNT_DISTINCT and `from_first` ones."),
@@ -165,12 +169,12 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
     ))),
 )]
 pub(super) async fn window(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
-    let parameters = Parameters::from_request(&request, &["last", "from", "as_of", "edge"])?;
+    let parameters = Parameters::from_request(&request, &["window", "last", "from", "as_of", "edge"])?;
     let over = parse_over(parameters.text("last"), parameters.text("from"))?;
     let as_of = parameters.text("as_of").map(|text| parse_time("as_of", text)).transpose()?;
     let edge = parse_edge(parameters.text("edge"))?;
     let (board, subject) = (path::board_name(&request)?, path::subject(&request)?);
-    let query = Query::Window(WindowQuery { board, subject, over, as_of, edge });
+    let query = Query::Window(WindowQuery { board, subject, window: parameters.window()?, over, as_of, edge });
     let answer = state.service.query(query).await?;
     Ok(response::json(&WindowValue::of(&answer, over, as_of)))
 }

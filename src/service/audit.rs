@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::board::{Amount, Board, Frame, Value};
+use crate::board::{Amount, Board, Frame, Value, WindowLength};
 use crate::store::{self, AuditCursor, Difference, Store};
 
 /// The largest number of differences that a report lists.
@@ -13,16 +13,16 @@ const EXAMPLES: usize = 20;
 /// The result of an audit.
 #[derive(Clone, Debug)]
 pub struct AuditReport {
-    /// The window and time of the last step.
+    /// The main window and the time of the last step that compared it.
     pub frame: Frame,
-    /// The number of subjects compared.
+    /// The number of comparisons: one for each subject of each window.
     pub subjects_checked: u64,
-    /// The number of subjects whose score differed from the value of their slots.
+    /// The number of comparisons in which the score differed from the value of the slots.
     pub differences: u64,
     /// The largest distance between a score and the value of its slots, in units.
     pub worst: Value,
-    /// The first differences found, at most 20.
-    pub examples: Vec<Difference>,
+    /// The first differences found, at most 20, each with the length of its window.
+    pub examples: Vec<(WindowLength, Difference)>,
     /// The number of differences that were repaired.
     pub repaired: u64,
     /// The number of slots that should exist but do not: a part of the data is lost.
@@ -31,8 +31,31 @@ pub struct AuditReport {
     pub took: Duration,
 }
 
-/// Audits a whole board. After each step it pauses for as long as the step took, so that other requests run.
-pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
+/// Audits a board with its further windows.
+pub(super) async fn run_all(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
+    let mut report = run(store, board, repair).await?;
+    for window in board.further() {
+        report.add(run(store, window, repair).await?);
+    }
+    Ok(report)
+}
+
+impl AuditReport {
+    /// Adds the report of another window. The frame remains that of the first one.
+    fn add(&mut self, other: AuditReport) {
+        self.subjects_checked += other.subjects_checked;
+        self.differences += other.differences;
+        self.worst = self.worst.max(other.worst);
+        let room = EXAMPLES.saturating_sub(self.examples.len());
+        self.examples.extend(other.examples.into_iter().take(room));
+        self.repaired += other.repaired;
+        self.missing_slots += other.missing_slots;
+        self.took += other.took;
+    }
+}
+
+/// Audits one window of a board. After each step it pauses for as long as the step took, so that other requests run.
+async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
     let started = Instant::now();
     let mut cursor = AuditCursor::default();
     let (mut checked, mut differences, mut worst, mut repaired, mut missing_slots) = (0, 0, Value::ZERO, 0, 0);
@@ -47,7 +70,7 @@ pub(super) async fn run(store: &dyn Store, board: &Arc<Board>, repair: bool) -> 
         for difference in step.differences {
             worst = worst.max(distance(&difference));
             if examples.len() < EXAMPLES {
-                examples.push(difference);
+                examples.push((board.length(), difference));
             }
         }
         match step.next {

@@ -1,7 +1,7 @@
 //! The choice of the board that serves a metric, and the suggestion of a definition if no board does.
 //!
-//! A board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
-//! as cover that window. A board over all time has no slots to choose from, so it serves metrics over all time only. A
+//! A window of a board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
+//! as cover that window. A window over all time has no slots to choose from, so it serves metrics over all time only. A
 //! `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has a
 //! different meaning: it covers the subject's own window and not the most recent time of that length.
 
@@ -10,19 +10,39 @@ use std::sync::Arc;
 use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit, WindowLength};
 use crate::store::SlotRange;
 
-/// Returns the board that serves a metric, and the slots to read. Of several boards it chooses the one with the finest
-/// slots, then an unranked one, then the first by name. O(boards).
+/// Returns the board, or the window of a board, that serves a metric, and the slots to read. Of several it chooses the one
+/// with the finest slots, then an unranked one, then the first by name, then the main window. O(windows of all boards).
 pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
     let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), SlotRange::Slots(slots)));
-    boards.iter().filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
+    boards.iter().flat_map(Board::windows).filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
+}
+
+/// Returns the window of a board that covers the requested time with the finest slots: the first one of them for which
+/// `fits` returns `Ok`. Returns the error of the longest window if none covers it.
+pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T, E>) -> Result<(Arc<Board>, T), E> {
+    let mut windows: Vec<&Arc<Board>> = board.windows().collect();
+    // Over all time there are no slots to choose from, so its reason is of no use if there is another one.
+    windows.sort_by_key(|window| (window.is_all_time(), -window.length().approximate_millis()));
+    let longest = fits(windows.first().copied().unwrap_or(board));
+    windows.sort_by_key(|window| (window.is_all_time(), slot_millis(window)));
+    for window in windows {
+        if let Ok(found) = fits(window) {
+            return Ok((window.clone(), found));
+        }
+    }
+    longest.map(|found| (board.clone(), found))
+}
+
+/// Returns the nominal length of a slot in milliseconds, or 0 without slots.
+fn slot_millis(board: &Board) -> i64 {
+    board.definition().slot.map_or(0, Span::approximate_millis)
 }
 
 /// Returns the sort key of a board. The board with the smallest key serves the metric.
 fn preference(board: &Board) -> (bool, i64, bool, &str) {
     let definition = board.definition();
     let from_first = definition.mode == Mode::FromFirst;
-    let slot = definition.slot.map_or(0, Span::approximate_millis);
-    (from_first, slot, definition.ranked, board.name().as_str())
+    (from_first, slot_millis(board), definition.ranked, board.name().as_str())
 }
 
 /// Returns the number of the board's newest slots that cover the metric's window, or `None` if the board cannot serve
@@ -153,6 +173,37 @@ mod tests {
         assert_eq!(served("COUNT(24h, login, device_id)").as_deref(), Some("day"));
         assert_eq!(served("COUNT(25h, login, device_id)"), None);
         assert_eq!(served("COUNT(all, login, user_id)"), None);
+    }
+
+    #[test]
+    fn every_window_of_a_board_serves_metrics() {
+        let with_windows = |d: &mut Definition| {
+            d.windows = ["1h/1m", "7d/6h", "all"].map(|window| window.parse().unwrap()).into();
+        };
+        let boards = [board("tabs", "COUNT(24h, login, device_id)", "1h", with_windows)];
+        let served = |metric: &str| {
+            let (window, range) = board_for(&boards, &metric.parse().unwrap())?;
+            Some((window.length().to_string(), range))
+        };
+        for (asked, length, slots) in [
+            ("5m", "1h", 5),
+            ("60m", "1h", 60),
+            ("61m", "24h", 2),
+            ("24h", "24h", 24),
+            ("25h", "7d", 5),
+            ("all", "all", 1),
+        ] {
+            let metric = format!("COUNT({asked}, login, device_id)");
+            assert_eq!(served(&metric), Some((length.to_owned(), SlotRange::Slots(slots))), "{asked}");
+        }
+        assert_eq!(served("COUNT(8d, login, device_id)"), None);
+        // Another board with finer slots is chosen before the main window.
+        let finer = board("finer", "COUNT(24h, login, device_id)", "15m", |_| ());
+        let boards = [boards[0].clone(), finer];
+        let name =
+            |metric: &str| board_for(&boards, &metric.parse().unwrap()).map(|(board, _)| board.name().to_string());
+        assert_eq!(name("COUNT(2h, login, device_id)").as_deref(), Some("finer"));
+        assert_eq!(name("COUNT(1h, login, device_id)").as_deref(), Some("tabs"));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::windows::window_with;
 use super::{About, Result, Service, ServiceError, ranked, remembers_values};
 use crate::board::{Amount, Board, EXACT_MAX, Generation, Kind, Subject, Value};
 use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values, ValuesStart};
@@ -9,7 +10,7 @@ use crate::store::{self, NextTo, Page, PageStart, StoreError, ValuePlace, Values
 /// A place in the ranking of one board, at which a page continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The generation of the board whose ranking has the place.
+    /// The generation of the board whose ranking has the place. It also tells which of its windows has it.
     pub generation: Generation,
     pub next_to: NextTo,
 }
@@ -52,20 +53,28 @@ impl Service {
         self.about_generation(board, values).await
     }
 
-    /// Returns the board with the generation of a cursor. `check` may refuse the present board of this name.
+    /// Returns the board, or the window of it, with the generation of a cursor. `check` may refuse the present board of
+    /// this name.
     async fn board_at(
         &self,
         board: &Arc<Board>,
         generation: Generation,
         check: fn(&Board) -> Result<()>,
     ) -> Result<Arc<Board>> {
-        let mut board = board.clone();
-        if board.generation() != generation {
-            // The board that this instance knows may be the older one.
-            board = self.refreshed(&board).await?;
+        if let Some(window) = window_with(board, generation) {
+            check(window)?;
+            return Ok(window.clone());
         }
-        check(&board)?;
-        if board.generation() == generation { Ok(board) } else { Err(ServiceError::StaleCursor(board.name().clone())) }
+        // The board that this instance knows may be the older one.
+        let fresh = self.refreshed(board).await?;
+        check(&fresh)?;
+        match window_with(&fresh, generation) {
+            Some(window) if board.is_further() && !window.length().is_as_long_as(board.length()) => {
+                Err(ServiceError::CursorOfOtherWindow { of: window.length(), requested: board.length() })
+            }
+            Some(window) => Ok(window.clone()),
+            None => Err(ServiceError::StaleCursor(fresh.name().clone())),
+        }
     }
 
     /// Returns the store's answer about the board that a cursor is of, or the error that the board does not exist any

@@ -5,6 +5,15 @@ use std::sync::Arc;
 use crate::board::{Board, BoardName, Definition, DefinitionError, FieldFault, Metric, Span, Timestamp, WindowLength};
 use crate::store::StoreError;
 
+/// Returns the windows that a read of the board may choose.
+fn windows_of(board: &Arc<Board>) -> String {
+    let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
+    match lengths.as_slice() {
+        [only] => format!("its only window is {only}"),
+        several => format!("the board has the windows {}", several.join(", ")),
+    }
+}
+
 /// An error of the service.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -29,6 +38,16 @@ pub enum ServiceError {
     /// The board is unranked.
     #[error("board '{0}' is not ranked; rankings, lookups and neighbors need a ranked board")]
     NotRanked(BoardName),
+    /// The board has no window of the requested length.
+    #[error("board '{}' has no window '{requested}'; {}", board.name(), windows_of(board))]
+    UnknownWindow {
+        board: Arc<Board>,
+        /// The requested length.
+        requested: WindowLength,
+    },
+    /// The cursor is of one window of the board, and the read is of another one.
+    #[error("the cursor is of the window {of}, not of {requested}; leave out 'window', or begin with the first page")]
+    CursorOfOtherWindow { of: WindowLength, requested: WindowLength },
     /// The place at which a page was to continue is of another ranking.
     #[error("board '{0}' was defined again since the page with this cursor; begin with the first page")]
     StaleCursor(BoardName),

@@ -32,6 +32,7 @@
 //! # }
 //! ```
 
+mod about;
 mod add;
 mod audit;
 mod board_selection;
@@ -49,11 +50,13 @@ mod registry;
 mod rollover;
 mod rules;
 mod scheduler;
+mod windows;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use about::About;
 pub use add::Parsed;
 pub use audit::AuditReport;
 pub use cursor::{Cursor, ValuesCursor};
@@ -78,6 +81,7 @@ pub use crate::store::{
     Added, BackedUp, Batch, BytesPerSubject, Difference, Direction, Increment, Lines, Lookup, NextTo, Outcome, Page,
     Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
 };
+use about::about_board;
 use registry::Registry;
 use rollover::RolloverRunner;
 
@@ -119,38 +123,6 @@ impl Readiness {
     pub fn is_ready(&self) -> bool {
         self.store.is_ok() && self.overdue.is_empty()
     }
-}
-
-/// An answer about a board, and the board that it is about. If the requested board was removed and defined again in the
-/// meantime, this is the new board. The answer has the decimals and slots of the new board.
-#[derive(Clone, Debug)]
-pub struct About<T> {
-    /// The board that the store answered about.
-    pub board: Arc<Board>,
-    pub answer: T,
-}
-
-/// Calls the store about a board. If the board was removed and defined again, calls it once more about the new board.
-/// An optional check runs before each call and may refuse it.
-macro_rules! about_board {
-    ($self:ident, $board:ident, |$current:ident| $call:expr) => {
-        about_board!($self, $board, |_current| Ok(()), |$current| $call)
-    };
-    ($self:ident, $board:ident, $check:expr, |$current:ident| $call:expr) => {{
-        let check: fn(&Board) -> Result<()> = $check;
-        check($board)?;
-        let $current = $board;
-        match $call.await {
-            Err(StoreError::BoardChanged) => {
-                let fresh = $self.refreshed($board).await?;
-                check(&fresh)?;
-                let $current = &fresh;
-                let answer = $call.await?;
-                Ok(About { board: fresh, answer })
-            }
-            other => Ok(About { board: $board.clone(), answer: other? }),
-        }
-    }};
 }
 
 /// Returns an error if the board has no ranking.
@@ -233,6 +205,8 @@ impl Service {
 
     /// Returns the ranking from position `offset`, at most `limit` lines.
     ///
+    /// Like every read, it is of one window of the board: see [`window`](Self::window).
+    ///
     /// Like [`neighbors`](Self::neighbors) and [`lookup`](Self::lookup), returns [`ServiceError::NotRanked`] on an
     /// unranked board.
     pub async fn page(&self, board: &Arc<Board>, offset: u64, limit: u32) -> Result<About<Page>> {
@@ -276,31 +250,6 @@ impl Service {
         limit: u32,
     ) -> Result<About<Values>> {
         about_board!(self, board, remembers_values, |current| self.store.values(current, subject, offset, limit))
-    }
-
-    /// Removes a subject from the ranking and from every slot.
-    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
-        about_board!(self, board, |current| self.store.remove(current, subject))
-    }
-
-    /// Returns head, floor, slots and totals.
-    pub async fn status(&self, board: &Arc<Board>) -> Result<About<Status>> {
-        about_board!(self, board, |current| self.store.status(current))
-    }
-
-    /// Rolls a board over. Returns when nothing below its floor remains.
-    pub async fn rollover(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, board, |current| self.rollover.run(current))
-    }
-
-    /// Returns the work that a rollover would do.
-    pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, board, |current| self.rollover.preview(current))
-    }
-
-    /// Compares every subject's score with the value of its slots. With `repair`, corrects the differences.
-    pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<About<AuditReport>> {
-        about_board!(self, board, |current| audit::run(&*self.store, current, repair))
     }
 
     /// Returns the store's time.
@@ -390,26 +339,27 @@ impl Service {
         Ok(())
     }
 
-    /// Returns the boards that are due, marked as running. The scheduler then calls
+    /// Returns the windows of boards that are due, marked as running. The scheduler then calls
     /// [`scheduled_rollover`](Self::scheduled_rollover) for each of them.
     async fn claim_due_boards(&self, list_again: bool) -> Result<Vec<Arc<Board>>> {
         let boards = if list_again { self.registry.refresh_all().await? } else { self.registry.known() };
         let now = self.store.now().await?;
-        Ok(self.rollover.claim_due(boards, now))
+        let windows = boards.iter().flat_map(Board::windows).cloned().collect();
+        Ok(self.rollover.claim_due(windows, now))
     }
 
     async fn scheduled_rollover(&self, board: &Arc<Board>) {
         let outcome = self.rollover.run(board).await;
         match &outcome {
             Ok(report) if report.slots_retired > 0 => tracing::info!(
-                board = %board.name(), slots = report.slots_retired, subjects = report.subjects_touched,
+                board = %board.name(), window = %board.length(), slots = report.slots_retired, subjects = report.subjects_touched,
                 took_ms = report.took.as_millis() as u64, "rolled over"
             ),
             Ok(_) => {}
             Err(StoreError::BoardChanged) => self.registry.forget(board.name()),
             Err(error) => tracing::warn!(board = %board.name(), %error, "rollover failed; the next tick tries again"),
         }
-        self.rollover.finished(board.name(), &outcome);
+        self.rollover.finished(board, &outcome);
     }
 
     /// Reads the board of the same name from the store. One store call.

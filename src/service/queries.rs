@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::{Result, Service, ServiceError, board_selection};
 use crate::board::{
     Aggregate, Amount, Board, BoardName, Cover, Edge, Kind, Metric, Mode, Span, Subject, Timestamp, Value,
-    remaining_share, share_after, weighted_value,
+    WindowLength, remaining_share, share_after, weighted_value,
 };
 use crate::store::{SlotContents, SlotQuery, SlotRange, StoreError};
 
@@ -38,6 +38,9 @@ pub enum Query {
 pub struct WindowQuery {
     pub board: BoardName,
     pub subject: Subject,
+    /// The length of the window of the board to read. Without it, [`Over::Last`] reads the window with the finest slots of
+    /// those that cover it, and the others read the main window.
+    pub window: Option<WindowLength>,
     pub over: Over,
     /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
     pub as_of: Option<Timestamp>,
@@ -45,7 +48,7 @@ pub struct WindowQuery {
     pub edge: Edge,
 }
 
-/// The part of a board's window to read.
+/// The part of a window of a board to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The whole window. On a `from_first` board, the subject's own window.
@@ -59,7 +62,7 @@ pub enum Over {
 /// The answer to a [`Query`].
 #[derive(Clone, Debug)]
 pub struct QueryAnswer {
-    /// The board that answered.
+    /// The board, or the window of a board, that answered.
     pub board: Arc<Board>,
     pub subject: Subject,
     /// The contents of the slots without the aggregates, whose result is in `value` and `measured`.
@@ -143,8 +146,14 @@ impl Service {
     async fn plan(&self, query: &Query, is_newest: &mut bool) -> Result<PlannedQuery> {
         match query {
             Query::Window(query) => {
-                let board = self.board(&query.board).await?;
-                let range = range(&board, query)?;
+                let board = self.window(&query.board, query.window, None).await?;
+                let (board, range) = match (query.window, query.over) {
+                    (None, Over::Last(_)) => board_selection::finest(&board, |window| range(window, query))?,
+                    _ => {
+                        let range = range(&board, query)?;
+                        (board, range)
+                    }
+                };
                 let slot_query = SlotQuery { board, subject: query.subject.clone(), range, as_of: query.as_of };
                 Ok(PlannedQuery { slot_query, over: query.over, edge: query.edge })
             }
@@ -156,7 +165,7 @@ impl Service {
         }
     }
 
-    /// Returns the board that serves a metric, and the slots to read. If no known board serves it, asks the store
+    /// Returns the board, or the window of a board, that serves a metric, and the slots to read. If no known board serves it, asks the store
     /// whether there are other boards.
     ///
     /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to

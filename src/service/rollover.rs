@@ -1,20 +1,22 @@
 //! Rollover: advances a board to now, then retires everything below its floor in bounded steps.
 //!
+//! Each window of a board is rolled over on its own, at the boundaries of its own slots.
+//!
 //! A step is atomic in the store and can be repeated without harm. So the scheduler, a manual call and other instances
 //! may roll over the same board at the same time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use metrics::{counter, describe_counter, describe_gauge, gauge};
+use metrics::{Label, counter, describe_counter, describe_gauge, gauge};
 use parking_lot::Mutex;
 use tokio::sync::Mutex as Turn;
 
-use crate::board::{Board, BoardName, Frame, Timestamp};
+use crate::board::{Board, BoardName, Frame, Generation, Timestamp};
 use crate::store::{self, RetireStep, Store, StoreError};
 
 /// The time to wait after another instance has just made a step for the board.
@@ -59,6 +61,33 @@ pub struct RolloverReport {
     pub took: Duration,
 }
 
+impl RolloverReport {
+    /// Adds the numbers of another window of the board. The frame remains that of the first one.
+    pub(super) fn add(&mut self, other: &RolloverReport) {
+        self.slots_advanced += other.slots_advanced;
+        self.slots_retired += other.slots_retired;
+        self.subjects_touched += other.subjects_touched;
+        self.subjects_removed = self.subjects_removed.zip(other.subjects_removed).map(|(ours, theirs)| ours + theirs);
+        self.took += other.took;
+    }
+}
+
+/// A window of a board, in one generation.
+type Key = (BoardName, Generation);
+
+fn key_of(board: &Board) -> Key {
+    (board.name().clone(), board.generation())
+}
+
+/// Returns the labels of the metrics of a board: its name, and the length of a further window.
+fn labels_of(board: &Board) -> Vec<Label> {
+    let mut labels = vec![Label::new("board", board.name().as_str().to_owned())];
+    if board.is_further() {
+        labels.push(Label::new("window", board.length().to_string()));
+    }
+    labels
+}
+
 /// The state of one board's rollover on this instance.
 #[derive(Default)]
 struct RolloverState {
@@ -88,11 +117,11 @@ fn most_under_way(worked: Duration, took: Duration) -> usize {
     usize::try_from(turns).unwrap_or(MAX_UNDER_WAY).clamp(1, MAX_UNDER_WAY)
 }
 
-/// Returns the longest time between two visits of a board, in milliseconds of the store's clock. It is always the same
-/// for the same board.
-fn visit_after(name: &BoardName) -> u64 {
+/// Returns the longest time between two visits of a window, in milliseconds of the store's clock. It is always the same
+/// for the same window.
+fn visit_after((name, generation): &Key) -> u64 {
     let mut hasher = DefaultHasher::new();
-    name.as_str().hash(&mut hasher);
+    (name.as_str(), generation.0).hash(&mut hasher);
     BETWEEN_VISITS + hasher.finish() % BETWEEN_VISITS
 }
 
@@ -105,7 +134,7 @@ pub(super) struct RolloverRunner {
     /// so the store spends at most half of its time on retiring, independent of the number of steps in progress.
     free_at: Mutex<Instant>,
     /// Never held across an await.
-    states: Mutex<HashMap<BoardName, RolloverState>>,
+    states: Mutex<HashMap<Key, RolloverState>>,
 }
 
 impl RolloverRunner {
@@ -187,12 +216,12 @@ impl RolloverRunner {
     }
 
     fn record(&self, board: &Arc<Board>, step: &RetireStep) {
-        let name = board.name();
-        gauge!(RETIRING, "board" => name.as_str().to_owned()).set(step.frame.retiring as f64);
-        counter!(SLOTS_RETIRED, "board" => name.as_str().to_owned()).increment(step.slots_retired);
-        counter!(SUBJECTS_RETIRED, "board" => name.as_str().to_owned()).increment(step.subjects_touched);
+        let labels = labels_of(board);
+        gauge!(RETIRING, labels.clone()).set(step.frame.retiring as f64);
+        counter!(SLOTS_RETIRED, labels.clone()).increment(step.slots_retired);
+        counter!(SUBJECTS_RETIRED, labels).increment(step.subjects_touched);
         let mut states = self.states.lock();
-        let entry = states.entry(name.clone()).or_default();
+        let entry = states.entry(key_of(board)).or_default();
         entry.due_at = Some(step.frame.window.end);
         entry.stalled_since = if step.done { None } else { Some(Instant::now()) };
     }
@@ -212,19 +241,21 @@ impl RolloverRunner {
         })
     }
 
-    /// Returns those of the boards that are due at `now`, marked as running. The caller rolls each of them over and
+    /// Returns those of the boards that are due at `now`, marked as running. Each window of a board is one of them. The caller rolls each of them over and
     /// then calls [`finished`](Self::finished).
     pub(super) fn claim_due(&self, boards: Vec<Arc<Board>>, now: Timestamp) -> Vec<Arc<Board>> {
         let mut states = self.states.lock();
-        let known: HashSet<&BoardName> = boards.iter().map(|board| board.name()).collect();
-        states.retain(|name, _| known.contains(name));
+        let known: HashSet<Key> = boards.iter().map(|board| key_of(board)).collect();
+        states.retain(|key, _| known.contains(key));
         let mut due = Vec::new();
         for board in boards {
-            let entry = states.entry(board.name().clone()).or_default();
+            let key = key_of(&board);
+            let visit_after = visit_after(&key);
+            let entry = states.entry(key).or_default();
             let lag = entry.due_at.map_or(0, |at| now.millis() - at.millis()).max(0);
-            gauge!(LAG, "board" => board.name().as_str().to_owned()).set(lag as f64 / 1_000.0);
+            gauge!(LAG, labels_of(&board)).set(lag as f64 / 1_000.0);
             // A clock before the last visit also counts: the clock was wrong at that visit.
-            let away = |at: Timestamp| now.millis().abs_diff(at.millis()) >= visit_after(board.name());
+            let away = |at: Timestamp| now.millis().abs_diff(at.millis()) >= visit_after;
             let is_due = entry.stalled_since.is_some()
                 || entry.due_at.is_none_or(|at| at <= now)
                 || entry.visited_at.is_none_or(away);
@@ -241,9 +272,9 @@ impl RolloverRunner {
     }
 
     /// Marks the rollover of a board claimed with [`claim_due`](Self::claim_due) as finished.
-    pub(super) fn finished(&self, name: &BoardName, outcome: &store::Result<RolloverReport>) {
+    pub(super) fn finished(&self, board: &Board, outcome: &store::Result<RolloverReport>) {
         let mut states = self.states.lock();
-        if let Some(entry) = states.get_mut(name) {
+        if let Some(entry) = states.get_mut(&key_of(board)) {
             entry.running = false;
             if matches!(outcome, Err(StoreError::BoardChanged)) {
                 *entry = RolloverState::default();
@@ -255,7 +286,9 @@ impl RolloverRunner {
     pub(super) fn overdue(&self) -> Vec<BoardName> {
         let states = self.states.lock();
         let stalled = |p: &RolloverState| p.stalled_since.is_some_and(|since| since.elapsed() > OVERDUE_AFTER);
-        states.iter().filter(|(_, p)| stalled(p)).map(|(name, _)| name.clone()).collect()
+        let names: BTreeSet<BoardName> =
+            states.iter().filter(|(_, p)| stalled(p)).map(|((name, _), _)| name.clone()).collect();
+        names.into_iter().collect()
     }
 }
 
@@ -276,8 +309,22 @@ mod tests {
     }
 
     #[test]
+    fn only_further_windows_have_a_label_of_their_own() {
+        let labels = |windows: &str| -> Vec<String> {
+            let text = format!(r#"{{"metric":"COUNT(24h, like, post)","slot":"1h","windows":[{windows}]}}"#);
+            let definition = serde_json::from_str(&text).unwrap();
+            let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
+            let label = |label: &Label| format!("{}={}", label.key(), label.value());
+            board.windows().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
+        };
+        assert_eq!(labels(""), ["board=b"]);
+        assert_eq!(labels(r#""7d/6h","all""#), ["board=b", "board=b window=7d", "board=b window=all"]);
+    }
+
+    #[test]
     fn visits_are_spread_and_have_bounded_intervals() {
-        let after: HashSet<u64> = (0..100).map(|i| visit_after(&BoardName::parse(&format!("b{i}")).unwrap())).collect();
+        let key = |i: u64| (BoardName::parse(&format!("b{}", i / 2)).unwrap(), Generation(i));
+        let after: HashSet<u64> = (0..100).map(|i| visit_after(&key(i))).collect();
         assert!(after.len() > 90);
         assert!(after.iter().all(|millis| (BETWEEN_VISITS..2 * BETWEEN_VISITS).contains(millis)));
     }

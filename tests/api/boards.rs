@@ -14,7 +14,7 @@ async fn put_of_a_board_creates_keeps_or_conflicts() {
     let mut expected = json!({"board": "sellers", "metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h",
         "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "ranked": true, "mode": "sliding",
         "keep": null, "min_samples": 1, "max_values": null, "stamp": "start", "shards": null, "dedupe": null,
-        "slots_in_window": 169, "slots_kept": 169});
+        "windows": [], "slots_in_window": 169, "slots_kept": 169});
     expected["generation"] = created.body["generation"].clone();
     assert_eq!(created.body, expected);
     let again = site.client.put("/v1/boards/sellers", definition.clone()).await;

@@ -84,6 +84,11 @@ impl Site {
         serve(Service::new(self.store.clone()), options())
     }
 
+    /// The service of another instance over the same store, without HTTP.
+    pub fn service(&self) -> Arc<Service> {
+        Service::new(self.store.clone())
+    }
+
     /// With a board that counts likes of posts over 24 slots of an hour.
     pub async fn with_board(board: &str) -> Site {
         let site = Site::new().await;

@@ -1,6 +1,6 @@
 //! Rejected items: their position in the request, and codes and details of the reasons.
 
-use crate::board::{AmountError, Board, Mode, Score};
+use crate::board::{AmountError, Board, Mode, Score, WindowLength};
 use crate::http::codes::ItemCode;
 use crate::service::Rejection;
 
@@ -48,14 +48,66 @@ pub(in crate::http) fn code_of_amount(error: &AmountError) -> ItemCode {
 pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) -> String {
     match rejection {
         Rejection::TooLate => match board.definition().mode {
+            Mode::Sliding if !board.further().is_empty() => {
+                format!("the slot has left every window of this board, also the longest, {}", longest(board))
+            }
             Mode::Sliding => "the slot has left the window".to_owned(),
             Mode::FromFirst => "a window that begins at this time has already ended".to_owned(),
         },
         Rejection::TooEarly => "the time is too far ahead of the store's clock".to_owned(),
         Rejection::OutOfRange => {
-            let bound = Score { units: board.slot_bound().0, decimals: board.decimals() };
-            let place = if board.is_all_time() { "on" } else { "in one slot of" };
+            // The window with the smallest bound is the first to refuse an amount.
+            let windows = board.further().iter().map(|window| &**window);
+            let (units, is_all_time) = windows.fold((board.slot_bound(), board.is_all_time()), |smallest, window| {
+                smallest.min((window.slot_bound(), window.is_all_time()))
+            });
+            let bound = Score { units: units.0, decimals: board.decimals() };
+            let place = match (is_all_time, board.further()) {
+                (true, _) => "on",
+                (false, []) => "in one slot of",
+                (false, _) => "in one slot of any window of",
+            };
             format!("the amount of a subject {place} this board must be between -{bound} and {bound}")
         }
+    }
+}
+
+/// Returns the length of the longest window of the board.
+fn longest(board: &Board) -> WindowLength {
+    let further = board.further().iter().map(|window| window.length());
+    further.fold(board.length(), |longest, length| {
+        if length.approximate_millis() > longest.approximate_millis() { length } else { longest }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{BoardName, Definition, Generation};
+
+    #[test]
+    fn details_are_about_every_window() {
+        let board = |text: &str| {
+            let definition: Definition = serde_json::from_str(text).unwrap();
+            Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap()
+        };
+        let one = board(r#"{"metric":"COUNT(1h, like, post)","slot":"1m"}"#);
+        let several = board(r#"{"metric":"COUNT(1h, like, post)","slot":"1m","windows":["7d/6h","24h/15m"]}"#);
+        let all_time = board(r#"{"metric":"COUNT(all, like, post)"}"#);
+        let details =
+            |board| [Rejection::TooLate, Rejection::OutOfRange].map(|rejection| detail_of_rejection(rejection, board));
+        let in_slot = |place: &str, bound: i64| {
+            format!("the amount of a subject {place} this board must be between -{bound} and {bound}")
+        };
+        let max = (1_i64 << 53) - 1;
+        assert_eq!(details(&one), ["the slot has left the window".to_owned(), in_slot("in one slot of", max / 120)]);
+        assert_eq!(
+            details(&several),
+            [
+                "the slot has left every window of this board, also the longest, 7d".to_owned(),
+                in_slot("in one slot of any window of", max / 192)
+            ]
+        );
+        assert_eq!(details(&all_time)[1], in_slot("on", max));
     }
 }

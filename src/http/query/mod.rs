@@ -13,7 +13,7 @@ use super::body::read_json;
 use super::codes::Code;
 use super::evaluate::invalid_rule;
 use super::object::Object;
-use super::parameters::Parameters;
+use super::parameters::{Parameters, parse_window};
 use super::problem::Problem;
 use super::request_id::RequestId;
 use super::state::HttpState;
@@ -143,19 +143,21 @@ enum ParsedQuery {
 /// Run queries
 ///
 /// Answers up to 1,000 queries in order, from one read of the store. There are three kinds of queries: the value of a
-/// subject over a window of a board (`board` and `subject`, with `last`, `from`, `as_of` and `edge` as for `…/window`); the
+/// subject over a window of a board (`board` and `subject`, with `window`, `last`, `from`, `as_of` and `edge` as for `…/window`); the
 /// value of a `metric` for given `fields`, from a board that serves it; the two-hop count. A query that fails has an
 /// `error`, which is a problem as for a whole request, and does not affect other queries. The body may also be a single
 /// query.
 ///
-/// A metric is served by a board that has the same metric with the same or a longer window. The newest slots that cover
-/// the window of the metric are read, and one more if the board has `cover` `full`. Of several boards the one with the
+/// A metric is served by a board that has the same metric with the same or a longer window; each window of a board counts.
+/// The newest slots that cover
+/// the window of the metric are read, and one more if the board has `cover` `full`. Of several the one with the
 /// shortest slots is chosen, then an unranked one, then the first by name. A `from_first` board serves only exactly its
 /// own window, and only if no other board does.
 ///
 /// The two-hop count starts with the values of the subject on the first board and returns the number of distinct values
 /// that these have on the second board. With `users-per-device` and `devices-per-user` it is the number of distinct
-/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT. `most` (default
+/// devices of the users seen on a device, including the device itself. Both boards must be COUNT_DISTINCT, and their main
+/// windows are read. `most` (default
 /// 100, at most 1,000) limits the number of values to follow and the number to read for each; `capped` is true if values
 /// were left out. A request may have at most 10 two-hop counts.
 #[utoipa::path(
@@ -231,7 +233,7 @@ async fn run(service: &Service, queries: Vec<Result<ParsedQuery, Problem>>) -> V
 }
 
 /// Keys of a query of any kind.
-const KEYS: [&str; 9] = ["board", "subject", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
+const KEYS: [&str; 10] = ["board", "subject", "window", "last", "from", "as_of", "edge", "metric", "fields", "hop"];
 
 /// Parses the queries of a body, each with its own error.
 fn parse_queries(body: &[u8]) -> Result<Vec<Result<ParsedQuery, Problem>>, Problem> {
@@ -257,6 +259,7 @@ fn parse_query(object: &Object<'_>) -> Result<ParsedQuery, Problem> {
             Ok(ParsedQuery::Single(Query::Window(WindowQuery {
                 board: parse_board(&body.board)?,
                 subject: parse_subject(&body.subject)?,
+                window: body.window.as_deref().map(parse_window).transpose()?,
                 over: windows::parse_over(body.last.as_deref(), body.from.as_deref())?,
                 as_of: body.as_of.map(|text| windows::parse_time("as_of", &text)).transpose()?,
                 edge: windows::parse_edge(body.edge.as_deref())?,

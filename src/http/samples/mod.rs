@@ -31,6 +31,12 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         (_, Mode::FromFirst) => {
             format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }
+        _ if !board.further().is_empty() => {
+            format!(
+                "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
+                send increments, or define a board with one window for samples"
+            )
+        }
         _ => return Ok(()),
     };
     Err(Problem::new(Code::SamplesUnsupported, detail).with("board", name.as_str()))
@@ -50,7 +56,8 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 /// `at` is required and selects the slot: the slot that contains it or, on boards with `stamp = "end"`, the slot that
 /// ends at it or contains it, so that 06:02 belongs to 06:01–06:02. The slot must be in the window. On boards over all
 /// time a sample replaces the total, and `at` may be left out. Boards with
-/// `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, and those with `mode = "from_first"`, do not accept samples.
+/// `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, and those with `mode = "from_first"` or with further `windows`,
+/// do not accept samples.
 ///
 /// The response is the same as for increments. An accepted sample is the current content of its slot.
 #[utoipa::path(
