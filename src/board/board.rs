@@ -27,6 +27,15 @@ impl fmt::Display for Generation {
     }
 }
 
+impl Generation {
+    /// Returns the generation of a board's window with this number, given that of the board, which is that of its main
+    /// window too: 0 is the main window.
+    #[must_use]
+    pub fn of_window(self, number: usize) -> Self {
+        Self(self.0.wrapping_add(number as u64))
+    }
+}
+
 /// A board: a validated definition with its name, its generation and the arithmetic of its windows.
 ///
 /// Each further window of a board is a `Board` too, with the same name, a definition that has this window only, and a
@@ -45,6 +54,7 @@ pub struct Board {
     dedupe_horizon: i64,
     clock_tolerance: i64,
     further: Vec<Arc<Board>>,
+    is_further: bool,
     /// The last window asked for, with the starts of its slots. The lock is held only for a copy, never across an
     /// await.
     latest: Mutex<Option<(Window, Arc<[Timestamp]>)>>,
@@ -55,8 +65,8 @@ impl Board {
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
         let mut further = Vec::with_capacity(definition.windows.len());
         for (window, number) in definition.windows.iter().zip(1..) {
-            let generation = Generation(generation.0.wrapping_add(number));
-            further.push(Self::of_one_window(name.clone(), generation, definition.of_window(*window))?);
+            let board = Self::of_one_window(name.clone(), generation.of_window(number), definition.of_window(*window))?;
+            further.push(Self { is_further: true, ..board });
         }
         let mut board = Self::of_one_window(name, generation, definition)?;
         let all = || std::iter::once(&board).chain(&further);
@@ -85,6 +95,7 @@ impl Board {
             kept,
             parts: None,
             further: Vec::new(),
+            is_further: false,
             latest: Mutex::new(None),
         })
     }
@@ -104,6 +115,11 @@ impl Board {
     /// Returns the further windows, in the order of [`Definition::windows`].
     pub fn further(&self) -> &[Arc<Board>] {
         &self.further
+    }
+
+    /// Returns whether this is one of the further windows of a board.
+    pub fn is_further(&self) -> bool {
+        self.is_further
     }
 
     /// Returns the board itself, which stands for its main window, and then its further windows.
@@ -433,7 +449,8 @@ mod tests {
                 (window.parts(), window.dedupe_horizon(), window.clock_tolerance()),
                 (Some("1,2"), DAY, 3_600_000)
             );
-            assert_eq!(window.is_all_time(), number == 3);
+            assert_eq!(window.generation(), board.generation().of_window(number));
+            assert_eq!((window.is_all_time(), window.is_further()), (number == 3, number > 0));
         }
         assert_eq!(board.window_number(Generation(3)), None);
         assert_eq!(board.window_of("168h".parse().unwrap()).map(|board| board.slots()), Some(8));

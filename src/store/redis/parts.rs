@@ -29,16 +29,18 @@ pub(super) fn count(stored: &str) -> u32 {
     u32::try_from(stored.split(',').count()).unwrap_or(u32::MAX)
 }
 
-/// Returns the keys of each part. The only part of a board without shards has the board's own keys.
+/// Returns the keys of each part of one window of a board. The only part of a board without shards has the board's own
+/// keys in the main window. `generation` is that of the window.
 pub(super) fn keys(
     store: &StoreKeys,
     name: &BoardName,
     generation: Generation,
+    is_further: bool,
     partition: &Partition,
 ) -> Vec<BoardKeys> {
     match partition.stored() {
-        None => vec![store.board(name, generation)],
-        Some(_) => partition.tags().map(|tag| store.part(tag, generation)).collect(),
+        None if !is_further => vec![store.board(name, generation)],
+        _ => partition.tags().map(|tag| store.part(tag, generation)).collect(),
     }
 }
 
@@ -46,9 +48,14 @@ impl Parts {
     /// Creates the parts, each from its keys.
     pub fn new(board: &Arc<Board>, store: &StoreKeys, part: impl Fn(BoardKeys) -> Part) -> Self {
         let partition = partition(board.name(), board.parts());
-        let keys = keys(store, board.name(), board.generation(), &partition);
-        let all = keys.into_iter().map(|keys| Arc::new(part(keys))).collect();
-        Self { partition, all, turn: AtomicUsize::new(0) }
+        let keys = |window: &Board| keys(store, window.name(), window.generation(), window.is_further(), &partition);
+        let mut further: Vec<_> = board.further().iter().map(|window| keys(window).into_iter()).collect();
+        let all = keys(board).into_iter().map(|keys| {
+            // The windows have the same parts.
+            let further = further.iter_mut().filter_map(Iterator::next).collect();
+            Arc::new(part(keys).with_further(further))
+        });
+        Self { all: all.collect(), partition: partition.clone(), turn: AtomicUsize::new(0) }
     }
 
     pub fn all(&self) -> &[Arc<Part>] {
