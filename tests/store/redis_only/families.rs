@@ -77,7 +77,7 @@ async fn each_window_counts_like_a_board_of_its_own(metric: &str, max_values: Op
     }
     let mut now = t("2026-01-01T09:30:00Z");
     let mut ids = 0;
-    for _ in 0..25 {
+    for _ in 0..12 {
         let mut items: Vec<Increment> =
             (0..rng.random_range(1..30)).map(|_| any_item(&mut rng, board.kind(), now)).collect();
         for item in &mut items {
@@ -253,7 +253,7 @@ async fn a_write_whose_reply_is_lost_counts_once_in_every_window() {
         for window in board.windows() {
             assert_eq!(audit(&store, window, false).await.1, []);
             let status = store.status(window).await.unwrap();
-            assert_eq!(status.slots.iter().map(|(_, subjects)| subjects).sum::<u64>() >= 2, true, "{status:?}");
+            assert!(status.slots.iter().map(|(_, subjects)| subjects).sum::<u64>() >= 2, "{status:?}");
         }
     }
 }

@@ -33,48 +33,45 @@ local main = windows[1]
 -- script.
 local MOST_LOOKED_AT = 3000
 
--- Checks all windows and advances them to the same time, which is before the head of none. Returns nil, or the reply
--- with which to end the script.
-local function begin_all()
-  local early = main.enter() or main.recorded()
-  if early then
-    return early
-  end
-  local time, reading = main.read_clock()
-  time = math.max(time, main.head())
-  for number = 2, #windows do
-    early = windows[number].enter()
-    if early then
-      return early
-    end
-    time = math.max(time, windows[number].head())
-  end
-  for _, window in ipairs(windows) do
-    early = window.advance(time, reading)
-    if early then
-      -- The arguments of all windows are valid at the same times, so this is the main window. An earlier attempt of this
-      -- operation may still arrive. It must not count in addition to the operation that replaces it.
-      return main.record_unchanged(early)
-    end
-  end
-end
-
-local early = begin_all()
+local early = begin()
 if early then
   return early
 end
 
+-- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
 for _, window in ipairs(windows) do
-  window.open()
+  call('ZCARD', window.ranking)
+  for i = 1, window.size do
+    window.entries[i] = window.entry_at(i)
+  end
+  window.fetch(window.entries)
 end
 local reply, entries = main.ok(), main.entries
+local now = reply[2]
 local fields, some = {}, {}
 for i, entry in ipairs(entries) do
-  fields[i] = main.field_of(entry)
-  some[#some + 1] = fields[i]
+  if entry.id ~= '' then
+    fields[i] = main.subject_of(entry.who) .. '\0' .. entry.id
+    some[#some + 1] = fields[i]
+  end
 end
-main.read_ids(some)
-local is_duplicate = main.is_duplicate
+
+-- The main window's keys and arguments come first, so those of the ids have the same positions with several windows.
+local MAIN_BUCKETS, FIRST_BUCKET = KEYS[4], tonumber(ARGV.first_bucket_key)
+-- By subject and id: true if the id arrived within the horizon.
+local is_duplicate, arrivals = {}, {}
+if #some > 0 then
+  call('ZCARD', MAIN_BUCKETS)
+  for back = 0, 2 do
+    local arrived = call('HMGET', KEYS[FIRST_BUCKET + back], unpack(some))
+    for i = 1, #some do
+      local at = tonumber(arrived[i] or nil)
+      if at and now - at < tonumber(ARGV.horizon) then
+        is_duplicate[some[i]] = true
+      end
+    end
+  end
+end
 
 -- By entry: the windows that it changes. None if it only looks.
 local changes = {}
@@ -113,15 +110,6 @@ if gave_up then
   return gave_up
 end
 
--- Returns whether earlier entries have used up the script's time.
-local function is_spent()
-  local looked_at = 0
-  for _, window in ipairs(windows) do
-    looked_at = looked_at + window.looked_at()
-  end
-  return looked_at > MOST_LOOKED_AT
-end
-
 -- Applies an entry in all windows, or in none. Returns nil, or its outcome if it is not simply counted.
 local function apply_to(changed, number)
   for _, window in ipairs(changed) do
@@ -131,15 +119,21 @@ local function apply_to(changed, number)
     end
   end
   for _, window in ipairs(changed) do
-    window.apply(window.entries[number])
-    window.count(window.entries[number])
+    local entry, counted = window.entries[number], window.counted
+    window.apply(entry)
+    if window.has_slots then
+      counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
+    end
   end
 end
 
 local outcomes, refused = {}, {}
 for i, entry in ipairs(entries) do
-  local field, is_look = fields[i], #changes[i] == 0
-  if refused[entry.who] or not is_look and is_spent() then
+  local field, is_look, looked_at = fields[i], #changes[i] == 0, 0
+  for _, window in ipairs(changes[i]) do
+    looked_at = looked_at + window.work.looked_at
+  end
+  if refused[entry.who] or looked_at > MOST_LOOKED_AT then
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
@@ -148,7 +142,9 @@ for i, entry in ipairs(entries) do
     if outcomes[i] == 'refused' and entry.code >= 2 then
       refused[entry.who] = true
     elseif field and not outcomes[i] then
-      main.note_arrival(field)
+      is_duplicate[field] = true
+      arrivals[#arrivals + 1] = field
+      arrivals[#arrivals + 1] = string.format('%.0f', now)
     end
   end
 end
@@ -160,8 +156,15 @@ end
 -- If memory is full, the server refuses only the first write, so then nothing was done.
 for _, window in ipairs(windows) do
   window.save()
+  window.finish()
+  for slot, items in pairs(window.counted) do
+    window.count_events(window.start_of(slot), items)
+  end
 end
-main.save_ids()
+if #arrivals > 0 then
+  call('ZADD', MAIN_BUCKETS, ARGV.bucket, ARGV.bucket)
+  main.each_thousand('HSET', KEYS[FIRST_BUCKET], arrivals)
+end
 
 local scores = {}
 for i, entry in ipairs(entries) do
@@ -176,6 +179,6 @@ for i, entry in ipairs(entries) do
   end
 end
 for number = 2, #windows do
-  windows[number].touch()
+  windows[number].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
 end
 return main.record(reply)

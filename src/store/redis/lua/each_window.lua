@@ -13,10 +13,37 @@ local function slice(values, after, count)
   return own
 end
 
+local call = redis.call
 local windows = {}
 local keys_read, arguments_read = 0, 0
 for keys, arguments in string.gmatch(ARGV[#ARGV], '(%d+),(%d+)') do
   keys, arguments = tonumber(keys), tonumber(arguments)
   windows[#windows + 1] = window_of(slice(KEYS, keys_read, keys), slice(ARGV, arguments_read, arguments))
   keys_read, arguments_read = keys_read + keys, arguments_read + arguments
+end
+
+-- Does the same as `begin` of operation.lua, for all windows: advances them to one time, which is before the head of
+-- none. Returns nil, or the reply with which to end the script.
+local function begin()
+  local main = windows[1]
+  local early = main.read_meta(main.field) or main.recorded()
+  if early then
+    return early
+  end
+  local time, reading = main.read_clock()
+  time = math.max(time, main.head())
+  for number = 2, #windows do
+    early = windows[number].read_meta()
+    if early then
+      return early
+    end
+    time = math.max(time, windows[number].head())
+  end
+  for _, window in ipairs(windows) do
+    early = window.advance(time, reading)
+    if early then
+      -- The arguments of all windows are valid at the same times, so this is the main window, and nothing was done.
+      return main.record_unchanged(early)
+    end
+  end
 end

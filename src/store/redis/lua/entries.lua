@@ -39,7 +39,7 @@ local function entry_at(number)
 end
 
 -- The number of cells that entries have looked at in addition to their own.
-local looked_at = 0
+local work = {looked_at = 0}
 
 -- Slots that the call must name and does not. If there are any, the script ends before its first write.
 local missing = {}

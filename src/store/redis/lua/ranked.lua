@@ -65,7 +65,7 @@ local function recompute(who)
   if #missing > 0 then
     return
   end
-  looked_at = looked_at + SLOTS
+  work.looked_at = work.looked_at + SLOTS
   accs[who] = new()
   for slot = 1, SLOTS do
     local start = tonumber(start_of(slot))

@@ -1,73 +1,29 @@
--- One window of a board, with the keys and arguments of this window: what change.lua does with each of them. Not a
--- script of its own.
-
--- The entries, and by slot the number of items that were counted.
-local entries, counted = {}, {}
+-- One window of a board, with the keys and arguments of this window: what change.lua uses of the parts before this one.
+-- Not a script of its own.
 
 local window = {
-  entries = entries,
+  -- Filled by change.lua: the entries, and by slot the number of items that were counted.
+  entries = {},
+  counted = {},
+  has_slots = SLOTS > 0,
+  size = ENTRIES,
+  ranking = RANKING,
   missing = missing,
-  is_duplicate = is_duplicate,
-  field_of = field_of,
-  read_ids = read_ids,
-  note_arrival = note_arrival,
-  save_ids = save_ids,
-  read_clock = read_clock,
-  advance = advance,
+  work = work,
+  entry_at = entry_at,
+  start_of = start_of,
+  subject_of = subject_of,
+  each_thousand = each_thousand,
   ok = ok,
+  touch = touch,
   record = record,
   record_unchanged = record_unchanged,
+  count_events = count_events,
+  fetch = fetch,
   prepare = prepare,
   check = check,
   apply = apply,
+  save = save,
+  finish = finish,
   score_text = score_text,
 }
-
--- Checks the window's meta. Returns nil, or the reply with which to end the script.
-function window.enter()
-  return read_meta(FIELD)
-end
-
-function window.recorded()
-  return recorded()
-end
-
--- Returns the head before this script.
-function window.head()
-  return previous_head
-end
-
--- Reads what all entries need.
-function window.open()
-  -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
-  call('ZCARD', RANKING)
-  for i = 1, ENTRIES do
-    entries[i] = entry_at(i)
-  end
-  fetch(entries)
-end
-
--- Returns the number of further cells that the entries have looked at.
-function window.looked_at()
-  return looked_at
-end
-
--- Counts the items of an entry that is applied.
-function window.count(entry)
-  if SLOTS > 0 then
-    counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
-  end
-end
-
-function window.save()
-  save()
-  finish()
-  for slot, items in pairs(counted) do
-    count_events(start_of(slot), items)
-  end
-end
-
--- Sets the window's version. The main window gets it when the reply is recorded.
-function window.touch()
-  touch(WRITE_LANE .. ':' .. SEQUENCE)
-end

@@ -16,12 +16,12 @@
 //! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
-//! | `ids` | the ids of a change: `field_of`, `read_ids`, `note_arrival`, `save_ids` |
-//! | `window` | `window`: what `change` does with one window |
-//! | `one_window`, `each_window` | `windows`, the windows of the board |
+//! | `window` | `window`: what `change` uses of the parts before it, for one window |
+//! | `one_of_windows` | what `each_window` uses of each window in addition |
+//! | `one_window`, `each_window` | `windows`, the windows of the board; with several windows also `begin` for all of them |
 //!
 //! A board with further windows is changed by one script for all its windows, so that an entry counts in all of them or
-//! in none. The parts of `change`, from `clock` to `window`, are then the text of a function whose parameters are called
+//! in none. The parts of `change`, from `clock` to `one_of_windows`, are then the text of a function whose parameters are called
 //! `KEYS` and `ARGV`. It is called for each window with the keys and arguments of that window, so it has local names of
 //! its own for each of them. A function may have 200 local names.
 //!
@@ -116,7 +116,7 @@ macro_rules! scripts {
     (change $arguments:tt [$($part:literal),*]) => {
         script!(
             "change",
-            ["clock", "board", "operation", "entries", $($part,)* "ids", "window", "one_window"],
+            ["clock", "board", "operation", "entries", $($part,)* "window", "one_window"],
             5,
             $arguments,
             false
@@ -126,7 +126,7 @@ macro_rules! scripts {
         LazyLock::new(|| {
             let source = concat!(
                 "local function window_of(KEYS, ARGV)\n",
-                texts!("clock", "board", "operation", "entries", $($part,)* "ids", "window"),
+                texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
                 "return window\nend\n\n",
                 texts!("each_window"),
                 include_str!("../lua/change.lua")
