@@ -53,9 +53,9 @@
 //!
 //! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
 //! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
-//! ranked sums, by far the most frequent case, have their own scripts, `write.lua`, `add.lua` and `add_windows.lua`. The documentation of
-//! the module `scripts` lists the parts of each script and the functions that each part defines. The module `kinds` has
-//! what else depends on the kind.
+//! ranked sums, by far the most frequent case, have their own scripts: `write.lua` and `add.lua`, and on boards with
+//! further windows `add_windows.lua`. The documentation of the module `scripts` lists the parts of each script and the
+//! functions that each part defines. The module `kinds` has what else depends on the kind.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed

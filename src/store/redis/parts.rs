@@ -104,3 +104,39 @@ impl Parts {
         self.turn.store((turn + taken) % self.all.len(), Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Definition, Timestamp};
+    use crate::store::redis::hash_slot::HashSlot;
+    use crate::store::redis::store_clock::Start;
+
+    #[test]
+    fn windows_of_a_part_have_one_hash_slot_and_no_key_in_common() {
+        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
+        let definition: Definition = serde_json::from_str(text).unwrap();
+        for (divided, meta) in [(None, "p:1:{b}:meta"), (Some("5,0"), "p:1:{b/5}:0000000000000007:meta")] {
+            let board = Board::new(BoardName::parse("b").unwrap(), Generation(7), definition.clone()).unwrap();
+            let board = Arc::new(board.with_parts(divided.map(Box::from)));
+            let store = StoreKeys::new("p");
+            let part = |board: &Arc<Board>| {
+                let part = |keys| Part::new(board.clone(), keys, true, Start::believed(Timestamp::EPOCH));
+                Parts::new(board, &store, part).first().clone()
+            };
+            let main = part(&board);
+            assert_eq!(main.keys.meta, meta);
+            assert_eq!(main.further.len(), 2);
+            let mut seen = vec![main.keys.meta.clone(), main.keys.index.clone()];
+            for (window, keys) in board.further().iter().zip(&main.further) {
+                // The window's own part has the same keys.
+                let own = part(window);
+                assert_eq!((&own.keys.meta, &own.keys.index), (&keys.meta, &keys.index));
+                assert!(own.further.is_empty());
+                assert_eq!((own.slot(), HashSlot::of_key(keys.ranking.as_bytes())), (main.slot(), main.slot()));
+                assert!(!seen.contains(&keys.meta) && !seen.contains(&keys.index));
+                seen.extend([keys.meta.clone(), keys.index.clone()]);
+            }
+        }
+    }
+}

@@ -129,7 +129,11 @@ async fn windows_of_every_metric_count_like_boards_of_their_own() {
     .enumerate()
     {
         for engine in Engine::available() {
-            for kind in [Kind::Redis(engine.clone()), Kind::RedisParts(engine, 3)] {
+            let mut kinds = vec![Kind::Redis(engine.clone()), Kind::RedisParts(engine.clone(), 3)];
+            if seed == 0 {
+                kinds.push(Kind::RedisClusterParts(engine, 3));
+            }
+            for kind in kinds {
                 each_window_counts_like_a_board_of_its_own(metric, max_values, kind, seed as u64).await;
             }
         }
