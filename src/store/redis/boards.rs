@@ -44,9 +44,10 @@ pub(super) async fn define(session: &Session, name: &BoardName, definition: &Def
 
 async fn define_board(session: &Session, board: Arc<Board>, json: &str) -> Result<Defined, ServerFailure> {
     list(session, board.name()).await?;
-    let defined = match board.parts() {
-        None => create(session, &New::whole(session, &board, json)).await,
-        Some(_) => create_divided(session, &board, json).await,
+    let has_one_meta = board.parts().is_none() && board.further().is_empty();
+    let defined = match has_one_meta {
+        true => create(session, &New::whole(session, &board, json)).await,
+        false => create_divided(session, &board, json).await,
     };
     if !matches!(defined, Ok(None)) {
         // The board was not created.
@@ -132,16 +133,17 @@ impl<'a> New<'a> {
         Self { part, meta, slot, definition, parts: board.parts().unwrap_or_default(), until: Timestamp::MAX }
     }
 
-    /// Returns the input for the meta key of one of several parts.
+    /// Returns the input for the meta key of one of several parts, or of a part of a further window.
     fn part(part: &Arc<Part>, until: Timestamp) -> Self {
         let (meta, slot) = (part.keys.meta.clone(), part.slot());
         Self { part: part.clone(), meta, slot, definition: "", parts: "", until }
     }
 }
 
-/// Creates a board that is divided: first its parts, which cannot be found before the board exists, then its own meta
-/// key, with which the board exists. Before that, a note with the names of the parts is written, so that they are
-/// deleted if this call ends early. Returns the board that exists already, if there is one.
+/// Creates a board that is divided or has further windows: first the meta keys of its parts in all windows, which cannot
+/// be found before the board exists, then its own meta key, with which the board exists. Before that, a note with the
+/// names of the parts is written, so that they are deleted if this call ends early. Returns the board that exists
+/// already, if there is one.
 ///
 /// An instance that finds the note removes the parts some minutes after [`removing::UNBORN`] has passed. From the end
 /// of `UNBORN` on the board can no longer be created, which the script checks with the time that it reads itself. So no
@@ -159,8 +161,9 @@ async fn create_divided(
     let noted = Noted::unborn(board, timekeeping::look(session).await?);
     noted.write(session).await?;
     let until = noted.until();
-    let parts = session.parts_of(board);
-    try_join_all(parts.all().iter().map(|part| async { create(session, &New::part(part, until)).await })).await?;
+    let has_own_meta = |window: &&Arc<Board>| window.is_further() || window.parts().is_some();
+    let parts = board.windows().filter(has_own_meta).flat_map(|window| session.parts_of(window).all().to_vec());
+    try_join_all(parts.map(|part| async move { create(session, &New::part(&part, until)).await })).await?;
     let existing = create(session, &New { until, ..New::whole(session, board, json) }).await?;
     match &existing {
         None => noted.strike(session).await?,
@@ -292,12 +295,12 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
     }
 }
 
-/// Returns whether a board was removed, or its name belongs to a different board by now. Returns `false` if this cannot
-/// be determined.
+/// Returns whether a board was removed, or its name belongs to a different board by now. `board` may be one of its
+/// further windows. Returns `false` if this cannot be determined.
 pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
     match read_meta(session, board.name()).await {
         Ok(Stored::None) => true,
-        Ok(Stored::Board { board: found, .. }) => found.generation() != board.generation(),
+        Ok(Stored::Board { board: found, .. }) => found.window_number(board.generation()).is_none(),
         Ok(Stored::Unreadable(_)) | Err(_) => false,
     }
 }

@@ -81,9 +81,8 @@ pub(super) async fn tend(session: &Session) -> Result<(), ServerFailure> {
         let listed: HashSet<String> = listing
             .boards
             .iter()
-            .flat_map(|board| {
-                session.parts_of(board).all().iter().map(|part| part.keys.index.clone()).collect::<Vec<_>>()
-            })
+            .flat_map(|board| parts_in_windows(session, board))
+            .map(|part| part.keys.index.clone())
             .collect();
         findings.held.retain(|key, _| listed.contains(key));
         findings.whole.retain(|key, _| listed.contains(key));
@@ -112,14 +111,19 @@ fn note_run(session: &Session, at: &str, run: &Arc<str>) -> bool {
     }
 }
 
-/// Audits each part of a board if necessary, one after the other. Returns `false` if the board must be checked again
-/// soon.
+/// Audits each part of each window of a board if necessary, one after the other. Returns `false` if the board must be
+/// checked again soon.
 async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFailure> {
     let mut all_known = true;
-    for part in session.parts_of(board).all() {
-        all_known &= see_to_part(session, part).await?;
+    for part in parts_in_windows(session, board) {
+        all_known &= see_to_part(session, &part).await?;
     }
     Ok(all_known)
+}
+
+/// Returns the parts of a board in all its windows.
+fn parts_in_windows(session: &Session, board: &Arc<Board>) -> Vec<Arc<Part>> {
+    board.windows().flat_map(|window| session.parts_of(window).all().to_vec()).collect()
 }
 
 async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailure> {

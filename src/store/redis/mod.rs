@@ -28,8 +28,8 @@
 //!
 //! - `P:1:clock`: `now` is the time of a simulated clock, and `seen` the last recorded believed time of a system clock.
 //!   `born` is a random number, drawn when the store is first opened. It shows whether the store was emptied since.
-//! - `P:1:removed`: each note has the generation, the name and the parts of a board. The board was removed, or it is
-//!   divided and its creation is not finished (see `removing`).
+//! - `P:1:removed`: each note has the generation, the name, the parts and the number of further windows of a board. The
+//!   board was removed, or it has several meta keys and its creation is not finished (see `removing`).
 //! - `P:1:{b}:meta`: `generation`; `definition` (JSON); `announced`, if the list version was changed for the board;
 //!   `parts`; `head`, `floor` and `dropped`; `version`, the board version; `retiring`, the number of retiring slots;
 //!   `cursor`, `stepper` and `stepped` of retiring; `run`, `healer` and `held` of healing; `o:<writer>:<lane>`, the
@@ -53,9 +53,9 @@
 //!
 //! `change.lua` writes cells and totals. It is assembled from the code that all kinds share, `kind/` (how cells combine,
 //! and how an entry changes them), and `ranked.lua` or `unranked.lua` (where the data is stored). Amounts added to
-//! ranked sums, by far the most frequent case, have their own scripts, `write.lua` and `add.lua`. The documentation of
-//! the module `scripts` lists the parts of each script and the functions that each part defines. The module `kinds` has
-//! what else depends on the kind.
+//! ranked sums, by far the most frequent case, have their own scripts: `write.lua` and `add.lua`, and on boards with
+//! further windows `add_windows.lua`. The documentation of the module `scripts` lists the parts of each script and the
+//! functions that each part defines. The module `kinds` has what else depends on the kind.
 //!
 //! Only `check` has a time to live. The keys of single subjects cannot be listed without a scan of the keyspace. They
 //! are found through the expiry periods in which the subjects were written to (see `expiry`). The data of a removed
@@ -70,6 +70,12 @@
 //! A board with `shards` is divided into parts (see `partition`, `parts`). Each part has all keys from `g:i` on, and a
 //! meta key `P:1:{b/<number>}:g:meta`, under a hash tag of its own. The board's own `meta` then has `generation`,
 //! `definition`, `announced` and `parts`, the numbers of the parts.
+//!
+//! A board with further windows has all keys from `g:i` on once more for each of them, under the same hash tag. `g` is
+//! then the generation of the window: that of the board plus 1, plus 2, and so on. The meta key of a further window is
+//! `P:1:{b}:g:meta`, with the fields of a part. Ids and the records of write operations are in the keys of the main
+//! window only. One script changes all windows (`change.lua`, `add_windows.lua`), so that an item counts in every window
+//! that reaches back to its time, or in none.
 //!
 //! Everything about a board is changed only by scripts (`lua/`), each of which is atomic. Each script first checks the
 //! generation, reads the clock and advances the window. The caller computes the window and the script checks it: so Lua

@@ -26,6 +26,8 @@ const STEP: Duration = Duration::from_millis(2);
 pub(super) struct Part {
     pub board: Arc<Board>,
     pub keys: BoardKeys,
+    /// The keys of the same part in each further window of the board.
+    pub further: Box<[BoardKeys]>,
     slot: HashSlot,
     simulated: bool,
     half_window: i64,
@@ -74,6 +76,7 @@ impl Part {
         Self {
             slot: HashSlot::of_key(keys.meta.as_bytes()),
             keys,
+            further: Box::default(),
             simulated,
             half_window: half_window(&board),
             board,
@@ -87,7 +90,12 @@ impl Part {
         }
     }
 
-    /// Returns the hash slot of all keys of the part.
+    /// Adds the keys of the part in each further window.
+    pub fn with_further(self, further: Box<[BoardKeys]>) -> Self {
+        Self { further, ..self }
+    }
+
+    /// Returns the hash slot of all keys of the part, those in the further windows included.
     pub fn slot(&self) -> HashSlot {
         self.slot
     }

@@ -29,16 +29,18 @@ pub(super) fn count(stored: &str) -> u32 {
     u32::try_from(stored.split(',').count()).unwrap_or(u32::MAX)
 }
 
-/// Returns the keys of each part. The only part of a board without shards has the board's own keys.
+/// Returns the keys of each part of one window of a board. The only part of a board without shards has the board's own
+/// keys in the main window. `generation` is that of the window.
 pub(super) fn keys(
     store: &StoreKeys,
     name: &BoardName,
     generation: Generation,
+    is_further: bool,
     partition: &Partition,
 ) -> Vec<BoardKeys> {
     match partition.stored() {
-        None => vec![store.board(name, generation)],
-        Some(_) => partition.tags().map(|tag| store.part(tag, generation)).collect(),
+        None if !is_further => vec![store.board(name, generation)],
+        _ => partition.tags().map(|tag| store.part(tag, generation)).collect(),
     }
 }
 
@@ -46,9 +48,14 @@ impl Parts {
     /// Creates the parts, each from its keys.
     pub fn new(board: &Arc<Board>, store: &StoreKeys, part: impl Fn(BoardKeys) -> Part) -> Self {
         let partition = partition(board.name(), board.parts());
-        let keys = keys(store, board.name(), board.generation(), &partition);
-        let all = keys.into_iter().map(|keys| Arc::new(part(keys))).collect();
-        Self { partition, all, turn: AtomicUsize::new(0) }
+        let keys = |window: &Board| keys(store, window.name(), window.generation(), window.is_further(), &partition);
+        let mut further: Vec<_> = board.further().iter().map(|window| keys(window).into_iter()).collect();
+        let all = keys(board).into_iter().map(|keys| {
+            // The windows have the same parts.
+            let further = further.iter_mut().filter_map(Iterator::next).collect();
+            Arc::new(part(keys).with_further(further))
+        });
+        Self { all: all.collect(), partition: partition.clone(), turn: AtomicUsize::new(0) }
     }
 
     pub fn all(&self) -> &[Arc<Part>] {
@@ -95,5 +102,41 @@ impl Parts {
     pub fn pass_turn(&self, taken: usize) {
         let turn = self.turn.load(Ordering::Relaxed);
         self.turn.store((turn + taken) % self.all.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::{Definition, Timestamp};
+    use crate::store::redis::hash_slot::HashSlot;
+    use crate::store::redis::store_clock::Start;
+
+    #[test]
+    fn windows_of_a_part_have_one_hash_slot_and_no_key_in_common() {
+        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
+        let definition: Definition = serde_json::from_str(text).unwrap();
+        for (divided, meta) in [(None, "p:1:{b}:meta"), (Some("5,0"), "p:1:{b/5}:0000000000000007:meta")] {
+            let board = Board::new(BoardName::parse("b").unwrap(), Generation(7), definition.clone()).unwrap();
+            let board = Arc::new(board.with_parts(divided.map(Box::from)));
+            let store = StoreKeys::new("p");
+            let part = |board: &Arc<Board>| {
+                let part = |keys| Part::new(board.clone(), keys, true, Start::believed(Timestamp::EPOCH));
+                Parts::new(board, &store, part).first().clone()
+            };
+            let main = part(&board);
+            assert_eq!(main.keys.meta, meta);
+            assert_eq!(main.further.len(), 2);
+            let mut seen = vec![main.keys.meta.clone(), main.keys.index.clone()];
+            for (window, keys) in board.further().iter().zip(&main.further) {
+                // The window's own part has the same keys.
+                let own = part(window);
+                assert_eq!((&own.keys.meta, &own.keys.index), (&keys.meta, &keys.index));
+                assert!(own.further.is_empty());
+                assert_eq!((own.slot(), HashSlot::of_key(keys.ranking.as_bytes())), (main.slot(), main.slot()));
+                assert!(!seen.contains(&keys.meta) && !seen.contains(&keys.index));
+                seen.extend([keys.meta.clone(), keys.index.clone()]);
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Deletion of the data of removed boards, in bounded steps, by any instance.
 //!
-//! Without its meta key no data of a board is read or written any more. So the rest can be deleted slowly and without
+//! Without its meta key no data of a board, in any of its windows, is read or written any more. So the rest can be deleted slowly and without
 //! scripts. A note with the board's name and generation is written before the meta key is deleted, and removed after
 //! the last of the board's keys. So if an instance ends early, a different one finds everything that is left.
 
@@ -16,7 +16,7 @@ use super::reply::Reply;
 use super::servers::{Channel, ServerFailure};
 use super::session::Session;
 use super::timekeeping;
-use crate::board::{Board, BoardName, Generation, Timestamp};
+use crate::board::{Board, BoardName, Generation, MAX_FURTHER, Timestamp};
 
 /// The largest number of slots or buckets that one step deletes.
 const KEYS: usize = 200;
@@ -29,12 +29,15 @@ pub(super) const UNBORN: i64 = 60_000;
 const GRACE: i64 = 240_000;
 
 /// A note about a generation of a board of which data may be left. It is stored as `<generation>:<name>`, followed by
-/// `/<its parts>` if the board is divided, and by `@<time of the note>` if the board is about to be created.
+/// `/<its parts>` if the board is divided, by `+<number of further windows>` if it has any, and by `@<time of the note>`
+/// if the board is about to be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
     name: BoardName,
     generation: Generation,
     parts: Option<String>,
+    /// The number of further windows.
+    further: usize,
     unborn: Option<Timestamp>,
 }
 
@@ -42,7 +45,8 @@ impl Noted {
     /// Creates the note for a board that is about to be removed.
     pub fn removed(board: &Board) -> Self {
         let parts = board.parts().map(str::to_owned);
-        Self { name: board.name().clone(), generation: board.generation(), parts, unborn: None }
+        let (name, further) = (board.name().clone(), board.further().len());
+        Self { name, generation: board.generation(), parts, further, unborn: None }
     }
 
     /// Creates the note for a board whose parts are about to be created, before the board itself is.
@@ -62,6 +66,10 @@ impl Noted {
             Some((rest, noted)) => (rest, Some(Timestamp::from_millis(noted.parse().ok()?))),
             None => (rest, None),
         };
+        let (rest, further) = match rest.split_once('+') {
+            Some((rest, further)) => (rest, further.parse().ok().filter(|number| (1..=MAX_FURTHER).contains(number))?),
+            None => (rest, 0),
+        };
         let (name, parts) = match rest.split_once('/') {
             Some((name, parts)) => (name, Some(parts.to_owned())),
             None => (rest, None),
@@ -70,13 +78,14 @@ impl Noted {
         if let Some(parts) = &parts {
             Partition::read(&name, parts::count(parts), parts).ok()?;
         }
-        Some(Self { name, generation, parts, unborn })
+        Some(Self { name, generation, parts, further, unborn })
     }
 
     fn print(&self) -> String {
         let parts = self.parts.as_ref().map_or_else(String::new, |parts| format!("/{parts}"));
+        let further = if self.further > 0 { format!("+{}", self.further) } else { String::new() };
         let unborn = self.unborn.map_or_else(String::new, |noted| format!("@{}", noted.millis()));
-        format!("{}:{}{parts}{unborn}", self.generation, self.name)
+        format!("{}:{}{parts}{further}{unborn}", self.generation, self.name)
     }
 
     /// Stores the note.
@@ -93,22 +102,24 @@ impl Noted {
         session.servers.set(session.keys.removed_slot(), Channel::Calls, &command).await.map(drop)
     }
 
-    /// Returns the keys of its parts.
+    /// Returns the keys of its parts in all windows.
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
         let partition = parts::partition(&self.name, self.parts.as_deref());
-        parts::keys(&session.keys, &self.name, self.generation, &partition)
+        let of_window = |number: usize| {
+            parts::keys(&session.keys, &self.name, self.generation.of_window(number), number > 0, &partition)
+        };
+        (0..=self.further).flat_map(of_window).collect()
     }
 
-    /// Deletes the meta keys of its parts, if it is divided. Afterwards no data of them is read or written.
+    /// Deletes the meta keys of its parts, except the board's own. Afterwards no data of them is read or written.
     pub async fn close(&self, session: &Session) -> Result<(), ServerFailure> {
-        if self.parts.is_none() {
-            return Ok(());
-        }
+        let own = session.keys.meta(&self.name);
         let close = |keys: BoardKeys| async move {
             let slot = HashSlot::of_key(keys.meta.as_bytes());
             session.servers.set(slot, Channel::Calls, &unlink([&keys.meta])).await
         };
-        try_join_all(self.keys(session).into_iter().map(close)).await.map(drop)
+        let of_parts = self.keys(session).into_iter().filter(|keys| keys.meta != own);
+        try_join_all(of_parts.map(close)).await.map(drop)
     }
 }
 
@@ -243,18 +254,24 @@ mod tests {
     #[test]
     fn removal_notes_round_trip() {
         let name = BoardName::parse("hot-posts").unwrap();
-        let removed = Noted { name, generation: Generation(7), parts: None, unborn: None };
+        let removed = Noted { name, generation: Generation(7), parts: None, further: 0, unborn: None };
         let divided = Noted { parts: Some("5,0,12".to_owned()), ..removed.clone() };
         let unborn = Noted { unborn: Some(Timestamp::from_millis(9)), ..divided.clone() };
+        let of_windows = Noted { further: 8, ..removed.clone() };
+        let divided_windows = Noted { further: 3, ..unborn.clone() };
         for (noted, text) in [
             (removed, "0000000000000007:hot-posts"),
             (divided, "0000000000000007:hot-posts/5,0,12"),
             (unborn, "0000000000000007:hot-posts/5,0,12@9"),
+            (of_windows, "0000000000000007:hot-posts+8"),
+            (divided_windows, "0000000000000007:hot-posts/5,0,12+3@9"),
         ] {
             assert_eq!(noted.print(), text);
             assert_eq!(Noted::parse(text), Some(noted));
         }
-        for bad in ["", "7", "x:b", "7:", "7:{", "7:b/", "7:b/1,1", "7:b/1@", "7:b/x"] {
+        for bad in
+            ["", "7", "x:b", "7:", "7:{", "7:b/", "7:b/1,1", "7:b/1@", "7:b/x", "7:b+", "7:b+0", "7:b+9", "7:b+1/1"]
+        {
             assert!(Noted::parse(bad).is_none(), "{bad}");
         }
     }

@@ -18,8 +18,8 @@ pub(super) enum Status {
     Done(Header),
     /// Nothing was done: the arguments are not valid at the time `now`.
     Stale { now: Timestamp, reading: Timestamp },
-    /// Nothing was done except advancing: the call must name these slots too.
-    Missing { header: Header, slots: Vec<Timestamp> },
+    /// Nothing was done except advancing: the call must name these slots of each window too.
+    Missing { header: Header, slots: Vec<Vec<Timestamp>> },
     /// Nothing was done except advancing: these slots and dedupe buckets exist.
     StaleKeys { header: Header, slots: Vec<Timestamp>, buckets: Vec<i64>, head_before: Timestamp },
 }
@@ -70,7 +70,7 @@ impl Reply {
                 buckets: self.list()?.map(|value| integer(&value)).collect::<Result<_, _>>()?,
                 head_before: self.time()?,
             }),
-            "missing" => Ok(Status::Missing { header: self.header()?, slots: self.times()? }),
+            "missing" => Ok(Status::Missing { header: self.header()?, slots: self.times_of_windows()? }),
             "board_changed" => Err(ServerFailure::BoardChanged),
             "superseded" => Err(ServerFailure::Unknown("a later write of this instance was done first".to_owned())),
             "damaged" => Err(ServerFailure::Corrupt(self.text()?)),
@@ -149,6 +149,12 @@ impl Reply {
 
     fn times(&mut self) -> Result<Vec<Timestamp>, ServerFailure> {
         self.list()?.map(|value| integer(&value).map(Timestamp::from_millis)).collect()
+    }
+
+    fn times_of_windows(&mut self) -> Result<Vec<Vec<Timestamp>>, ServerFailure> {
+        self.list()?
+            .map(|starts| Self::new(starts)?.0.map(|v| integer(&v).map(Timestamp::from_millis)).collect())
+            .collect()
     }
 
     fn list(&mut self) -> Result<std::vec::IntoIter<Value>, ServerFailure> {

@@ -135,9 +135,13 @@ impl Session {
         self.parts.lock().values().flat_map(|parts| parts.all()).cloned().collect()
     }
 
-    /// Drops the state about a board that no longer exists.
+    /// Drops the state about a board that no longer exists, with all its windows.
     pub fn forget(&self, board: &Board) {
-        self.parts.lock().remove(&board.generation());
+        let mut parts = self.parts.lock();
+        parts.remove(&board.generation());
+        for window in board.further() {
+            parts.remove(&window.generation());
+        }
     }
 
     /// Resets what is known about the data of the servers, because one of them was restarted or emptied.
@@ -149,6 +153,12 @@ impl Session {
 
     /// Returns the first eight arguments of every script about a board.
     pub fn preamble(&self, part: &Part, preamble: &Preamble) -> [(&'static str, String); 8] {
+        self.preamble_of(part, &part.board, preamble)
+    }
+
+    /// Returns these arguments for one of the windows of the part's board. The clock is that of the part.
+    pub fn preamble_of(&self, part: &Part, window: &Board, preamble: &Preamble) -> [(&'static str, String); 8] {
+        let generation = window.generation();
         let (estimate, believable) = part.estimate(self.monotonic());
         let Preamble { window, low, high } = preamble;
         // The last possible slot never ends.
@@ -157,7 +167,7 @@ impl Session {
             ("clock", self.clock_mode().to_owned()),
             ("believable", believable.millis().to_string()),
             ("time", estimate.millis().to_string()),
-            ("generation", part.board.generation().to_string()),
+            ("generation", generation.to_string()),
             ("floor", window.floor.millis().to_string()),
             ("head", window.head.millis().to_string()),
             ("valid_from", low.millis().to_string()),

@@ -228,7 +228,8 @@ async fn worse_samples_over_many_slots_are_split_over_scripts() {
         reset(&server);
         store.add(&board, quiet((0..20).map(worse))).await.unwrap();
         let (looks, scripts) = (calls_of(&server, "hget"), calls_of(&server, "evalsha"));
-        assert!(looks >= 20_000 && looks / scripts <= 6_000, "{looks} looks in {scripts} scripts");
+        // All cells but the entry's own, which is read together with those of the other entries.
+        assert!(looks >= 20 * 998 && looks / scripts <= 6_000, "{looks} looks in {scripts} scripts");
         let scores = scores(&store, &board).await;
         assert!(scores.len() == 20 && scores.iter().all(|(_, score)| *score == 998), "{scores:?}");
     }

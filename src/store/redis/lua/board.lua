@@ -58,9 +58,14 @@ local function recount()
   retiring = nil
 end
 
--- Advances the window to now. Returns nil, or the reply with which to end the script.
-local function advance()
-  now, reading = read_clock()
+-- Advances the window to now. Returns nil, or the reply with which to end the script. A script about several windows
+-- gives `time` and `read`, the time and the reading that all of them use.
+local function advance(time, read)
+  if time then
+    now, reading = time, read
+  else
+    now, reading = read_clock()
+  end
   if now < previous_head then
     now = previous_head
   end

@@ -1,29 +1,37 @@
 -- Applies entries one after the other, exactly once, even if the reply is lost: all changes except amounts added to a
--- ranked sum (write.lua).
+-- ranked sum of one window (write.lua).
 --
--- KEYS  1-5 the board (board.lua), then on a ranked board one slot for each start in ARGV, then the keys of each
---       subject (none on a ranked board, except COUNT_DISTINCT), then, if there are ids, the current dedupe bucket, the
---       one before, and the one before that, and last, if subjects have keys, the expiry periods that exist and the
---       subjects of the current period
--- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
---       `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if there are
---       ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the `first_bucket_key`,
---       `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or ''; then the start
---       of each slot, oldest first; the subjects; then for each entry: position of its slot, position of its subject
---       (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the kind (kind/)
---       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the kind, and
---       `look`, which changes nothing
+-- KEYS  for each window of the board, the main window first: 1-5 the board (board.lua), then on a ranked board one slot
+--       for each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
+--       there are ids, in the main window only, the current dedupe bucket, the one before, and the one before that, and
+--       last, if subjects have keys, the expiry periods that exist and the subjects of the current period
+-- ARGV  for each window: the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject),
+--       number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if
+--       there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
+--       `first_bucket_key`, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
+--       ''; then the start of each slot, oldest first; the subjects; then for each entry: position of its slot, position
+--       of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the
+--       kind (kind/). After the last of several windows, one more (each_window.lua)
+--       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
+--       kind, and `look`, which changes nothing in this window. The windows have the same entries, but only the main
+--       window has their ids, and entries after all others that only look
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
 --       sum of its subject was refused, and the items of that sum must be tried before it; or the entries before it
 --       used up the script's time) or `damaged`; the subject's score after all entries if wanted and there is one, else
---       ''
+--       ''. All numbers are those of the main window
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
---       missing, now, reading, retiring, starts: the call must name these slots too; nothing was done except advancing
--- cost  O(log n) per entry and command: 5-15 us per entry, and 25-40 us for the call with its socket
--- why a script: cell, total and score change together or not at all, the effect of each item depends on the items
---       before it, and the reply is recorded in the same atomic step, which makes it safe to send the operation again
---       after a lost reply
+--       missing, now, reading, retiring, starts: for each window a list of slots that the call must name too; nothing
+--       was done except advancing
+-- cost  O(log n) per entry, window and command: 5-15 us per entry, and 25-40 us for the call with its socket
+-- why a script: cell, total and score change together or not at all, in all windows, the effect of each item depends on
+--       the items before it, and the reply is recorded in the same atomic step, which makes it safe to send the
+--       operation again after a lost reply
+
+local main = windows[1]
+-- The number of cells, in addition to those of the entries, after which the remaining entries are left to the next
+-- script.
+local MOST_LOOKED_AT = 3000
 
 local early = begin()
 if early then
@@ -31,24 +39,31 @@ if early then
 end
 
 -- There is no rollback. So everything that may fail, such as a key of a wrong type, is read before the first write.
-local reply = ok()
-call('ZCARD', RANKING)
-local entries, fields, some = {}, {}, {}
-for i = 1, ENTRIES do
-  local entry = entry_at(i)
-  entries[i] = entry
+for _, window in ipairs(windows) do
+  call('ZCARD', window.ranking)
+  for i = 1, window.size do
+    window.entries[i] = window.entry_at(i)
+  end
+  window.fetch(window.entries)
+end
+local reply, entries = main.ok(), main.entries
+local now = reply[2]
+local fields, some = {}, {}
+for i, entry in ipairs(entries) do
   if entry.id ~= '' then
-    fields[i] = subject_of(entry.who) .. '\0' .. entry.id
+    fields[i] = main.subject_of(entry.who) .. '\0' .. entry.id
     some[#some + 1] = fields[i]
   end
 end
 
+-- The main window's keys and arguments come first, so those of the ids have the same positions with several windows.
+local MAIN_BUCKETS, FIRST_BUCKET = KEYS[4], tonumber(ARGV.first_bucket_key)
 -- By subject and id: true if the id arrived within the horizon.
-local is_duplicate = {}
+local is_duplicate, arrivals = {}, {}
 if #some > 0 then
-  call('ZCARD', BUCKETS)
+  call('ZCARD', MAIN_BUCKETS)
   for back = 0, 2 do
-    local arrived = call('HMGET', KEYS[FIRST_BUCKET_KEY + back], unpack(some))
+    local arrived = call('HMGET', KEYS[FIRST_BUCKET + back], unpack(some))
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
       if at and now - at < tonumber(ARGV.horizon) then
@@ -58,67 +73,112 @@ if #some > 0 then
   end
 end
 
+-- By entry: the windows that it changes. None if it only looks.
+local changes = {}
+for i = 1, #entries do
+  changes[i] = {}
+  for _, window in ipairs(windows) do
+    if window.entries[i] and window.entries[i].verb ~= 'look' then
+      changes[i][#changes[i] + 1] = window
+    end
+  end
+end
+
+-- Returns the reply with the slots that the call must name, or nil if it names all of them.
 local function give_up()
-  local gave_up = ok()
-  gave_up[1], gave_up[5] = 'missing', missing
-  return record_unchanged(gave_up)
+  local starts, is_complete = {}, true
+  for number, window in ipairs(windows) do
+    starts[number] = window.missing
+    is_complete = is_complete and #window.missing == 0
+  end
+  if is_complete then
+    return nil
+  end
+  local gave_up = main.ok()
+  gave_up[1], gave_up[5] = 'missing', starts
+  return main.record_unchanged(gave_up)
 end
 
 local faults = {}
-for i = 1, ENTRIES do
-  faults[i] = prepare(entries[i])
+for i = 1, #entries do
+  for _, window in ipairs(changes[i]) do
+    faults[i] = window.prepare(window.entries[i]) or faults[i]
+  end
 end
-if #missing > 0 then
-  return give_up()
+local gave_up = give_up()
+if gave_up then
+  return gave_up
 end
 
-local outcomes, arrivals, refused, counted = {}, {}, {}, {}
-for i = 1, ENTRIES do
-  local entry, field = entries[i], fields[i]
-  if refused[entry.who] or looked_at > MOST_LOOKED_AT and entry.verb ~= 'look' then
+-- Applies an entry in all windows, or in none. Returns nil, or its outcome if it is not simply counted.
+local function apply_to(changed, number)
+  for _, window in ipairs(changed) do
+    local outcome = window.check(window.entries[number])
+    if outcome then
+      return outcome
+    end
+  end
+  for _, window in ipairs(changed) do
+    local entry, counted = window.entries[number], window.counted
+    window.apply(entry)
+    if window.has_slots then
+      counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
+    end
+  end
+end
+
+local outcomes, refused = {}, {}
+for i, entry in ipairs(entries) do
+  local field, is_look, looked_at = fields[i], #changes[i] == 0, 0
+  for _, window in ipairs(changes[i]) do
+    looked_at = looked_at + window.work.looked_at
+  end
+  if refused[entry.who] or looked_at > MOST_LOOKED_AT then
     outcomes[i] = 'behind'
   elseif field and is_duplicate[field] then
     outcomes[i] = 'duplicate'
-  elseif entry.verb ~= 'look' then
-    outcomes[i] = faults[i] or apply(entry)
-    if not outcomes[i] and SLOTS > 0 then
-      counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
-    end
+  elseif not is_look then
+    outcomes[i] = faults[i] or apply_to(changes[i], i)
     if outcomes[i] == 'refused' and entry.code >= 2 then
       refused[entry.who] = true
     elseif field and not outcomes[i] then
       is_duplicate[field] = true
       arrivals[#arrivals + 1] = field
-      arrivals[#arrivals + 1] = format(now)
+      arrivals[#arrivals + 1] = string.format('%.0f', now)
     end
   end
 end
-if #missing > 0 then
-  return give_up()
+gave_up = give_up()
+if gave_up then
+  return gave_up
 end
 
 -- If memory is full, the server refuses only the first write, so then nothing was done.
-save()
-finish()
-for slot, items in pairs(counted) do
-  count_events(start_of(slot), items)
+for _, window in ipairs(windows) do
+  window.save()
+  window.finish()
+  for slot, items in pairs(window.counted) do
+    window.count_events(window.start_of(slot), items)
+  end
 end
 if #arrivals > 0 then
-  call('ZADD', BUCKETS, ARGV.bucket, ARGV.bucket)
-  each_thousand('HSET', KEYS[FIRST_BUCKET_KEY], arrivals)
+  call('ZADD', MAIN_BUCKETS, ARGV.bucket, ARGV.bucket)
+  main.each_thousand('HSET', KEYS[FIRST_BUCKET], arrivals)
 end
 
 local scores = {}
-for i = 1, ENTRIES do
-  local entry = entries[i]
+for i, entry in ipairs(entries) do
   local wanted = entry.code % 2 == 1
   if wanted or outcomes[i] then
     if wanted and not scores[entry.who] then
-      scores[entry.who] = score_text(entry.who)
+      scores[entry.who] = main.score_text(entry.who)
     end
     local size = #reply
     reply[size + 1], reply[size + 2] = i - 1, outcomes[i] or 'counted'
     reply[size + 3] = wanted and scores[entry.who] or ''
   end
 end
-return record(reply)
+for number = 2, #windows do
+  windows[number].touch(ARGV.write_lane .. ':' .. ARGV.sequence)
+end
+return main.record(reply)

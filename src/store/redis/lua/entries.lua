@@ -38,9 +38,8 @@ local function entry_at(number)
   }
 end
 
--- The number of cells that entries have looked at in addition to their own, and the number beyond which the remaining
--- entries are left to the next script.
-local looked_at, MOST_LOOKED_AT = 0, 3000
+-- The number of cells that entries have looked at in addition to their own.
+local work = {looked_at = 0}
 
 -- Slots that the call must name and does not. If there are any, the script ends before its first write.
 local missing = {}
@@ -62,13 +61,24 @@ local function note_written(subjects, keys)
   end
 end
 
+-- Returns whether the cell after the entry would be beyond its bound. Kinds with a bound define it.
+local function exceeds()
+  return false
+end
+
 -- The steps of a change. They are defined by ranked.lua or unranked.lua, and by kinds that store other data than cells.
+
+-- Reads the data of all entries at once, where that saves commands.
+local function fetch() end
 
 -- Reads all data that applying the entry may need, if it cannot be read while entries are applied. Returns nil, or the
 -- outcome of the entry.
 local function prepare() end
 
--- Applies the entry in memory. Returns nil, or its outcome if it is not simply counted.
+-- Returns nil if the entry can be applied after those before it, or its outcome if it cannot. Changes nothing.
+local function check() end
+
+-- Applies the entry in memory, after `check` has returned nil.
 local apply
 
 -- Writes what the entries have changed.

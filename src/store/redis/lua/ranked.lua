@@ -65,7 +65,7 @@ local function recompute(who)
   if #missing > 0 then
     return
   end
-  looked_at = looked_at + SLOTS
+  work.looked_at = work.looked_at + SLOTS
   accs[who] = new()
   for slot = 1, SLOTS do
     local start = tonumber(start_of(slot))
@@ -76,15 +76,56 @@ local function recompute(who)
   end
 end
 
-function apply(entry)
-  local slot, who = entry.slot, entry.who
-  local before, acc = cell(slot, who), acc_of(who)
-  if not acc then
+-- Each command costs as much as its work for an entry, so the cells and totals of all entries are read together.
+function fetch(entries)
+  local of_slot, some, subjects = {}, {}, {}
+  for _, entry in ipairs(entries) do
+    local slot, who = entry.slot, entry.who
+    if entry.verb ~= 'look' then
+      if accs[who] == nil then
+        accs[who] = false
+        some[#some + 1], subjects[#subjects + 1] = who, subject_of(who)
+      end
+      cells[slot] = cells[slot] or {}
+      if cells[slot][who] == nil then
+        cells[slot][who] = false
+        of_slot[slot] = of_slot[slot] or {}
+        of_slot[slot][#of_slot[slot] + 1] = who
+      end
+    end
+  end
+  if #some == 0 then
+    return
+  end
+  local texts = call(HAS_TOTALS and 'HMGET' or 'ZMSCORE', ACCUMULATED, unpack(subjects))
+  for i, who in ipairs(some) do
+    accs[who] = accumulated(texts[i])
+  end
+  for slot, of in pairs(of_slot) do
+    local names = {}
+    for i, who in ipairs(of) do
+      names[i] = subject_of(who)
+    end
+    local held = call('HMGET', KEYS[FIRST_SLOT_KEY - 1 + slot], unpack(names))
+    for i, who in ipairs(of) do
+      cells[slot][who] = held[i]
+    end
+  end
+end
+
+function check(entry)
+  local before = cell(entry.slot, entry.who)
+  if not acc_of(entry.who) or before and not sound(before) then
     return 'damaged'
   end
-  local after, outcome, total = change_cell(before, entry, acc)
+  return exceeds(before, entry) and 'refused' or nil
+end
+
+function apply(entry)
+  local slot, who = entry.slot, entry.who
+  local after, total = change_cell(cell(slot, who), entry, acc_of(who))
   if not after then
-    return outcome
+    return
   end
   set_cell(slot, who, after)
   if total == 'lost' then

@@ -31,15 +31,22 @@ local function cell(slot, who)
   return text
 end
 
+function check(entry)
+  local before = cell(entry.slot, entry.who)
+  if before and not sound(before) then
+    return 'damaged'
+  end
+  return exceeds(before, entry) and 'refused' or nil
+end
+
 function apply(entry)
   local slot, who = entry.slot, entry.who
-  local after, outcome = change_cell(cell(slot, who), entry)
+  local after = change_cell(cell(slot, who), entry)
   if after then
     cells[who][slot] = after ~= '' and after
     changed[who] = changed[who] or {}
     changed[who][slot] = true
   end
-  return outcome
 end
 
 local room = LOOKED_AT

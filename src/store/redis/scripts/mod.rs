@@ -11,11 +11,19 @@
 //! | `board` | `enter`, which checks the board and advances; `touch`, `recount` for changes; `ok` and other replies; `call`, `each_thousand` |
 //! | `places` | `lines_before` a place in the order of the ranking |
 //! | `operation` | `begin` and `record`, which make it safe to send a write again; `count_events` |
-//! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `prepare`, `apply`, `save`, `finish`, `score_text` |
+//! | `entries` | the arguments of `change` by name; the steps of a change, which the following parts define: `fetch`, `prepare`, `check`, `apply`, `save`, `finish`, `score_text` |
 //! | `kind/*` | a kind: how cells combine, and how an entry changes them |
 //! | `scores` | `accumulated`, `gather`, `save_gathered`: scores and totals of a ranked board, written together |
 //! | `ranked` | the steps of a change of a ranked board; `cell`, `set_cell`, `acc_of`, `move`, `position` |
 //! | `unranked` | the steps of a change of a board whose cells are stored by subject |
+//! | `window` | `window`: what `change` uses of the parts before it, for one window |
+//! | `one_of_windows` | what `each_window` uses of each window in addition |
+//! | `one_window`, `each_window` | `windows`, the windows of the board; with several windows also `begin` for all of them |
+//!
+//! A board with further windows is changed by one script for all its windows, so that an entry counts in all of them or
+//! in none. The parts of `change`, from `clock` to `one_of_windows`, are then the text of a function whose parameters are called
+//! `KEYS` and `ARGV`. It is called for each window with the keys and arguments of that window, so it has local names of
+//! its own for each of them. A function may have 200 local names.
 //!
 //! The kinds `sum`, `mean`, `extreme`, `last` and `sketch` are pure: they compute, and call no commands. An accumulated state,
 //! `acc`, is what cells of a subject come to. Each of these kinds defines:
@@ -28,7 +36,8 @@
 //! | `fold(acc, start, cell)` | adds a cell to the state |
 //! | `total_of(acc)`, `score_of(acc)` | return the texts to store, or nil for none |
 //! | `withdraw(acc, start, cell, next_other)` | removes the oldest cell from the state and returns whether that changed it; `next_other` returns the subject's other cells, one at each call |
-//! | `change_cell(before, entry, acc)` | returns the cell after the entry, `''` for none, or nil if it does not change; then the outcome, if the entry is not simply counted; then what happened to `acc`, which is nil on an unranked board: nil if it is changed accordingly, `same` if it needs no change, `lost` if it must be computed from all cells again. Only for `change`, because it uses names of `entries` |
+//! | `exceeds(before, entry)` | returns whether the cell after the entry would be beyond its bound; kinds without a bound do not define it. Only for `change`, because it uses names of `entries` |
+//! | `change_cell(before, entry, acc)` | returns the cell after the entry, `''` for none, or nil if it does not change; then what happened to `acc`, which is nil on an unranked board: nil if it is changed accordingly, `same` if it needs no change, `lost` if it must be computed from all cells again. The cell before is valid, and the new one is within its bound. Only for `change` too |
 //!
 //! The kinds `distinct` and `from_first` store other data than cells, so they define the steps of a change themselves.
 //!
@@ -49,19 +58,25 @@ pub(super) use self::script::{FixedArguments, Script, ScriptCall};
 pub(super) struct KindScripts {
     /// Applies changes of a ranked board one after the other.
     pub change_ranked: LazyLock<Script>,
+    /// Applies changes of a board with further windows one after the other.
+    pub change_windows: LazyLock<Script>,
     /// Applies changes of an unranked board one after the other.
     pub change_unranked: LazyLock<Script>,
     /// Retires slots.
     pub retire: LazyLock<Script>,
 }
 
+/// The texts of parts, one after the other.
+macro_rules! texts {
+    ($($part:literal),*) => {
+        concat!($(include_str!(concat!("../lua/", $part, ".lua")), "\n",)*)
+    };
+}
+
 macro_rules! script {
     ($name:literal, [$($before:literal),*], $keys:literal, [$($argument:literal),*], $is_repeatable:expr) => {
         LazyLock::new(|| {
-            let source = concat!(
-                $(include_str!(concat!("../lua/", $before, ".lua")), "\n",)*
-                include_str!(concat!("../lua/", $name, ".lua"))
-            );
+            let source = concat!(texts!($($before),*), include_str!(concat!("../lua/", $name, ".lua")));
             Script::new($name, source, $keys, &[$($argument),*], $is_repeatable)
         })
     };
@@ -88,17 +103,36 @@ macro_rules! scripts {
         $(pub(super) static $change: LazyLock<Script> = scripts!(change $change_arguments $parts);)*
         $(pub(super) static $kind: KindScripts = KindScripts {
             change_ranked: scripts!(change $change_arguments $ranked),
+            change_windows: scripts!(windows $change_arguments $ranked),
             change_unranked: scripts!(change $change_arguments $unranked),
             retire: scripts!(retire $retire_arguments $retired),
         };)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
-            vec![$(&$constant,)* $(&$change,)* $(&$kind.change_ranked, &$kind.change_unranked, &$kind.retire),*]
+            vec![$(&$constant,)* $(&$change,)* $(&$kind.change_ranked, &$kind.change_windows, &$kind.change_unranked, &$kind.retire),*]
         }
     };
     (change $arguments:tt [$($part:literal),*]) => {
-        script!("change", ["clock", "board", "operation", "entries", $($part),*], 5, $arguments, false)
+        script!(
+            "change",
+            ["clock", "board", "operation", "entries", $($part,)* "window", "one_window"],
+            5,
+            $arguments,
+            false
+        )
+    };
+    (windows $arguments:tt [$($part:literal),*]) => {
+        LazyLock::new(|| {
+            let source = concat!(
+                "local function window_of(KEYS, ARGV)\n",
+                texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
+                "return window\nend\n\n",
+                texts!("each_window"),
+                include_str!("../lua/change.lua")
+            );
+            Script::new("change", source, 5, &$arguments, false)
+        })
     };
     (retire $arguments:tt [$part:literal]) => {
         script!("retire", ["stopwatch", "clock", "board", $part, "scores"], 8, $arguments, false)
@@ -108,6 +142,7 @@ macro_rules! scripts {
 scripts! {
     {
         ADD = "add" after [] with 3 keys ["board", "operation", "bound", "slot", "items"];
+        ADD_WINDOWS = "add_windows" after [] with 1 keys ["board", "operation", "bound", "slot", "items", "further"];
         WRITE = "write" after ["clock", "board", "operation"] with 5 keys
             ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items"];
         PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;

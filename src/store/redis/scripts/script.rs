@@ -172,9 +172,10 @@ impl<'a> FixedArguments<'a> {
         self
     }
 
-    /// Ends the list. It must be complete.
-    pub fn end(&self) {
+    /// Ends the list, which must be complete, and returns its length.
+    pub fn end(&self) -> usize {
         debug_assert_eq!(self.added, self.script.arguments.len(), "{} got too few arguments", self.script.name);
+        self.added
     }
 }
 

@@ -1,5 +1,5 @@
 //! Encodes a chunk as a call of `write.lua`, which adds amounts to ranked sums in any order; or of `add.lua`, which
-//! does the same in the most frequent, simple case.
+//! does the same in the most frequent, simple case, and `add_windows.lua`, which does it on boards with further windows.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
 use crate::board::{Board, Timestamp};
-use crate::store::Entry;
 use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
-use crate::store::redis::scripts::{ADD, FixedArguments, Script, WRITE};
+use crate::store::redis::scripts::{ADD, ADD_WINDOWS, FixedArguments, Script, WRITE};
 use crate::store::redis::session::Session;
+use crate::store::{Entry, Slots};
 
 /// The encoder of a chunk of amounts.
 pub(super) struct Amounts<'a, 'f, 'c> {
@@ -29,26 +29,44 @@ pub(super) struct Amounts<'a, 'f, 'c> {
 }
 
 impl Amounts<'_, '_, '_> {
-    /// Returns the slot if all entries are amounts without ids for different subjects of one slot, and no score is
-    /// wanted.
-    pub fn only_slot(&self) -> Option<Timestamp> {
-        let slot = self.chunk.entries.first()?.slots.first();
+    /// Returns the slot in each window if all entries are amounts without ids for different subjects of one slot, every
+    /// window has this slot, and no score is wanted.
+    pub fn only_slots(&self) -> Option<&Slots> {
+        let slots = &self.chunk.entries.first()?.slots;
         let is_plain =
-            |entry: &Entry<'_>| entry.slots.first() == slot && entry.id.is_none() && !self.flush.wants_score(entry);
-        (!self.alone && self.chunk.entries.iter().all(is_plain)).then_some(slot)
+            |entry: &Entry<'_>| entry.slots == *slots && entry.id.is_none() && !self.flush.wants_score(entry);
+        let is_in_all = (0..=self.part.further.len()).all(|window| slots.of(window).is_some());
+        (!self.alone && is_in_all && self.chunk.entries.iter().all(is_plain)).then_some(slots)
     }
 
-    /// Returns the call of `add.lua`.
-    pub fn add(&self, slot: Timestamp) -> Cmd {
-        let Amounts { part, chunk, .. } = self;
+    /// Returns the script that adds such amounts.
+    pub fn add_script(&self) -> &'static Script {
+        if self.part.further.is_empty() { &ADD } else { &ADD_WINDOWS }
+    }
+
+    /// Returns the call of that script.
+    pub fn add(&self, slots: &Slots) -> Cmd {
+        let Amounts { board, part, validity, chunk, .. } = self;
+        let (script, slot) = (self.add_script(), slots.first());
+        let windows = part.further.len();
         let bytes: usize = chunk.entries.iter().map(|entry| entry.subject.as_str().len() + 16).sum();
-        let mut command = Cmd::with_capacity(20 + 2 * chunk.entries.len(), bytes + 512);
-        command.arg("EVALSHA").arg(ADD.hash()).arg(3);
+        let mut command = Cmd::with_capacity(20 + 7 * windows + 2 * chunk.entries.len(), bytes + 512 + 256 * windows);
+        command.arg("EVALSHA").arg(script.hash()).arg(3 * (1 + windows));
         command.arg(&part.keys.meta).arg(part.keys.slot(slot)).arg(&part.keys.ranking);
+        for (keys, number) in part.further.iter().zip(1..) {
+            command.arg(&keys.meta).arg(keys.slot(slots.of(number).unwrap_or_default())).arg(&keys.ranking);
+        }
         let items: usize = chunk.entries.iter().map(|entry| entry.items.len()).sum();
-        let mut fixed = self.fixed(&ADD, &mut command);
+        let mut fixed = self.fixed(script, &mut command);
         fixed.arg("slot", slot.millis()).arg("items", items);
+        if windows > 0 {
+            fixed.arg("further", windows);
+        }
         fixed.end();
+        for ((window, at), number) in board.further().iter().zip(&validity.further).zip(1..) {
+            command.arg(window.generation().to_string()).arg(at.head.millis()).arg(window.slot_bound().0);
+            command.arg(slots.of(number).unwrap_or_default().millis());
+        }
         for entry in chunk.entries {
             command.arg(entry.subject.as_str());
         }

@@ -55,9 +55,12 @@ impl Budget {
         // Values are counted by the server.
         let per_score = if looks && !kind.keeps_values() { kept } else { 0 };
         let reads_scores = per_score > cells;
+        // An entry costs as much in each window.
+        let windows = 1 + board.further().len();
         let changes = if board.is_ranked() { limits.ranked_changes } else { CHANGES };
+        let changes = (changes / windows).max(1);
         Self {
-            amounts: if board.is_ranked() && kind.adds_in_any_order() { AMOUNTS } else { changes },
+            amounts: if board.is_ranked() && kind.adds_in_any_order() { AMOUNTS / windows } else { changes },
             changes,
             cells,
             per_score: if reads_scores { 0 } else { per_score },

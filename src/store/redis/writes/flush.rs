@@ -52,10 +52,13 @@ struct Retried {
     score: Option<Option<Value>>,
 }
 
-/// The time for which a plan is valid, and the dedupe bucket for which it was made.
-#[derive(Clone, Copy, Debug)]
+/// The time for which a plan is valid, the windows and the dedupe bucket for which it was made.
+#[derive(Clone, Debug)]
 pub(super) struct Validity {
+    /// The main window.
     pub preamble: Preamble,
+    /// The further windows of the board.
+    pub further: Box<[Window]>,
     pub bucket: i64,
 }
 
@@ -125,7 +128,9 @@ impl<'a> Flush<'a> {
     /// Returns the time for which the plan of the items is valid.
     pub fn validity(&self, basis: &Basis<'_>, items: &[usize]) -> Validity {
         let Basis { board, window, now, max_skew, strict, .. } = *basis;
-        let (mut low, mut high) = (window.head, window.end);
+        let further: Box<[Window]> = board.further().iter().map(|board| board.window_at(now)).collect();
+        let both = |(low, high): (Timestamp, Timestamp), window: &Window| (low.max(window.head), high.min(window.end));
+        let (mut low, mut high) = further.iter().fold((window.head, window.end), both);
         let mut has_ids = false;
         for item in items.iter().map(|i| self.items[*i]) {
             has_ids |= item.id.is_some();
@@ -155,7 +160,7 @@ impl<'a> Flush<'a> {
             low = low.max(Timestamp::from_millis(bucket * width));
             high = high.min(Timestamp::from_millis((bucket + 1) * width));
         }
-        Validity { preamble: Preamble { window, low, high }, bucket }
+        Validity { preamble: Preamble { window, low, high }, further, bucket }
     }
 
     pub fn item(&self, index: usize) -> &'a Increment {
@@ -337,6 +342,20 @@ mod tests {
 
     fn t(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_plan_is_valid_while_every_window_of_the_board_stays() {
+        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
+        let definition: Definition = serde_json::from_str(text).unwrap();
+        let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
+        let part_batches = [part_batch(&board, vec![item("a", 1)], false)];
+        let now = t("2026-01-01T10:30:30Z");
+        let validity = flush(&part_batches).0.validity(&basis(&board, now, true), &[0]);
+        let Preamble { window, low, high } = validity.preamble;
+        assert_eq!((window, low, high), (board.window_at(now), t("2026-01-01T10:30:00Z"), t("2026-01-01T10:31:00Z")));
+        let further: Vec<Window> = board.further().iter().map(|board| board.window_at(now)).collect();
+        assert_eq!(*validity.further, *further);
     }
 
     fn item(subject: &str, amount: i64) -> Increment {

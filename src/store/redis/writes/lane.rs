@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::amounts::Amounts;
 use super::call::{Call, PartBatch, Portion};
-use super::change::Encoder;
+use super::change::{Encoder, Needed};
 use super::chunk::{Budget, Chunk};
 use super::deliver::{Pauses, deadline, deliver, too_late};
 use super::flush::{Basis, EntryReply, Flush, Validity};
@@ -28,7 +28,7 @@ use crate::store::Plan;
 use crate::store::redis::kinds;
 use crate::store::redis::part::Part;
 use crate::store::redis::reply::{Reply, Status};
-use crate::store::redis::scripts::{ADD, WRITE};
+use crate::store::redis::scripts::WRITE;
 use crate::store::redis::servers::{Channel, ServerFailure};
 use crate::store::redis::session::{ATTEMPTS, Session};
 
@@ -64,7 +64,7 @@ struct Lane<'a, 'f> {
 struct PlannedItems<'f> {
     plan: Plan<'f>,
     validity: Validity,
-    /// Whether entries are applied one after the other, by `change.lua`.
+    /// Whether entries must be applied one after the other, by `change.lua`.
     in_order: bool,
     /// Whether scripts return the scores of items for which nothing is left to do.
     looks: bool,
@@ -90,8 +90,8 @@ enum ScriptResult {
         entry_replies: Vec<EntryReply>,
     },
     Stale(Timestamp),
-    /// At this time, the script was found to need these slots too.
-    Missing(Timestamp, Vec<Timestamp>),
+    /// At this time, the script was found to need these slots of each window too.
+    Missing(Timestamp, Vec<Vec<Timestamp>>),
 }
 
 impl Writer {
@@ -160,7 +160,7 @@ impl<'f> Context<'_, 'f> {
         let lanes = self.split(plan, scripts.min(LANES)).into_iter().enumerate().map(async |(number, plan)| {
             if !(plan.entries.is_empty() && plan.rejected.is_empty() && plan.expired_retractions.is_empty()) {
                 let lane = Lane { context: self, number, is_bulk: true };
-                lane.write(PlannedItems { plan, validity, in_order, looks, alone }).await;
+                lane.write(PlannedItems { plan, validity: validity.clone(), in_order, looks, alone }).await;
             }
         });
         join_all(lanes).await;
@@ -247,7 +247,7 @@ fn group_by_subject(plan: &mut Plan<'_>) {
     }
 }
 
-/// Returns whether `write.lua`, which adds amounts in any order, can apply the plan.
+/// Returns whether the plan only adds amounts to ranked sums, for which there are scripts that add them in any order.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
     board.is_ranked()
         && kinds::of(board.kind()).adds_in_any_order()
@@ -263,7 +263,7 @@ impl<'f> Lane<'_, 'f> {
     /// Writes a plan that is already divided into scripts.
     async fn write_divided(&self, planned: &PlannedItems<'f>, chunks: &[Chunk<'_, 'f>]) {
         let Context { flush, .. } = self.context;
-        let mut needed = BTreeSet::new();
+        let mut needed = vec![BTreeSet::new(); 1 + self.context.board.further().len()];
         let mut in_vain = 0;
         let mut next = self.write_chunks(planned, chunks, &mut needed).await;
         while let Some(mut left) = next {
@@ -289,7 +289,7 @@ impl<'f> Lane<'_, 'f> {
         &self,
         planned: &PlannedItems<'f>,
         chunks: &[Chunk<'_, 'f>],
-        needed: &mut BTreeSet<Timestamp>,
+        needed: &mut Needed,
     ) -> Option<Left> {
         let Context { flush, .. } = self.context;
         for (nth, chunk) in chunks.iter().enumerate() {
@@ -308,7 +308,7 @@ impl<'f> Lane<'_, 'f> {
                 }
                 Ok(ScriptResult::Stale(now)) => return Some(again(now)),
                 Ok(ScriptResult::Missing(now, slots)) => {
-                    needed.extend(slots);
+                    needed.iter_mut().zip(slots).for_each(|(needed, slots)| needed.extend(slots));
                     return Some(again(now));
                 }
                 // The next scripts may have items of other callers.
@@ -352,7 +352,7 @@ impl<'f> Lane<'_, 'f> {
         &self,
         planned: &PlannedItems<'f>,
         chunk: &Chunk<'_, 'f>,
-        needed: &BTreeSet<Timestamp>,
+        needed: &Needed,
     ) -> Result<ScriptResult, Trouble> {
         let Context { session, part, board, .. } = *self.context;
         let sent = self.send_numbered(planned, chunk, needed).await?;
@@ -377,26 +377,29 @@ impl<'f> Lane<'_, 'f> {
         &self,
         planned: &PlannedItems<'f>,
         chunk: &Chunk<'_, 'f>,
-        needed: &BTreeSet<Timestamp>,
+        needed: &Needed,
     ) -> Result<Sent, Trouble> {
         let Context { session, part, board, writer, flush, budget, deadline } = *self.context;
         let operation = Operation { writer: &writer.name, lane: self.number, sequence: writer.next() };
         let validity = &planned.validity;
         let channel = if self.is_bulk { Channel::BulkWrites } else { Channel::Writes };
+        let gives_scores = !budget.reads_scores;
+        let encoder = Encoder { session, board, part, validity, flush, operation, gives_scores, needed };
         if planned.in_order {
-            let gives_scores = !budget.reads_scores;
-            let encoder = Encoder { session, board, part, validity, flush, operation, gives_scores, needed };
             return deliver(session, part, channel, encoder.script(), deadline, || encoder.encode(chunk)).await;
         }
         let amounts = Amounts { session, board, part, validity, flush, chunk, operation, alone: planned.alone };
-        if let Some(slot) = amounts.only_slot() {
-            let sent = deliver(session, part, channel, &ADD, deadline, || amounts.add(slot)).await?;
+        if let Some(slots) = amounts.only_slots() {
+            let sent = deliver(session, part, channel, amounts.add_script(), deadline, || amounts.add(slots)).await?;
             if !is_unusual(&sent) {
                 return Ok(sent);
             }
         }
         // This has the same sequence number. So if the call of `add.lua` arrives once more, the record of this call
         // stops it.
+        if !board.further().is_empty() {
+            return deliver(session, part, channel, encoder.script(), deadline, || encoder.encode(chunk)).await;
+        }
         deliver(session, part, channel, &WRITE, deadline, || amounts.write()).await
     }
 }

@@ -9,7 +9,7 @@
 //! | [`operation`] | the identity of a write operation, by which it is done once |
 //! | [`lane`] | the items of a flush whose subjects share a hash, written script by script in their order |
 //! | [`chunk`] | division of a plan into scripts of bounded cost |
-//! | [`amounts`], [`change`] | one chunk as a call of `add.lua` or `write.lua`, or of `change.lua` |
+//! | [`amounts`], [`change`] | one chunk as a call of `add.lua`, `add_windows.lua` or `write.lua`, or of `change.lua` |
 //! | [`deliver`] | sending one script until it is known to be done, up to the deadline of its flush |
 //! | [`score`] | scores that are read after the write, because they are too expensive for one script |
 

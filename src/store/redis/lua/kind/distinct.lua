@@ -119,6 +119,9 @@ function prepare(entry)
   return (memory.is_damaged or not is_sound) and 'damaged' or nil
 end
 
+-- `prepare` has found all damage, and nothing is refused.
+function check() end
+
 -- Adds `by`, 1 or -1, to the number of values that the slot counts.
 local function count(who, slot, by)
   if is_ranked and slot then

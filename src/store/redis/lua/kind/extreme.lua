@@ -100,9 +100,6 @@ local function withdraw(acc, start)
 end
 
 local function change_cell(before, entry, acc)
-  if before and not sound(before) then
-    return nil, 'damaged'
-  end
   local held, extreme = before and tonumber(before), tonumber(entry.a)
   local better = not held or beats(extreme, held)
   if held == extreme or not better and entry.verb == 'add' then
@@ -118,5 +115,5 @@ local function change_cell(before, entry, acc)
       total = 'lost'
     end
   end
-  return string.format('%d', extreme), nil, total
+  return string.format('%d', extreme), total
 end

@@ -21,23 +21,34 @@ local function counter_of(who)
   return lives and counter or nil, not counter.damaged
 end
 
-function apply(entry)
-  local who, amount = entry.who, tonumber(entry.a)
-  local counter, is_sound = counter_of(who)
-  if not is_sound then
-    return 'damaged'
-  end
+-- Returns the counter after the entry, or nil if the entry changes nothing.
+local function counter_after(entry)
+  local counter = counter_of(entry.who)
   if not counter and entry.verb == 'undo' then
-    return
+    return nil
   end
   -- The start of a counter never moves, even for an event that happened before it.
   counter = counter or {start = entry.at, amount = 0}
-  local sum = counter.amount + amount
-  if sum > BOUND or sum < -BOUND then
+  return {start = counter.start, amount = counter.amount + tonumber(entry.a)}
+end
+
+function check(entry)
+  local _, is_sound = counter_of(entry.who)
+  if not is_sound then
+    return 'damaged'
+  end
+  local after = counter_after(entry)
+  if after and (after.amount > BOUND or after.amount < -BOUND) then
     return 'refused'
   end
-  counters[who] = {start = counter.start, amount = sum}
-  changed[who] = true
+end
+
+function apply(entry)
+  local after = counter_after(entry)
+  if after then
+    counters[entry.who] = after
+    changed[entry.who] = true
+  end
 end
 
 function save()

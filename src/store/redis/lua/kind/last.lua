@@ -57,9 +57,6 @@ local function change_cell(before, entry, acc)
   local held_at, held
   if before then
     held_at, held = parse(before)
-    if not held_at then
-      return nil, 'damaged'
-    end
   end
   local at, value = entry.at, tonumber(entry.a)
   if held_at and entry.verb == 'add' and at < held_at then
@@ -80,5 +77,5 @@ local function change_cell(before, entry, acc)
       total = nil
     end
   end
-  return string.format('%d,%d', at, value), nil, total
+  return string.format('%d,%d', at, value), total
 end

@@ -55,13 +55,11 @@ local function withdraw(acc, _, cell)
   return true
 end
 
-local function change_cell(before, entry, acc)
+-- Returns sum and count after the entry, and those before it.
+local function mean_after(before, entry)
   local held_sum, held_count = 0, 0
   if before then
     held_sum, held_count = parse(before)
-  end
-  if not held_sum then
-    return nil, 'damaged'
   end
   local sum, count = tonumber(entry.a), tonumber(entry.b)
   if entry.verb == 'add' then
@@ -69,9 +67,16 @@ local function change_cell(before, entry, acc)
   elseif entry.verb == 'undo' then
     sum, count = held_sum - sum, held_count - 1
   end
-  if sum > BOUND or sum < -BOUND or count > BOUND or count < -BOUND then
-    return nil, 'refused'
-  end
+  return sum, count, held_sum, held_count
+end
+
+local function exceeds(before, entry)
+  local sum, count = mean_after(before, entry)
+  return sum > BOUND or sum < -BOUND or count > BOUND or count < -BOUND
+end
+
+local function change_cell(before, entry, acc)
+  local sum, count, held_sum, held_count = mean_after(before, entry)
   if acc then
     -- In this order every number is exact, also if the cell is all that there is.
     acc.sum, acc.count = acc.sum - held_sum + sum, acc.count - held_count + count

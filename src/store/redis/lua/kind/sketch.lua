@@ -222,14 +222,11 @@ local function withdraw(acc, _, cell, next_other)
 end
 
 local function change_cell(before, entry, acc)
-  if before and not sound(before) then
-    return nil, 'damaged'
-  end
   local register, rank = tonumber(entry.a), tonumber(entry.b)
   local marked = mark(before or '', register, rank)
   local total = marked and acc and mark(total_of(acc) or '', register, rank)
   if total then
     acc.text = total
   end
-  return marked, nil, not total and 'same' or nil
+  return marked, not total and 'same' or nil
 end

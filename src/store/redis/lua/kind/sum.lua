@@ -28,17 +28,22 @@ local function score_of(acc)
   end
 end
 
-local function change_cell(before, entry, acc)
-  if before and not sound(before) then
-    return nil, 'damaged'
-  end
+-- Returns the sum after the entry, and the sum before it.
+local function sum_after(before, entry)
   local held, sum = tonumber(before or 0), tonumber(entry.a)
   if entry.verb == 'add' then
     sum = held + sum
   end
-  if sum > BOUND or sum < -BOUND then
-    return nil, 'refused'
-  end
+  return sum, held
+end
+
+local function exceeds(before, entry)
+  local sum = sum_after(before, entry)
+  return sum > BOUND or sum < -BOUND
+end
+
+local function change_cell(before, entry, acc)
+  local sum, held = sum_after(before, entry)
   if acc then
     -- In this order every number is exact, also if the cell is all that there is.
     acc.sum = acc.sum - held + sum
