@@ -162,7 +162,7 @@ async fn create_divided(
     noted.write(session).await?;
     let until = noted.until();
     let has_own_meta = |window: &&Arc<Board>| window.is_further() || window.parts().is_some();
-    let parts = board.windows().filter(has_own_meta).flat_map(|window| session.parts_of(window).all().to_vec());
+    let parts = board.tracks().filter(has_own_meta).flat_map(|window| session.parts_of(window).all().to_vec());
     try_join_all(parts.map(|part| async move { create(session, &New::part(&part, until)).await })).await?;
     let existing = create(session, &New { until, ..New::whole(session, board, json) }).await?;
     match &existing {

@@ -123,7 +123,7 @@ async fn see_to(session: &Session, board: &Arc<Board>) -> Result<bool, ServerFai
 
 /// Returns the parts of a board in all its windows.
 fn parts_in_windows(session: &Session, board: &Arc<Board>) -> Vec<Arc<Part>> {
-    board.windows().flat_map(|window| session.parts_of(window).all().to_vec()).collect()
+    board.tracks().flat_map(|window| session.parts_of(window).all().to_vec()).collect()
 }
 
 async fn see_to_part(session: &Session, part: &Part) -> Result<bool, ServerFailure> {

@@ -13,7 +13,8 @@
 --       of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the
 --       kind (kind/). After the last of several windows, one more (each_window.lua)
 --       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
---       kind, and `look`, which changes nothing in this window. The windows have the same entries, but only the main
+--       kind, `look`, which changes nothing in this window, and `follow`: the main window is a total, and the next one has a
+--       sample of a slot beside it. The windows have the same entries, but only the main
 --       window has their ids, and entries after all others that only look
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
@@ -110,8 +111,25 @@ if gave_up then
   return gave_up
 end
 
+-- Prepares a sample of a slot that is kept beside a total: after it, the entry of the main window is what the total
+-- becomes, or it has the verb `same` if the total does not change. Returns nil, or the outcome of the entry.
+local function prepare_total(number)
+  local sample = windows[2].entries[number]
+  local outcome = windows[2].check(sample)
+  if not outcome then
+    local entry = main.entries[number]
+    entry.verb = main.follow(entry, windows[2].cell_of(sample)) and 'set' or 'same'
+  end
+  return outcome
+end
+
 -- Applies an entry in all windows, or in none. Returns nil, or its outcome if it is not simply counted.
 local function apply_to(changed, number)
+  local is_sample = main.entries[number].verb == 'follow'
+  local early = is_sample and prepare_total(number)
+  if early then
+    return early
+  end
   for _, window in ipairs(changed) do
     local outcome = window.check(window.entries[number])
     if outcome then
@@ -120,7 +138,9 @@ local function apply_to(changed, number)
   end
   for _, window in ipairs(changed) do
     local entry, counted = window.entries[number], window.counted
-    window.apply(entry)
+    if entry.verb ~= 'same' then
+      window.apply(entry)
+    end
     if window.has_slots then
       counted[entry.slot] = (counted[entry.slot] or 0) + 1 + math.floor(entry.code / 2)
     end

@@ -66,6 +66,11 @@ local function exceeds()
   return false
 end
 
+-- Turns a sample of a slot that is kept beside this total into a change of the total. Kinds that take such samples
+-- define it: total_entry(total, before, entry) gets the texts of the total and of the slot, and returns whether the total
+-- changes.
+local function total_entry() end
+
 -- The steps of a change. They are defined by ranked.lua or unranked.lua, and by kinds that store other data than cells.
 
 -- Reads the data of all entries at once, where that saves commands.
@@ -74,6 +79,12 @@ local function fetch() end
 -- Reads all data that applying the entry may need, if it cannot be read while entries are applied. Returns nil, or the
 -- outcome of the entry.
 local function prepare() end
+
+-- Returns the cell of the entry, or false if there is none.
+local function cell_of() end
+
+-- Does the same as `total_entry`, given the text of the slot.
+local function follow() end
 
 -- Returns nil if the entry can be applied after those before it, or its outcome if it cannot. Changes nothing.
 local function check() end

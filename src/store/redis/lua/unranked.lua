@@ -31,6 +31,14 @@ local function cell(slot, who)
   return text
 end
 
+function cell_of(entry)
+  return cell(entry.slot, entry.who)
+end
+
+function follow(entry, before)
+  return total_entry(cell_of(entry), before, entry)
+end
+
 function check(entry)
   local before = cell(entry.slot, entry.who)
   if before and not sound(before) then

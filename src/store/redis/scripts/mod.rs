@@ -60,6 +60,9 @@ pub(super) struct KindScripts {
     pub change_ranked: LazyLock<Script>,
     /// Applies changes of a board with further windows one after the other.
     pub change_windows: LazyLock<Script>,
+    /// Applies changes of a board over all time that keeps slots, one after the other.
+    pub change_kept_ranked: LazyLock<Script>,
+    pub change_kept_unranked: LazyLock<Script>,
     /// Applies changes of an unranked board one after the other.
     pub change_unranked: LazyLock<Script>,
     /// Retires slots.
@@ -104,13 +107,15 @@ macro_rules! scripts {
         $(pub(super) static $kind: KindScripts = KindScripts {
             change_ranked: scripts!(change $change_arguments $ranked),
             change_windows: scripts!(windows $change_arguments $ranked),
+            change_kept_ranked: scripts!(kept $change_arguments $ranked $unranked),
+            change_kept_unranked: scripts!(kept $change_arguments $unranked $unranked),
             change_unranked: scripts!(change $change_arguments $unranked),
             retire: scripts!(retire $retire_arguments $retired),
         };)*
 
         #[cfg(test)]
         fn all() -> Vec<&'static Script> {
-            vec![$(&$constant,)* $(&$change,)* $(&$kind.change_ranked, &$kind.change_windows, &$kind.change_unranked, &$kind.retire),*]
+            vec![$(&$constant,)* $(&$change,)* $(&$kind.change_ranked, &$kind.change_windows, &$kind.change_kept_ranked, &$kind.change_kept_unranked, &$kind.change_unranked, &$kind.retire),*]
         }
     };
     (change $arguments:tt [$($part:literal),*]) => {
@@ -127,6 +132,20 @@ macro_rules! scripts {
             let source = concat!(
                 "local function window_of(KEYS, ARGV)\n",
                 texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
+                "return window\nend\n\nlocal further_of = window_of\n\n",
+                texts!("each_window"),
+                include_str!("../lua/change.lua")
+            );
+            Script::new("change", source, 5, &$arguments, false)
+        })
+    };
+    (kept $arguments:tt [$($part:literal),*] [$($further:literal),*]) => {
+        LazyLock::new(|| {
+            let source = concat!(
+                "local function window_of(KEYS, ARGV)\n",
+                texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
+                "return window\nend\n\nlocal function further_of(KEYS, ARGV)\n",
+                texts!("clock", "board", "operation", "entries", $($further,)* "window", "one_of_windows"),
                 "return window\nend\n\n",
                 texts!("each_window"),
                 include_str!("../lua/change.lua")

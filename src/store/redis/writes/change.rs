@@ -8,7 +8,7 @@ use redis::Cmd;
 use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
-use crate::board::{Board, Change, Mode, Subject, Timestamp};
+use crate::board::{Board, Change, Kind, Mode, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
 use crate::store::redis::keys::BoardKeys;
@@ -88,10 +88,11 @@ impl Encoder<'_, '_> {
     }
 
     /// Returns the keys that belong to one subject only.
-    fn subject_keys(&self, keys: &BoardKeys, subject: &Subject) -> Vec<String> {
+    fn subject_keys(&self, window: &InWindow<'_>, subject: &Subject) -> Vec<String> {
+        let keys = window.keys;
         if self.kind().keeps_values() {
             vec![keys.seen(subject), keys.gone(subject)]
-        } else if self.board.is_ranked() {
+        } else if window.board.is_ranked() {
             Vec::new()
         } else {
             vec![keys.subject(subject)]
@@ -168,11 +169,11 @@ impl Encoder<'_, '_> {
         let mut keys =
             vec![own.meta.clone(), own.index.clone(), own.ranking.clone(), own.buckets.clone(), own.totals.clone()];
         debug_assert_eq!(keys.len(), self.script().fixed_keys());
-        if self.board.is_ranked() {
+        if window.board.is_ranked() {
             keys.extend(slots.keys().map(|start| own.slot(*start)));
         }
         let first_subject_key = keys.len() + 1;
-        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(own, subject)));
+        keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(window, subject)));
         let first_bucket_key = keys.len() + 1;
         if has_ids && window.is_main() {
             keys.extend((0..3).map(|back| own.dedupe(self.validity.bucket - back)));
@@ -233,7 +234,8 @@ impl Encoder<'_, '_> {
             };
             let summed = Change::Amount(entry.amount);
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
-            let Verb { verb, a, b } = self.kind().verb(change, self.undoes(entry));
+            let usual = self.kind().verb(change, self.undoes(entry));
+            let Verb { verb, a, b } = if window.is_main() { self.of_total(usual, change, entry) } else { usual };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
                 Word::Number(number) => command.arg(number),
@@ -254,9 +256,22 @@ impl Encoder<'_, '_> {
     fn oldest(&self, window: &InWindow<'_>) -> Timestamp {
         match window.is_main() {
             true => self.part.kept(&window.preamble.window).oldest,
-            // Ranked boards keep the slots of the window only.
-            false => window.preamble.window.floor,
+            false => {
+                let calendar = window.board.calendar();
+                let floor = window.preamble.window.floor;
+                (window.board.slots()..window.board.kept()).fold(floor, |start, _| calendar.previous(start))
+            }
         }
+    }
+
+    /// Returns the verb of a total for a sample of a slot that is kept beside it, and all others unchanged.
+    fn of_total<'c>(&self, usual: Verb<'c>, change: &Change, entry: &Entry<'_>) -> Verb<'c> {
+        let (Change::Set { .. }, Some(record), Some(slot)) = (change, self.board.record(), entry.slots.of(1)) else {
+            return usual;
+        };
+        // LAST has no number of measurements, but needs to know where the slot ends.
+        let b = if self.board.kind() == Kind::Last { record.calendar().next(slot).millis() } else { usual.b };
+        Verb { verb: "follow", b, ..usual }
     }
 
     /// Returns whether the entry is a retraction that is not just a negative amount.

@@ -79,3 +79,9 @@ local function change_cell(before, entry, acc)
   end
   return string.format('%d,%d', at, value), total
 end
+
+-- The sample is the newest value, unless that is of a later slot: b is the end of the slot.
+local function total_entry(total, _, entry)
+  local at = total and parse(total)
+  return not (at and at > entry.at and at >= tonumber(entry.b))
+end

@@ -83,3 +83,16 @@ local function change_cell(before, entry, acc)
   end
   return print_mean(sum, count) or ''
 end
+
+-- The total changes as much as the slot. In this order every number is exact.
+local function total_entry(total, before, entry)
+  local sum, count, held_sum, held_count = 0, 0, 0, 0
+  if total then
+    sum, count = parse(total)
+  end
+  if before then
+    held_sum, held_count = parse(before)
+  end
+  entry.a, entry.b = sum + (tonumber(entry.a) - held_sum), count + (tonumber(entry.b) - held_count)
+  return true
+end

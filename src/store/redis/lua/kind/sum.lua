@@ -50,3 +50,9 @@ local function change_cell(before, entry, acc)
   end
   return sum ~= 0 and string.format('%d', sum) or ''
 end
+
+-- The total changes as much as the slot. In this order every number is exact.
+local function total_entry(total, before, entry)
+  entry.a = tonumber(total or 0) + (tonumber(entry.a) - tonumber(before or 0))
+  return true
+end
