@@ -169,7 +169,7 @@ pub async fn a_family_holds_what_boards_of_its_windows_hold(site: Site) {
             singles.push(site.define(&format!("single{nth}"), &single).await);
         }
         let start = site.store.now().await.unwrap();
-        for (nth, step) in [0, 700, 31_000, 1, 95_000, 3_600_000, 20, 25_000_000, 90_000_000].into_iter().enumerate() {
+        for (nth, step) in [0, 700, 31_000, 95_000, 3_600_000, 90_000_000].into_iter().enumerate() {
             site.clock_at(site.store.now().await.unwrap().plus_millis(step)).await;
             let now = site.store.now().await.unwrap();
             for (who, back) in [("a", 0), ("b", 40_000), ("a", 4_000_000), ("c", 50_000_000), ("b", 0), ("c", 80_000)] {

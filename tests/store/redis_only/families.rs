@@ -1,16 +1,10 @@
 //! Tests of boards with several windows: one script changes all of them, and they are created and removed together.
 
-use rand::rngs::StdRng;
-use rand::seq::IndexedRandom;
-use rand::{Rng, SeedableRng};
-use rolltop::board::{Kind as Metric, Value};
-
 use super::proxy::{Fault, Proxy};
 use super::*;
 use crate::given::{With, seen};
-use crate::site::{COUNTED, DUPLICATE, Kind, Site};
+use crate::site::{COUNTED, DUPLICATE};
 
-const TOO_LATE: Outcome = Outcome::Rejected(Rejection::TooLate);
 const OUT_OF_RANGE: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
 fn family(metric: &str, slot: &str, windows: &[&str]) -> Definition {
@@ -41,103 +35,6 @@ async fn rankings(store: &RedisStore, board: &Arc<Board>) -> Vec<Vec<(String, i6
 
 fn lines(lines: &[(&str, i64)]) -> Vec<(String, i64)> {
     lines.iter().map(|(subject, score)| ((*subject).to_owned(), *score)).collect()
-}
-
-async fn page(site: &Site, board: &Arc<Board>) -> Vec<(u64, String, Value)> {
-    site.retire(board).await;
-    let page = site.store.page(board, 0, 1_000).await.unwrap();
-    page.items.into_iter().map(|line| (line.rank, line.subject.as_str().to_owned(), line.score)).collect()
-}
-
-fn any_item(rng: &mut StdRng, kind: Metric, now: Timestamp) -> Increment {
-    let who = *["a", "b", "c", "d"].choose(rng).unwrap();
-    let increment = match kind {
-        Metric::Distinct | Metric::Sketch => seen(who, ["v", "w", "x", "y", "z"].choose(rng).unwrap()),
-        _ => item(who, rng.random_range(1..50)),
-    };
-    let may_undo = !matches!(kind, Metric::Min | Metric::Max | Metric::Last | Metric::Sketch);
-    let increment = if may_undo && rng.random_bool(0.2) { increment.undone() } else { increment };
-    match rng.random_range(0..10) {
-        0..3 => increment,
-        3..7 => increment.at_time(now.plus_millis(-rng.random_range(0..700_000))),
-        7..9 => increment.at_time(now.plus_millis(-rng.random_range(0..20_000_000))),
-        _ => increment.at_time(now.plus_millis(rng.random_range(0..4_000))),
-    }
-}
-
-async fn each_window_counts_like_a_board_of_its_own(metric: &str, max_values: Option<u32>, kind: Kind, seed: u64) {
-    let mut rng = StdRng::seed_from_u64(seed);
-    let site = Site::new(kind).await;
-    let definition = Definition { max_values, ..family(metric, "1h", &["10m/1m", "all", "5h/1m"]) };
-    let board = site.define("hot", &definition).await;
-    let mut alone = Vec::new();
-    for (number, window) in board.windows().enumerate() {
-        let own = Definition { windows: Vec::new(), shards: None, ..window.definition().clone() };
-        alone.push(site.define(&format!("alone-{number}"), &own).await);
-    }
-    let mut now = t("2026-01-01T09:30:00Z");
-    let mut ids = 0;
-    for _ in 0..12 {
-        let mut items: Vec<Increment> =
-            (0..rng.random_range(1..30)).map(|_| any_item(&mut rng, board.kind(), now)).collect();
-        for item in &mut items {
-            if rng.random_bool(0.3) {
-                ids += 1;
-                *item = with_id(item.clone(), &format!("i{ids}"));
-            }
-        }
-        let repeated =
-            if rng.random_bool(0.3) { items.iter().filter(|i| i.id.is_some()).cloned().collect() } else { vec![] };
-        for items in [items, repeated] {
-            let outcomes = site.add(&board, items.clone()).await;
-            let mut each = Vec::new();
-            for board in &alone {
-                each.push(site.add(board, items.clone()).await);
-            }
-            for (i, outcome) in outcomes.iter().enumerate() {
-                let own: Vec<Outcome> = each.iter().map(|outcomes| outcomes[i]).collect();
-                // A retraction that is too late for a board counts there too, and its id is not recorded.
-                let wanted = [&DUPLICATE, &COUNTED].into_iter().find(|one| own.contains(one)).unwrap_or(&TOO_LATE);
-                assert_eq!(outcome, wanted, "{metric}, seed {seed}: {:?} {own:?}", items[i]);
-            }
-        }
-        for (window, alone) in board.windows().zip(&alone) {
-            assert_eq!(page(&site, window).await, page(&site, alone).await, "{metric}, seed {seed}: {}", alone.name());
-        }
-        now = now.plus_millis(*[0, 20_000, 400_000, 4_000_000].choose(&mut rng).unwrap());
-        site.clock_at(now).await;
-    }
-    for window in board.windows() {
-        site.audit(window).await;
-    }
-}
-
-#[tokio::test]
-async fn windows_of_every_metric_count_like_boards_of_their_own() {
-    for (seed, (metric, max_values)) in [
-        ("COUNT(3h, like, post)", None),
-        ("SUM(3h, sale, amount, seller)", None),
-        ("AVG(3h, sale, amount, seller)", None),
-        ("MIN(3h, sale, amount, seller)", None),
-        ("MAX(3h, sale, amount, seller)", None),
-        ("LAST(3h, sale, amount, seller)", None),
-        ("COUNT_DISTINCT(3h, visit, page, visitor)", None),
-        ("COUNT_DISTINCT(3h, visit, page, visitor)", Some(3)),
-        ("APPROX_COUNT_DISTINCT(3h, visit, page, visitor)", None),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        for engine in Engine::available() {
-            let mut kinds = vec![Kind::Redis(engine.clone()), Kind::RedisParts(engine.clone(), 3)];
-            if seed == 0 {
-                kinds.push(Kind::RedisClusterParts(engine, 3));
-            }
-            for kind in kinds {
-                each_window_counts_like_a_board_of_its_own(metric, max_values, kind, seed as u64).await;
-            }
-        }
-    }
 }
 
 #[tokio::test]
