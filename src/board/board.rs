@@ -63,6 +63,8 @@ pub struct Board {
 impl Board {
     /// Creates a board from a definition, which is validated here.
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
+        // Before the further boards, whose own errors do not say which key of this definition is wrong.
+        definition.layout()?;
         let mut further = Vec::with_capacity(definition.windows.len());
         for (window, number) in definition.windows.iter().zip(1..) {
             let board = Self::of_one_window(name.clone(), generation.of_window(number), definition.of_window(*window))?;

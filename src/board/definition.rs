@@ -200,7 +200,7 @@ pub enum DefinitionError {
     #[error("the window {window}: {reason}")]
     FurtherWindow { window: FurtherWindow, reason: Box<DefinitionError> },
     /// The slots that a board over all time keeps are not valid.
-    #[error("{0}")]
+    #[error("the slots to keep: {0}")]
     Record(Box<DefinitionError>),
     /// The number is outside of the [limits](Definition::limits) of its key.
     #[error("{}", form::not_within(number, limits))]
@@ -269,13 +269,20 @@ impl Definition {
     }
 
     /// Returns the definition of a board that has one of the windows only: the main window, or one of the further ones.
-    /// Keys that have no effect on a window of all time get their defaults there.
+    /// Keys that have no effect on a window of all time get their defaults there, so it has no slots to keep either.
     pub fn of_window(&self, window: FurtherWindow) -> Definition {
         let FurtherWindow { length, slot } = window;
         let metric = Metric { window: length, ..self.metric.clone() };
         let own = Definition { metric, slot, windows: Vec::new(), ..self.clone() };
         match length {
-            WindowLength::All => Definition { timezone: Tz::UTC, cover: Cover::Current, ..own },
+            WindowLength::All => Definition {
+                slot: None,
+                timezone: Tz::UTC,
+                cover: Cover::Current,
+                keep: None,
+                stamp: Stamp::Start,
+                ..own
+            },
             WindowLength::Span(_) => Definition { dedupe: None, ..own },
         }
     }
@@ -285,7 +292,8 @@ impl Definition {
     pub(super) fn of_record(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        Some(Definition { metric, ranked: false, keep: None, min_samples: 1, dedupe: None, ..self.clone() })
+        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, dedupe: None, ..self.clone() };
+        Some(Definition { metric, ranked: false, ..own })
     }
 
     /// Returns the main window, which reads use unless they choose another one.

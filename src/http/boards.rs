@@ -78,14 +78,17 @@ pub(super) struct BoardStatus {
     /// Start of the newest slot; null if the board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     head: Option<Timestamp>,
-    /// Start of the oldest slot that counts; null if the board has no slots.
+    /// Start of the oldest slot that counts, over all time of the oldest slot kept; null if the board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
     /// Number of ranked subjects.
     total: u64,
     /// Slots of the window that have subjects or events, oldest first; empty for `from_first`, where each subject has its
-    /// own window, and over all time, where there are no slots.
+    /// own window. Over all time, the slots that are kept beside the totals; empty if none are.
     slots: Vec<SlotStatus>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(schema_with = schemas::slots_are_partial, required = false)]
+    slots_are_partial: bool,
     /// The expired slots, oldest first, with the number of subjects still to be subtracted.
     retiring_slots: Vec<RetiringSlot>,
     /// The state of each window, the main one first. Absent on a board with one window; the other members are about the
@@ -139,7 +142,8 @@ pub(super) struct SlotStatus {
     /// End of the slot (exclusive).
     #[schema(schema_with = schemas::time)]
     to: Timestamp,
-    /// Number of subjects with data in the slot; null on an unranked board, which keeps no such number.
+    /// Number of subjects with data in the slot; null on an unranked board, which keeps no such number, and of slots kept
+    /// over all time.
     #[schema(required = true)]
     subjects: Option<u64>,
     /// Number of items counted in the slot: increments, events, samples and retractions that were neither rejected nor
@@ -164,7 +168,7 @@ pub(super) struct RetiringSlot {
 ///
 /// Returns the definition, head and floor of the board, its slots with their numbers of subjects and events, and those
 /// still retiring. On a board with several windows these are about the main window, and `each_window` has the state of
-/// every window.
+/// every window. On a board over all time that keeps slots, head, floor and slots are those of the kept slots.
 #[utoipa::path(
     get, path = "/v1/boards/{board}", operation_id = "getBoard", tag = "boards",
     responses((status = 200, description = "The current state of the board.", body = BoardStatus, example = json!({
@@ -184,20 +188,29 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let About { board, answer: statuses } = state.service.statuses(&board).await?;
     let each_window = match board.further() {
         [] => Vec::new(),
+        // Kept slots are not a window.
+        _ if board.record().is_some() => Vec::new(),
         _ => board.windows().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
     };
-    let status = statuses.into_iter().next();
-    let status = status.ok_or_else(|| Problem::new(Code::Internal, "a board has no main window"))?;
-    let has_slots = !board.is_all_time();
+    let mut statuses = statuses.into_iter();
+    let status = statuses.next().ok_or_else(|| Problem::new(Code::Internal, "a board has no main window"))?;
+    let kept = board.record().zip(statuses.next());
+    let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
+    let has_slots = board.has_slots();
     let to = |from| board.calendar().next(from);
     let retiring = |(from, subjects)| RetiringSlot { from, to: to(from), subjects };
     Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board),
         frame: FrameShown::of(&board, &status.frame, board.slots()),
-        head: has_slots.then_some(status.frame.window.head),
-        floor: has_slots.then_some(status.frame.window.floor),
+        head: has_slots.then_some(window.head),
+        floor: has_slots.then_some(window.floor),
         total: status.total,
-        slots: if has_slots { live_slots(&board, status.slots, status.events) } else { Vec::new() },
+        slots_are_partial: kept.is_some(),
+        slots: match kept {
+            Some((record, kept)) => live_slots(record, kept.slots, kept.events),
+            None if has_slots => live_slots(&board, status.slots, status.events),
+            None => Vec::new(),
+        },
         retiring_slots: status.retiring.into_iter().map(retiring).collect(),
         each_window,
     }))
@@ -249,6 +262,8 @@ pub(super) enum DefineAnswer {
         ("likes: all time" = (value = json!({"metric": "COUNT(all, like, post_id)"}))),
         ("likes: hour, day, week and all time" = (value = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h",
             "windows": ["1h/1m", "7d/6h", "all"]}))),
+        ("likes: all time, and any time of the last 30 days" = (value = json!({"metric": "COUNT(all, like, post_id)",
+            "slot": "1h", "keep": "30d"}))),
         ("scores: best ever" = (value = json!({"metric": "MAX(all, game, score, player)", "dedupe": "30d"}))),
         ("transfers within an hour of the first" = (value = json!({"metric": "SUM(1h, transfer, amount, customer_id)",
             "decimals": 2, "ranked": false, "mode": "from_first"}))),
@@ -301,7 +316,7 @@ pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Resu
 pub(super) struct Audit {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Number of compared subjects, of all windows together.
+    /// Number of compared subjects, of all windows together, and of the slots that are kept over all time.
     subjects_checked: u64,
     /// Number of subjects whose score differs from the sum of their slots.
     differences: u64,
@@ -340,7 +355,8 @@ pub(super) struct AuditDifference {
 /// Compares the score of each subject with the sum of its slots. Each subject is compared atomically, in bounded steps
 /// while writes and rollovers continue. With `repair=true` the score is corrected in the same step; this also releases a
 /// board that `/readyz` reports as held after a restart of Redis. On a board with several windows, each window is audited,
-/// and the numbers are sums.
+/// and the numbers are sums. The slots that a board keeps over all time do not add up to its scores, so each score is
+/// compared with the total stored beside them.
 #[utoipa::path(
     post, path = "/v1/boards/{board}/audit", operation_id = "auditBoard", tag = "operations",
     params(("repair" = bool, Query, example = false, description = "Whether to correct differences. Default: false.")),
@@ -353,7 +369,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: report } = state.service.audit(&board, repair).await?;
-    let has_several = !board.further().is_empty();
+    let has_several = board.record().is_none() && !board.further().is_empty();
     let example = |(window, difference): (WindowLength, Difference)| AuditDifference {
         window: has_several.then(|| window.to_string()),
         subject: difference.subject,

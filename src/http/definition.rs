@@ -16,7 +16,7 @@ pub(super) struct DefinitionShown {
     board: BoardName,
     /// The metric in its canonical form.
     metric: String,
-    /// The length of a slot; null over all time, where there are no slots.
+    /// The length of a slot; null over all time, where there are no slots unless `keep` is set.
     #[schema(value_type = Option<String>, required = true, example = "1h")]
     slot: Option<Span>,
     /// Number of decimals of scores.
@@ -35,7 +35,8 @@ pub(super) struct DefinitionShown {
     /// `sliding`, or `from_first` if the window of each subject begins with its first event.
     #[schema(schema_with = Mode::schema)]
     mode: Mode,
-    /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot.
+    /// Retention time of slots on an unranked board, for reads with `as_of`; null for the window and one slot. Over all
+    /// time, the time for which the newest slots are kept beside the total; null for none.
     #[schema(value_type = Option<String>, required = true, example = "48h")]
     keep: Option<Span>,
     /// Number of measurements that a subject needs to be ranked, for AVG.
@@ -58,7 +59,7 @@ pub(super) struct DefinitionShown {
     windows: Vec<String>,
     /// Number of slots in the window; 0 over all time.
     slots_in_window: u32,
-    /// Number of slots that are kept; 0 over all time.
+    /// Number of slots that are kept; 0 over all time unless `keep` is set.
     slots_kept: u32,
 }
 
@@ -93,7 +94,11 @@ impl DefinitionShown {
             dedupe: definition.dedupe,
             windows: definition.windows.iter().map(ToString::to_string).collect(),
             slots_in_window: if board.is_all_time() { 0 } else { board.slots() },
-            slots_kept: if board.is_all_time() { 0 } else { board.kept() },
+            slots_kept: match board.record() {
+                Some(record) => record.slots(),
+                None if board.is_all_time() => 0,
+                None => board.kept(),
+            },
         }
     }
 }

@@ -20,7 +20,7 @@ pub(super) struct DefinitionPreview {
     /// The reason why the definition would be refused with 409; null if it would not.
     #[schema(required = true)]
     conflict: Option<DefinitionConflict>,
-    /// With data in every window of the board.
+    /// With data in every window of the board, and in the slots that it keeps over all time.
     bytes_per_subject: SubjectBytes,
     /// Slots and memory of each window, the main one first. Absent for a board with one window.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -88,11 +88,13 @@ impl From<BytesPerSubject> for SubjectBytes {
 
 impl DefinitionPreview {
     pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
-        let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_window } = preview;
+        let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_track } = preview;
         let windows = std::iter::once(board).chain(board.further().iter().map(|window| &**window));
         let each_window = match board.further() {
             [] => Vec::new(),
-            _ => windows.zip(bytes_per_window).map(|(window, bytes)| WindowPreview::of(window, *bytes)).collect(),
+            // Kept slots are not a window.
+            _ if board.record().is_some() => Vec::new(),
+            _ => windows.zip(bytes_per_track).map(|(window, bytes)| WindowPreview::of(window, *bytes)).collect(),
         };
         let conflict = existing
             .as_ref()

@@ -22,10 +22,11 @@ const MAX_CONCURRENT: usize = 16;
 pub(super) struct RolloverResult {
     #[schema(schema_with = schemas::board)]
     board: BoardName,
-    /// Start of the newest slot after the rollover; null if the board has no slots.
+    /// Start of the newest slot after the rollover, over all time of the newest slot kept; null if the board has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     head: Option<Timestamp>,
-    /// Start of the oldest slot that counts after the rollover; null if the board has no slots.
+    /// Start of the oldest slot that counts after the rollover, over all time of the oldest slot kept; null if the board
+    /// has no slots.
     #[schema(schema_with = schemas::time_or_null, required = true)]
     floor: Option<Timestamp>,
     /// Number of slots by which the heads of all windows advanced; 0 if a write or another instance advanced it before.
@@ -49,7 +50,8 @@ pub(super) struct RolloverResult {
 ///
 /// Advances the head of the board to the current time and subtracts all expired slots in bounded steps. The response is
 /// sent when no expired slots remain. On a board with several windows, every window is rolled over: `head` and `floor` are
-/// those of the main window, and the numbers are sums over all windows. The operation is idempotent and may be called at any time. With `dry_run=true` the
+/// those of the main window, and the numbers are sums over all windows. A board over all time that keeps slots deletes
+/// those that are older than `keep`; the total does not change. The operation is idempotent and may be called at any time. With `dry_run=true` the
 /// response is what remains to be subtracted (the head advances nevertheless, as with every call).
 #[utoipa::path(
     post, path = "/v1/boards/{board}/rollover", operation_id = "rollOverBoard", tag = "operations",
@@ -96,7 +98,7 @@ async fn roll_over(state: &HttpState, name: BoardName, dry_run: bool) -> Result<
         true => state.service.rollover_preview(&board).await?.answer,
         false => state.service.rollover(&board).await?.answer,
     };
-    let has_slots = !board.is_all_time();
+    let has_slots = board.has_slots();
     Ok(RolloverResult {
         board: name,
         head: has_slots.then_some(report.frame.window.head),

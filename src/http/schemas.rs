@@ -83,6 +83,12 @@ pub(super) fn operand() -> Object {
     ObjectBuilder::new().schema_type(types).description(Some(description)).examples([4]).build()
 }
 
+pub(super) fn slots_are_partial() -> Object {
+    let description = "True on a board over all time that keeps its newest slots, otherwise absent: `slots` do not add \
+                       up to the score, which also counts what is older.";
+    ObjectBuilder::new().schema_type(Type::Boolean).description(Some(description)).examples([true]).build()
+}
+
 pub(super) fn edge() -> Object {
     let description = "Weight of the oldest slot: 1 for `slots`; for `weighted` the share of the slot that is still \
                        within the window.";

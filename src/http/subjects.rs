@@ -38,8 +38,12 @@ pub(super) struct Standing {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::standard_error, required = false)]
     standard_error: Option<f64>,
-    /// The slots of the window in which the subject has data, oldest first; empty over all time, where there are none.
+    /// The slots of the window in which the subject has data, oldest first. Over all time, the slots that are kept beside
+    /// the total; empty if none are.
     slots: Vec<SubjectSlot>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(schema_with = schemas::slots_are_partial, required = false)]
+    slots_are_partial: bool,
     /// Time of the score. For LAST only, if there is a score.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = schemas::time, required = false)]
@@ -107,6 +111,9 @@ impl SubjectSlot {
 /// (null for AVG, MIN, MAX and LAST) and rank null. On an unranked board the score is the value over the window, and the rank
 /// is null.
 ///
+/// On a board over all time that keeps its newest slots, these are listed with `slots_are_partial`, because the score also
+/// counts what is older. They are read at the same time as the score, but not in the same atomic step.
+///
 /// Percent-encode the subject as one segment of the path: `a/b` is `a%2Fb`. Browsers and many clients resolve the
 /// segments `.` and `..` before sending, even when encoded; use `POST …/rankings/lookup` for such subjects.
 #[utoipa::path(
@@ -134,15 +141,29 @@ impl SubjectSlot {
             "window": {"from": "2025-12-04T00:00:00Z", "to": "2026-01-03T00:00:00Z", "slots": 30},
             "as_of": "2026-01-02T10:07:00Z", "retiring": 0, "capped": false,
             "slots": [{"from": "2026-01-02T00:00:00Z", "to": "2026-01-03T00:00:00Z", "count": 2}]}))),
+        ("all time, with kept slots" = (value = json!({"board": "likes", "subject": "post-1", "score": 5021, "rank": 3,
+            "percentile": 99.8, "total": 1234, "window": {"from": null, "to": null, "slots": 0},
+            "as_of": "2026-01-02T10:07:00Z", "retiring": 0,
+            "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "count": 17}],
+            "slots_are_partial": true}))),
     ))),
 )]
 pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     let window = Parameters::from_request(&request, &["window"])?.window()?;
     let (name, subject) = (path::board_name(&request)?, path::subject(&request)?);
     let board = state.service.window(&name, window, None).await?;
-    let About { board, answer: standing } = state.service.standing(&board, &subject).await?;
+    let About { board, answer: (standing, kept) } = state.service.standing_and_kept(&board, &subject).await?;
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
-    let slots = standing.slots.into_iter().filter(|_| !board.is_all_time());
+    let kept = board.record().zip(kept);
+    let slots_are_partial = kept.is_some();
+    let slots_of = |board: &Board, window: &Window, slots: Vec<(Timestamp, Aggregate)>| -> Vec<SubjectSlot> {
+        slots.into_iter().map(|slot| SubjectSlot::of(board, window, slot)).collect()
+    };
+    let slots = match kept {
+        Some((record, kept)) => slots_of(record, &kept.frame.window, kept.slots),
+        None if board.is_all_time() => Vec::new(),
+        None => slots_of(&board, &standing.frame.window, standing.slots),
+    };
     Ok(response::json(&Standing {
         frame: RankingFrame::of(&board, &standing.frame, standing.total),
         subject,
@@ -151,7 +172,8 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         percentile: standing.rank.map(|_| response::percentile(standing.total, standing.better)),
         capped: (board.kind() == Kind::Distinct).then_some(standing.capped),
         standard_error: board.kind().standard_error(),
-        slots: slots.map(|slot| SubjectSlot::of(&board, &standing.frame.window, slot)).collect(),
+        slots,
+        slots_are_partial,
         at,
     }))
 }
@@ -209,7 +231,7 @@ pub(super) struct RemovalReceipt {
     /// Score before the removal.
     #[schema(schema_with = schemas::score, required = true)]
     score: Option<Shown>,
-    /// Number of slots of the window in which the subject had data.
+    /// Number of slots of the window in which the subject had data; over all time, of the slots that are kept.
     live_slots: u64,
     /// Number of retiring slots in which the subject had data.
     retiring_slots: u64,
@@ -225,6 +247,7 @@ pub(super) struct RemovalReceipt {
 ///
 /// On a board with several windows, the subject is removed from each of them, in one atomic step for each window. The
 /// response is about the main window, from which it is removed last: so a request that was interrupted can be repeated.
+/// The same applies to a board over all time that keeps slots, and to its total.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
     responses((status = 200, description = "The removed data.", body = RemovalReceipt, example = json!({

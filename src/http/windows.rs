@@ -128,7 +128,8 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
 ///
 /// Returns the value of the board's metric over its newest slots. `last` is rounded up to whole slots, including the
 /// current one; `from` starts at the slot that contains it; without either the whole window is read, which is all that a
-/// window over all time can answer. On a board with several windows, `last` is read from the one with the shortest slots of
+/// window over all time can answer. A board over all time that keeps slots answers `last` and `from` from these, up to the
+/// time for which it keeps them (`keep`). On a board with several windows, `last` is read from the one with the shortest slots of
 /// those that are as long, unless `window` names one. `window` in the response contains the exact bounds. On boards that keep older slots
 /// (`keep`), `as_of` reads the window that ended with the slot containing that time.
 ///
@@ -142,12 +143,13 @@ pub(super) fn parse_edge(text: Option<&str>) -> Result<Edge, Problem> {
             description = "Length of the window to read, one of the board's. Default: with `last`, \
                 the one with the shortest slots of those that are as long; otherwise the main window."),
         ("last" = String, Query, pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$",
-            description = "A duration such as 90s, 15m, 6h or 7d, at most the longest window of the board."),
+            description = "A duration such as 90s, 15m, 6h or 7d, at most the longest window of the board, or over all time its `keep`."),
         ("from" = String, Query, format = DateTime,
             description = "A time within the window to read, such as 2026-01-02T05:00:00Z. An alternative to `last`."),
         ("as_of" = String, Query, format = DateTime,
             description = "A time within the slots that the board keeps, such as 2026-01-02T05:00:00Z, to read the \
-                window that ended then. Unranked boards only, except COUNT_DISTINCT and `from_first` ones."),
+                window that ended then. Unranked boards only, except COUNT_DISTINCT and `from_first` ones; over all time with \
+                `last` or `from`, for boards that keep slots."),
         ("edge" = String, Query, example = "slots", pattern = "^(slots|weighted)$",
             description = "Weight of the oldest slot. Default: `slots`."),
     ),

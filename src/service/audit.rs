@@ -31,11 +31,12 @@ pub struct AuditReport {
     pub took: Duration,
 }
 
-/// Audits a board with its further windows.
+/// Audits a board with its further windows, and with the slots that it keeps over all time. These are audited as those
+/// of any unranked board: they do not have to add up to the score.
 pub(super) async fn run_all(store: &dyn Store, board: &Arc<Board>, repair: bool) -> store::Result<AuditReport> {
     let mut report = run(store, board, repair).await?;
-    for window in board.further() {
-        report.add(run(store, window, repair).await?);
+    for further in board.further() {
+        report.add(run(store, further, repair).await?);
     }
     Ok(report)
 }

@@ -1,8 +1,8 @@
 //! The choice of the board that serves a metric, and the suggestion of a definition if no board does.
 //!
 //! A window of a board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
-//! as cover that window. A window over all time has no slots to choose from, so it serves metrics over all time only. A
-//! `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has a
+//! as cover that window. A window over all time has no slots to choose from, so it serves metrics over all time only; the
+//! slots that its board may keep beside the total serve the others, as an unranked board does. A `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has a
 //! different meaning: it covers the subject's own window and not the most recent time of that length.
 
 use std::sync::Arc;
@@ -10,17 +10,17 @@ use std::sync::Arc;
 use crate::board::{Board, Cover, Definition, MAX_SLOTS, Metric, Mode, Span, Unit, WindowLength};
 use crate::store::SlotRange;
 
-/// Returns the board, or the window of a board, that serves a metric, and the slots to read. Of several it chooses the one
-/// with the finest slots, then an unranked one, then the first by name, then the main window. O(windows of all boards).
+/// Returns the [track](Board::tracks) of a board that serves a metric, and the slots to read. Of several it chooses the
+/// one with the finest slots, then an unranked one, then the first by name, then the main window. O(tracks of all boards).
 pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<Board>, SlotRange)> {
     let serves = |board: &Arc<Board>| slots_for(board, metric).map(|slots| (board.clone(), SlotRange::Slots(slots)));
-    boards.iter().flat_map(Board::windows).filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
+    boards.iter().flat_map(Board::tracks).filter_map(serves).min_by(|(a, _), (b, _)| preference(a).cmp(&preference(b)))
 }
 
-/// Returns the window of a board that covers the requested time with the finest slots: the first one of them for which
-/// `fits` returns `Ok`. Returns the error of the longest window if none covers it.
+/// Returns the [track](Board::tracks) of a board that covers the requested time with the finest slots: the first one of
+/// them for which `fits` returns `Ok`. Returns the error of the longest one if none covers it.
 pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T, E>) -> Result<(Arc<Board>, T), E> {
-    let mut windows: Vec<&Arc<Board>> = board.windows().collect();
+    let mut windows: Vec<&Arc<Board>> = board.tracks().collect();
     // Over all time there are no slots to choose from, so its reason is of no use if there is another one.
     windows.sort_by_key(|window| (window.is_all_time(), -window.length().approximate_millis()));
     let longest = fits(windows.first().copied().unwrap_or(board));
@@ -33,9 +33,10 @@ pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T
     longest.map(|found| (board.clone(), found))
 }
 
-/// Returns the nominal length of a slot in milliseconds, or 0 without slots.
+/// Returns the nominal length of a slot in milliseconds, or 0 without slots. The slots that a board over all time keeps are
+/// those of another track.
 fn slot_millis(board: &Board) -> i64 {
-    board.definition().slot.map_or(0, Span::approximate_millis)
+    board.definition().slot.filter(|_| !board.is_all_time()).map_or(0, Span::approximate_millis)
 }
 
 /// Returns the sort key of a board. The board with the smallest key serves the metric.
@@ -173,6 +174,25 @@ mod tests {
         assert_eq!(served("COUNT(24h, login, device_id)").as_deref(), Some("day"));
         assert_eq!(served("COUNT(25h, login, device_id)"), None);
         assert_eq!(served("COUNT(all, login, user_id)"), None);
+    }
+
+    #[test]
+    fn kept_slots_serve_shorter_windows_and_the_total_all_time() {
+        let keeping = |name, slot| board(name, "COUNT(all, login, device_id)", slot, |d| d.keep = "2d".parse().ok());
+        let boards =
+            [keeping("a", "1h"), keeping("b", "15m"), board("day", "COUNT(24h, login, device_id)", "1h", |_| ())];
+        let served = |metric: &str| {
+            let (board, range) = board_for(&boards, &metric.parse().unwrap())?;
+            Some((board.name().to_string(), board.length().to_string(), range))
+        };
+        for (asked, name, length, slots) in
+            [("30m", "b", "2d", 2), ("24h", "b", "2d", 96), ("2d", "b", "2d", 192), ("all", "a", "all", 1)]
+        {
+            let found = served(&format!("COUNT({asked}, login, device_id)"));
+            assert_eq!(found, Some((name.to_owned(), length.to_owned(), SlotRange::Slots(slots))), "{asked}");
+        }
+        assert_eq!(served("COUNT(49h, login, device_id)"), None);
+        assert_eq!(served("COUNT(1h, login, user_id)"), None);
     }
 
     #[test]

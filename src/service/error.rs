@@ -8,9 +8,13 @@ use crate::store::StoreError;
 /// Returns the windows that a read of the board may choose.
 fn windows_of(board: &Arc<Board>) -> String {
     let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
-    match lengths.as_slice() {
-        [only] => format!("its only window is {only}"),
-        several => format!("the board has the windows {}", several.join(", ")),
+    match (board.record(), lengths.as_slice()) {
+        (Some(record), [only]) => format!(
+            "its only window is {only}; the slots that it keeps, of {}, answer for shorter windows of single subjects",
+            record.length()
+        ),
+        (None, [only]) => format!("its only window is {only}"),
+        (_, several) => format!("the board has the windows {}", several.join(", ")),
     }
 }
 

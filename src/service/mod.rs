@@ -339,13 +339,13 @@ impl Service {
         Ok(())
     }
 
-    /// Returns the windows of boards that are due, marked as running. The scheduler then calls
+    /// Returns the [tracks](Board::tracks) of boards that are due, marked as running. The scheduler then calls
     /// [`scheduled_rollover`](Self::scheduled_rollover) for each of them.
     async fn claim_due_boards(&self, list_again: bool) -> Result<Vec<Arc<Board>>> {
         let boards = if list_again { self.registry.refresh_all().await? } else { self.registry.known() };
         let now = self.store.now().await?;
-        let windows = boards.iter().flat_map(Board::windows).cloned().collect();
-        Ok(self.rollover.claim_due(windows, now))
+        let tracks = boards.iter().flat_map(Board::tracks).cloned().collect();
+        Ok(self.rollover.claim_due(tracks, now))
     }
 
     async fn scheduled_rollover(&self, board: &Arc<Board>) {

@@ -15,16 +15,17 @@ pub struct DefinitionPreview {
     pub existing: Option<Arc<Board>>,
     /// The keys of the definition in which an existing board differs. If there are any, the definition would be refused.
     pub differences: Vec<&'static str>,
-    /// The estimated memory of a subject in the store in use, with data in every window.
+    /// The estimated memory of a subject in the store in use, with data in every window, and in every slot that is kept
+    /// over all time.
     pub bytes_per_subject: BytesPerSubject,
-    /// The estimated memory of a subject in each window, the main one first.
-    pub bytes_per_window: Vec<BytesPerSubject>,
+    /// The estimated memory of a subject in each [track](Board::tracks) of the board.
+    pub bytes_per_track: Vec<BytesPerSubject>,
 }
 
-/// Returns the memory of a subject with data in all windows.
-fn sum(windows: &[BytesPerSubject]) -> BytesPerSubject {
-    let each = |number: fn(&BytesPerSubject) -> u64| windows.iter().map(number).sum();
-    let all = |number: fn(&BytesPerSubject) -> Option<u64>| windows.iter().map(number).sum();
+/// Returns the memory of a subject with data in all tracks.
+fn sum(tracks: &[BytesPerSubject]) -> BytesPerSubject {
+    let each = |number: fn(&BytesPerSubject) -> u64| tracks.iter().map(number).sum();
+    let all = |number: fn(&BytesPerSubject) -> Option<u64>| tracks.iter().map(number).sum();
     BytesPerSubject {
         one_slot: each(|bytes| bytes.one_slot),
         all_slots: each(|bytes| bytes.all_slots),
@@ -40,14 +41,15 @@ impl Service {
         // Reads the store, not the cache, which may have an earlier board of this name.
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
+        // The store's estimate of a board includes its further boards, so the first one is of the main window alone.
         let main = Board::new(name.clone(), Generation(0), definition.of_window(definition.main_window()))?;
-        let windows = std::iter::once(&main).chain(board.further().iter().map(|window| &**window));
-        let bytes_per_window: Vec<_> = windows.map(|window| self.store.bytes_per_subject(window)).collect();
+        let tracks = std::iter::once(&main).chain(board.further().iter().map(|further| &**further));
+        let bytes_per_track: Vec<_> = tracks.map(|track| self.store.bytes_per_subject(track)).collect();
         Ok(DefinitionPreview {
             existing,
             differences: differences.unwrap_or_default(),
-            bytes_per_subject: sum(&bytes_per_window),
-            bytes_per_window,
+            bytes_per_subject: sum(&bytes_per_track),
+            bytes_per_track,
             board,
         })
     }

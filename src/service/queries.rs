@@ -39,7 +39,8 @@ pub struct WindowQuery {
     pub board: BoardName,
     pub subject: Subject,
     /// The length of the window of the board to read. Without it, [`Over::Last`] reads the window with the finest slots of
-    /// those that cover it, and the others read the main window.
+    /// those that cover it, and the others read the main window. Of a board over all time, [`Over::Last`] and
+    /// [`Over::From`] read the slots that it keeps.
     pub window: Option<WindowLength>,
     pub over: Over,
     /// The time at which the window ends, if not now. Only for unranked boards, except COUNT_DISTINCT and `from_first`.
@@ -147,8 +148,9 @@ impl Service {
         match query {
             Query::Window(query) => {
                 let board = self.window(&query.board, query.window, None).await?;
-                let (board, range) = match (query.window, query.over) {
-                    (None, Over::Last(_)) => board_selection::finest(&board, |window| range(window, query))?,
+                let (board, range) = match (query.window, query.over, board.record()) {
+                    (None, Over::Last(_), _) => board_selection::finest(&board, |track| range(track, query))?,
+                    (None, Over::From(_), Some(record)) => (record.clone(), range(record, query)?),
                     _ => {
                         let range = range(&board, query)?;
                         (board, range)
@@ -295,8 +297,13 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
     }
     if board.is_all_time() {
         let invalid = |field| {
-            let detail = "a board over all time has no slots to choose from".to_owned();
-            Err(ServiceError::InvalidQuery { field, detail })
+            let detail = match board.record() {
+                Some(_) => "the window all has no slots to choose from; leave out 'window' to read the kept slots",
+                None => {
+                    "a board over all time has no slots to choose from, unless its definition has 'slot' and 'keep'"
+                }
+            };
+            Err(ServiceError::InvalidQuery { field, detail: detail.to_owned() })
         };
         return match query.over {
             Over::Last(_) => invalid("last"),
@@ -331,6 +338,7 @@ fn check_as_of(board: &Board, query: &WindowQuery) -> Result<()> {
     let definition = board.definition();
     let Some(as_of) = query.as_of else { return Ok(()) };
     let why = match board.kind() {
+        _ if board.record().is_some() => "it keeps no earlier totals; its kept slots are read with 'last' or 'from'",
         _ if board.is_all_time() => "a board over all time keeps no earlier totals",
         _ if definition.ranked => "a ranked board does not keep slots that have left the window",
         _ if definition.mode == Mode::FromFirst => "a from_first board does not keep windows that have ended",

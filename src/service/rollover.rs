@@ -1,6 +1,7 @@
 //! Rollover: advances a board to now, then retires everything below its floor in bounded steps.
 //!
-//! Each window of a board is rolled over on its own, at the boundaries of its own slots.
+//! Each window of a board is rolled over on its own, at the boundaries of its own slots. So are the slots that a board
+//! over all time keeps, which like those of an unranked board expire without being subtracted from anything.
 //!
 //! A step is atomic in the store and can be repeated without harm. So the scheduler, a manual call and other instances
 //! may roll over the same board at the same time.
@@ -62,8 +63,12 @@ pub struct RolloverReport {
 }
 
 impl RolloverReport {
-    /// Adds the numbers of another window of the board. The frame remains that of the first one.
-    pub(super) fn add(&mut self, other: &RolloverReport) {
+    /// Adds the numbers of another window of the board. The frame remains that of the first one, unless the other one is
+    /// of the slots that a board over all time keeps: its own window has no bounds.
+    pub(super) fn add(&mut self, board: &Board, other: &RolloverReport) {
+        if board.record().is_some() {
+            self.frame = other.frame;
+        }
         self.slots_advanced += other.slots_advanced;
         self.slots_retired += other.slots_retired;
         self.subjects_touched += other.subjects_touched;
@@ -79,7 +84,8 @@ fn key_of(board: &Board) -> Key {
     (board.name().clone(), board.generation())
 }
 
-/// Returns the labels of the metrics of a board: its name, and the length of a further window.
+/// Returns the labels of the metrics of a board: its name, and the length of a further window, or the time for which a
+/// board over all time keeps slots.
 fn labels_of(board: &Board) -> Vec<Label> {
     let mut labels = vec![Label::new("board", board.name().as_str().to_owned())];
     if board.is_further() {
@@ -241,8 +247,8 @@ impl RolloverRunner {
         })
     }
 
-    /// Returns those of the boards that are due at `now`, marked as running. Each window of a board is one of them. The caller rolls each of them over and
-    /// then calls [`finished`](Self::finished).
+    /// Returns those of the boards that are due at `now`, marked as running. Each [track](Board::tracks) of a board is one
+    /// of them. The caller rolls each of them over and then calls [`finished`](Self::finished).
     pub(super) fn claim_due(&self, boards: Vec<Arc<Board>>, now: Timestamp) -> Vec<Arc<Board>> {
         let mut states = self.states.lock();
         let known: HashSet<Key> = boards.iter().map(|board| key_of(board)).collect();
@@ -315,7 +321,7 @@ mod tests {
             let definition = serde_json::from_str(&text).unwrap();
             let board = Arc::new(Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap());
             let label = |label: &Label| format!("{}={}", label.key(), label.value());
-            board.windows().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
+            board.tracks().map(|board| labels_of(board).iter().map(label).collect::<Vec<_>>().join(" ")).collect()
         };
         assert_eq!(labels(""), ["board=b"]);
         assert_eq!(labels(r#""7d/6h","all""#), ["board=b", "board=b window=7d", "board=b window=all"]);

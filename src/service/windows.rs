@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use futures_util::future::{OptionFuture, join};
+
 use super::{About, AuditReport, Result, RolloverReport, Service, ServiceError, about_board, audit};
 use crate::board::{Board, BoardName, Generation, Subject, WindowLength};
-use crate::store::{self, Removal, Status};
+use crate::store::{self, Removal, Standing, Status};
 
 impl Service {
     /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor is of, or
@@ -50,19 +52,42 @@ impl Service {
         }
     }
 
-    /// Removes a subject from the ranking and from every slot of each window. Returns what was removed from the main
-    /// window.
-    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
-        about_board!(self, board, |current| self.remove_from_windows(current, subject))
+    /// Returns the score and rank of one subject, as [`standing`](Self::standing) does, and what it has in the slots that
+    /// a board over all time [keeps](Board::record). The two are read at the same time, but not in one atomic step.
+    pub async fn standing_and_kept(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+    ) -> Result<About<(Standing, Option<Standing>)>> {
+        about_board!(self, board, |current| self.standing_and_kept_on(current, subject))
     }
 
-    /// Removes a subject from each window, from the main one last: if the call is interrupted, the subject remains there,
-    /// and a repeated call removes the rest.
-    async fn remove_from_windows(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Removal> {
-        for window in board.further() {
-            self.store.remove(window, subject).await?;
+    async fn standing_and_kept_on(
+        &self,
+        board: &Arc<Board>,
+        subject: &Subject,
+    ) -> store::Result<(Standing, Option<Standing>)> {
+        let kept: OptionFuture<_> = board.record().map(|record| self.store.standing(record, subject)).into();
+        let (standing, kept) = join(self.standing_on(board, subject), kept).await;
+        Ok((standing?, kept.transpose()?))
+    }
+
+    /// Removes a subject from the ranking, from every slot of each window and from the slots that are kept beside a
+    /// total. Returns what was removed from the main window; over all time, the number of slots is that of the kept ones.
+    pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
+        about_board!(self, board, |current| self.remove_from_tracks(current, subject))
+    }
+
+    /// Removes a subject from each track, from the board itself last: if the call is interrupted, the subject remains
+    /// there, and a repeated call removes the rest.
+    async fn remove_from_tracks(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Removal> {
+        let mut kept_slots = None;
+        for further in board.further() {
+            let removal = self.store.remove(further, subject).await?;
+            kept_slots = board.record().map(|_| removal.live_slots);
         }
-        self.store.remove(board, subject).await
+        let removal = self.store.remove(board, subject).await?;
+        Ok(Removal { live_slots: kept_slots.unwrap_or(removal.live_slots), ..removal })
     }
 
     /// Returns head, floor, slots and totals of one window.
@@ -70,42 +95,43 @@ impl Service {
         about_board!(self, board, |current| self.store.status(current))
     }
 
-    /// Returns head, floor, slots and totals of each window, in the order of [`Board::windows`]. One store call for each.
+    /// Returns head, floor, slots and totals of each window, in the order of [`Board::tracks`], and of the slots that a
+    /// board over all time keeps. One store call for each.
     pub async fn statuses(&self, board: &Arc<Board>) -> Result<About<Vec<Status>>> {
-        about_board!(self, board, |current| self.statuses_of_windows(current))
+        about_board!(self, board, |current| self.statuses_of_tracks(current))
     }
 
-    async fn statuses_of_windows(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
+    async fn statuses_of_tracks(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
         let mut statuses = Vec::with_capacity(1 + board.further().len());
-        for window in board.windows() {
-            statuses.push(self.store.status(window).await?);
+        for track in board.tracks() {
+            statuses.push(self.store.status(track).await?);
         }
         Ok(statuses)
     }
 
-    /// Rolls all windows of a board over. Returns when nothing below their floors remains. The numbers of the report are
-    /// sums over the windows, and its frame is that of the main window.
+    /// Rolls all windows of a board over, and the slots that a board over all time keeps. Returns when nothing below their
+    /// floors remains. The numbers of the report are sums. Its frame is that of the main window, or that of the kept slots.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, board, |current| self.roll_over_windows(current))
+        about_board!(self, board, |current| self.roll_over_tracks(current))
     }
 
-    async fn roll_over_windows(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
+    async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let mut report = self.rollover.run(board).await?;
-        for window in board.further() {
-            report.add(&self.rollover.run(window).await?);
+        for further in board.further() {
+            report.add(board, &self.rollover.run(further).await?);
         }
         Ok(report)
     }
 
     /// Returns the work that a rollover would do.
     pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, board, |current| self.preview_of_windows(current))
+        about_board!(self, board, |current| self.preview_of_tracks(current))
     }
 
-    async fn preview_of_windows(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
+    async fn preview_of_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
         let mut report = self.rollover.preview(board).await?;
-        for window in board.further() {
-            report.add(&self.rollover.preview(window).await?);
+        for further in board.further() {
+            report.add(board, &self.rollover.preview(further).await?);
         }
         Ok(report)
     }

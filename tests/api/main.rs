@@ -16,6 +16,7 @@ mod failures;
 mod further_windows;
 mod hostile;
 mod increments;
+mod kept_slots;
 mod operations;
 mod query;
 mod rankings;

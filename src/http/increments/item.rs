@@ -89,8 +89,8 @@ impl<'a> BoardItem<'a> for IncrementItem<'a> {
             let detail = format!("{} does not support retractions", board.definition().metric);
             return Err(ItemError::value(ItemCode::RetractionUnsupported, "retract", detail).depending_on_board());
         }
-        // Over all time there is no slot to choose, so the time may be left out.
-        items::check_retraction_time(retract && !board.is_all_time(), at)?;
+        // Over all time there is no slot to choose, unless some are kept, so the time may be left out.
+        items::check_retraction_time(retract && board.has_slots(), at)?;
         Ok(Increment { subject, change, retract, at, id })
     }
 }

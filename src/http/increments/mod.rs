@@ -38,7 +38,7 @@ const INCREMENTS: ItemKind = ItemKind {
 /// such as `["203.0.113.9","d-1"]`.
 ///
 /// With `"retract": true` the increment reverses an earlier increment with the same content. `at` is the time of the
-/// earlier increment, and required unless the board counts over all time. An `id` must differ from that of the earlier increment, otherwise the retraction is a
+/// earlier increment, and required unless the board counts over all time and keeps no slots. An `id` must differ from that of the earlier increment, otherwise the retraction is a
 /// duplicate. If the earlier increment has left the window, the retraction is accepted and changes nothing. `MIN`, `MAX`,
 /// `LAST` and `APPROX_COUNT_DISTINCT` do not support retractions and reject them.
 ///

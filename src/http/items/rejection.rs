@@ -47,12 +47,16 @@ pub(in crate::http) fn code_of_amount(error: &AmountError) -> ItemCode {
 /// Returns the detail of a rejection by the store.
 pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) -> String {
     match rejection {
-        Rejection::TooLate => match board.definition().mode {
-            Mode::Sliding if !board.further().is_empty() => {
+        Rejection::TooLate => match (board.definition().mode, board.record()) {
+            // Only a sample can be too late here: of an item that is older than the kept slots, the total counts.
+            (Mode::Sliding, Some(record)) => {
+                format!("the slot is older than those that this board keeps, {}", record.length())
+            }
+            (Mode::Sliding, None) if !board.further().is_empty() => {
                 format!("the slot has left every window of this board, also the longest, {}", longest(board))
             }
-            Mode::Sliding => "the slot has left the window".to_owned(),
-            Mode::FromFirst => "a window that begins at this time has already ended".to_owned(),
+            (Mode::Sliding, None) => "the slot has left the window".to_owned(),
+            (Mode::FromFirst, _) => "a window that begins at this time has already ended".to_owned(),
         },
         Rejection::TooEarly => "the time is too far ahead of the store's clock".to_owned(),
         Rejection::OutOfRange => {
@@ -61,7 +65,15 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             let (units, is_all_time) = windows.fold((board.slot_bound(), board.is_all_time()), |smallest, window| {
                 smallest.min((window.slot_bound(), window.is_all_time()))
             });
-            let bound = Score { units: units.0, decimals: board.decimals() };
+            let score = |units| Score { units, decimals: board.decimals() };
+            let bound = score(units.0);
+            if board.record().is_some() {
+                let total = score(board.slot_bound().0);
+                return format!(
+                    "the amount of a subject on this board must be between -{bound} and {bound} in one kept slot, and \
+                    between -{total} and {total} in all"
+                );
+            }
             let place = match (is_all_time, board.further()) {
                 (true, _) => "on",
                 (false, []) => "in one slot of",
@@ -109,5 +121,10 @@ mod tests {
             ]
         );
         assert_eq!(details(&all_time)[1], in_slot("on", max));
+        let kept = board(r#"{"metric":"COUNT(all, like, post)","slot":"1h","keep":"2d"}"#);
+        let [late, amount] = details(&kept);
+        assert_eq!(late, "the slot is older than those that this board keeps, 2d");
+        let bounds = [max / 96, max].map(|bound| format!("between -{bound} and {bound} in "));
+        assert!(bounds.iter().all(|bound| amount.contains(bound)), "{amount}");
     }
 }

@@ -148,7 +148,8 @@ enum ParsedQuery {
 /// `error`, which is a problem as for a whole request, and does not affect other queries. The body may also be a single
 /// query.
 ///
-/// A metric is served by a board that has the same metric with the same or a longer window; each window of a board counts.
+/// A metric is served by a board that has the same metric with the same or a longer window; each window of a board counts,
+/// and so do the slots that a board keeps over all time.
 /// The newest slots that cover
 /// the window of the metric are read, and one more if the board has `cover` `full`. Of several the one with the
 /// shortest slots is chosen, then an unranked one, then the first by name. A `from_first` board serves only exactly its

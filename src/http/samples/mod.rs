@@ -31,7 +31,13 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         (_, Mode::FromFirst) => {
             format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }
-        _ if !board.further().is_empty() => {
+        (Kind::Min | Kind::Max, _) if board.record().is_some() => {
+            format!(
+                "board '{name}' does not accept samples, because the value that a sample replaces may be that of all time, \
+                and {metric} stores no other; send increments, or define a board without 'keep' for samples"
+            )
+        }
+        _ if board.record().is_none() && !board.further().is_empty() => {
             format!(
                 "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
                 send increments, or define a board with one window for samples"
@@ -55,9 +61,10 @@ fn check_board(board: &Board) -> Result<(), Problem> {
 ///
 /// `at` is required and selects the slot: the slot that contains it or, on boards with `stamp = "end"`, the slot that
 /// ends at it or contains it, so that 06:02 belongs to 06:01–06:02. The slot must be in the window. On boards over all
-/// time a sample replaces the total, and `at` may be left out. Boards with
-/// `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, and those with `mode = "from_first"` or with further `windows`,
-/// do not accept samples.
+/// time a sample replaces the total, and `at` may be left out. If they keep slots (`keep`), a sample replaces one of these,
+/// and the total changes by the difference. Boards with `COUNT_DISTINCT` or `APPROX_COUNT_DISTINCT`, those with
+/// `mode = "from_first"` or with further `windows`, and those with `MIN` or `MAX` over all time that keep slots do not
+/// accept samples.
 ///
 /// The response is the same as for increments. An accepted sample is the current content of its slot.
 #[utoipa::path(

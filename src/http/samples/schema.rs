@@ -35,7 +35,7 @@ pub(in crate::http) struct SampleBody {
     #[schema(schema_with = schemas::subject)]
     subject: String,
     /// A time that selects the slot: the slot that contains it or, with `stamp = "end"`, the slot that ends at it or
-    /// contains it. Required unless the board counts over all time.
+    /// contains it. Required unless the board counts over all time and keeps no slots.
     #[schema(schema_with = schemas::time, required = false)]
     at: String,
     /// The amount of the slot, for COUNT and SUM. Parsed exactly.
