@@ -1,9 +1,10 @@
 //! The choice of the board that serves a metric, and the suggestion of a definition if no board does.
 //!
-//! A window of a board serves every metric that differs from its own only by a shorter window. It reads as many of its newest slots
-//! as cover that window. A window over all time has no slots to choose from, so it serves metrics over all time only; the
-//! slots that its board may keep beside the total serve the others, as an unranked board does. A `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has a
-//! different meaning: it covers the subject's own window and not the most recent time of that length.
+//! A window of a board serves every metric that differs from its own only by a shorter window. It reads as many of its
+//! newest slots as cover that window. A window over all time has no slots to choose from, so it serves metrics over all
+//! time only; the slots that its board may keep beside the total serve the others, as an unranked board does. A
+//! `from_first` board has no slots, so it serves only its own window, and only if no sliding board does. Its result has
+//! a different meaning: it covers the subject's own window and not the most recent time of that length.
 
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@ pub enum ServiceError {
     UnknownBoard(BoardName),
     /// The board exists with a different definition.
     #[error(
-        "board '{}' exists with a different {}; the definition of a board cannot be changed: remove the board first, or choose another name",
+        "board '{}' exists with a different definition (different: {}), which cannot be changed: remove the board first, or choose another name",
         existing.name(),
         keys.join(", ")
     )]

@@ -167,8 +167,8 @@ impl Service {
         }
     }
 
-    /// Returns the board, or the window of a board, that serves a metric, and the slots to read. If no known board serves it, asks the store
-    /// whether there are other boards.
+    /// Returns the board, or the window of a board, that serves a metric, and the slots to read. If no known board serves
+    /// it, asks the store whether there are other boards.
     ///
     /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to
     /// true.

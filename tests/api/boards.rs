@@ -239,6 +239,8 @@ async fn a_dry_run_refuses_what_a_definition_refuses() {
         ("b", json!({"metric": metric, "slot": "1h", "decimals": 10})),
         ("b", json!({"metric": metric, "slot": "1h", "keep": "48h"})),
         ("b", json!({"metric": metric, "slot": "1h", "colour": "red"})),
+        ("b", json!({"metric": metric, "slot": "1h", "windows": ["1h/7m"]})),
+        ("b", json!({"metric": "COUNT(all, like, post_id)", "slot": "7m", "keep": "30d"})),
         ("b", json!([])),
         ("Upper", json!({"metric": metric, "slot": "1h"})),
     ] {

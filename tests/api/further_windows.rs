@@ -133,3 +133,15 @@ async fn windows_are_those_of_the_board_that_is_there_now_whatever_an_instance_k
         assert_eq!(page.body["metric"], format!("COUNT({metric}, like, post_id)"), "{page:?}");
     }
 }
+
+#[actix_web::test]
+async fn an_error_in_the_list_of_windows_names_the_list_and_the_window() {
+    let site = Site::new().await;
+    for window in ["7d/7h", "7d/5d", "1h/2h", "1mo/1d", "1h/7m", "7d/6h/1h", "7d", "all/1h"] {
+        for path in ["/v1/boards/tabs", "/v1/boards/tabs?dry_run=true"] {
+            let body = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h", "windows": [window]});
+            let refused = site.client.put(path, body).await;
+            assert_eq!((refused.status, &refused.body["field"]), (422, &json!("windows")), "{window}: {:?}", refused.body);
+        }
+    }
+}

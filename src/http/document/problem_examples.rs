@@ -39,7 +39,7 @@ pub(super) fn example(code: Code) -> Problem {
         }
         Code::MethodNotAllowed => problem("method PATCH is not allowed; allowed: GET, HEAD, PUT, DELETE"),
         Code::BoardConflict => problem(
-            "board 'hot-posts' exists with a different slot; the definition of a board cannot be changed: remove the \
+            "board 'hot-posts' exists with a different definition (different: slot), which cannot be changed: remove the \
              board first, or choose another name",
         )
         .with("board", "hot-posts")
