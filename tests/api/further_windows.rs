@@ -141,7 +141,12 @@ async fn an_error_in_the_list_of_windows_names_the_list_and_the_window() {
         for path in ["/v1/boards/tabs", "/v1/boards/tabs?dry_run=true"] {
             let body = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h", "windows": [window]});
             let refused = site.client.put(path, body).await;
-            assert_eq!((refused.status, &refused.body["field"]), (422, &json!("windows")), "{window}: {:?}", refused.body);
+            assert_eq!(
+                (refused.status, &refused.body["field"]),
+                (422, &json!("windows")),
+                "{window}: {:?}",
+                refused.body
+            );
         }
     }
 }
