@@ -154,7 +154,12 @@ mod tests {
             let (arrivals, stop) = (Arc::clone(&arrivals), Arc::clone(&stop));
             tokio::task::spawn_blocking(move || arrivals.release(&stop, 3))
         };
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        let some_are_taken = async {
+            while arrivals.next.load(Ordering::Relaxed) < 50 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), some_are_taken).await.expect("requests are released");
         stop.store(true, Ordering::Relaxed);
         let released = releasing.await.unwrap().count();
         let mut all = Vec::new();
@@ -163,6 +168,5 @@ mod tests {
         }
         all.sort_unstable();
         assert_eq!(all, (0..released).collect::<Vec<_>>());
-        assert!(released >= 50, "a hundred were due, {released} were released");
     }
 }

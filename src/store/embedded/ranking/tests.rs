@@ -65,11 +65,11 @@ impl<const LEAF: usize, const NODE: usize> Sorted<LEAF, NODE> {
         self.len as f64 / (leaves * LEAF) as f64
     }
 
-    /// Returns an upper bound of the moves of one operation, including replacing: the entries of a window of leaves
-    /// that is shared among one leaf more or fewer, those of a leaf, the leaves of a node, and the list of nodes; all
-    /// of it twice.
+    /// Returns an upper bound of the moves of one operation, including replacing: the entries of up to three full
+    /// leaves, which are moved out and back when they are shared among one leaf more or fewer, those of one leaf, the
+    /// leaves of two nodes, and the list of nodes twice; all of it for the removal and again for the insertion.
     fn bound(&self) -> usize {
-        2 * (5 * LEAF + 2 * NODE + 2 * self.nodes.len())
+        2 * (7 * LEAF + 2 * NODE + 2 * self.nodes.len())
     }
 }
 
