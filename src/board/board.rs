@@ -63,19 +63,16 @@ pub struct Board {
 impl Board {
     /// Creates a board from a definition, which is validated here.
     pub fn new(name: BoardName, generation: Generation, definition: Definition) -> Result<Self, DefinitionError> {
-        // Before the further boards, whose own errors do not say which key of this definition is wrong.
-        definition.layout()?;
+        // First, because the errors of further boards do not say which key of this definition is wrong.
+        let mut board = Self::of_one_window(name, generation, definition)?;
+        let definition = &board.definition;
+        let windows = definition.windows.iter().map(|window| definition.of_window(*window));
         let mut further = Vec::with_capacity(definition.windows.len());
-        for (window, number) in definition.windows.iter().zip(1..) {
-            let board = Self::of_one_window(name.clone(), generation.of_window(number), definition.of_window(*window))?;
-            further.push(Self { is_further: true, ..board });
-        }
-        if let Some(record) = definition.of_record() {
-            let board = Self::of_one_window(name.clone(), generation.of_window(1), record)?;
-            further.push(Self { is_further: true, ..board });
+        for (own, number) in windows.chain(definition.of_record()).zip(1..) {
+            let further_board = Self::of_one_window(board.name.clone(), generation.of_window(number), own)?;
+            further.push(Self { is_further: true, ..further_board });
         }
         let dedupe = definition.dedupe.map(Span::approximate_millis);
-        let mut board = Self::of_one_window(name, generation, definition)?;
         let all = || std::iter::once(&board).chain(&further);
         let longest = || all().map(|board| board.dedupe_horizon).max().unwrap_or(DAY);
         let dedupe_horizon = dedupe.unwrap_or_else(longest);

@@ -270,7 +270,7 @@ impl Definition {
 
     /// Returns the definition of a board that has one of the windows only: the main window, or one of the further ones.
     /// Keys that have no effect on a window of all time get their defaults there, so it has no slots to keep either.
-    pub fn of_window(&self, window: FurtherWindow) -> Definition {
+    pub(super) fn of_window(&self, window: FurtherWindow) -> Definition {
         let FurtherWindow { length, slot } = window;
         let metric = Metric { window: length, ..self.metric.clone() };
         let own = Definition { metric, slot, windows: Vec::new(), ..self.clone() };

@@ -22,18 +22,6 @@ pub struct DefinitionPreview {
     pub bytes_per_track: Vec<BytesPerSubject>,
 }
 
-/// Returns the memory of a subject with data in all tracks.
-fn sum(tracks: &[BytesPerSubject]) -> BytesPerSubject {
-    let each = |number: fn(&BytesPerSubject) -> u64| tracks.iter().map(number).sum();
-    let all = |number: fn(&BytesPerSubject) -> Option<u64>| tracks.iter().map(number).sum();
-    BytesPerSubject {
-        one_slot: each(|bytes| bytes.one_slot),
-        all_slots: each(|bytes| bytes.all_slots),
-        each_value: all(|bytes| bytes.each_value),
-        at_most: all(|bytes| bytes.at_most),
-    }
-}
-
 impl Service {
     /// Returns what [`define`](Self::define) would do, and changes nothing. One store call, a read.
     pub async fn preview(&self, name: &BoardName, definition: &Definition) -> Result<DefinitionPreview> {
@@ -41,14 +29,13 @@ impl Service {
         // Reads the store, not the cache, which may have an earlier board of this name.
         let existing = self.store.board(name).await?;
         let differences = existing.as_ref().map(|existing| existing.definition().differences(definition));
-        // The store's estimate of a board includes its further boards, so the first one is of the main window alone.
-        let main = Board::new(name.clone(), Generation(0), definition.of_window(definition.main_window()))?;
-        let tracks = std::iter::once(&main).chain(board.further().iter().map(|further| &**further));
-        let bytes_per_track: Vec<_> = tracks.map(|track| self.store.bytes_per_subject(track)).collect();
+        let of_main = self.store.bytes_per_subject(&board);
+        let of_further = board.further().iter().map(|further| self.store.bytes_per_subject(further));
+        let bytes_per_track: Vec<_> = std::iter::once(of_main).chain(of_further).collect();
         Ok(DefinitionPreview {
             existing,
             differences: differences.unwrap_or_default(),
-            bytes_per_subject: sum(&bytes_per_track),
+            bytes_per_subject: bytes_per_track[1..].iter().fold(of_main, |all, track| all + *track),
             bytes_per_track,
             board,
         })

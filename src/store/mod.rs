@@ -112,7 +112,7 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a short name for logs and metrics: `embedded` or `redis`.
     fn kind(&self) -> &'static str;
 
-    /// Estimates the memory of one subject of a board that need not exist. No round trip.
+    /// Estimates the memory of one subject of a board that need not exist, without its further boards. No round trip.
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject;
 
     /// Returns the store's time. Redis: one round trip.

@@ -66,7 +66,7 @@ impl BytesPerSubject {
 impl std::ops::Add for BytesPerSubject {
     type Output = Self;
 
-    /// Returns the memory of a subject in two windows of a board.
+    /// Returns the memory of a subject with data in two [tracks](Board::tracks) of a board.
     fn add(self, other: Self) -> Self {
         let both = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
         Self {
@@ -127,6 +127,19 @@ mod tests {
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let bytes = BytesPerSubject::new(&board, |content| 100 * content.slots + 10 * content.values);
         assert_eq!((bytes.one_slot, bytes.all_slots, bytes.at_most), (110, 550, Some(550)));
+    }
+
+    #[test]
+    fn a_subject_takes_memory_in_every_window() {
+        let bytes =
+            |one_slot, at_most| BytesPerSubject { one_slot, all_slots: 2 * one_slot, each_value: None, at_most };
+        let windows = [bytes(100, Some(500)), bytes(110, Some(700)), bytes(130, Some(150))];
+        let all = windows.into_iter().reduce(|all, window| all + window).unwrap();
+        assert_eq!(all.one_slot, windows.iter().map(|window| window.one_slot).sum::<u64>());
+        assert_eq!(all.all_slots, windows.iter().map(|window| window.all_slots).sum::<u64>());
+        assert_eq!(all.at_most, windows.iter().map(|window| window.at_most).sum());
+        assert_eq!(all.each_value, None);
+        assert_eq!((all + bytes(1, None)).at_most, None);
     }
 
     #[test]

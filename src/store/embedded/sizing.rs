@@ -29,11 +29,10 @@ const INDEX: usize = 10;
 /// The share of a leaf of the ranking that is in use after random updates, in hundredths.
 const FILLED: usize = 79;
 
-/// Returns the estimated memory of a subject of this board, in all of its windows.
+/// Returns the estimated memory of a subject of this board, without its further ones.
 pub(super) fn bytes_per_subject(board: &Board) -> BytesPerSubject {
     // The process grows by about a tenth more than the tables take: blocks and pages of the allocator are not full.
-    let of = |board: &Board| BytesPerSubject::new(board, |content| bytes(board, content) * 11 / 10);
-    board.further().iter().map(|window| of(window)).fold(of(board), std::ops::Add::add)
+    BytesPerSubject::new(board, |content| bytes(board, content) * 11 / 10)
 }
 
 fn bytes(board: &Board, content: Content) -> usize {

@@ -48,19 +48,8 @@ const SMALL_LETTER: usize = 3;
 /// The length of an amount of up to five digits as text.
 const AMOUNT_TEXT: usize = 5;
 
-/// Returns the estimated memory of a subject of this board, in all its windows.
+/// Returns the estimated memory of a subject of this board, without its further ones.
 pub(super) fn bytes_per_subject(keys: &StoreKeys, board: &Board) -> BytesPerSubject {
-    let further = board.further().iter().map(|window| in_window(keys, window));
-    further.fold(in_window(keys, board), |all, window| BytesPerSubject {
-        one_slot: all.one_slot + window.one_slot,
-        all_slots: all.all_slots + window.all_slots,
-        each_value: all.each_value.zip(window.each_value).map(|(all, window)| all + window),
-        at_most: all.at_most.zip(window.at_most).map(|(all, window)| all + window),
-    })
-}
-
-/// Returns the estimated memory of a subject in one window.
-fn in_window(keys: &StoreKeys, board: &Board) -> BytesPerSubject {
     let keys = keys.board(board.name(), board.generation());
     // Keys of all kinds of data of a subject have the same length.
     let length = keys.subject(&Subject::from_stored("s".repeat(TEXT_BYTES))).len();
@@ -153,22 +142,6 @@ mod tests {
     use super::*;
     use crate::board::{BoardName, Definition, Generation};
 
-    #[test]
-    fn a_subject_takes_memory_in_every_window() {
-        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
-        let definition: Definition = serde_json::from_str(text).unwrap();
-        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let keys = StoreKeys::new("rolltop");
-        let all = bytes_per_subject(&keys, &board);
-        let windows =
-            [in_window(&keys, &board), in_window(&keys, &board.further()[0]), in_window(&keys, &board.further()[1])];
-        assert_eq!(all.one_slot, windows.iter().map(|window| window.one_slot).sum::<u64>());
-        assert_eq!(all.at_most, windows.iter().map(|window| window.at_most).sum());
-        assert_eq!(all.each_value, None);
-    }
-
-    /// The growth of `used_memory` of a Redis 7.0.15 for 100,000 subjects with one slot and with all 24, divided by their
-    /// number: `docs/performance.md`.
     #[test]
     fn estimates_are_close_to_what_100_000_subjects_took() {
         for (metric, ranked, one_slot, all_slots) in [

@@ -322,8 +322,8 @@ fn find_window(
     generation: Generation,
 ) -> Option<(&mut LoadedBoard, usize)> {
     // The generations of the further windows follow that of the board.
-    let main = (0..=MAX_FURTHER as u64).map(|back| Generation(generation.0.wrapping_sub(back)));
-    let (main, number) = main.into_iter().find_map(|main| {
+    let mut mains = (0..=MAX_FURTHER as u64).map(|back| Generation(generation.0.wrapping_sub(back)));
+    let (main, number) = mains.find_map(|main| {
         let number = boards.get(&main)?.board.window_number(generation)?;
         Some((main, number))
     })?;

@@ -118,7 +118,7 @@ local function prepare_total(number)
   local outcome = windows[2].check(sample)
   if not outcome then
     local entry = main.entries[number]
-    entry.verb = main.follow(entry, windows[2].cell_of(sample)) and 'set' or 'same'
+    entry.verb = main.total_entry(main.cell_of(entry), windows[2].cell_of(sample), entry) and 'set' or 'same'
   end
   return outcome
 end

@@ -83,9 +83,6 @@ local function prepare() end
 -- Returns the cell of the entry, or false if there is none.
 local function cell_of() end
 
--- Does the same as `total_entry`, given the text of the slot.
-local function follow() end
-
 -- Returns nil if the entry can be applied after those before it, or its outcome if it cannot. Changes nothing.
 local function check() end
 

@@ -35,10 +35,6 @@ function cell_of(entry)
   return cell(entry.slot, entry.who)
 end
 
-function follow(entry, before)
-  return total_entry(cell_of(entry), before, entry)
-end
-
 function check(entry)
   local before = cell(entry.slot, entry.who)
   if before and not sound(before) then

@@ -76,6 +76,16 @@ macro_rules! texts {
     };
 }
 
+/// The body of a function that returns one of several windows.
+macro_rules! window_text {
+    ($($part:literal),*) => {
+        concat!(
+            texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
+            "return window\nend\n\n"
+        )
+    };
+}
+
 macro_rules! script {
     ($name:literal, [$($before:literal),*], $keys:literal, [$($argument:literal),*], $is_repeatable:expr) => {
         LazyLock::new(|| {
@@ -128,25 +138,20 @@ macro_rules! scripts {
         )
     };
     (windows $arguments:tt [$($part:literal),*]) => {
-        LazyLock::new(|| {
-            let source = concat!(
-                "local function window_of(KEYS, ARGV)\n",
-                texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
-                "return window\nend\n\nlocal further_of = window_of\n\n",
-                texts!("each_window"),
-                include_str!("../lua/change.lua")
-            );
-            Script::new("change", source, 5, &$arguments, false)
-        })
+        scripts!(several $arguments [$($part),*], "local further_of = window_of\n\n")
     };
-    (kept $arguments:tt [$($part:literal),*] [$($further:literal),*]) => {
+    (kept $arguments:tt $parts:tt [$($further:literal),*]) => {
+        scripts!(
+            several $arguments $parts,
+            concat!("local function further_of(KEYS, ARGV)\n", window_text!($($further),*))
+        )
+    };
+    (several $arguments:tt [$($part:literal),*], $further_of:expr) => {
         LazyLock::new(|| {
             let source = concat!(
                 "local function window_of(KEYS, ARGV)\n",
-                texts!("clock", "board", "operation", "entries", $($part,)* "window", "one_of_windows"),
-                "return window\nend\n\nlocal function further_of(KEYS, ARGV)\n",
-                texts!("clock", "board", "operation", "entries", $($further,)* "window", "one_of_windows"),
-                "return window\nend\n\n",
+                window_text!($($part),*),
+                $further_of,
                 texts!("each_window"),
                 include_str!("../lua/change.lua")
             );
