@@ -7,8 +7,6 @@ use super::{Aggregate, Amount, Calendar, Change, Kind, Timestamp};
 pub struct SlotSample {
     /// The start of the slot that the sample replaces.
     pub slot: Timestamp,
-    /// The time of the sample.
-    pub at: Timestamp,
     pub sum: Amount,
     pub count: i64,
 }
@@ -29,7 +27,7 @@ impl SlotSample {
         let change = |all: i64, before: i64, after: i64| all.saturating_sub(before).saturating_add(after);
         match kind {
             Kind::Last => {
-                let is_later = |of: Timestamp| of > self.at && calendar.slot_of(of) > self.slot;
+                let is_later = |of: Timestamp| calendar.slot_of(of) > self.slot;
                 let stays = total.and_then(Aggregate::time).is_some_and(is_later);
                 (!stays).then_some(Change::Set { sum: self.sum, count: self.count })
             }
@@ -57,9 +55,8 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    fn sample(hour: i64, at: i64, sum: i64, count: i64) -> SlotSample {
-        let time = Timestamp::from_millis;
-        SlotSample { slot: time(hour * HOUR), at: time(hour * HOUR + at), sum: Amount(sum), count }
+    fn sample(hour: i64, sum: i64, count: i64) -> SlotSample {
+        SlotSample { slot: Timestamp::from_millis(hour * HOUR), sum: Amount(sum), count }
     }
 
     fn set(sum: i64, count: i64) -> Option<Change> {
@@ -73,18 +70,18 @@ mod tests {
             sample.change_of_total(kind, &calendar, Some(&total), slot.as_ref())
         };
         let sum = |units| Aggregate::Sum(Amount(units));
-        assert_eq!(change(Kind::Sum, sample(3, 0, 5, 1), sum(100), Some(sum(30))), set(75, 1));
-        assert_eq!(change(Kind::Sum, sample(3, 0, 5, 1), sum(100), None), set(105, 1));
+        assert_eq!(change(Kind::Sum, sample(3, 5, 1), sum(100), Some(sum(30))), set(75, 1));
+        assert_eq!(change(Kind::Sum, sample(3, 5, 1), sum(100), None), set(105, 1));
         let mean = |units, count| Aggregate::Mean { sum: Amount(units), count };
-        assert_eq!(change(Kind::Mean, sample(3, 0, 0, 0), mean(100, 10), Some(mean(30, 4))), set(70, 6));
-        assert_eq!(change(Kind::Sum, sample(3, 0, i64::MIN, 1), sum(-9), None), set(i64::MIN, 1));
+        assert_eq!(change(Kind::Mean, sample(3, 0, 0), mean(100, 10), Some(mean(30, 4))), set(70, 6));
+        assert_eq!(change(Kind::Sum, sample(3, i64::MIN, 1), sum(-9), None), set(i64::MIN, 1));
     }
 
     #[test]
     fn the_newest_value_of_all_time_stays_if_it_is_of_a_later_slot() {
         let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::Tz::UTC).unwrap();
         let last = |at| Aggregate::Last { at: Timestamp::from_millis(at), value: Amount(1) };
-        let change = |at| sample(3, 60, 7, 1).change_of_total(Kind::Last, &calendar, Some(&last(at)), None);
+        let change = |at| sample(3, 7, 1).change_of_total(Kind::Last, &calendar, Some(&last(at)), None);
         assert_eq!(change(4 * HOUR), None);
         // A value of the same slot is replaced, also if it is newer.
         for at in [0, 3 * HOUR - 1, 3 * HOUR + 60, 3 * HOUR + 61, 4 * HOUR - 1] {

@@ -245,9 +245,9 @@ pub(super) struct RemovalReceipt {
 /// Removes the subject from the ranking and all slots in one atomic step, and returns what was removed. A subject without
 /// data is not an error. The subject can be counted again afterwards.
 ///
-/// On a board with several windows, the subject is removed from each of them, in one atomic step for each window. The
-/// response is about the main window, from which it is removed last: so a request that was interrupted can be repeated.
-/// The same applies to a board over all time that keeps slots, and to its total.
+/// On a board with several windows, the subject is removed from one after the other, in one atomic step for each, and the
+/// response is about the main window. What is counted for the subject in the meantime may be missing from the later ones.
+/// The same applies to a total over all time and the slots kept beside it. After an error, send the request again.
 #[utoipa::path(
     delete, path = "/v1/boards/{board}/subjects/{subject}", operation_id = "removeSubject", tag = "subjects",
     responses((status = 200, description = "The removed data.", body = RemovalReceipt, example = json!({

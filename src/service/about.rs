@@ -13,19 +13,25 @@ pub struct About<T> {
     pub answer: T,
 }
 
-/// Calls the store about a board or one of its windows. If the board was removed and defined again, calls it once more
-/// about the new board. An optional check runs before each call and may refuse it.
+/// Calls the store about one window of a board, or with `whole` about a board. If the board was removed and defined again,
+/// calls it once more about the new one. An optional check runs before each call and may refuse it.
 macro_rules! about_board {
+    ($self:ident, whole $board:ident, |$current:ident| $call:expr) => {
+        about_board!($self, $board, |_current| Ok(()), refreshed, |$current| $call)
+    };
     ($self:ident, $board:ident, |$current:ident| $call:expr) => {
         about_board!($self, $board, |_current| Ok(()), |$current| $call)
     };
-    ($self:ident, $board:ident, $check:expr, |$current:ident| $call:expr) => {{
+    ($self:ident, $board:ident, $check:expr, |$current:ident| $call:expr) => {
+        about_board!($self, $board, $check, refreshed_window, |$current| $call)
+    };
+    ($self:ident, $board:ident, $check:expr, $refreshed:ident, |$current:ident| $call:expr) => {{
         let check: fn(&crate::board::Board) -> crate::service::Result<()> = $check;
         check($board)?;
         let $current = $board;
         match $call.await {
             Err(crate::store::StoreError::BoardChanged) => {
-                let fresh = $self.refreshed_window($board).await?;
+                let fresh = $self.$refreshed($board).await?;
                 check(&fresh)?;
                 let $current = &fresh;
                 let answer = $call.await?;

@@ -21,17 +21,22 @@ pub(super) fn board_for(boards: &[Arc<Board>], metric: &Metric) -> Option<(Arc<B
 /// Returns the [track](Board::tracks) of a board that covers the requested time with the finest slots: the first one of
 /// them for which `fits` returns `Ok`. Returns the error of the longest one if none covers it.
 pub(super) fn finest<T, E>(board: &Arc<Board>, fits: impl Fn(&Board) -> Result<T, E>) -> Result<(Arc<Board>, T), E> {
-    let mut windows: Vec<&Arc<Board>> = board.tracks().collect();
-    // Over all time there are no slots to choose from, so its reason is of no use if there is another one.
-    windows.sort_by_key(|window| (window.is_all_time(), -window.length().approximate_millis()));
-    let longest = fits(windows.first().copied().unwrap_or(board));
-    windows.sort_by_key(|window| (window.is_all_time(), slot_millis(window)));
-    for window in windows {
-        if let Ok(found) = fits(window) {
-            return Ok((window.clone(), found));
+    let mut tracks: Vec<&Arc<Board>> = board.tracks().collect();
+    tracks.sort_by_key(|track| (track.is_all_time(), slot_millis(track)));
+    let mut refusals = Vec::with_capacity(tracks.len());
+    for track in tracks {
+        match fits(track) {
+            Ok(found) => return Ok((track.clone(), found)),
+            Err(error) => refusals.push((track, error)),
         }
     }
-    longest.map(|found| (board.clone(), found))
+    // Over all time there are no slots to choose from, so its reason is of no use if there is another one.
+    let longest =
+        refusals.into_iter().max_by_key(|(track, _)| (!track.is_all_time(), track.length().approximate_millis()));
+    match longest {
+        Some((_, error)) => Err(error),
+        None => Ok((board.clone(), fits(board)?)),
+    }
 }
 
 /// Returns the nominal length of a slot in milliseconds, or 0 without slots. The slots that a board over all time keeps are

@@ -6,7 +6,7 @@ use futures_util::future::{OptionFuture, join};
 
 use super::{About, AuditReport, Result, RolloverReport, Service, ServiceError, about_board, audit};
 use crate::board::{Board, BoardName, Generation, Subject, WindowLength};
-use crate::store::{self, Removal, Standing, Status};
+use crate::store::{self, Removal, Standing, Status, StoreError};
 
 impl Service {
     /// Returns the window of a board that a read chooses: the one of this length, or else the one that its cursor is of, or
@@ -42,13 +42,19 @@ impl Service {
         }
     }
 
-    /// Reads the board of the same name from the store and returns its window of the same length. Instead of a main window
-    /// of another length, returns the main window. One store call.
+    /// Reads the board of the same name from the store and returns the window to read instead of one that does not exist
+    /// any more: for a further window, that of the same length, and otherwise the main window. One store call.
+    ///
+    /// Returns [`StoreError::BoardChanged`] if what was the main window is a further one of the new board, because the
+    /// caller may have chosen it by its length.
     pub(super) async fn refreshed_window(&self, board: &Arc<Board>) -> Result<Arc<Board>> {
         let fresh = self.refreshed(board).await?;
+        if board.is_further() {
+            return window_of(&fresh, board.length());
+        }
         match fresh.window_of(board.length()) {
-            None if !board.is_further() => Ok(fresh),
-            _ => window_of(&fresh, board.length()),
+            Some(window) if window.is_further() => Err(StoreError::BoardChanged.into()),
+            _ => Ok(fresh),
         }
     }
 
@@ -75,19 +81,20 @@ impl Service {
     /// Removes a subject from the ranking, from every slot of each window and from the slots that are kept beside a
     /// total. Returns what was removed from the main window; over all time, the number of slots is that of the kept ones.
     pub async fn remove(&self, board: &Arc<Board>, subject: &Subject) -> Result<About<Removal>> {
-        about_board!(self, board, |current| self.remove_from_tracks(current, subject))
+        about_board!(self, whole board, |current| self.remove_from_tracks(current, subject))
     }
 
-    /// Removes a subject from each track, from the board itself last: if the call is interrupted, the subject remains
-    /// there, and a repeated call removes the rest.
+    /// Removes a subject from each track, one after the other, so a write in between may be missing from the later ones.
+    /// A total comes before the slots that are kept beside it, because these expire and it does not.
     async fn remove_from_tracks(&self, board: &Arc<Board>, subject: &Subject) -> store::Result<Removal> {
-        let mut kept_slots = None;
+        let mut removal = self.store.remove(board, subject).await?;
         for further in board.further() {
-            let removal = self.store.remove(further, subject).await?;
-            kept_slots = board.record().map(|_| removal.live_slots);
+            let of_further = self.store.remove(further, subject).await?;
+            if board.record().is_some() {
+                removal.live_slots = of_further.live_slots;
+            }
         }
-        let removal = self.store.remove(board, subject).await?;
-        Ok(Removal { live_slots: kept_slots.unwrap_or(removal.live_slots), ..removal })
+        Ok(removal)
     }
 
     /// Returns head, floor, slots and totals of one window.
@@ -98,7 +105,7 @@ impl Service {
     /// Returns head, floor, slots and totals of each window, in the order of [`Board::tracks`], and of the slots that a
     /// board over all time keeps. One store call for each.
     pub async fn statuses(&self, board: &Arc<Board>) -> Result<About<Vec<Status>>> {
-        about_board!(self, board, |current| self.statuses_of_tracks(current))
+        about_board!(self, whole board, |current| self.statuses_of_tracks(current))
     }
 
     async fn statuses_of_tracks(&self, board: &Arc<Board>) -> store::Result<Vec<Status>> {
@@ -112,7 +119,7 @@ impl Service {
     /// Rolls all windows of a board over, and the slots that a board over all time keeps. Returns when nothing below their
     /// floors remains. The numbers of the report are sums. Its frame is that of the main window, or that of the kept slots.
     pub async fn rollover(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, board, |current| self.roll_over_tracks(current))
+        about_board!(self, whole board, |current| self.roll_over_tracks(current))
     }
 
     async fn roll_over_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
@@ -125,7 +132,7 @@ impl Service {
 
     /// Returns the work that a rollover would do.
     pub async fn rollover_preview(&self, board: &Arc<Board>) -> Result<About<RolloverReport>> {
-        about_board!(self, board, |current| self.preview_of_tracks(current))
+        about_board!(self, whole board, |current| self.preview_of_tracks(current))
     }
 
     async fn preview_of_tracks(&self, board: &Arc<Board>) -> store::Result<RolloverReport> {
@@ -139,7 +146,7 @@ impl Service {
     /// Compares every subject's score with the value of its slots, in every window. With `repair`, corrects the
     /// differences.
     pub async fn audit(&self, board: &Arc<Board>, repair: bool) -> Result<About<AuditReport>> {
-        about_board!(self, board, |current| audit::run_all(&*self.store, current, repair))
+        about_board!(self, whole board, |current| audit::run_all(&*self.store, current, repair))
     }
 }
 

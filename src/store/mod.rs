@@ -37,6 +37,12 @@
 //! - **All time.** A board of which everything counts has one slot, from [`Timestamp::EPOCH`] to [`Timestamp::MAX`]. It
 //!   holds each subject's total, nothing retires, and values of COUNT_DISTINCT do not expire. Tombstones do, after
 //!   [`Board::tombstone_life`].
+//! - **Several windows.** Each [further window](Board::further) of a board is read, retired, audited and removed from like
+//!   a board of its own. [`add`](Store::add) takes the board itself: an item counts in every window that reaches back to
+//!   its time, or, if one of these refuses it, in none. Its id counts once for all windows.
+//! - **Kept slots.** Those of a board over all time are a further board without a ranking. An item counts in the total, and
+//!   in its slot if that is kept. A sample replaces its slot and moves the total by the difference; for LAST it becomes
+//!   the total unless that is of a later slot.
 //! - **Absence.** An unknown subject has the score [`Kind::absent`](crate::board::Kind::absent) and no rank. That is a
 //!   result, not an error.
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
@@ -112,7 +118,8 @@ pub trait Store: Send + Sync + 'static {
     /// Returns a short name for logs and metrics: `embedded` or `redis`.
     fn kind(&self) -> &'static str;
 
-    /// Estimates the memory of one subject of a board that need not exist, without its further boards. No round trip.
+    /// Estimates the memory of one subject of a board that need not exist, without its further windows and kept slots.
+    /// No round trip.
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject;
 
     /// Returns the store's time. Redis: one round trip.
@@ -143,11 +150,12 @@ pub trait Store: Send + Sync + 'static {
         self.boards_version().await
     }
 
-    /// Removes a board with all its data. Returns whether it existed.
+    /// Removes a board with all its data. Returns whether it existed: a further window alone is none.
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool>;
 
     /// Adds the increments of one request to one board. Each item is counted, a duplicate, or rejected. A rejected item
-    /// changes nothing, and the others count. See [`Plan`] for the order in which items take effect.
+    /// changes nothing, and the others count. See [`Plan`] for the order in which items take effect. Returns
+    /// [`StoreError::BoardChanged`] for a further window alone.
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added>;
 
     /// Adds increments to several boards, each independently as with [`add`](Self::add), in one round trip where the

@@ -150,3 +150,51 @@ async fn an_error_in_the_list_of_windows_names_the_list_and_the_window() {
         }
     }
 }
+
+/// Tests an instance that knows an earlier board, whose main window is a further window now.
+#[actix_web::test]
+async fn what_is_done_to_a_board_is_done_to_all_windows_of_the_board_that_is_there_now() {
+    for request in ["remove", "audit", "rollover", "dry run", "status", "read"] {
+        let site = defined().await;
+        let other = site.second_instance();
+        assert_eq!(other.delete("/v1/boards/tabs").await.status, 200);
+        let definition = json!({"metric": "COUNT(1h, like, post_id)", "slot": "1m", "windows": ["24h/1h", "all"]});
+        assert_eq!(other.put("/v1/boards/tabs", definition).await.status, 201);
+        other.count("tabs", &["a", "b"]).await;
+        match request {
+            "remove" => {
+                assert_eq!(site.client.delete("/v1/boards/tabs/subjects/a").await.body["score"], 1);
+                for window in ["1h", "24h", "all"] {
+                    let page = other.get(&format!("/v1/boards/tabs/rankings?window={window}")).await;
+                    assert_eq!(page.body["total"], 1, "{window}: {page:?}");
+                }
+            }
+            "audit" => {
+                let report = site.client.post("/v1/boards/tabs/audit", json!(null)).await;
+                assert_eq!(report.body["subjects_checked"], 6, "{report:?}");
+            }
+            "rollover" => {
+                let report = site.client.post("/v1/boards/tabs/rollover", json!(null)).await;
+                assert_eq!(report.body["board"], "tabs", "{report:?}");
+            }
+            "dry run" => {
+                let report = site.client.post("/v1/boards/tabs/rollover?dry_run=true", json!(null)).await;
+                assert_eq!(report.status, 200, "{report:?}");
+            }
+            "status" => {
+                let status = site.client.get("/v1/boards/tabs").await;
+                assert_eq!(status.body["windows"], json!(["24h/1h", "all"]), "{status:?}");
+                assert_eq!(status.body["each_window"].as_array().map(Vec::len), Some(3), "{status:?}");
+            }
+            _ => {
+                // The request may have chosen the window by its length, so it is not answered with another one.
+                let refused = site.client.get("/v1/boards/tabs/rankings?window=24h").await;
+                assert_eq!(refused.refusal(), (409, "board_changed"));
+                for (window, metric) in [("", "1h"), ("?window=24h", "24h")] {
+                    let page = site.client.get(&format!("/v1/boards/tabs/rankings{window}")).await;
+                    assert_eq!(page.body["metric"], format!("COUNT({metric}, like, post_id)"), "{page:?}");
+                }
+            }
+        }
+    }
+}

@@ -158,6 +158,9 @@ impl Embedded {
 
     /// Applies a batch to memory and appends it to the journal. Returns a ticket that acknowledges it.
     async fn apply(&self, board: &Board, batch: &Batch) -> Result<(Added, Ticket)> {
+        if board.is_further() {
+            return Err(StoreError::BoardChanged);
+        }
         let permit = self.journal().admit(writing::max_log_bytes(board, batch))?;
         let plan =
             |window: &Window, now| BatchApplication::new(board, batch, (window, now), self.limits.max_skew, self.key);

@@ -323,7 +323,7 @@ impl EntryApplication<'_> {
         let slot = entry.slots.of(1)?;
         let total = cell(self.tables, entry.slots.of(0)?);
         let before = self.tables.further.first().and_then(|tables| cell(tables, slot));
-        let sample = SlotSample { slot, at: entry.at, sum, count };
+        let sample = SlotSample { slot, sum, count };
         sample.change_of_total(self.board.kind(), record.calendar(), total.as_ref(), before.as_ref())
     }
 

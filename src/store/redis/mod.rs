@@ -317,6 +317,9 @@ impl Store for RedisStore {
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
+        if board.is_further() {
+            return Ok(false);
+        }
         boards::undefine(&self.session, board).await.map_err(|failure| self.error(failure))
     }
 
@@ -354,6 +357,7 @@ impl Store for RedisStore {
         for (board, batch) in batches {
             let (division, own) = divide(&self.session.parts_of(&board), batch);
             admitted.push(match self.admit_all(&own).await {
+                Ok(()) if board.is_further() => Err(StoreError::BoardChanged),
                 Ok(()) => {
                     part_batches.extend(own);
                     Ok((board, division))

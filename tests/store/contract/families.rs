@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rolltop::board::{Board, Definition, WindowLength};
-use rolltop::store::{Defined, Outcome, Rejection, SlotRange, StoreError};
+use rolltop::store::{Batch, Defined, Outcome, Rejection, SlotRange, StoreError};
 
 use crate::given::{Units, With, exact, name, plus, seen, subject, t};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
@@ -18,6 +18,17 @@ fn family(metric: &str, slot: Option<&str>, windows: &[&str]) -> Definition {
         Some(slot) => Definition { windows, ..Definition::new(metric, slot.parse().unwrap()) },
         None => Definition { windows, ..Definition::without_slots(metric) },
     }
+}
+
+pub async fn only_the_board_itself_is_added_to_and_removed(site: Site) {
+    let board = site.define("board", &family("COUNT(3h, like, post)", Some("1h"), &["10m/1m", "all"])).await;
+    site.count(&board, vec![plus("a", 1)]).await;
+    for window in board.further() {
+        let batch = Batch { increments: vec![plus("a", 2)], return_scores: false };
+        assert!(matches!(site.store.add(window, batch).await, Err(StoreError::BoardChanged)));
+        assert!(!site.store.undefine(window).await.unwrap());
+    }
+    assert_eq!(values(&site, &board, "a").await, each(&[1, 1, 1]));
 }
 
 /// Returns a subject's value in each window.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, Change, Definition};
+use rolltop::board::{Board, Change, Definition, Stamp};
 use rolltop::store::{Outcome, Rejection, SlotContents, SlotQuery, SlotRange};
 
 use crate::given::{Units, With, exact, mean, plus, sample, sample_of, seen, subject, t};
@@ -151,6 +151,25 @@ pub async fn a_sample_is_the_newest_value_unless_a_later_slot_has_one(site: Site
             .await;
         assert_eq!(parts(&site, &board, "a").await, (1, slots(&[("08", 1)])));
         assert_eq!(parts(&site, &board, "b").await, (9, slots(&[("08", 7), ("09", 9)])));
+        site.audit(&board).await;
+    }
+}
+
+/// Tests samples whose time is the end of their slot, which is the start of the next one.
+pub async fn a_sample_stamped_with_its_end_is_of_the_slot_before(site: Site) {
+    let of = |ranked| Definition { stamp: Stamp::End, ranked, ..keeping("LAST(all, rating, elo, player)", "1h", "3h") };
+    for board in [site.define("board", &of(true)).await, site.define("unranked", &of(false)).await] {
+        site.count(&board, vec![plus("a", 9).at("2026-01-01T09:00:00Z")]).await;
+        let sample_of_eight = |units| vec![sample("a", units, "2026-01-01T09:00:00Z")];
+        site.count(&board, sample_of_eight(4)).await;
+        assert_eq!(parts(&site, &board, "a").await, (9, slots(&[("08", 4), ("09", 9)])));
+        site.count(&board, vec![sample("b", 4, "2026-01-01T09:00:00Z")]).await;
+        site.count(&board, vec![sample("b", 5, "2026-01-01T08:30:00Z")]).await;
+        assert_eq!(parts(&site, &board, "b").await, (5, slots(&[("08", 5)])));
+        // An event of the last instant of the slot that arrives later is the newest.
+        site.count(&board, vec![sample("b", 6, "2026-01-01T09:00:00Z")]).await;
+        site.count(&board, vec![plus("b", 7).at("2026-01-01T08:59:59.999Z")]).await;
+        assert_eq!(parts(&site, &board, "b").await, (7, slots(&[("08", 7)])));
         site.audit(&board).await;
     }
 }

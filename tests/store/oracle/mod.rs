@@ -177,6 +177,9 @@ impl Store for Oracle {
     }
 
     async fn undefine(&self, board: &Arc<Board>) -> Result<bool> {
+        if board.is_further() {
+            return Ok(false);
+        }
         let mut state = self.state.lock();
         match state.boards.get(board.name()) {
             Some(held) if held.board.generation() == board.generation() => {
@@ -190,6 +193,9 @@ impl Store for Oracle {
     }
 
     async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
+        if board.is_further() {
+            return Err(StoreError::BoardChanged);
+        }
         let max_skew = self.limits.max_skew;
         self.with(board, |held, frame, _| {
             let further =

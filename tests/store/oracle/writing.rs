@@ -1,6 +1,6 @@
 //! The outcome of each item of a batch: the rules of writing, implemented without a plan.
 
-use rolltop::board::{Aggregate, Amount, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
+use rolltop::board::{Aggregate, Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
 use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
 
 use super::Held;
@@ -159,7 +159,7 @@ impl Held {
             lengths[number] = past.len();
             past.extend(items.iter().filter_map(|item| Some((item, change(item)?))).map(|(item, change)| Taken {
                 slot,
-                at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
+                at: time_of(&held.board, item).map_or(frame.as_of, |at| at.min(frame.as_of)),
                 now: frame.as_of,
                 floor: frame.window.floor,
                 change,
@@ -186,7 +186,7 @@ impl Held {
     /// Returns the change of a total if a sample replaces a slot that is kept beside it: the total changes as much as the
     /// slot, and the newest value of all time is the sample, unless it is of a later slot: then the total has no change.
     fn total_after(&self, slots: &Slots, items: &[&Increment]) -> Option<Option<Change>> {
-        let [Increment { subject, change: Change::Set { sum, count }, at, .. }] = items else { return None };
+        let [Increment { subject, change: Change::Set { sum, count }, .. }] = items else { return None };
         self.board.record()?;
         let (record, slot) = (&self.further[0], slots[1]?);
         let total = aggregates(&self.board, self.past(subject), Timestamp::EPOCH).remove(&Timestamp::EPOCH);
@@ -197,7 +197,7 @@ impl Held {
             _ => (0, 0),
         };
         if let (Kind::Last, Some(Aggregate::Last { at: newest, .. })) = (self.board.kind(), &total) {
-            let is_later = *newest > at.unwrap() && record.board.calendar().slot_of(*newest) > slot;
+            let is_later = record.board.calendar().slot_of(*newest) > slot;
             return Some((!is_later).then_some(Change::Set { sum: *sum, count: *count }));
         }
         let ((all, times), (had, earlier)) = (numbers(total), numbers(before));
@@ -218,4 +218,10 @@ impl Held {
         self.ids.insert(key, now);
         COUNTED
     }
+}
+
+/// Returns the time of an item within its slot: a sample that is stamped with its end is of the instant before.
+fn time_of(board: &Board, item: &Increment) -> Option<Timestamp> {
+    let is_of_the_end = matches!(item.change, Change::Set { .. }) && board.definition().stamp == Stamp::End;
+    item.at.map(|at| if is_of_the_end { at.plus_millis(-1) } else { at })
 }

@@ -115,9 +115,9 @@ end
 -- becomes, or it has the verb `same` if the total does not change. Returns nil, or the outcome of the entry.
 local function prepare_total(number)
   local sample = windows[2].entries[number]
-  local outcome = windows[2].check(sample)
+  local entry = main.entries[number]
+  local outcome = windows[2].check(sample) or main.check(entry)
   if not outcome then
-    local entry = main.entries[number]
     entry.verb = main.total_entry(main.cell_of(entry), windows[2].cell_of(sample), entry) and 'set' or 'same'
   end
   return outcome

@@ -28,15 +28,19 @@ pub(super) struct Amounts<'a, 'f, 'c> {
     pub alone: bool,
 }
 
+/// Returns the slot in each window that all entries have in common, if there is one in every window and no entry has an id.
+pub(super) fn common_slots<'e>(board: &Board, entries: &'e [Entry<'_>]) -> Option<&'e Slots> {
+    let slots = &entries.first()?.slots;
+    let is_in_all = (0..=board.further().len()).all(|window| slots.of(window).is_some());
+    (is_in_all && entries.iter().all(|entry| entry.slots == *slots && entry.id.is_none())).then_some(slots)
+}
+
 impl Amounts<'_, '_, '_> {
     /// Returns the slot in each window if all entries are amounts without ids for different subjects of one slot, every
     /// window has this slot, and no score is wanted.
     pub fn only_slots(&self) -> Option<&Slots> {
-        let slots = &self.chunk.entries.first()?.slots;
-        let is_plain =
-            |entry: &Entry<'_>| entry.slots == *slots && entry.id.is_none() && !self.flush.wants_score(entry);
-        let is_in_all = (0..=self.part.further.len()).all(|window| slots.of(window).is_some());
-        (!self.alone && is_in_all && self.chunk.entries.iter().all(is_plain)).then_some(slots)
+        let wants_score = self.chunk.entries.iter().any(|entry| self.flush.wants_score(entry));
+        common_slots(self.board, self.chunk.entries).filter(|_| !self.alone && !wants_score)
     }
 
     /// Returns the script that adds such amounts.

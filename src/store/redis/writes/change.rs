@@ -241,7 +241,7 @@ impl Encoder<'_, '_> {
                 Word::Number(number) => command.arg(number),
                 Word::Text(text) => command.arg(text),
             };
-            let time = entry.items.first().and_then(|i| flush.item(*i).at);
+            let time = entry.items.first().and_then(|i| flush.item(*i).time(self.board));
             command.arg(b).arg(time.map_or_else(String::new, |at| at.millis().to_string()));
             command.arg(code).arg(id);
         }
@@ -269,7 +269,7 @@ impl Encoder<'_, '_> {
         let (Change::Set { .. }, Some(record), Some(slot)) = (change, self.board.record(), entry.slots.of(1)) else {
             return usual;
         };
-        // LAST has no number of measurements, but needs to know where the slot ends.
+        // LAST has no number of measurements, but needs to know which totals are of a later slot.
         let b = if self.board.kind() == Kind::Last { record.calendar().next(slot).millis() } else { usual.b };
         Verb { verb: "follow", b, ..usual }
     }

@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use redis::Value as Sent;
 use tokio::time::Instant;
 
-use super::amounts::Amounts;
+use super::amounts::{Amounts, common_slots};
 use super::call::{Call, PartBatch, Portion};
 use super::change::{Encoder, Needed};
 use super::chunk::{Budget, Chunk};
@@ -64,7 +64,7 @@ struct Lane<'a, 'f> {
 struct PlannedItems<'f> {
     plan: Plan<'f>,
     validity: Validity,
-    /// Whether entries must be applied one after the other, by `change.lua`.
+    /// Whether entries are applied one after the other, by `change.lua`.
     in_order: bool,
     /// Whether scripts return the scores of items for which nothing is left to do.
     looks: bool,
@@ -188,7 +188,12 @@ impl<'f> Context<'_, 'f> {
             group_by_subject(&mut plan);
         }
         let looks = !self.budget.reads_scores && plan.expired_retractions.iter().any(|i| flush.is_scored(*i));
-        let in_order = looks || !is_sum_of_amounts(board, &plan);
+        let has_script = match board.further() {
+            [] => true,
+            // Of several windows, only the most frequent case has a script that is faster than `change.lua`.
+            _ => !alone && !flush.has_scores() && common_slots(board, &plan.entries).is_some(),
+        };
+        let in_order = looks || !has_script || !is_sum_of_amounts(board, &plan);
         Ok(PlannedItems { plan, validity: flush.validity(&basis, items), in_order, looks, alone })
     }
 

@@ -83,5 +83,5 @@ end
 -- The sample is the newest value, unless that is of a later slot: b is the end of the slot.
 local function total_entry(total, _, entry)
   local at = total and parse(total)
-  return not (at and at > entry.at and at >= tonumber(entry.b))
+  return not (at and at >= tonumber(entry.b))
 end
