@@ -54,10 +54,20 @@ pub enum StartError {
     Listen { address: SocketAddr, source: std::io::Error },
     #[error("{}", with_settings(.0))]
     Store(#[from] StoreError),
-    #[error("a board in {file} does not fit what is stored: {source}")]
+    #[error("a board in {file} does not fit what is stored: {source}{}", replacing(.source))]
     Board { file: String, source: ServiceError },
     #[error("the scheduler did not start: {0}")]
     Scheduler(#[from] tokio_cron_scheduler::JobSchedulerError),
+}
+
+/// Returns how a board that is stored with another definition can be replaced.
+fn replacing(error: &ServiceError) -> &'static str {
+    match error {
+        ServiceError::Conflict { .. } => {
+            "; to replace it, start with its earlier definition and send DELETE /v1/boards/{board}"
+        }
+        _ => "",
+    }
 }
 
 /// Returns the message of a store that could not be opened, with the settings that change the outcome.

@@ -28,10 +28,10 @@ impl fmt::Display for Generation {
 }
 
 impl Generation {
-    /// Returns the generation of a board's window with this number, given that of the board, which is that of its main
-    /// window too: 0 is the main window.
+    /// Returns the generation of a board's [track](Board::tracks) with this number, given that of the board, which is that
+    /// of track 0.
     #[must_use]
-    pub fn of_window(self, number: usize) -> Self {
+    pub fn of_track(self, number: usize) -> Self {
         Self(self.0.wrapping_add(number as u64))
     }
 }
@@ -68,8 +68,8 @@ impl Board {
         let definition = &board.definition;
         let windows = definition.windows.iter().map(|window| definition.of_window(*window));
         let mut further = Vec::with_capacity(definition.windows.len());
-        for (own, number) in windows.chain(definition.of_record()).zip(1..) {
-            let further_board = Self::of_one_window(board.name.clone(), generation.of_window(number), own)?;
+        for (own, number) in windows.chain(definition.of_kept_slots()).zip(1..) {
+            let further_board = Self::of_one_window(board.name.clone(), generation.of_track(number), own)?;
             further.push(Self { is_further: true, ..further_board });
         }
         let dedupe = definition.dedupe.map(Span::approximate_millis);
@@ -118,7 +118,7 @@ impl Board {
     }
 
     /// Returns the further boards that a write to this board changes: its further windows, in the order of
-    /// [`Definition::windows`], or the [record](Self::record) of its newest slots.
+    /// [`Definition::windows`], or its [kept slots](Self::kept_slots).
     pub fn further(&self) -> &[Arc<Board>] {
         &self.further
     }
@@ -134,22 +134,26 @@ impl Board {
         self.is_further
     }
 
-    /// Returns the board itself, which stands for its main window, and then its further windows.
-    pub fn windows(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Board>> {
-        let windows = if self.record().is_some() { 1 } else { usize::MAX };
-        self.tracks().take(windows)
+    /// Returns the further windows: [`further`](Self::further) without kept slots.
+    pub fn further_windows(&self) -> &[Arc<Board>] {
+        if self.kept_slots().is_some() { &[] } else { &self.further }
     }
 
-    /// Returns the unranked board that holds the newest slots of a board over all time, if the board
-    /// [keeps](Definition::keep) any. They are a second record beside the total, and do not add up to it.
-    pub fn record(&self) -> Option<&Arc<Board>> {
+    /// Returns the board itself, which stands for its main window, and then its further windows.
+    pub fn windows(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Board>> {
+        std::iter::once(self).chain(self.further_windows())
+    }
+
+    /// Returns the unranked board that stores the newest slots of a board over all time, if it [keeps](Definition::keep)
+    /// any. They do not add up to its totals.
+    pub fn kept_slots(&self) -> Option<&Arc<Board>> {
         self.further.first().filter(|_| self.is_all_time() && self.definition.keep.is_some())
     }
 
     /// Returns whether events and samples belong to slots by their time, so that a retraction and a sample must name
-    /// one. A board over all time without a [record](Self::record) has no slots.
+    /// one. A board over all time without a [kept slots](Self::kept_slots) has no slots.
     pub fn has_slots(&self) -> bool {
-        !self.is_all_time() || self.record().is_some()
+        !self.is_all_time() || self.kept_slots().is_some()
     }
 
     /// Returns the window of this length, or `None` if the board has none.
@@ -159,7 +163,7 @@ impl Board {
 
     /// Returns the number of the [track](Self::tracks) with this generation: 0 for the board itself. Returns `None` if it
     /// belongs to a different board.
-    pub fn window_number(&self, generation: Generation) -> Option<usize> {
+    pub fn track_number(&self, generation: Generation) -> Option<usize> {
         let number = usize::try_from(generation.0.wrapping_sub(self.generation.0)).ok()?;
         (number <= self.further.len()).then_some(number)
     }
@@ -227,7 +231,7 @@ impl Board {
             Change::Set { .. } => {
                 !matches!(self.kind, Kind::Distinct | Kind::Sketch)
                     && self.definition.mode == Mode::Sliding
-                    && match self.record() {
+                    && match self.kept_slots() {
                         // The extreme of all time cannot be computed again without the replaced value.
                         Some(_) => !matches!(self.kind, Kind::Min | Kind::Max),
                         None => self.further.is_empty(),

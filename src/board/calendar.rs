@@ -50,7 +50,9 @@ pub enum SlotError {
         "a slot longer than a day is written in days (2d, 7d), as 1w (from Monday), as 1mo or as 1y; {0} is none of these"
     )]
     Calendar(Span),
-    #[error("{window} is not a whole number of {slot} slots")]
+    #[error(
+        "{window} is not a whole number of {slot} slots; months and years need slots of 1mo or 1y, or write days, such as 365d"
+    )]
     NotWhole { window: Span, slot: Span },
 }
 

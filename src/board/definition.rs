@@ -201,7 +201,7 @@ pub enum DefinitionError {
     FurtherWindow { window: FurtherWindow, reason: Box<DefinitionError> },
     /// The slots that a board over all time keeps are not valid.
     #[error("the slots to keep: {0}")]
-    Record(Box<DefinitionError>),
+    KeptSlots(Box<DefinitionError>),
     /// The number is outside of the [limits](Definition::limits) of its key.
     #[error("{}", form::not_within(number, limits))]
     Number { key: &'static str, number: u32, limits: RangeInclusive<u32> },
@@ -216,8 +216,8 @@ impl DefinitionError {
             DefinitionError::TooManyKept { .. } => "keep",
             DefinitionError::Misplaced { key, .. } | DefinitionError::Number { key, .. } => key,
             DefinitionError::FurtherWindow { .. } => "windows",
-            DefinitionError::Record(reason) if reason.field() == "metric" => "keep",
-            DefinitionError::Record(reason) => reason.field(),
+            DefinitionError::KeptSlots(reason) if reason.field() == "metric" => "keep",
+            DefinitionError::KeptSlots(reason) => reason.field(),
         }
     }
 }
@@ -289,10 +289,10 @@ impl Definition {
 
     /// Returns the definition of the board that holds the newest slots of a board over all time, if it keeps any: an
     /// unranked board whose window is as long as the slots are kept.
-    pub(super) fn of_record(&self) -> Option<Definition> {
+    pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, dedupe: None, ..self.clone() };
+        let own = Definition { windows: Vec::new(), keep: None, dedupe: None, ..self.clone() };
         Some(Definition { metric, ranked: false, ..own })
     }
 

@@ -186,15 +186,13 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: statuses } = state.service.statuses(&board).await?;
-    let each_window = match board.further() {
+    let each_window = match board.further_windows() {
         [] => Vec::new(),
-        // Kept slots are not a window.
-        _ if board.record().is_some() => Vec::new(),
         _ => board.windows().zip(&statuses).map(|(window, status)| WindowStatus::of(window, status)).collect(),
     };
     let mut statuses = statuses.into_iter();
     let status = statuses.next().ok_or_else(|| Problem::new(Code::Internal, "a board has no main window"))?;
-    let kept = board.record().zip(statuses.next());
+    let kept = board.kept_slots().zip(statuses.next());
     let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
     let has_slots = board.has_slots();
     let to = |from| board.calendar().next(from);
@@ -369,7 +367,7 @@ pub(super) async fn audit(request: HttpRequest, state: Data<HttpState>) -> Resul
     let name = path::board_name(&request)?;
     let board = state.service.board(&name).await?;
     let About { board, answer: report } = state.service.audit(&board, repair).await?;
-    let has_several = board.record().is_none() && !board.further().is_empty();
+    let has_several = !board.further_windows().is_empty();
     let example = |(window, difference): (WindowLength, Difference)| AuditDifference {
         window: has_several.then(|| window.to_string()),
         subject: difference.subject,

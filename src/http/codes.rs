@@ -108,10 +108,10 @@ request_codes! {
     /// The board was removed or redefined during the request.
     BoardChanged = "board_changed", CONFLICT, "The board changed during the request",
         "Send the request again; it applies to the new board then.";
-    /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, or it has
-    /// further windows.
+    /// The board does not accept samples, because its metric counts distinct values, its mode is `from_first`, it has
+    /// further windows, or it keeps slots beside a best value of all time.
     SamplesUnsupported = "samples_unsupported", CONFLICT, "The board does not accept samples",
-        "Send increments or events instead.";
+        "Send increments or events instead. A wrong best value is corrected by removing the subject.";
     /// The store does not support this operation or is not configured for it; the detail names the alternative.
     Unsupported = "unsupported", CONFLICT, "The store does not support this operation",
         "Follow the alternative that the detail names.";
@@ -239,7 +239,7 @@ item_codes! {
         "Add at, the time of the item.";
     /// The metric does not support retractions: MIN, MAX, LAST and APPROX_COUNT_DISTINCT do not.
     RetractionUnsupported = "retraction_unsupported",
-        "Leave out the retraction, or use a metric that supports it.";
+        "Correct the value with a sample, or remove the subject; or use a metric that supports retractions.";
     /// The element of the batch is not a sample, or repeats a field.
     InvalidSample = "invalid_sample",
         "Send an object with the fields of a sample, each once.";

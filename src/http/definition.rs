@@ -94,8 +94,8 @@ impl DefinitionShown {
             dedupe: definition.dedupe,
             windows: definition.windows.iter().map(ToString::to_string).collect(),
             slots_in_window: if board.is_all_time() { 0 } else { board.slots() },
-            slots_kept: match board.record() {
-                Some(record) => record.slots(),
+            slots_kept: match board.kept_slots() {
+                Some(record) => record.kept(),
                 None if board.is_all_time() => 0,
                 None => board.kept(),
             },

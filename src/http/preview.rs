@@ -90,10 +90,8 @@ impl DefinitionPreview {
     pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
         let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_track } = preview;
         let windows = std::iter::once(board).chain(board.further().iter().map(|window| &**window));
-        let each_window = match board.further() {
+        let each_window = match board.further_windows() {
             [] => Vec::new(),
-            // Kept slots are not a window.
-            _ if board.record().is_some() => Vec::new(),
             _ => windows.zip(bytes_per_track).map(|(window, bytes)| WindowPreview::of(window, *bytes)).collect(),
         };
         let conflict = existing

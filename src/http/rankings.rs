@@ -49,7 +49,8 @@ pub(super) struct Ranking {
 /// Get a page of the ranking, or all of it
 ///
 /// Returns up to `limit` lines of the ranking, read atomically: from the best line on, from `offset` on, or where `cursor`
-/// says. Subjects with equal scores share a rank and are ordered by name. A page with an offset beyond the end is empty.
+/// says. Subjects with equal scores share a rank and are ordered by name, on a `desc` board backward. A page with an offset
+/// beyond the end is empty.
 ///
 /// On a board with several windows, `window` chooses the one whose ranking is read; `metric` in the response names it. A
 /// cursor is of one window, which need not be repeated.

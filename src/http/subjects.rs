@@ -154,7 +154,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
     let board = state.service.window(&name, window, None).await?;
     let About { board, answer: (standing, kept) } = state.service.standing_and_kept(&board, &subject).await?;
     let at = standing.slots.last().and_then(|(_, newest)| newest.time());
-    let kept = board.record().zip(kept);
+    let kept = board.kept_slots().zip(kept);
     let slots_are_partial = kept.is_some();
     let slots_of = |board: &Board, window: &Window, slots: Vec<(Timestamp, Aggregate)>| -> Vec<SubjectSlot> {
         slots.into_iter().map(|slot| SubjectSlot::of(board, window, slot)).collect()

@@ -101,6 +101,9 @@ impl WindowValue {
 /// Parses the part of the window to read: `last`, `from`, or the whole window without either.
 pub(super) fn parse_over(last: Option<&str>, from: Option<&str>) -> Result<Over, Problem> {
     match (last, from) {
+        (Some("all"), None) => {
+            Err(Problem::field("last", "'last' must be a duration; leave it out, or give window=all, to read all time"))
+        }
         (Some(last), None) => {
             last.parse().map(Over::Last).map_err(|error| Problem::field("last", format!("'last': {error}")))
         }

@@ -8,7 +8,7 @@ use crate::store::StoreError;
 /// Returns the windows that a read of the board may choose.
 fn windows_of(board: &Arc<Board>) -> String {
     let lengths: Vec<String> = board.windows().map(|window| window.length().to_string()).collect();
-    match (board.record(), lengths.as_slice()) {
+    match (board.kept_slots(), lengths.as_slice()) {
         (Some(record), [only]) => format!(
             "its only window is {only}; the slots that it keeps, of {}, answer for shorter windows of single subjects",
             record.length()
@@ -26,7 +26,7 @@ pub enum ServiceError {
     UnknownBoard(BoardName),
     /// The board exists with a different definition.
     #[error(
-        "board '{}' exists with a different definition (different: {}), which cannot be changed: remove the board first, or choose another name",
+        "board '{}' exists with a different definition (different: {}), which cannot be changed: choose another name, or remove the board with its data first",
         existing.name(),
         keys.join(", ")
     )]

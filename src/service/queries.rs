@@ -148,7 +148,7 @@ impl Service {
         match query {
             Query::Window(query) => {
                 let board = self.window(&query.board, query.window, None).await?;
-                let (board, range) = match (query.window, query.over, board.record()) {
+                let (board, range) = match (query.window, query.over, board.kept_slots()) {
                     (None, Over::Last(_), _) => board_selection::finest(&board, |track| range(track, query))?,
                     (None, Over::From(_), Some(record)) => (record.clone(), range(record, query)?),
                     _ => {
@@ -297,7 +297,7 @@ fn range(board: &Board, query: &WindowQuery) -> Result<SlotRange> {
     }
     if board.is_all_time() {
         let invalid = |field| {
-            let detail = match board.record() {
+            let detail = match board.kept_slots() {
                 Some(_) => "the window all has no slots to choose from; leave out 'window' to read the kept slots",
                 None => {
                     "a board over all time has no slots to choose from, unless its definition has 'slot' and 'keep'"
@@ -338,7 +338,9 @@ fn check_as_of(board: &Board, query: &WindowQuery) -> Result<()> {
     let definition = board.definition();
     let Some(as_of) = query.as_of else { return Ok(()) };
     let why = match board.kind() {
-        _ if board.record().is_some() => "it keeps no earlier totals; its kept slots are read with 'last' or 'from'",
+        _ if board.kept_slots().is_some() => {
+            "it keeps no earlier totals; its kept slots are read with 'last' or 'from'"
+        }
         _ if board.is_all_time() => "a board over all time keeps no earlier totals",
         _ if definition.ranked => "a ranked board does not keep slots that have left the window",
         _ if definition.mode == Mode::FromFirst => "a from_first board does not keep windows that have ended",

@@ -66,7 +66,7 @@ impl RolloverReport {
     /// Adds the numbers of another window of the board. The frame remains that of the first one, unless the other one is
     /// of the slots that a board over all time keeps: its own window has no bounds.
     pub(super) fn add(&mut self, board: &Board, other: &RolloverReport) {
-        if board.record().is_some() {
+        if board.kept_slots().is_some() {
             self.frame = other.frame;
         }
         self.slots_advanced += other.slots_advanced;

@@ -59,7 +59,7 @@ impl Service {
     }
 
     /// Returns the score and rank of one subject, as [`standing`](Self::standing) does, and what it has in the slots that
-    /// a board over all time [keeps](Board::record). The two are read at the same time, but not in one atomic step.
+    /// a board over all time [keeps](Board::kept_slots). The two are read at the same time, but not in one atomic step.
     pub async fn standing_and_kept(
         &self,
         board: &Arc<Board>,
@@ -73,7 +73,7 @@ impl Service {
         board: &Arc<Board>,
         subject: &Subject,
     ) -> store::Result<(Standing, Option<Standing>)> {
-        let kept: OptionFuture<_> = board.record().map(|record| self.store.standing(record, subject)).into();
+        let kept: OptionFuture<_> = board.kept_slots().map(|record| self.store.standing(record, subject)).into();
         let (standing, kept) = join(self.standing_on(board, subject), kept).await;
         Ok((standing?, kept.transpose()?))
     }
@@ -90,7 +90,7 @@ impl Service {
         let mut removal = self.store.remove(board, subject).await?;
         for further in board.further() {
             let of_further = self.store.remove(further, subject).await?;
-            if board.record().is_some() {
+            if board.kept_slots().is_some() {
                 removal.live_slots = of_further.live_slots;
             }
         }
@@ -158,5 +158,5 @@ fn window_of(board: &Arc<Board>, requested: WindowLength) -> Result<Arc<Board>> 
 
 /// Returns the window of the board with this generation.
 pub(super) fn window_with(board: &Arc<Board>, generation: Generation) -> Option<&Arc<Board>> {
-    board.window_number(generation).and_then(|number| board.windows().nth(number))
+    board.track_number(generation).and_then(|number| board.windows().nth(number))
 }

@@ -111,7 +111,7 @@ async fn a_configured_board_that_conflicts_with_the_store_stops_startup() {
     declare("COUNT(3h, a, b)");
     let (code, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0", "--config", "r.toml"]);
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("'b'") && said.contains("metric"), "{said}");
+    assert!(said.contains("'b'") && said.contains("metric") && said.contains("DELETE /v1/boards/"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

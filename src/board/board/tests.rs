@@ -77,12 +77,12 @@ fn each_further_window_is_a_board_of_its_own() {
         ]
     );
     for (number, window) in board.windows().enumerate() {
-        assert_eq!(board.window_number(window.generation()), Some(number));
+        assert_eq!(board.track_number(window.generation()), Some(number));
         assert_eq!((window.parts(), window.dedupe_horizon(), window.clock_tolerance()), (Some("1,2"), DAY, 3_600_000));
-        assert_eq!(window.generation(), board.generation().of_window(number));
+        assert_eq!(window.generation(), board.generation().of_track(number));
         assert_eq!((window.is_all_time(), window.is_further()), (number == 3, number > 0));
     }
-    assert_eq!(board.window_number(Generation(3)), None);
+    assert_eq!(board.track_number(Generation(3)), None);
     assert_eq!(board.window_of("168h".parse().unwrap()).map(|board| board.slots()), Some(8));
     assert!(board.window_of("2h".parse().unwrap()).is_none());
     let sample = Change::Set { sum: Amount(1), count: 1 };

@@ -147,9 +147,9 @@ impl Definition {
         if let Some((_, key, why)) = refused.into_iter().find(|(is_wrong, ..)| *is_wrong) {
             return Err(DefinitionError::Misplaced { key, why });
         }
-        match self.of_record() {
+        match self.of_kept_slots() {
             Some(_) if self.kind() == Kind::Distinct => Ok(()),
-            Some(record) => record.layout().map(drop).map_err(|reason| DefinitionError::Record(Box::new(reason))),
+            Some(record) => record.layout().map(drop).map_err(|reason| DefinitionError::KeptSlots(Box::new(reason))),
             None => Ok(()),
         }
     }

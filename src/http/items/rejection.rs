@@ -47,7 +47,7 @@ pub(in crate::http) fn code_of_amount(error: &AmountError) -> ItemCode {
 /// Returns the detail of a rejection by the store.
 pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) -> String {
     match rejection {
-        Rejection::TooLate => match (board.definition().mode, board.record()) {
+        Rejection::TooLate => match (board.definition().mode, board.kept_slots()) {
             // Only a sample can be too late here: of an item that is older than the kept slots, the total counts.
             (Mode::Sliding, Some(record)) => {
                 format!("the slot is older than those that this board keeps, {}", record.length())
@@ -67,7 +67,7 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
             });
             let score = |units| Score { units, decimals: board.decimals() };
             let bound = score(units.0);
-            if board.record().is_some() {
+            if board.kept_slots().is_some() {
                 let total = score(board.slot_bound().0);
                 return format!(
                     "the amount of a subject on this board must be between -{bound} and {bound} in one kept slot, and \

@@ -31,13 +31,13 @@ fn check_board(board: &Board) -> Result<(), Problem> {
         (_, Mode::FromFirst) => {
             format!("board '{name}' does not accept samples, because its mode is from_first; send increments")
         }
-        (Kind::Min | Kind::Max, _) if board.record().is_some() => {
+        (Kind::Min | Kind::Max, _) if board.kept_slots().is_some() => {
             format!(
                 "board '{name}' does not accept samples, because the value that a sample replaces may be that of all time, \
                 and {metric} stores no other; send increments, or define a board without 'keep' for samples"
             )
         }
-        _ if board.record().is_none() && !board.further().is_empty() => {
+        _ if !board.further_windows().is_empty() => {
             format!(
                 "board '{name}' does not accept samples, because it has further windows, in which a slot has other bounds; \
                 send increments, or define a board with one window for samples"

@@ -148,11 +148,11 @@ impl Embedded {
         self.engine.journal()
     }
 
-    /// Returns the live board that has a window of this generation, and the number of the window.
+    /// Returns the live board that has a track of this generation, and the number of the track.
     fn live_board(&self, board: &Board) -> Result<(Arc<LiveBoard>, usize)> {
         let boards = self.boards.read();
         let live = boards.get(board.name()).ok_or(StoreError::BoardChanged)?;
-        let number = live.board.window_number(board.generation()).ok_or(StoreError::BoardChanged)?;
+        let number = live.board.track_number(board.generation()).ok_or(StoreError::BoardChanged)?;
         Ok((live.clone(), number))
     }
 
@@ -222,7 +222,7 @@ impl Embedded {
         // A restart must not set the board's time back to before what it has counted.
         operations.advanced(tables.now.millis());
         let nothing = operations.len();
-        let (answer, awaited) = work(tables.of_window(number), &mut operations);
+        let (answer, awaited) = work(tables.track(number), &mut operations);
         if operations.len() == nothing {
             self.unlock(tables);
             return Ok((answer, Ticket::Done));
@@ -241,7 +241,7 @@ impl Embedded {
         let (live, number) = self.live_board(board)?;
         let mut tables = live.tables.lock();
         let advance = self.advance(&live, &mut tables, number)?;
-        let answer = work(board, tables.of_window(number), advance);
+        let answer = work(board, tables.track(number), advance);
         self.unlock(tables);
         Ok(answer)
     }
@@ -265,7 +265,7 @@ impl Embedded {
         let now = tables.believed_time(&live.board, self.clock.read());
         let mut result = Advance::default();
         for (window, board) in live.board.tracks().enumerate() {
-            let mut advance = tables.of_window(window).advance(board, now);
+            let mut advance = tables.track(window).advance(board, now);
             if let Some(expired) = &mut advance.expired {
                 self.discard(expired.holdings.take());
             }

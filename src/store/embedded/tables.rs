@@ -112,8 +112,8 @@ impl Tables {
         tables
     }
 
-    /// Returns the tables of a window: 0 is the main window.
-    pub(super) fn of_window(&mut self, number: usize) -> &mut Tables {
+    /// Returns the tables of a [track](Board::tracks), of which 0 is the main window.
+    pub(super) fn track(&mut self, number: usize) -> &mut Tables {
         // A number that the board does not have cannot occur, because its generation would belong to no window.
         match number.checked_sub(1) {
             Some(further) if further < self.further.len() => &mut self.further[further],
@@ -137,7 +137,7 @@ impl Tables {
     }
 
     /// Returns the number of windows.
-    pub(super) fn window_count(&self) -> usize {
+    pub(super) fn track_count(&self) -> usize {
         1 + self.further.len()
     }
 

@@ -90,8 +90,8 @@ impl<'a> BatchApplication<'a> {
         let (from, mut next_fingerprint) = self.next;
         let end = self.plan.entries.len().min(from + MAX_PORTION);
         if end - from > 1 {
-            for number in 0..tables.window_count() {
-                tables.of_window(number).holdings.prefetch(&self.names[from..end]);
+            for number in 0..tables.track_count() {
+                tables.track(number).holdings.prefetch(&self.names[from..end]);
             }
         }
         let mut at = from;
@@ -169,7 +169,7 @@ struct InWindow<'a> {
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
-        let windows = self.tables.window_count();
+        let windows = self.tables.track_count();
         let left = (0..windows).filter(|number| self.slot(entry, *number).is_some()).count();
         if left == 0 || replaces && left < windows {
             // The slots left the windows after the batch was planned. A retraction counts as accepted, with nothing left
@@ -216,7 +216,7 @@ impl EntryApplication<'_> {
 
     /// Returns the slot of the entry in a window, unless the slot has left the window.
     fn slot(&mut self, entry: &Entry, number: usize) -> Option<i64> {
-        let tables = self.tables.of_window(number);
+        let tables = self.tables.track(number);
         let has_slots = tables.holdings.traits.counter_duration.is_none();
         let slot = entry.slots.of(number).filter(|slot| !has_slots || *slot >= tables.window.floor);
         slot.map(Timestamp::millis)
@@ -251,7 +251,7 @@ impl EntryApplication<'_> {
         check: impl Fn(&InWindow<'_>) -> Result<(), OutOfRange>,
         change: impl Fn(&mut InWindow<'_>) -> Result<(), OutOfRange>,
     ) -> Result<(), OutOfRange> {
-        let windows = self.tables.window_count();
+        let windows = self.tables.track_count();
         if windows > 1 {
             for number in 0..windows {
                 self.window(entry, number).map_or(Ok(()), |window| check(&window))?;
@@ -264,7 +264,7 @@ impl EntryApplication<'_> {
     }
 
     fn count_events(&mut self, entry: &Entry, items: u64) {
-        for number in 0..self.tables.window_count() {
+        for number in 0..self.tables.track_count() {
             if let Some(InWindow { tables, slot, .. }) = self.window(entry, number)
                 && tables.holdings.traits.counter_duration.is_none()
             {
@@ -277,7 +277,7 @@ impl EntryApplication<'_> {
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
         let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
         // What the main window gets instead of a sample of a slot beside it.
-        let total = match (&increment.change, self.board.record()) {
+        let total = match (&increment.change, self.board.kept_slots()) {
             (Change::Set { sum, count }, Some(record)) => Some(self.total_after(entry, name, (*sum, *count), record)),
             _ => None,
         };

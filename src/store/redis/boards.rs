@@ -300,7 +300,7 @@ pub(super) async fn board(session: &Session, name: &BoardName) -> Result<Option<
 pub(super) async fn is_gone(session: &Session, board: &Board) -> bool {
     match read_meta(session, board.name()).await {
         Ok(Stored::None) => true,
-        Ok(Stored::Board { board: found, .. }) => found.window_number(board.generation()).is_none(),
+        Ok(Stored::Board { board: found, .. }) => found.track_number(board.generation()).is_none(),
         Ok(Stored::Unreadable(_)) | Err(_) => false,
     }
 }

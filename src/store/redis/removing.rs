@@ -106,7 +106,7 @@ impl Noted {
     fn keys(&self, session: &Session) -> Vec<BoardKeys> {
         let partition = parts::partition(&self.name, self.parts.as_deref());
         let of_window = |number: usize| {
-            parts::keys(&session.keys, &self.name, self.generation.of_window(number), number > 0, &partition)
+            parts::keys(&session.keys, &self.name, self.generation.of_track(number), number > 0, &partition)
         };
         (0..=self.further).flat_map(of_window).collect()
     }

@@ -66,7 +66,7 @@ pub async fn an_item_counts_in_every_window_that_reaches_back_to_it(site: Site) 
         let status = site.store.status(window).await.unwrap();
         let events: u64 = status.events.iter().map(|(_, items)| items).sum();
         assert_eq!(status.total, site.ranking_size(window).await, "{expired:?}");
-        assert_eq!(events, [3, 1, 5][board.window_number(window.generation()).unwrap()]);
+        assert_eq!(events, [3, 1, 5][board.track_number(window.generation()).unwrap()]);
     }
 }
 

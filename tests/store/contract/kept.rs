@@ -25,7 +25,7 @@ async fn both(site: &Site, metric: &str) -> [Arc<Board>; 2] {
 
 /// Returns a subject's total, and what it has in the kept slots: the hour of each and its number.
 async fn parts(site: &Site, board: &Arc<Board>, who: &str) -> (i64, Vec<(String, i64)>) {
-    let record = board.record().unwrap();
+    let record = board.kept_slots().unwrap();
     let slots = site.store.standing(record, &subject(who)).await.unwrap().slots;
     let part = |(start, aggregate)| (start, record.value([&aggregate]).map_or(0, |value| value.units()));
     let hour = |(start, units): (rolltop::board::Timestamp, i64)| (start.to_string()[11..13].to_owned(), units);
@@ -57,7 +57,7 @@ pub async fn the_newest_slots_are_kept_beside_the_total(site: Site) {
         assert_eq!(site.add(&board, vec![again(), again()]).await, [COUNTED, DUPLICATE]);
         assert_eq!(parts(&site, &board, "a").await, (21, slots(&[("07", 16), ("09", 1)])));
         site.audit(&board).await;
-        site.audit(board.record().unwrap()).await;
+        site.audit(board.kept_slots().unwrap()).await;
     }
 }
 
@@ -75,7 +75,7 @@ pub async fn kept_slots_are_deleted_and_never_subtracted(site: Site) {
         site.clock(now).await;
         for board in &boards {
             assert_eq!(parts(&site, board, "a").await, (12, slots(kept)), "{now}");
-            assert_eq!(site.store.remove(board.record().unwrap(), &subject("b")).await.unwrap().live_slots, 0);
+            assert_eq!(site.store.remove(board.kept_slots().unwrap(), &subject("b")).await.unwrap().live_slots, 0);
         }
     }
     site.count(&boards[0], vec![plus("a", 1)]).await;
@@ -88,7 +88,7 @@ pub async fn kept_slots_answer_for_shorter_windows_and_earlier_times(site: Site)
     for (amount, time) in [(1, "2026-01-01T07:30:00Z"), (2, "2026-01-01T08:30:00Z"), (4, "2026-01-01T09:10:00Z")] {
         site.count(board, vec![plus("a", amount).at(time)]).await;
     }
-    let record = board.record().unwrap();
+    let record = board.kept_slots().unwrap();
     let read = async |range: SlotRange, as_of: Option<&str>| -> SlotContents {
         let query = SlotQuery { board: record.clone(), subject: subject("a"), range, as_of: as_of.map(t) };
         site.store.read(vec![query]).await.pop().unwrap().unwrap()
@@ -116,7 +116,7 @@ pub async fn a_sample_moves_the_total_as_much_as_its_slot(site: Site) {
         let items = vec![sample("a", 1, "2026-01-01T06:59:59.999Z"), sample("a", 1, "2026-01-01T10:00:00Z")];
         assert_eq!(site.add(&board, items).await, [LATE, early]);
         // A slot of the record has a smaller bound than the total.
-        let most = board.record().unwrap().slot_bound().0;
+        let most = board.kept_slots().unwrap().slot_bound().0;
         assert_eq!(site.add(&board, vec![sample("a", most + 1, "2026-01-01T09:00:00Z")]).await, [REFUSED]);
         assert_eq!(site.add(&board, vec![sample("a", most, "2026-01-01T09:00:00Z")]).await, [COUNTED]);
         assert_eq!(parts(&site, &board, "a").await, (102 + most, slots(&[("08", 2), ("09", most)])));
@@ -132,7 +132,7 @@ pub async fn a_sample_moves_a_mean_of_all_time(site: Site) {
         assert_eq!(site.value(&board, "a").await, mean(140, 5));
         site.count(&board, vec![sample_of("a", 0, 0, "2026-01-01T09:00:00Z")]).await;
         assert_eq!(site.value(&board, "a").await, mean(40, 1));
-        assert_eq!(site.value(board.record().unwrap(), "a").await, None);
+        assert_eq!(site.value(board.kept_slots().unwrap(), "a").await, None);
         site.audit(&board).await;
     }
 }

@@ -68,7 +68,7 @@ impl Oracle {
         state.tick(self.mode);
         let now = state.now;
         let held = state.boards.get_mut(board.name()).ok_or(StoreError::BoardChanged)?;
-        let number = held.board.window_number(board.generation()).ok_or(StoreError::BoardChanged)?;
+        let number = held.board.track_number(board.generation()).ok_or(StoreError::BoardChanged)?;
         let held = held.window(number);
         let window = window_at(&held.board, now);
         let advanced = held.board.calendar().slots_between(held.head, window.head);

@@ -187,7 +187,7 @@ impl Held {
     /// slot, and the newest value of all time is the sample, unless it is of a later slot: then the total has no change.
     fn total_after(&self, slots: &Slots, items: &[&Increment]) -> Option<Option<Change>> {
         let [Increment { subject, change: Change::Set { sum, count }, .. }] = items else { return None };
-        self.board.record()?;
+        self.board.kept_slots()?;
         let (record, slot) = (&self.further[0], slots[1]?);
         let total = aggregates(&self.board, self.past(subject), Timestamp::EPOCH).remove(&Timestamp::EPOCH);
         let before = aggregates(&record.board, record.past(subject), slot).remove(&slot);

@@ -127,6 +127,50 @@ async fn a_different_instance_removes_what_is_left_of_all_windows() {
     assert_eq!(keys(&server, "rolltop:1:removed"), Vec::<String>::new());
 }
 
+/// Tests that a lost window is not taken for a removed board, after which others would be told to send their items again.
+#[tokio::test]
+async fn a_window_whose_meta_key_is_lost_is_damage() {
+    let server = RedisServer::start(&Engine::available()[0]);
+    let store = simulated(&server).await;
+    let board = define_family(&store, &family("COUNT(3h, like, post)", "1h", &["10m/1m", "all"])).await;
+    store.add(&board, quiet([item("a", 1)])).await.unwrap();
+    behind::<i64>(&server, &["DEL", &format!("rolltop:1:{{hot}}:{}:meta", board.further()[0].generation())]);
+    for items in [vec![item("a", 1)], vec![with_id(item("a", 1), "x")]] {
+        let added = store.add(&board, quiet(items)).await;
+        assert!(matches!(added, Err(StoreError::Corrupt { .. })), "{added:?}");
+    }
+    assert_eq!(scores(&store, &board).await, lines(&[("a", 1)]));
+}
+
+#[tokio::test]
+async fn a_damaged_total_refuses_its_own_samples_only() {
+    let server = RedisServer::start(&Engine::available()[0]);
+    let store = simulated(&server).await;
+    for (metric, cell) in [("SUM(all, sale, amount, seller)", "x"), ("AVG(all, sale, amount, seller)", "1,x")] {
+        let (slot, keep) = ("1h".parse().ok(), "3h".parse().ok());
+        let kept = Definition { slot, keep, ..Definition::without_slots(metric.parse().unwrap()) };
+        let board = define_family(&store, &kept).await;
+        store.add(&board, quiet([item("a", 1), item("b", 1)])).await.unwrap();
+        let slots = keys(&server, "rolltop:1:{hot}*:s:0");
+        assert_eq!(slots.len(), 1, "{:?}", keys(&server, "rolltop:1:{hot}*"));
+        behind::<i64>(&server, &["HSET", &slots[0], "a", cell]);
+        let sample = |who| Increment {
+            change: Change::Set { sum: Amount(5), count: 1 },
+            ..item(who, 0).at("2026-01-01T00:20:00Z")
+        };
+        let added = store.add(&board, quiet([sample("a"), sample("b")])).await;
+        assert!(matches!(added, Err(StoreError::Corrupt { .. })), "{added:?}");
+        let standing = store.standing(&board, &Subject::parse("b").unwrap()).await.unwrap();
+        let set = if metric.starts_with("AVG") {
+            rolltop::board::Value::Real(5.0)
+        } else {
+            rolltop::board::Value::Exact(Amount(5))
+        };
+        assert_eq!(standing.score, Some(set), "{metric}");
+        assert!(store.undefine(&board).await.unwrap());
+    }
+}
+
 #[tokio::test]
 async fn a_write_whose_reply_is_lost_counts_once_in_every_window() {
     for engine in Engine::available() {

@@ -61,7 +61,7 @@ impl Checkpointer {
         let mut operations = LogOperations::of(generation);
         let mut walk = {
             let mut tables = self.lock(live)?;
-            let tables = tables.of_window(number);
+            let tables = tables.track(number);
             operations.advanced(tables.now.millis());
             tables.events.write(&mut operations);
             tables.holdings.begin_walk()
@@ -75,7 +75,7 @@ impl Checkpointer {
                 // The board's time is written first, so that the board has reached it when the other operations are
                 // read.
                 operations.advanced(tables.now.millis());
-                let holdings = &mut tables.of_window(number).holdings;
+                let holdings = &mut tables.track(number).holdings;
                 let more = holdings.checkpoint_portion(&mut walk, PORTION, &mut operations);
                 // Threads that wait for the lock get it before the next portion.
                 MutexGuard::unlock_fair(tables);

@@ -291,8 +291,8 @@ impl Checkpointer {
             }
             Err(error) => {
                 let mut tables = live.tables.lock();
-                for number in 0..tables.window_count() {
-                    tables.of_window(number).holdings.end_walk();
+                for number in 0..tables.track_count() {
+                    tables.track(number).holdings.end_walk();
                 }
                 live.logged.restore(taken);
                 drop(tables);

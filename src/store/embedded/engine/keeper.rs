@@ -47,8 +47,8 @@ fn free_portion(live: &LiveBoard) -> bool {
     let mut tables = live.tables.lock();
     let mut more = false;
     if !tables.removed {
-        for number in 0..tables.window_count() {
-            let tables = tables.of_window(number);
+        for number in 0..tables.track_count() {
+            let tables = tables.track(number);
             more |= tables.is_visit_due() && tables.visit_portion(PORTION).more;
         }
     }

@@ -247,7 +247,7 @@ impl Loading {
             match operation {
                 LogOperation::Board(generation) => {
                     // A board that is not found was removed: a later operation or the manifest says so.
-                    current = find_window(&mut self.boards, generation);
+                    current = find_track(&mut self.boards, generation);
                     if let (Some((loaded, _)), Some(sequence)) = (&current, sequence)
                         && sequence < loaded.from_seq
                     {
@@ -277,7 +277,7 @@ impl Loading {
                         }
                         // The windows of a board have one time.
                         let number = if matches!(operation, LogOperation::Advanced { .. }) { 0 } else { *number };
-                        replay(&loaded.board, loaded.tables.of_window(number), operation)?;
+                        replay(&loaded.board, loaded.tables.track(number), operation)?;
                     }
                 }
             }
@@ -316,15 +316,15 @@ impl Loading {
     }
 }
 
-/// Returns the board to which a window with this generation belongs, and the number of the window.
-fn find_window(
+/// Returns the board to which a track with this generation belongs, and the number of the track.
+fn find_track(
     boards: &mut BTreeMap<Generation, LoadedBoard>,
     generation: Generation,
 ) -> Option<(&mut LoadedBoard, usize)> {
-    // The generations of the further windows follow that of the board.
+    // The generations of the other tracks follow that of the board.
     let mut mains = (0..=MAX_FURTHER as u64).map(|back| Generation(generation.0.wrapping_sub(back)));
     let (main, number) = mains.find_map(|main| {
-        let number = boards.get(&main)?.board.window_number(generation)?;
+        let number = boards.get(&main)?.board.track_number(generation)?;
         Some((main, number))
     })?;
     Some((boards.get_mut(&main)?, number))

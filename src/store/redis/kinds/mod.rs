@@ -43,8 +43,8 @@ pub(super) fn change_script(board: &Board) -> &'static Script {
     let scripts = of(board.kind()).scripts();
     match board.definition().mode {
         Mode::FromFirst => &CHANGE_FROM_FIRST,
-        Mode::Sliding if board.record().is_some() && board.is_ranked() => &scripts.change_kept_ranked,
-        Mode::Sliding if board.record().is_some() => &scripts.change_kept_unranked,
+        Mode::Sliding if board.kept_slots().is_some() && board.is_ranked() => &scripts.change_kept_ranked,
+        Mode::Sliding if board.kept_slots().is_some() => &scripts.change_kept_unranked,
         Mode::Sliding if !board.further().is_empty() => &scripts.change_windows,
         Mode::Sliding if board.is_ranked() => &scripts.change_ranked,
         Mode::Sliding => &scripts.change_unranked,

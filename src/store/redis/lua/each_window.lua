@@ -1,7 +1,6 @@
--- The windows of a board that has further ones. The parts before this one are the text of the function `window_of`,
--- which has the keys and the arguments of one window as parameters of the usual names, and returns the window; and that
--- of `further_of`, which does so for the further windows. Not a
--- script of its own.
+-- The windows of a board that has further ones, or kept slots. Before this part come two functions: `window_of` for the
+-- main window and `further_of` for each further one. Both take the keys and arguments of one window, and return the table
+-- of window.lua. Not a script of its own.
 --
 -- ARGV  last: for each window, the number of its keys and that of its arguments
 
@@ -24,8 +23,8 @@ for keys, arguments in string.gmatch(ARGV[#ARGV], '(%d+),(%d+)') do
   keys_read, arguments_read = keys_read + keys, arguments_read + arguments
 end
 
--- Does the same as `begin` of operation.lua, for all windows: advances them to one time, which is before the head of
--- none. Returns nil, or the reply with which to end the script.
+-- Does the same as `begin` of operation.lua, for all windows: advances them to one time, at or after the head of each.
+-- Returns nil, or the reply with which to end the script.
 local function begin()
   local main = windows[1]
   local early = main.read_meta(main.field) or main.recorded()
@@ -35,9 +34,9 @@ local function begin()
   local time, reading = main.read_clock()
   time = math.max(time, main.head())
   for number = 2, #windows do
-    early = windows[number].read_meta()
-    if early then
-      return early
+    if windows[number].read_meta() then
+      -- The board exists, because its own meta does.
+      return {'damaged', 'a further window without its meta data'}
     end
     time = math.max(time, windows[number].head())
   end

@@ -255,7 +255,7 @@ fn group_by_subject(plan: &mut Plan<'_>) {
 /// Returns whether the plan only adds amounts to ranked sums, for which there are scripts that add them in any order.
 fn is_sum_of_amounts(board: &Board, plan: &Plan<'_>) -> bool {
     board.is_ranked()
-        && board.record().is_none()
+        && board.kept_slots().is_none()
         && kinds::of(board.kind()).adds_in_any_order()
         && plan.entries.iter().all(|entry| entry.sent.is_none())
 }
