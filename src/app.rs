@@ -12,7 +12,7 @@ use tokio::net::TcpSocket;
 
 use crate::config::{Config, StoreChoice};
 use crate::descriptors;
-use crate::http::{self, HttpOptions, HttpState};
+use crate::http::{self, HttpOptions, HttpState, LiveViews};
 use crate::service::{NamedRules, Scheduler, Service, ServiceError};
 use crate::store::embedded::{Embedded, EmbeddedOptions};
 use crate::store::redis::{RedisOptions, RedisStore};
@@ -36,6 +36,9 @@ const KEEP_ALIVE_PROBES: TcpKeepalive =
     TcpKeepalive::new().with_time(Duration::from_secs(60)).with_interval(Duration::from_secs(15)).with_retries(4);
 /// The time that a client may take to close a connection after the server has closed it.
 const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time that a client may take to read what was sent. Then its connection is closed, which ends its export or stream.
+#[cfg(target_os = "linux")]
+const READ_TIMEOUT: Duration = Duration::from_secs(120);
 /// The number of connections that the system accepts before the server does.
 const BACKLOG: u32 = 1_024;
 
@@ -44,6 +47,7 @@ pub struct Application {
     address: SocketAddr,
     server: Server,
     service: Arc<Service>,
+    live: Arc<LiveViews>,
     scheduler: Scheduler,
 }
 
@@ -116,8 +120,11 @@ impl Application {
                 metrics,
             },
         });
+        let live = LiveViews::new(service.clone());
+        let views = live.clone();
         let server = HttpServer::new(move || {
-            App::new().wrap(http::cors(&state.options.cors_origins)).configure(http::configure(state.clone()))
+            let configure = http::configure(state.clone(), views.clone());
+            App::new().wrap(http::cors(&state.options.cors_origins)).configure(configure)
         })
         .workers(config.workers)
         .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))
@@ -129,7 +136,7 @@ impl Application {
         .listen(listener)
         .map_err(listen)?
         .run();
-        Ok(Self { address, server, service, scheduler })
+        Ok(Self { address, server, service, live, scheduler })
     }
 
     /// Returns the address on which it listens, with the actual port if the configuration says 0.
@@ -146,7 +153,7 @@ impl Application {
     /// progress, and makes the store durable. It calls `stop` again while it waits for requests: when that future
     /// resolves too, the remaining requests are cut off.
     pub async fn run_until_stopped(self, mut stop: impl AsyncFnMut()) -> Result<(), RunError> {
-        let Self { server, service, scheduler, .. } = self;
+        let Self { server, service, live, scheduler, .. } = self;
         let handle = server.handle();
         let upkeep = telemetry::collect_metrics().map(|metrics| {
             tokio::spawn(async move {
@@ -161,6 +168,8 @@ impl Application {
             ended = &mut server => ended,
             () = stop() => {
                 tracing::info!("stopping: no new connections, waiting for requests in progress; signal again to cut them off");
+                // Streams have no end of their own.
+                live.close();
                 let _stopping = handle.stop(true);
                 tokio::select! {
                     ended = &mut server => ended,
@@ -199,6 +208,9 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     // Accepted connections inherit this. It ends those whose client is gone without closing them.
     SockRef::from(&socket).set_tcp_keepalive(&KEEP_ALIVE_PROBES)?;
+    // This ends those whose client is there but does not read.
+    #[cfg(target_os = "linux")]
+    SockRef::from(&socket).set_tcp_user_timeout(Some(READ_TIMEOUT))?;
     socket.bind(address)?;
     socket.listen(BACKLOG)?.into_std()
 }

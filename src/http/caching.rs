@@ -59,7 +59,7 @@ fn cache_control(max_age: Duration) -> HeaderValue {
 }
 
 /// Returns the entity tag of a body, and the first `as_of` in it.
-fn entity_tag(body: &[u8]) -> (EntityTag, Option<&[u8]>) {
+pub(super) fn entity_tag(body: &[u8]) -> (EntityTag, Option<&[u8]>) {
     let finder = Finder::new(AS_OF);
     let mut hash = Xxh3Default::new();
     let (mut rest, mut first) = (body, None);

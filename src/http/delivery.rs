@@ -6,7 +6,7 @@ use std::time::Duration;
 use actix_web::HttpRequest;
 use actix_web::body::{BodyStream, BoxBody, MessageBody};
 use actix_web::dev::ServiceResponse;
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue, VARY};
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, VARY};
 use actix_web::http::{Method, StatusCode};
 use actix_web::web::Bytes;
 use futures_util::stream;
@@ -15,9 +15,12 @@ use super::request_id::{RequestId, X_REQUEST_ID};
 use super::state::HttpOptions;
 use super::{caching, compression};
 
+/// The media type of server-sent events, which are never compressed.
+pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
 /// How the responses of a path are delivered.
 pub(super) struct Delivery {
-    /// Whether responses describe the present state of the process, which must not be cached.
+    /// Whether responses describe the present only, so that they must not be cached.
     is_live: bool,
     /// Whether responses have the format that `Accept` asks for.
     has_formats: bool,
@@ -38,9 +41,9 @@ impl Delivery {
         }
     }
 
-    /// Returns whether the responses of a path describe the present state of the process.
+    /// Returns whether the responses of a path describe the present only.
     pub(super) fn is_live(path: &str) -> bool {
-        matches!(path, "/healthz" | "/readyz" | "/metrics")
+        matches!(path, "/healthz" | "/readyz" | "/metrics" | "/v1/stream" | "/v1/boards/{board}/stream")
     }
 
     /// Adds the headers of caching and of the request id, answers 304 where the client has the body already, and
@@ -67,6 +70,8 @@ impl Delivery {
             Err(_) if *request.method() == Method::HEAD => {
                 compression::compress_stream(&request, response, no_pieces())
             }
+            // An encoder would keep events until it has enough of them.
+            Err(body) if response.headers().get(CONTENT_TYPE) == Some(&EVENT_STREAM) => response.set_body(body),
             Err(body) => compression::compress_stream(&request, response, body),
             Ok(body) => {
                 let mut response = response.set_body(body);

@@ -6,7 +6,7 @@
 //! router       builds the routes of the application; cors, which wraps it
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
-//! resources    query, evaluate -> windows, events; subjects; rankings -> export; samples -> increments;
+//! resources    query, evaluate -> windows, events; subjects; live -> rankings -> export; samples -> increments;
 //!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations, welcome,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
@@ -39,6 +39,7 @@ mod frame;
 mod increments;
 mod items;
 mod large;
+mod live;
 mod metrics;
 mod object;
 mod operations;
@@ -68,6 +69,7 @@ mod windows;
 pub use self::codes::{Code, ItemCode};
 pub use self::cors::cors;
 pub use self::document::openapi;
+pub use self::live::LiveViews;
 pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
 pub use self::problem::Problem;
 pub use self::router::configure;

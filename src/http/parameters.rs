@@ -9,7 +9,7 @@ use super::codes::Code;
 use super::problem::Problem;
 use crate::board::WindowLength;
 
-/// The parameters of one request, all known and each given at most once.
+/// The parameters of one request, all known and each given at most once, except for a list.
 pub(super) struct Parameters {
     given: Vec<(String, String)>,
 }
@@ -17,10 +17,15 @@ pub(super) struct Parameters {
 impl Parameters {
     /// Parses the query, which may have only the `known` parameters.
     pub(super) fn from_request(request: &HttpRequest, known: &[&str]) -> Result<Self, Problem> {
-        Self::parse(request.query_string(), known)
+        Self::parse(request.query_string(), known, None)
     }
 
-    fn parse(query: &str, known: &[&str]) -> Result<Self, Problem> {
+    /// Parses the query, which may have only the `known` parameters, of which `list` may be given several times.
+    pub(super) fn with_list(request: &HttpRequest, known: &[&str], list: &str) -> Result<Self, Problem> {
+        Self::parse(request.query_string(), known, Some(list))
+    }
+
+    fn parse(query: &str, known: &[&str], list: Option<&str>) -> Result<Self, Problem> {
         if query.is_empty() {
             return Ok(Self { given: Vec::new() });
         }
@@ -36,7 +41,7 @@ impl Parameters {
                 };
                 return Err(Problem::new(Code::UnknownField, detail).with("field", name));
             }
-            if given[..at].iter().any(|(earlier, _)| earlier == name) {
+            if list != Some(name) && given[..at].iter().any(|(earlier, _)| earlier == name) {
                 return Err(Problem::field(name, format!("parameter '{name}' is given more than once")));
             }
         }
@@ -46,6 +51,11 @@ impl Parameters {
     /// Returns the text of a parameter, if it is given.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.given.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the texts of a list, in the order given.
+    pub(super) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.given.iter().filter(move |(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
     /// Returns the length in `window`, the window of the board to read, if it is given.
@@ -124,22 +134,22 @@ mod tests {
     #[test]
     fn parameter_names_and_bounds_are_strict() {
         let known = &["limit", "dry_run"][..];
-        assert_eq!(code(Parameters::parse("limt=5", known)), Some(Code::UnknownField));
-        assert_eq!(code(Parameters::parse("limit=5&limit=5", known)), Some(Code::InvalidField));
+        assert_eq!(code(Parameters::parse("limt=5", known, None)), Some(Code::UnknownField));
+        assert_eq!(code(Parameters::parse("limit=5&limit=5", known, None)), Some(Code::InvalidField));
         for bad in ["", "0", "1001", "+5", "5.0", "-1", "five", "99999999999999999999999"] {
-            let parameters = Parameters::parse(&format!("limit={bad}"), known).unwrap();
+            let parameters = Parameters::parse(&format!("limit={bad}"), known, None).unwrap();
             assert_eq!(code(parameters.number("limit", 50, 1..=1_000)), Some(Code::InvalidField), "{bad}");
         }
-        let parameters = Parameters::parse("limit=1000&dry_run=true", known).unwrap();
+        let parameters = Parameters::parse("limit=1000&dry_run=true", known, None).unwrap();
         assert_eq!(parameters.number("limit", 50, 1..=1_000).unwrap(), 1_000);
         assert_eq!(parameters.number("offset", 7, 0..=9).unwrap(), 7);
         assert!(parameters.flag("dry_run", false).unwrap());
         for (text, length) in [("7d", Some("7d")), ("ALL", Some("all")), ("", None), ("7", None), ("week", None)] {
-            let window = Parameters::parse(&format!("window={text}"), &["window"]).unwrap().window();
+            let window = Parameters::parse(&format!("window={text}"), &["window"], None).unwrap().window();
             assert_eq!(window.ok().flatten().map(|window| window.to_string()).as_deref(), length, "{text}");
         }
         assert_eq!(
-            code(Parameters::parse("dry_run=yes", known).unwrap().flag("dry_run", false)),
+            code(Parameters::parse("dry_run=yes", known, None).unwrap().flag("dry_run", false)),
             Some(Code::InvalidField)
         );
     }

@@ -16,7 +16,7 @@ use super::ranking_lines::{RankingLine, RankingLines};
 use super::state::HttpState;
 use super::{body, cursor, object, path, response, schemas};
 use crate::board::{Board, Order, Shown, Subject};
-use crate::service::{About, ExportStart, Lookup};
+use crate::service::{About, Cursor, ExportStart, Lookup, Page};
 
 /// Maximum number of lines of a page, and of subjects of a lookup without ranks.
 const MAX_LINES: u64 = 1_000;
@@ -44,6 +44,20 @@ pub(super) struct Ranking {
     /// Cursor of the previous page; null on the first page.
     #[schema(required = true, max_length = 712)]
     pub(super) prev: Option<String>,
+}
+
+impl Ranking {
+    /// Returns the response with a page that was read at a cursor or at an offset.
+    pub(super) fn new(board: &Arc<Board>, page: Page, cursor: Option<Cursor>) -> Self {
+        let (prev, next) = cursor::beside(board, &page, cursor);
+        Self {
+            frame: RankingFrame::of(board, &page.frame, page.total),
+            metric: board.definition().metric.to_string(),
+            items: RankingLines::new(board, page.items),
+            next,
+            prev,
+        }
+    }
 }
 
 /// Get a page of the ranking, or all of it
@@ -119,14 +133,7 @@ pub(super) async fn page(request: HttpRequest, state: Data<HttpState>) -> Result
         Some(cursor) => state.service.page_at(&board, cursor, limit).await?,
         None => state.service.page(&board, offset, limit).await?,
     };
-    let (prev, next) = cursor::beside(&board, &page, cursor);
-    Ok(response::json(&Ranking {
-        frame: RankingFrame::of(&board, &page.frame, page.total),
-        metric: board.definition().metric.to_string(),
-        items: RankingLines::new(&board, page.items),
-        next,
-        prev,
-    }))
+    Ok(response::json(&Ranking::new(&board, page, cursor)))
 }
 
 /// A body with subjects to look up.

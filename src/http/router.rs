@@ -15,6 +15,7 @@ use super::access::Access;
 use super::codes::Code;
 use super::delivery::Delivery;
 use super::document;
+use super::live::{self, LiveViews};
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
@@ -27,11 +28,12 @@ use super::state::{HttpOptions, HttpState};
 ///
 /// No middleware is required. Wrap the application in [`cors`](super::cors()) to allow pages of other origins. Install
 /// the metrics recorder before the application is built, because metric handles are created then.
-pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
+pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
     let document = document::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
     let document = Data::new(Document(document.into()));
     let access = Arc::new(Access::new(&state.options));
     metrics::describe();
+    live::describe();
     move |app| {
         let mut paths: Vec<&'static str> = Vec::new();
         for operation in routes::operations(state.options.simulated_clock) {
@@ -41,6 +43,7 @@ pub fn configure(state: Data<HttpState>) -> impl FnOnce(&mut web::ServiceConfig)
             }
         }
         app.app_data(state)
+            .app_data(Data::from(live))
             .app_data(document)
             .app_data(Data::new(IncrementMetrics::new()))
             .app_data(Data::new(EventMetrics::new()))

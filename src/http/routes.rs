@@ -7,8 +7,8 @@ use actix_web::{Route, web};
 
 use super::codes::Code::{self, *};
 use super::{
-    backup, boards, clock, evaluate, events, increments, operations, problem_pages, query, rankings, rollover, rules,
-    samples, subjects, values, welcome, windows,
+    backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
+    rules, samples, subjects, values, welcome, windows,
 };
 
 /// An operation of the API.
@@ -66,6 +66,13 @@ pub(super) const OPERATIONS: &[Operation] = &[
         "/v1/boards/{board}/rankings/lookup",
         || web::to(rankings::lookup),
         &[QUERY, BODY, BOARD, &[NotRanked], READ],
+    ),
+    operation(Method::GET, "/v1/boards/{board}/stream", || web::to(live::one), &[QUERY, BOARD, &[NotRanked], READ]),
+    operation(
+        Method::GET,
+        "/v1/stream",
+        || web::to(live::several),
+        &[QUERY, &[UnknownBoard, BoardChanged, NotRanked], READ],
     ),
     operation(
         Method::GET,

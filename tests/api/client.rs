@@ -90,7 +90,9 @@ impl Client {
         }
         let response = request.send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        let bytes = response.bytes().await?.to_vec();
+        // A stream of events has no end.
+        let is_endless = headers.get("content-type").is_some_and(|kind| kind == "text/event-stream");
+        let bytes = if is_endless { Vec::new() } else { response.bytes().await?.to_vec() };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let body = serde_json::from_str(&text).unwrap_or_default();
         Ok(Answer { status, headers, bytes, text, body })

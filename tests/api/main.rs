@@ -1,6 +1,8 @@
 //! The API as a client meets it: real HTTP on a free port, the embedded store, a clock that tests set.
 
 mod client;
+#[path = "../support/event_stream.rs"]
+mod event_stream;
 mod failing_store;
 mod site;
 
@@ -17,6 +19,7 @@ mod further_windows;
 mod hostile;
 mod increments;
 mod kept_slots;
+mod live;
 mod operations;
 mod query;
 mod rankings;

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use actix_web::web::Data;
 use actix_web::{App, HttpServer};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use rolltop::board::Timestamp;
-use rolltop::http::{self, HttpOptions, HttpState};
+use rolltop::http::{self, HttpOptions, HttpState, LiveViews};
 use rolltop::service::{NamedRules, RuleName, Service};
 use rolltop::store::embedded::{Durability, Embedded, EmbeddedOptions, Pace};
 use rolltop::store::{ClockMode, Store};
@@ -98,6 +99,9 @@ impl Site {
     }
 }
 
+/// The length of a second in the intervals of live views.
+const LIVE_SECOND: Duration = Duration::from_millis(5);
+
 /// How the store in this directory is opened.
 fn opening(path: &Path) -> EmbeddedOptions {
     let clock = ClockMode::Simulated(Timestamp::parse(START).expect("a time"));
@@ -110,7 +114,8 @@ fn options() -> HttpOptions {
 
 fn serve(service: Arc<Service>, options: HttpOptions) -> Client {
     let cors_origins = options.cors_origins.clone();
-    let configure = http::configure(Data::new(HttpState { service, options }));
+    let live = LiveViews::at_pace(service.clone(), LIVE_SECOND);
+    let configure = http::configure(Data::new(HttpState { service, options }), live);
     let server = HttpServer::new(move || App::new().wrap(http::cors(&cors_origins)).configure(configure.clone()))
         .workers(2)
         .disable_signals()

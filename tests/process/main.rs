@@ -8,6 +8,9 @@ mod redis_server;
 #[allow(dead_code)]
 mod redis_cluster;
 
+#[path = "../support/event_stream.rs"]
+mod event_stream;
+
 mod clocks;
 mod cluster;
 mod command_line;
@@ -20,6 +23,7 @@ mod harness;
 mod instances;
 mod kills;
 mod limits;
+mod live;
 mod metrics;
 mod replaying;
 mod retiring;

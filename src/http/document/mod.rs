@@ -20,23 +20,24 @@ use utoipa::openapi::{
 use super::codes::Code;
 use super::delivery::Delivery;
 use super::export::ExportEnd;
+use super::live::RankingChange;
 use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
-    backup, boards, clock, evaluate, events, increments, operations, problem_pages, query, rankings, rollover, rules,
-    samples, schemas, subjects, values, welcome, windows,
+    backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
+    rules, samples, schemas, subjects, values, welcome, windows,
 };
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     paths(
-        events::add, increments::add, samples::put, rankings::page, rankings::lookup, subjects::standing,
+        events::add, increments::add, samples::put, rankings::page, rankings::lookup, live::one, live::several, subjects::standing,
         windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
         operations::openapi, welcome::welcome, problem_pages::page,
     ),
-    components(schemas(Problem, ExportEnd)),
+    components(schemas(Problem, ExportEnd, RankingChange)),
     tags(
         (name = "events", description = "Events, counted by every board whose metric names their type: a single one, a batch or a stream."),
         (name = "increments", description = "Increments and samples of one board: a single one, a batch or a stream."),

@@ -1,0 +1,122 @@
+//! The difference between two pages of a ranking.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::super::frame::FrameShown;
+use super::super::ranking_lines::RankingLine;
+use crate::board::{Board, Subject};
+use crate::service::{Page, Ranked};
+
+/// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and in
+/// `rows`, then insert each row at its position, in the order of `rows`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RankingChange)]
+pub(in crate::http) struct RankingChange {
+    #[serde(flatten)]
+    frame: FrameShown,
+    /// Number of ranked subjects on the board; null if it is not known.
+    #[schema(value_type = Option<u64>, required = true)]
+    total: u64,
+    /// The lines of which anything has changed, in the order of their positions: also those that other lines have moved.
+    #[schema(max_items = 100)]
+    rows: Vec<ChangedRow>,
+    /// The subjects that are no longer in the view.
+    #[schema(max_items = 100, schema_with = super::super::schemas::subjects)]
+    gone: Vec<Subject>,
+}
+
+/// A line of a live view, and its position.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ChangedRow)]
+pub(in crate::http) struct ChangedRow {
+    /// Position in the view, from 1. Subjects with equal scores have different positions.
+    #[schema(minimum = 1, maximum = 100)]
+    position: usize,
+    #[serde(flatten)]
+    line: RankingLine,
+}
+
+impl RankingChange {
+    /// Returns what has changed on the first page of a board between two instants. O(lines).
+    pub(super) fn between(board: &Arc<Board>, before: &[Ranked], page: &Page) -> Self {
+        let (rows, gone) = difference(before, &page.items);
+        let rows = rows.into_iter();
+        Self {
+            frame: FrameShown::of(board, &page.frame, board.slots()),
+            total: page.total,
+            rows: rows
+                .map(|at| ChangedRow { position: at + 1, line: RankingLine::of(board, &page.items[at]) })
+                .collect(),
+            gone: gone.into_iter().cloned().collect(),
+        }
+    }
+}
+
+/// Returns the positions, from 0, of the lines that are not the same line at the same position before; and the subjects
+/// that have no line any more.
+fn difference<'a>(before: &'a [Ranked], now: &[Ranked]) -> (Vec<usize>, Vec<&'a Subject>) {
+    let remaining: HashSet<&Subject> = now.iter().map(|line| &line.subject).collect();
+    let gone = before.iter().map(|line| &line.subject).filter(|subject| !remaining.contains(subject)).collect();
+    let earlier: HashMap<&Subject, (usize, &Ranked)> =
+        before.iter().enumerate().map(|(at, line)| (&line.subject, (at, line))).collect();
+    let is_same = |at: usize| earlier.get(&now[at].subject) == Some(&(at, &now[at]));
+    ((0..now.len()).filter(|at| !is_same(*at)).collect(), gone)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::board::{Amount, Value};
+
+    /// Returns a page with these subjects and scores, of which subjects that are repeated are left out.
+    fn page(lines: &[(u8, i64)]) -> Vec<Ranked> {
+        let mut seen = HashSet::new();
+        let lines = lines.iter().filter(|(subject, _)| seen.insert(*subject)).enumerate();
+        lines
+            .map(|(at, (subject, score))| Ranked {
+                rank: at as u64 + 1,
+                subject: Subject::parse(&format!("s{subject}")).unwrap(),
+                score: Value::Exact(Amount(*score)),
+            })
+            .collect()
+    }
+
+    /// Applies a change as its description says.
+    fn apply(before: &[Ranked], now: &[Ranked]) -> Vec<Ranked> {
+        let (rows, gone) = difference(before, now);
+        let moved: HashSet<&Subject> = rows.iter().map(|at| &now[*at].subject).chain(gone).collect();
+        let mut lines: Vec<Ranked> = before.iter().filter(|line| !moved.contains(&line.subject)).cloned().collect();
+        for at in rows {
+            lines.insert(at, now[at].clone());
+        }
+        lines
+    }
+
+    proptest! {
+        #[test]
+        fn a_change_applied_to_the_page_before_gives_the_page(
+            before in prop::collection::vec((0u8..12, 0i64..3), 0..10),
+            now in prop::collection::vec((0u8..12, 0i64..3), 0..10),
+        ) {
+            let (before, now) = (page(&before), page(&now));
+            prop_assert_eq!(apply(&before, &now), now);
+        }
+    }
+
+    #[test]
+    fn only_lines_that_changed_are_in_a_change() {
+        let before = page(&[(1, 9), (2, 8), (3, 7), (4, 6)]);
+        assert_eq!(difference(&before, &before), (vec![], vec![]));
+        let (rows, gone) = difference(&before, &page(&[(1, 9), (3, 8), (2, 8), (4, 6)]));
+        assert_eq!((rows, gone), (vec![1, 2], vec![]));
+        let now = page(&[(1, 9), (2, 8), (5, 7), (4, 6)]);
+        let (rows, gone) = difference(&before, &now);
+        assert_eq!((rows, gone), (vec![2], vec![&before[2].subject]));
+    }
+}

@@ -1,0 +1,173 @@
+//! The body of a stream: the events of the views that one client listens to.
+
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
+use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
+
+use super::sse::{Event, HEARTBEAT, RETRY};
+use super::views::Subscription;
+
+/// A gauge: the number of open streams.
+const LISTENERS: &str = "rolltop_live_listeners";
+/// The number of streams that were ended because their client did not read fast enough.
+const DROPPED: &str = "rolltop_live_listeners_dropped_total";
+
+/// Registers the descriptions of the metrics with the recorder.
+pub(super) fn describe() {
+    describe_gauge!(LISTENERS, "Open streams of live rankings");
+    describe_counter!(DROPPED, "Streams of live rankings that were ended because their client read too slowly");
+}
+
+/// A view of a stream: its name, if the stream has several, and its events, or else the problem that it has.
+pub(super) struct Listened {
+    pub(super) name: Option<String>,
+    pub(super) view: Result<Subscription, Event>,
+}
+
+/// A client of a stream.
+struct Listener {
+    /// The bytes to send first, until they are sent.
+    first: Option<Bytes>,
+    /// The events of all views, with the index of their names.
+    events: SelectAll<BoxStream<'static, (usize, Result<Event, RecvError>)>>,
+    names: Vec<Option<String>>,
+    silence: Duration,
+    dropped: Counter,
+    _counted: Counted,
+}
+
+/// Counts a stream as open until dropped.
+struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.decrement(1.0);
+    }
+}
+
+/// Returns the body of a stream of these views, which has something to send at least once in the time `silence`. It ends
+/// when all views have ended, or when the client is too far behind.
+pub(super) fn body(
+    views: Vec<Listened>,
+    silence: Duration,
+) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
+    let listeners = gauge!(LISTENERS);
+    listeners.increment(1.0);
+    let (mut first, mut events, mut names) = (RETRY.to_vec(), SelectAll::new(), Vec::new());
+    for (index, Listened { name, view }) in views.into_iter().enumerate() {
+        let page = match view {
+            Ok(Subscription { page, events: receiver }) => {
+                events.push(received(index, receiver));
+                page
+            }
+            Err(problem) => Some(problem),
+        };
+        if let Some(event) = page {
+            first.extend_from_slice(&text(name.as_deref(), &event));
+        }
+        names.push(name);
+    }
+    let first = Some(first.into());
+    let (dropped, counted) = (counter!(DROPPED), Counted(listeners));
+    let listener = Listener { first, events, names, silence, dropped, _counted: counted };
+    stream::unfold(listener, |mut listener| async {
+        let bytes = listener.next().await?;
+        Some((Ok(bytes), listener))
+    })
+}
+
+/// Returns the events of a view, and then the error with which they end.
+fn received(index: usize, receiver: Receiver<Event>) -> BoxStream<'static, (usize, Result<Event, RecvError>)> {
+    let next = move |receiver: Option<Receiver<Event>>| async move {
+        let mut receiver = receiver?;
+        match receiver.recv().await {
+            Ok(event) => Some(((index, Ok(event)), Some(receiver))),
+            Err(error) => Some(((index, Err(error)), None)),
+        }
+    };
+    stream::unfold(Some(receiver), next).boxed()
+}
+
+fn text(name: Option<&str>, event: &Event) -> Bytes {
+    name.map_or_else(|| event.text(), |name| event.text_of_view(name))
+}
+
+impl Listener {
+    /// Returns the next bytes of the body, or `None` at its end.
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        loop {
+            match timeout(self.silence, self.events.next()).await {
+                Err(_) => return Some(HEARTBEAT),
+                Ok(None) => return None,
+                Ok(Some((index, Ok(event)))) => return Some(text(self.names[index].as_deref(), &event)),
+                // Other views may go on.
+                Ok(Some((_, Err(RecvError::Closed)))) => {}
+                Ok(Some((_, Err(RecvError::Lagged(_))))) => {
+                    self.dropped.increment(1);
+                    return None;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::broadcast;
+
+    use super::*;
+
+    fn event(number: usize) -> Event {
+        Event::new("change", None, number.to_string().into_bytes())
+    }
+
+    async fn text(body: &mut (impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Unpin)) -> Option<String> {
+        Some(String::from_utf8(body.next().await?.unwrap().to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_client_that_is_too_far_behind_is_dropped() {
+        let (sender, events) = broadcast::channel(2);
+        let view = Ok(Subscription { page: Some(event(0)), events });
+        let mut body = Box::pin(body(vec![Listened { name: None, view }], Duration::from_secs(60)));
+        assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\nevent: change\ndata: 0\n\n");
+        sender.send(event(1)).unwrap();
+        sender.send(event(2)).unwrap();
+        assert_eq!(text(&mut body).await.unwrap(), "event: change\ndata: 1\n\n");
+        for number in 3..6 {
+            sender.send(event(number)).unwrap();
+        }
+        assert_eq!(text(&mut body).await, None);
+    }
+
+    #[tokio::test]
+    async fn a_stream_ends_with_the_last_of_its_views() {
+        let (first, second) = (broadcast::channel(2), broadcast::channel(2));
+        let views = [("a", first.1), ("b", second.1)].map(|(name, events)| Listened {
+            name: Some(name.to_owned()),
+            view: Ok(Subscription { page: None, events }),
+        });
+        let mut body = Box::pin(body(views.into(), Duration::from_millis(1)));
+        assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\n");
+        assert_eq!(text(&mut body).await.unwrap(), ": heartbeat\n\n", "nothing happens");
+        drop(first.0);
+        second.0.send(event(7)).unwrap();
+        let named = loop {
+            match text(&mut body).await.unwrap() {
+                heartbeat if heartbeat.starts_with(':') => {}
+                named => break named,
+            }
+        };
+        assert_eq!(named, "event: change\ndata: {\"view\":\"b\",\"change\":7}\n\n");
+        drop(second.0);
+        assert_eq!(text(&mut body).await, None);
+    }
+}

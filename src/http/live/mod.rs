@@ -1,0 +1,198 @@
+//! Streams of live rankings, as server-sent events.
+//!
+//! `views` reads pages and sends what has `change`d between two of them; a `listener` writes the events of its views as
+//! [`sse`] text.
+
+mod change;
+mod listener;
+mod sse;
+mod views;
+
+use actix_web::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use actix_web::web::Data;
+use actix_web::{HttpRequest, HttpResponse};
+use futures_util::future::join_all;
+
+pub(super) use self::change::RankingChange;
+use self::listener::Listened;
+pub use self::views::LiveViews;
+use self::views::ViewKey;
+use super::delivery::EVENT_STREAM;
+use super::parameters::{Parameters, parse_window};
+use super::path;
+use super::problem::Problem;
+use crate::board::BoardName;
+
+/// The header with the id of the last event that a client received.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Tells reverse proxies not to collect the response.
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// The allowed limits. There are few, so that listeners share views.
+const LIMITS: [(&str, u32); 4] = [("10", 10), ("25", 25), ("50", 50), ("100", 100)];
+/// The allowed intervals in seconds.
+const INTERVALS: [(&str, u32); 4] = [("1s", 1), ("5s", 5), ("15s", 15), ("1m", 60)];
+/// The longest time without a byte, in seconds.
+const SILENCE: u32 = 15;
+/// The maximum number of views of a stream.
+const MAX_VIEWS: usize = 20;
+
+/// Registers the descriptions of the metrics with the recorder.
+pub(super) fn describe() {
+    listener::describe();
+}
+
+/// Follow the first lines of a ranking
+///
+/// Returns a stream of server-sent events, for `EventSource` in a browser:
+///
+/// - `page`, the first event: the same as the response to `GET /v1/boards/{board}/rankings` with this `limit` and `window`.
+///   Its `id` is the `ETag` of that response. If the client sends this id as `Last-Event-ID`, which browsers do when they
+///   connect again, and nothing has changed since, there is no `page`. A `page` later in the stream replaces all lines: the
+///   board was defined again.
+/// - `change`: a `RankingChange`, whenever lines, `total`, `window` or `retiring` have changed, also when slots leave the
+///   window. Its `id` is the `ETag` of the page with the change.
+/// - `problem`: a `Problem`. If it is an error of the store, the stream continues, and the next `change` says that the view
+///   can be read again. Otherwise, for example if the board was removed, the stream ends.
+///
+/// The ranking is read once in each `interval` for all streams with the same parameters, and what changed in between is in one
+/// event. A stream has no history: it begins at the present page, on any instance. There is at least a comment every 15
+/// seconds. A stream ends if its client reads too slowly and when the instance stops; browsers then connect again.
+///
+/// Browsers open at most six connections to an origin with HTTP/1.1. `GET /v1/stream` follows several views on one.
+#[utoipa::path(
+    get, path = "/v1/boards/{board}/stream", operation_id = "followRanking", tag = "rankings",
+    params(
+        ("limit" = u32, Query, minimum = 10, maximum = 100, example = 10, description = "Number of lines: 10, 25, 50 or 100. Default: 10."),
+        ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
+            description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
+        ("window" = String, Query, example = "24h", pattern = "^(all|[1-9][0-9]{0,9}(s|m|h|d|w|mo|y))$",
+            description = "Length of the window to read, one of the board's. Default: the main window."),
+        ("Last-Event-ID" = String, Header, description = "Id of the last event that the client received."),
+    ),
+    responses((status = 200, description = "A stream of events.", content((String = "text/event-stream",
+        example = "retry: 2000\n\nevent: page\nid: W/\"6f1c\"\ndata: {\"board\":\"hot-posts\",\"items\":[]}\n\n\
+            event: change\nid: W/\"90ab\"\ndata: {\"window\":{\"from\":\"2026-01-01T11:00:00Z\",\
+            \"to\":\"2026-01-02T11:00:00Z\",\"slots\":24},\"as_of\":\"2026-01-02T10:07:00Z\",\"retiring\":0,\
+            \"total\":1,\"rows\":[{\"position\":1,\"rank\":1,\"subject\":\"post-1\",\"score\":1}],\"gone\":[]}\n\n"),
+    ))),
+)]
+pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::from_request(&request, &["limit", "interval", "window"])?;
+    let key = ViewKey {
+        board: path::board_name(&request)?,
+        window: parameters.window()?,
+        limit: parameters.text("limit").map_or(Ok(LIMITS[0].1), |text| choice("limit", text, &LIMITS))?,
+        interval: interval(&parameters)?,
+    };
+    let known = request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
+    let live = live.into_inner();
+    let subscription = live.subscribe(key, known).await?;
+    Ok(stream(&live, vec![Listened { name: None, view: Ok(subscription) }]))
+}
+
+/// Follow several rankings on one connection
+///
+/// Returns a stream like that of `GET /v1/boards/{board}/stream`, with the events of up to 20 views. The data of each event
+/// is an object with the member `view`, the text of the parameter, and a member named as the event with its data, for example
+/// `{"view": "hot-posts,limit=25", "change": {…}}`. Events have no ids, so a stream always begins with all pages.
+///
+/// A view that cannot be read has a `problem` as its only event, and the others go on. If none can be read, the response is
+/// the problem of the first.
+#[utoipa::path(
+    get, path = "/v1/stream", operation_id = "followRankings", tag = "rankings",
+    params(
+        ("view" = Vec<String>, Query, explode = true, min_items = 1, max_items = 20, example = json!(["hot-posts,limit=25"]),
+            description = "A view: the name of a board, then `,limit=` and `,window=` if they are not the default. Up to 20 times."),
+        ("interval" = String, Query, example = "1s", pattern = "^(1s|5s|15s|1m)$",
+            description = "Time between two reads: `1s`, `5s`, `15s` or `1m`. Default: `1s`."),
+    ),
+    responses((status = 200, description = "A stream of events.", content((String = "text/event-stream",
+        example = "retry: 2000\n\nevent: page\ndata: {\"view\":\"hot-posts,limit=25\",\"page\":{\"board\":\"hot-posts\",\
+            \"items\":[]}}\n\n"),
+    ))),
+)]
+pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
+    let parameters = Parameters::with_list(&request, &["view", "interval"], "view")?;
+    let interval = interval(&parameters)?;
+    let names: Vec<&str> = parameters.texts("view").collect();
+    if names.is_empty() || names.len() > MAX_VIEWS {
+        let detail = format!("'view' must be given 1 to {MAX_VIEWS} times, not {}", names.len());
+        return Err(Problem::field("view", detail).with("minimum", 1).with("maximum", MAX_VIEWS));
+    }
+    let keys = names.iter().map(|name| parse_view(name, interval)).collect::<Result<Vec<_>, Problem>>()?;
+    let live = live.into_inner();
+    let subscriptions = join_all(keys.into_iter().map(|key| live.subscribe(key, None))).await;
+    if let Some(Err(problem)) = subscriptions.first()
+        && subscriptions.iter().all(Result::is_err)
+    {
+        return Err(problem.clone());
+    }
+    let views = names.into_iter().zip(subscriptions).map(|(name, subscription)| Listened {
+        name: Some(name.to_owned()),
+        view: subscription.map_err(|problem| views::problem_event(&problem)),
+    });
+    Ok(stream(&live, views.collect()))
+}
+
+fn stream(live: &LiveViews, views: Vec<Listened>) -> HttpResponse {
+    let mut response = HttpResponse::Ok();
+    response.insert_header((CONTENT_TYPE, EVENT_STREAM));
+    response.insert_header((X_ACCEL_BUFFERING, HeaderValue::from_static("no")));
+    response.streaming(listener::body(views, live.seconds(SILENCE)))
+}
+
+/// Returns the interval in seconds.
+fn interval(parameters: &Parameters) -> Result<u32, Problem> {
+    parameters.text("interval").map_or(Ok(INTERVALS[0].1), |text| choice("interval", text, &INTERVALS))
+}
+
+/// Returns the value of a text that must be one of a few.
+fn choice<T: Copy>(field: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+    choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        Problem::field(field, format!("'{field}' must be one of {}", names.join(", ")))
+    })
+}
+
+/// Parses a view of a stream of several, such as `hot-posts,limit=25,window=7d`.
+fn parse_view(text: &str, interval: u32) -> Result<ViewKey, Problem> {
+    let mut parts = text.split(',');
+    let board = BoardName::parse(parts.next().unwrap_or_default())
+        .map_err(|error| Problem::field("view", format!("'view' must start with the name of a board: {error}")))?;
+    let (mut limit, mut window) = (None, None);
+    for part in parts {
+        match part.split_once('=') {
+            Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", value, &LIMITS)?),
+            Some(("window", value)) if window.is_none() => window = Some(parse_window(value)?),
+            _ => {
+                let detail = "'view' must be the name of a board, then ',limit=' and ',window=' at most once each";
+                return Err(Problem::field("view", detail));
+            }
+        }
+    }
+    Ok(ViewKey { board, window, limit: limit.unwrap_or(LIMITS[0].1), interval })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn views_are_parsed_strictly() {
+        let parse = |text: &str| {
+            let key = parse_view(text, 1).ok()?;
+            Some((key.board.to_string(), key.limit, key.window.map(|window| window.to_string())))
+        };
+        let view = |limit, window: Option<&str>| Some(("hot-posts".to_owned(), limit, window.map(str::to_owned)));
+        assert_eq!(parse("hot-posts"), view(10, None));
+        assert_eq!(parse("hot-posts,limit=100"), view(100, None));
+        assert_eq!(parse("hot-posts,window=7d,limit=25"), view(25, Some("7d")));
+        for wrong in ["", ",limit=10", "hot-posts,", "hot-posts,limit", "hot-posts,limit=11", "hot-posts,limit=+10"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+        for wrong in ["hot-posts,limit=10,limit=10", "hot-posts,window=", "hot-posts,interval=1s", "Hot Posts"] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Live views: the first lines of rankings, read at an interval as long as somebody listens.
+//!
+//! A view is read, serialized and compared once, however many listeners it has. Each view is a task, which ends when the
+//! view has no listeners.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics::{describe_gauge, gauge};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::broadcast;
+use tokio::time::MissedTickBehavior;
+
+use super::super::codes::Code;
+use super::super::problem::Problem;
+use super::super::rankings::Ranking;
+use super::super::request_id::RequestId;
+use super::super::{caching, response};
+use super::change::RankingChange;
+use super::sse::Event;
+use crate::board::{BoardName, WindowLength};
+use crate::service::{About, Page, Service};
+
+/// The maximum number of views of an instance.
+const MAX_VIEWS: usize = 1_000;
+/// The number of events that a listener may be behind. After more it is dropped.
+const MAX_BEHIND: usize = 16;
+/// The time after which a client may try again if there are too many views.
+const RETRY_VIEWS: Duration = Duration::from_secs(10);
+
+/// A gauge: the number of live views.
+const VIEWS: &str = "rolltop_live_views";
+
+/// What identifies a view. Requests with the same key share the view.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ViewKey {
+    pub(super) board: BoardName,
+    /// `None` for the main window.
+    pub(super) window: Option<WindowLength>,
+    pub(super) limit: u32,
+    /// The time between two reads, in seconds.
+    pub(super) interval: u32,
+}
+
+/// All live views of an instance.
+pub struct LiveViews {
+    service: Arc<Service>,
+    /// The runtime of the tasks. Those of the HTTP workers end while the service still answers.
+    runtime: Handle,
+    /// The length of a second.
+    second: Duration,
+    registry: Mutex<Registry>,
+}
+
+#[derive(Default)]
+struct Registry {
+    views: HashMap<ViewKey, Arc<View>>,
+    is_closed: bool,
+}
+
+/// One view. Locked after the registry, if both are.
+struct View {
+    state: Mutex<ViewState>,
+}
+
+struct ViewState {
+    /// The entity tag of the page.
+    tag: String,
+    /// The event with the page.
+    page: Event,
+    /// Sends the events after the page; `None` once the view has ended.
+    events: Option<broadcast::Sender<Event>>,
+}
+
+/// A listener's part in a view.
+pub(super) struct Subscription {
+    /// The event with the page; `None` if the listener has the page.
+    pub(super) page: Option<Event>,
+    /// The events after it.
+    pub(super) events: broadcast::Receiver<Event>,
+}
+
+impl LiveViews {
+    /// Creates the views of an instance. Must be called within a runtime, which will run them.
+    pub fn new(service: Arc<Service>) -> Arc<Self> {
+        Self::at_pace(service, Duration::from_secs(1))
+    }
+
+    /// Creates the views of an instance for which this is the length of a second. For tests, which do not wait for the
+    /// real one.
+    pub fn at_pace(service: Arc<Service>, second: Duration) -> Arc<Self> {
+        describe_gauge!(VIEWS, "Live views: first lines of rankings that at least one stream follows");
+        Arc::new(Self { service, runtime: Handle::current(), second, registry: Mutex::default() })
+    }
+
+    /// Returns a number of seconds.
+    pub(super) fn seconds(&self, seconds: u32) -> Duration {
+        self.second * seconds
+    }
+
+    /// Ends all views and with them all streams, and accepts no more.
+    pub fn close(&self) {
+        let mut registry = self.registry.lock();
+        registry.is_closed = true;
+        registry.views.drain().for_each(|(_, view)| view.end());
+        gauge!(VIEWS).set(0.0);
+    }
+
+    /// Adds a listener to a view, and creates the view if there is none. `known` is the entity tag of the page that the
+    /// listener has. One store call for a new view, otherwise none.
+    pub(super) async fn subscribe(
+        self: &Arc<Self>,
+        key: ViewKey,
+        known: Option<&str>,
+    ) -> Result<Subscription, Problem> {
+        if let Some(subscription) = self.registry.lock().existing(&key, known)? {
+            return Ok(subscription);
+        }
+        let read = self.read(&key).await?;
+        let (view, subscription) = View::new(&read, known)?;
+        {
+            let mut registry = self.registry.lock();
+            if let Some(subscription) = registry.existing(&key, known)? {
+                return Ok(subscription);
+            }
+            if registry.views.len() >= MAX_VIEWS {
+                let detail =
+                    format!("this instance already has {MAX_VIEWS} live views; use fewer limits and intervals");
+                return Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_VIEWS));
+            }
+            registry.views.insert(key.clone(), view.clone());
+            gauge!(VIEWS).set(registry.views.len() as f64);
+        }
+        self.runtime.spawn(self.clone().refresh(key, view, read));
+        Ok(subscription)
+    }
+
+    async fn read(&self, key: &ViewKey) -> Result<About<Page>, Problem> {
+        let window = self.service.window(&key.board, key.window, None).await?;
+        Ok(self.service.page(&window, 0, key.limit).await?)
+    }
+
+    /// Reads a view at its interval and sends what has changed, until it has no listeners or cannot be read any more.
+    async fn refresh(self: Arc<Self>, key: ViewKey, view: Arc<View>, mut before: About<Page>) {
+        let mut ticks = tokio::time::interval(self.seconds(key.interval));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first tick is immediate, and the page was just read.
+        ticks.tick().await;
+        let mut is_failing = false;
+        loop {
+            ticks.tick().await;
+            if !view.has_listeners() && self.remove_unused(&key, &view) {
+                return;
+            }
+            let published = match self.read(&key).await {
+                Ok(now) => view.publish(&before, &now, is_failing).map(|()| now),
+                Err(problem) => Err(problem),
+            };
+            match published {
+                Ok(now) => (before, is_failing) = (now, false),
+                Err(problem) => {
+                    // Told once, until the view can be read again.
+                    if !is_failing {
+                        view.send(problem_event(&problem));
+                    }
+                    if problem.code().status().is_client_error() {
+                        self.remove(&key, &view);
+                        return;
+                    }
+                    is_failing = true;
+                }
+            }
+        }
+    }
+
+    /// Removes a view unless it has got a listener. Returns whether it is removed.
+    fn remove_unused(&self, key: &ViewKey, view: &Arc<View>) -> bool {
+        let mut registry = self.registry.lock();
+        // Listeners are added under the lock of the registry.
+        let is_unused = !view.has_listeners();
+        if is_unused {
+            registry.remove(key, view);
+        }
+        is_unused
+    }
+
+    fn remove(&self, key: &ViewKey, view: &Arc<View>) {
+        self.registry.lock().remove(key, view);
+    }
+}
+
+impl Registry {
+    /// Adds a listener to a view that exists. Returns an error if there are to be no more listeners.
+    fn existing(&self, key: &ViewKey, known: Option<&str>) -> Result<Option<Subscription>, Problem> {
+        if self.is_closed {
+            return Err(Problem::new(Code::Overloaded, "this instance is stopping").retry_after(RETRY_VIEWS));
+        }
+        Ok(self.views.get(key).and_then(|view| view.subscribe(known)))
+    }
+
+    fn remove(&mut self, key: &ViewKey, view: &Arc<View>) {
+        if let Entry::Occupied(entry) = self.views.entry(key.clone())
+            && Arc::ptr_eq(entry.get(), view)
+        {
+            entry.remove();
+        }
+        view.end();
+        gauge!(VIEWS).set(self.views.len() as f64);
+    }
+}
+
+impl View {
+    /// Creates a view of this page, with its first listener.
+    fn new(read: &About<Page>, known: Option<&str>) -> Result<(Arc<Self>, Subscription), Problem> {
+        let (tag, page) = page_event(read)?;
+        let (sender, events) = broadcast::channel(MAX_BEHIND);
+        let subscription = Subscription { page: (known != Some(tag.as_str())).then(|| page.clone()), events };
+        let state = Mutex::new(ViewState { tag, page, events: Some(sender) });
+        Ok((Arc::new(Self { state }), subscription))
+    }
+
+    /// Adds a listener, unless the view has ended.
+    fn subscribe(&self, known: Option<&str>) -> Option<Subscription> {
+        let state = self.state.lock();
+        let events = state.events.as_ref()?.subscribe();
+        Some(Subscription { page: (known != Some(state.tag.as_str())).then(|| state.page.clone()), events })
+    }
+
+    fn has_listeners(&self) -> bool {
+        self.state.lock().events.as_ref().is_some_and(|events| events.receiver_count() > 0)
+    }
+
+    /// Makes a page the current one, and sends what has changed since the page before, if anything has. With `always`, it
+    /// is sent even if nothing has.
+    fn publish(&self, before: &About<Page>, now: &About<Page>, always: bool) -> Result<(), Problem> {
+        let (tag, page) = page_event(now)?;
+        let mut state = self.state.lock();
+        if tag != state.tag || always {
+            let event = if before.board.generation() == now.board.generation() {
+                let change = RankingChange::between(&now.board, &before.answer.items, &now.answer);
+                Event::new("change", Some(&tag), response::to_json(&change)?)
+            } else {
+                page.clone()
+            };
+            state.send(event);
+        }
+        (state.tag, state.page) = (tag, page);
+        Ok(())
+    }
+
+    fn send(&self, event: Event) {
+        self.state.lock().send(event);
+    }
+
+    /// Ends the streams of all listeners, after the events that were sent.
+    fn end(&self) {
+        self.state.lock().events = None;
+    }
+}
+
+impl ViewState {
+    fn send(&self, event: Event) {
+        if let Some(events) = &self.events {
+            // Fails only if there are no listeners.
+            let _ = events.send(event);
+        }
+    }
+}
+
+/// Returns the entity tag of a page, and the event with the page: the same as the response to a request of the page.
+fn page_event(read: &About<Page>) -> Result<(String, Event), Problem> {
+    let About { board, answer: page } = read;
+    let body = response::to_json(&Ranking::new(board, page.clone(), None))?;
+    let tag = caching::entity_tag(&body).0.to_string();
+    let event = Event::new("page", Some(&tag), body);
+    Ok((tag, event))
+}
+
+/// Returns the event of a problem that a view has.
+pub(super) fn problem_event(problem: &Problem) -> Event {
+    let shown = problem.redacted(&RequestId::current()).into_owned();
+    Event::new("problem", None, response::to_json(&shown).unwrap_or_else(|_| b"{}".to_vec()))
+}

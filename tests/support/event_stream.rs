@@ -1,0 +1,97 @@
+//! A client of a stream of live rankings.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use reqwest::header::HeaderMap;
+use serde_json::{Value as Json, json};
+
+/// An event as a client receives it.
+#[derive(Debug)]
+pub struct Event {
+    pub name: String,
+    pub id: Option<String>,
+    pub data: Json,
+}
+
+/// A client of a stream.
+pub struct Follower {
+    pub headers: HeaderMap,
+    pieces: BoxStream<'static, reqwest::Result<bytes::Bytes>>,
+    text: String,
+}
+
+impl Follower {
+    /// Opens the stream at a URL.
+    pub async fn open(url: &str, headers: &[(&str, &str)]) -> Self {
+        let mut request = reqwest::Client::new().get(url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{url}");
+        let headers = response.headers().clone();
+        Self { headers, pieces: response.bytes_stream().boxed(), text: String::new() }
+    }
+
+    /// Returns the next event, or `None` at the end of the stream. Skips comments.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\n\n") {
+                let (block, rest) = (block.to_owned(), rest.to_owned());
+                self.text = rest;
+                let field = |name: &str| {
+                    let line = block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                    line.map(str::to_owned)
+                };
+                if let Some(name) = field("event") {
+                    let data = serde_json::from_str(&field("data").unwrap()).unwrap();
+                    return Some(Event { name, id: field("id"), data });
+                }
+                continue;
+            }
+            let piece = tokio::time::timeout(Duration::from_secs(30), self.pieces.next()).await.expect("no event");
+            self.text.push_str(std::str::from_utf8(&piece?.unwrap()).unwrap());
+        }
+    }
+
+    /// Returns the next event, which must have this name.
+    pub async fn expect(&mut self, name: &str) -> Event {
+        let event = self.next().await.expect("an event");
+        assert_eq!(event.name, name, "{event:?}");
+        event
+    }
+}
+
+/// The lines of a view, to which changes are applied as their description says.
+#[derive(Debug, Default)]
+pub struct View {
+    pub items: Vec<Json>,
+    pub window: Json,
+    pub total: Json,
+    /// The entity tag of the page.
+    pub id: String,
+}
+
+impl View {
+    pub fn apply(&mut self, event: Event) {
+        let Event { name, id, mut data } = event;
+        match name.as_str() {
+            "page" => self.items = data["items"].as_array().unwrap().clone(),
+            "change" => {
+                let rows = data["rows"].as_array().unwrap().clone();
+                let moved: Vec<&Json> =
+                    rows.iter().map(|row| &row["subject"]).chain(data["gone"].as_array().unwrap()).collect();
+                self.items.retain(|line| !moved.contains(&&line["subject"]));
+                for row in &rows {
+                    let position = usize::try_from(row["position"].as_u64().unwrap()).unwrap();
+                    let line = json!({"rank": row["rank"], "subject": row["subject"], "score": row["score"]});
+                    self.items.insert(position - 1, line);
+                }
+            }
+            other => panic!("an event {other}: {data}"),
+        }
+        (self.window, self.total, self.id) = (data["window"].take(), data["total"].take(), id.unwrap());
+    }
+}
