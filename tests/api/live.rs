@@ -175,9 +175,15 @@ async fn a_stream_tells_why_it_cannot_be_read() {
     follower.expect("page").await;
     site.switch.fail(Fault::Unreachable);
     assert_eq!(follower.expect("problem").await.data["code"], "store_unreachable");
+    // One that comes now gets the last page, and learns that it is not of now.
+    let mut later = follow(&site.client, "/v1/boards/b/stream", &[]).await;
+    later.expect("page").await;
+    assert_eq!(later.expect("problem").await.data["code"], "store_unreachable");
     site.switch.work();
-    // Nothing has changed, but the client must learn that what it shows is current again.
-    assert_eq!(follower.expect("change").await.data["rows"], json!([]));
+    // Nothing has changed, but the clients must learn that what they show is current again.
+    for follower in [&mut follower, &mut later] {
+        assert_eq!(follower.expect("change").await.data["rows"], json!([]));
+    }
 
     // A board that is defined again has nothing in common with the one before.
     site.client.count("b", &["x"]).await;

@@ -60,14 +60,14 @@ pub(super) fn body(
     listeners.increment(1.0);
     let (mut first, mut events, mut names) = (RETRY.to_vec(), SelectAll::new(), Vec::new());
     for (index, Listened { name, view }) in views.into_iter().enumerate() {
-        let page = match view {
-            Ok(Subscription { page, events: receiver }) => {
+        let begin = match view {
+            Ok(Subscription { first, events: receiver }) => {
                 events.push(received(index, receiver));
-                page
+                first
             }
-            Err(problem) => Some(problem),
+            Err(problem) => vec![problem],
         };
-        if let Some(event) = page {
+        for event in begin {
             first.extend_from_slice(&text(name.as_deref(), &event));
         }
         names.push(name);
@@ -136,7 +136,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_is_too_far_behind_is_dropped() {
         let (sender, events) = broadcast::channel(2);
-        let view = Ok(Subscription { page: Some(event(0)), events });
+        let view = Ok(Subscription { first: vec![event(0)], events });
         let mut body = Box::pin(body(vec![Listened { name: None, view }], Duration::from_secs(60)));
         assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\nevent: change\ndata: 0\n\n");
         sender.send(event(1)).unwrap();
@@ -153,7 +153,7 @@ mod tests {
         let (first, second) = (broadcast::channel(2), broadcast::channel(2));
         let views = [("a", first.1), ("b", second.1)].map(|(name, events)| Listened {
             name: Some(name.to_owned()),
-            view: Ok(Subscription { page: None, events }),
+            view: Ok(Subscription { first: Vec::new(), events }),
         });
         let mut body = Box::pin(body(views.into(), Duration::from_millis(1)));
         assert_eq!(text(&mut body).await.unwrap(), "retry: 2000\n\n");

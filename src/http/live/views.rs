@@ -71,15 +71,17 @@ struct ViewState {
     tag: String,
     /// The event with the page.
     page: Event,
-    /// Sends the events after the page; `None` once the view has ended.
+    /// The event with the problem that the view has since the page was read.
+    problem: Option<Event>,
+    /// Sends the events after these; `None` once the view has ended.
     events: Option<broadcast::Sender<Event>>,
 }
 
 /// A listener's part in a view.
 pub(super) struct Subscription {
-    /// The event with the page; `None` if the listener has the page.
-    pub(super) page: Option<Event>,
-    /// The events after it.
+    /// The events to begin with: the page, unless the listener has it, and the problem of the view, if it has one.
+    pub(super) first: Vec<Event>,
+    /// The events after these.
     pub(super) events: broadcast::Receiver<Event>,
 }
 
@@ -149,28 +151,23 @@ impl LiveViews {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // The first tick is immediate, and the page was just read.
         ticks.tick().await;
-        let mut is_failing = false;
         loop {
             ticks.tick().await;
             if !view.has_listeners() && self.remove_unused(&key, &view) {
                 return;
             }
             let published = match self.read(&key).await {
-                Ok(now) => view.publish(&before, &now, is_failing).map(|()| now),
+                Ok(now) => view.publish(&before, &now).map(|()| now),
                 Err(problem) => Err(problem),
             };
             match published {
-                Ok(now) => (before, is_failing) = (now, false),
+                Ok(now) => before = now,
                 Err(problem) => {
-                    // Told once, until the view can be read again.
-                    if !is_failing {
-                        view.send(problem_event(&problem));
-                    }
+                    view.fail(&problem);
                     if problem.code().status().is_client_error() {
                         self.remove(&key, &view);
                         return;
                     }
-                    is_failing = true;
                 }
             }
         }
@@ -217,28 +214,28 @@ impl View {
     fn new(read: &About<Page>, known: Option<&str>) -> Result<(Arc<Self>, Subscription), Problem> {
         let (tag, page) = page_event(read)?;
         let (sender, events) = broadcast::channel(MAX_BEHIND);
-        let subscription = Subscription { page: (known != Some(tag.as_str())).then(|| page.clone()), events };
-        let state = Mutex::new(ViewState { tag, page, events: Some(sender) });
-        Ok((Arc::new(Self { state }), subscription))
+        let state = ViewState { tag, page, problem: None, events: Some(sender) };
+        let subscription = Subscription { first: state.first(known), events };
+        Ok((Arc::new(Self { state: Mutex::new(state) }), subscription))
     }
 
     /// Adds a listener, unless the view has ended.
     fn subscribe(&self, known: Option<&str>) -> Option<Subscription> {
         let state = self.state.lock();
         let events = state.events.as_ref()?.subscribe();
-        Some(Subscription { page: (known != Some(state.tag.as_str())).then(|| state.page.clone()), events })
+        Some(Subscription { first: state.first(known), events })
     }
 
     fn has_listeners(&self) -> bool {
         self.state.lock().events.as_ref().is_some_and(|events| events.receiver_count() > 0)
     }
 
-    /// Makes a page the current one, and sends what has changed since the page before, if anything has. With `always`, it
-    /// is sent even if nothing has.
-    fn publish(&self, before: &About<Page>, now: &About<Page>, always: bool) -> Result<(), Problem> {
+    /// Makes a page the current one, and sends what has changed since the page before, if anything has. After a problem
+    /// it is sent even if nothing has, and says that the problem is over.
+    fn publish(&self, before: &About<Page>, now: &About<Page>) -> Result<(), Problem> {
         let (tag, page) = page_event(now)?;
         let mut state = self.state.lock();
-        if tag != state.tag || always {
+        if tag != state.tag || state.problem.is_some() {
             let event = if before.board.generation() == now.board.generation() {
                 let change = RankingChange::between(&now.board, &before.answer.items, &now.answer);
                 Event::new("change", Some(&tag), response::to_json(&change)?)
@@ -247,12 +244,18 @@ impl View {
             };
             state.send(event);
         }
-        (state.tag, state.page) = (tag, page);
+        (state.tag, state.page, state.problem) = (tag, page, None);
         Ok(())
     }
 
-    fn send(&self, event: Event) {
-        self.state.lock().send(event);
+    /// Sends the problem that the view has, if it has not had one before.
+    fn fail(&self, problem: &Problem) {
+        let mut state = self.state.lock();
+        if state.problem.is_none() {
+            let event = problem_event(problem);
+            state.problem = Some(event.clone());
+            state.send(event);
+        }
     }
 
     /// Ends the streams of all listeners, after the events that were sent.
@@ -262,6 +265,12 @@ impl View {
 }
 
 impl ViewState {
+    /// Returns the events with which a listener begins.
+    fn first(&self, known: Option<&str>) -> Vec<Event> {
+        let page = (known != Some(self.tag.as_str())).then_some(&self.page);
+        page.into_iter().chain(&self.problem).cloned().collect()
+    }
+
     fn send(&self, event: Event) {
         if let Some(events) = &self.events {
             // Fails only if there are no listeners.
