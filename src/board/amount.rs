@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 pub const EXACT_MAX: i64 = (1 << 53) - 1;
 
 /// The number of digits after the decimal point that a board keeps: 0 to 9.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Decimals(u8);
 
 /// An amount in the board's smallest unit: with 2 decimals, 1.50 is 150.

@@ -292,7 +292,7 @@ impl Definition {
     pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, dedupe: None, ..self.clone() };
+        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, dedupe: None, ..self.clone() };
         Some(Definition { metric, ranked: false, ..own })
     }
 

@@ -41,6 +41,18 @@ impl Function {
         }
     }
 
+    /// Returns the numeric field that the function is over, if it is over one.
+    pub fn value(&self) -> Option<&str> {
+        match self {
+            Function::Sum { value }
+            | Function::Avg { value }
+            | Function::Min { value }
+            | Function::Max { value }
+            | Function::Last { value } => Some(value),
+            Function::Count | Function::CountDistinct { .. } | Function::ApproxCountDistinct { .. } => None,
+        }
+    }
+
     /// Returns the function's name in canonical form.
     pub fn name(&self) -> &'static str {
         match self {

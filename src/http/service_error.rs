@@ -114,8 +114,12 @@ fn suggested(suggestion: Option<&(String, Box<Definition>)>) -> String {
     match suggestion {
         Some((name, definition)) => {
             let slot = definition.slot.map_or_else(String::new, |slot| format!(", slot = \"{slot}\""));
+            let decimals = match definition.decimals.digits() {
+                0 => String::new(),
+                digits => format!(", decimals = {digits}"),
+            };
             let metric = toml::Value::from(definition.metric.to_string());
-            format!("this board would: [boards.\"{name}\"] metric = {metric}{slot}, ranked = false")
+            format!("this board would: [boards.\"{name}\"] metric = {metric}{slot}{decimals}, ranked = false")
         }
         None => "no board can: no common slot length divides its window into at most 2,000 slots".to_owned(),
     }

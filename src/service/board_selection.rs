@@ -95,15 +95,21 @@ const USUAL_SLOTS: [(u32, Unit); 15] = [
 const SUGGESTED_SLOTS: u32 = 32;
 
 /// Suggests a board that would serve the metric: unranked, with the finest usual slot that divides its window into at
-/// most 32 slots, or else with the coarsest possible one. A window of all
-/// time needs no slot. Returns `None` if no usual slot divides the window.
-pub(super) fn suggestion(metric: &Metric) -> Option<Definition> {
+/// most 32 slots, or else with the coarsest possible one. A window of all time needs no slot. It has as many decimals as
+/// the boards of the same event that have for the same field. Returns `None` if no usual slot divides the window.
+pub(super) fn suggestion(boards_of_event: &[Arc<Board>], metric: &Metric) -> Option<Definition> {
+    let value = metric.function.value();
+    let same_field = boards_of_event
+        .iter()
+        .map(|board| board.definition())
+        .filter(|other| value.is_some() && other.metric.function.value() == value);
+    let decimals = same_field.map(|other| other.decimals).max().unwrap_or_default();
     if metric.window == WindowLength::All {
-        return Some(Definition { ranked: false, ..Definition::without_slots(metric.clone()) });
+        return Some(Definition { ranked: false, decimals, ..Definition::without_slots(metric.clone()) });
     }
     let define = |(count, unit)| {
         let mut definition = Definition::new(metric.clone(), Span::new(count, unit)?);
-        definition.ranked = false;
+        (definition.ranked, definition.decimals) = (false, decimals);
         let slots =
             definition.layout().ok().map(|layout| layout.slots).filter(|slots| u64::from(*slots) <= MAX_SLOTS)?;
         Some((definition, slots))
@@ -272,14 +278,14 @@ mod tests {
             ("2000w", "1w"),
         ] {
             let metric: Metric = format!("COUNT({window}, login, device_id)").parse().unwrap();
-            let definition = suggestion(&metric).unwrap_or_else(|| panic!("{window}"));
+            let definition = suggestion(&[], &metric).unwrap_or_else(|| panic!("{window}"));
             assert_eq!((definition.slot.unwrap().to_string().as_str(), definition.ranked), (slot, false), "{window}");
             let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
             assert!(slots_for(&board, &metric).is_some(), "{window}");
         }
-        assert_eq!(suggestion(&"COUNT(4001s, a, b)".parse().unwrap()), None);
+        assert_eq!(suggestion(&[], &"COUNT(4001s, a, b)".parse().unwrap()), None);
         let all_time: Metric = "COUNT(all, login, device_id)".parse().unwrap();
-        let definition = suggestion(&all_time).unwrap();
+        let definition = suggestion(&[], &all_time).unwrap();
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         assert_eq!((board.definition().slot, slots_for(&board, &all_time)), (None, Some(1)));
     }

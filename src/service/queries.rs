@@ -173,15 +173,16 @@ impl Service {
     /// One such request is enough for all metrics of a call: `is_newest` states whether it was made, and is then set to
     /// true.
     pub(super) async fn select_board(&self, metric: &Metric, is_newest: &mut bool) -> Result<(Arc<Board>, SlotRange)> {
-        let listed = self.registry.listed_within(MAX_AGE).await?;
+        let mut listed = self.registry.listed_within(MAX_AGE).await?;
         if let Some(found) = board_selection::board_for(listed.event_index.of(&metric.event), metric) {
             return Ok(found);
         }
         if !*is_newest {
             let since = Instant::now();
             let version = self.store.boards_version().await?;
-            let listed =
-                if version == listed.version { listed } else { self.registry.listed_at(version, since).await? };
+            if version != listed.version {
+                listed = self.registry.listed_at(version, since).await?;
+            }
             *is_newest = true;
             if let Some(found) = board_selection::board_for(listed.event_index.of(&metric.event), metric) {
                 return Ok(found);
@@ -189,7 +190,7 @@ impl Service {
         }
         Err(ServiceError::NoBoard {
             metric: Box::new(metric.clone()),
-            suggestion: board_selection::suggestion(metric)
+            suggestion: board_selection::suggestion(listed.event_index.of(&metric.event), metric)
                 .map(|board| (board_selection::suggested_name(metric), Box::new(board))),
         })
     }

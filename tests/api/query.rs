@@ -187,3 +187,19 @@ async fn a_hop_query_counts_the_devices_of_the_users_of_a_device() {
         assert_eq!((answer.refusal(), &answer.body["field"]), ((422, "invalid_field"), &json!("most")), "{answer:?}");
     }
 }
+
+#[actix_web::test]
+async fn a_suggested_board_keeps_as_many_decimals_as_others_of_the_field() {
+    let site = Site::new().await;
+    let sellers = json!({"metric": "SUM(7d, sale, price, seller)", "slot": "1h", "decimals": 2});
+    assert_eq!(site.client.put("/v1/boards/sellers", sellers).await.status, 201);
+    for (metric, decimals) in
+        [("SUM(31d, sale, price, seller)", 2), ("SUM(7d, sale, weight, seller)", 0), ("COUNT(7d, sale, shop)", 0)]
+    {
+        let answer = query(&site, json!({"metric": metric, "fields": {"seller": "s", "shop": "x"}})).await;
+        let error = &answer.body["answers"][0]["error"];
+        assert_eq!(error["definition"]["decimals"], decimals, "{error}");
+        let detail = error["detail"].as_str().unwrap();
+        assert_eq!(detail.contains("decimals = 2"), decimals == 2, "{detail}");
+    }
+}

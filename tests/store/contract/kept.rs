@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Board, Change, Definition, Stamp};
+use rolltop::board::{Board, Change, Definition, Stamp, Value};
 use rolltop::store::{Outcome, Rejection, SlotContents, SlotQuery, SlotRange};
 
 use crate::given::{Units, With, exact, mean, plus, sample, sample_of, seen, subject, t};
@@ -135,6 +135,20 @@ pub async fn a_sample_moves_a_mean_of_all_time(site: Site) {
         assert_eq!(site.value(board.kept_slots().unwrap(), "a").await, None);
         site.audit(&board).await;
     }
+}
+
+pub async fn the_fewest_samples_are_about_the_total(site: Site) {
+    let definition = Definition { min_samples: 2, ..keeping("AVG(all, sale, amount, shop)", "1h", "3h") };
+    let board = site.define("board", &definition).await;
+    let kept = board.kept_slots().unwrap();
+    site.count(&board, vec![plus("a", 5).at("2020-01-01T00:00:00Z"), plus("b", 6)]).await;
+    assert_eq!((site.value(&board, "b").await, site.value(kept, "b").await), (None, Some(Value::Real(6.0))));
+    site.count(&board, vec![plus("a", 7)]).await;
+    assert_eq!(
+        (site.value(&board, "a").await, site.value(kept, "a").await),
+        (Some(Value::Real(6.0)), Some(Value::Real(7.0)))
+    );
+    site.audit(&board).await;
 }
 
 pub async fn a_sample_is_the_newest_value_unless_a_later_slot_has_one(site: Site) {

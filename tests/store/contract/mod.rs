@@ -234,6 +234,7 @@ contract! {
         kept::a_sample_moves_the_total_as_much_as_its_slot,
         kept::a_sample_moves_a_mean_of_all_time,
         kept::a_sample_is_the_newest_value_unless_a_later_slot_has_one,
+        kept::the_fewest_samples_are_about_the_total,
         kept::a_sample_stamped_with_its_end_is_of_the_slot_before,
         kept::extremes_and_sketches_of_all_time_keep_slots_and_take_no_samples,
         latest::the_newest_value_is_the_score,
