@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use utoipa::ToSchema;
+use utoipa::openapi::schema::{Array, ArrayBuilder};
 
 use super::super::frame::FrameShown;
 use super::super::ranking_lines::RankingLine;
+use super::super::schemas;
 use crate::board::{Board, Subject};
 use crate::service::{Page, Ranked};
 
-/// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and in
-/// `rows`, then insert each row at its position, in the order of `rows`.
+/// What has changed in a live view since the event before. To apply it, remove the lines of the subjects in `gone` and
+/// in `rows`, then insert each row at its position, in the order of `rows`.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RankingChange)]
 pub(in crate::http) struct RankingChange {
@@ -25,8 +27,13 @@ pub(in crate::http) struct RankingChange {
     #[schema(max_items = 100)]
     rows: Vec<ChangedRow>,
     /// The subjects that are no longer in the view.
-    #[schema(max_items = 100, schema_with = super::super::schemas::subjects)]
+    #[schema(schema_with = gone)]
     gone: Vec<Subject>,
+}
+
+fn gone() -> Array {
+    let description = "The subjects that are no longer in the view.";
+    ArrayBuilder::new().items(schemas::subject()).max_items(Some(100)).description(Some(description)).build()
 }
 
 /// A line of a live view, and its position.
