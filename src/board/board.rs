@@ -151,7 +151,7 @@ impl Board {
     }
 
     /// Returns whether events and samples belong to slots by their time, so that a retraction and a sample must name
-    /// one. A board over all time without a [kept slots](Self::kept_slots) has no slots.
+    /// one. A board over all time without [kept slots](Self::kept_slots) has no slots.
     pub fn has_slots(&self) -> bool {
         !self.is_all_time() || self.kept_slots().is_some()
     }

@@ -205,7 +205,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
         total: status.total,
         slots_are_partial: kept.is_some(),
         slots: match kept {
-            Some((record, kept)) => live_slots(record, kept.slots, kept.events),
+            Some((kept_slots, kept)) => live_slots(kept_slots, kept.slots, kept.events),
             None if has_slots => live_slots(&board, status.slots, status.events),
             None => Vec::new(),
         },

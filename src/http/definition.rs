@@ -95,7 +95,7 @@ impl DefinitionShown {
             windows: definition.windows.iter().map(ToString::to_string).collect(),
             slots_in_window: if board.is_all_time() { 0 } else { board.slots() },
             slots_kept: match board.kept_slots() {
-                Some(record) => record.kept(),
+                Some(kept_slots) => kept_slots.kept(),
                 None if board.is_all_time() => 0,
                 None => board.kept(),
             },

@@ -57,8 +57,15 @@ struct MethodMetrics {
     duration: Histogram,
 }
 
-/// Counts a request as in progress until dropped, even if the client disconnects before the response.
-struct InProgress(Gauge);
+/// Counts a request or a stream as in progress until dropped, even if the client disconnects before its end.
+pub(super) struct InProgress(Gauge);
+
+impl InProgress {
+    pub(super) fn new(gauge: Gauge) -> Self {
+        gauge.increment(1.0);
+        Self(gauge)
+    }
+}
 
 impl Drop for InProgress {
     fn drop(&mut self) {
@@ -92,8 +99,7 @@ impl RouteMetrics {
         response: impl Future<Output = Result<ServiceResponse<B>, Error>>,
     ) -> Result<ServiceResponse<B>, Error> {
         let started = Instant::now();
-        self.in_flight.increment(1.0);
-        let _in_progress = InProgress(self.in_flight.clone());
+        let _in_progress = InProgress::new(self.in_flight.clone());
         let result = response.await;
         let status = match &result {
             Ok(response) => response.status(),

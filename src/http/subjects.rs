@@ -160,7 +160,7 @@ pub(super) async fn standing(request: HttpRequest, state: Data<HttpState>) -> Re
         slots.into_iter().map(|slot| SubjectSlot::of(board, window, slot)).collect()
     };
     let slots = match kept {
-        Some((record, kept)) => slots_of(record, &kept.frame.window, kept.slots),
+        Some((kept_slots, kept)) => slots_of(kept_slots, &kept.frame.window, kept.slots),
         None if board.is_all_time() => Vec::new(),
         None => slots_of(&board, &standing.frame.window, standing.slots),
     };

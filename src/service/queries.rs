@@ -150,7 +150,7 @@ impl Service {
                 let board = self.window(&query.board, query.window, None).await?;
                 let (board, range) = match (query.window, query.over, board.kept_slots()) {
                     (None, Over::Last(_), _) => board_selection::finest(&board, |track| range(track, query))?,
-                    (None, Over::From(_), Some(record)) => (record.clone(), range(record, query)?),
+                    (None, Over::From(_), Some(kept_slots)) => (kept_slots.clone(), range(kept_slots, query)?),
                     _ => {
                         let range = range(&board, query)?;
                         (board, range)

@@ -73,7 +73,8 @@ impl Service {
         board: &Arc<Board>,
         subject: &Subject,
     ) -> store::Result<(Standing, Option<Standing>)> {
-        let kept: OptionFuture<_> = board.kept_slots().map(|record| self.store.standing(record, subject)).into();
+        let kept: OptionFuture<_> =
+            board.kept_slots().map(|kept_slots| self.store.standing(kept_slots, subject)).into();
         let (standing, kept) = join(self.standing_on(board, subject), kept).await;
         Ok((standing?, kept.transpose()?))
     }

@@ -149,7 +149,9 @@ impl Definition {
         }
         match self.of_kept_slots() {
             Some(_) if self.kind() == Kind::Distinct => Ok(()),
-            Some(record) => record.layout().map(drop).map_err(|reason| DefinitionError::KeptSlots(Box::new(reason))),
+            Some(kept_slots) => {
+                kept_slots.layout().map(drop).map_err(|reason| DefinitionError::KeptSlots(Box::new(reason)))
+            }
             None => Ok(()),
         }
     }

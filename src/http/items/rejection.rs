@@ -49,8 +49,8 @@ pub(in crate::http) fn detail_of_rejection(rejection: Rejection, board: &Board) 
     match rejection {
         Rejection::TooLate => match (board.definition().mode, board.kept_slots()) {
             // Only a sample can be too late here: of an item that is older than the kept slots, the total counts.
-            (Mode::Sliding, Some(record)) => {
-                format!("the slot is older than those that this board keeps, {}", record.length())
+            (Mode::Sliding, Some(kept_slots)) => {
+                format!("the slot is older than those that this board keeps, {}", kept_slots.length())
             }
             (Mode::Sliding, None) if !board.further().is_empty() => {
                 format!("the slot has left every window of this board, also the longest, {}", longest(board))

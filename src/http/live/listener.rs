@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use actix_web::web::Bytes;
 use futures_util::stream::{self, BoxStream, SelectAll, Stream, StreamExt};
-use metrics::{Counter, Gauge, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Counter, counter, describe_counter, describe_gauge, gauge};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::timeout;
 
+use super::super::metrics::InProgress;
 use super::sse::{Event, HEARTBEAT, RETRY};
 use super::views::Subscription;
 
@@ -33,22 +34,15 @@ pub(super) struct Listened {
 struct Listener {
     /// The bytes to send first, until they are sent.
     first: Option<Bytes>,
-    /// The events of all views, with the index of their names.
-    events: SelectAll<BoxStream<'static, (usize, Result<Event, RecvError>)>>,
-    names: Vec<Option<String>>,
+    /// The texts of the events of all views.
+    events: SelectAll<BoxStream<'static, Result<Bytes, TooFarBehind>>>,
     silence: Duration,
     dropped: Counter,
-    _counted: Counted,
+    _in_progress: InProgress,
 }
 
-/// Counts a stream as open until dropped.
-struct Counted(Gauge);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.decrement(1.0);
-    }
-}
+/// The client has not read events that are no longer there.
+struct TooFarBehind;
 
 /// Returns the body of a stream of these views, which has something to send at least once in the time `silence`. It ends
 /// when all views have ended, or when the client is too far behind.
@@ -56,41 +50,37 @@ pub(super) fn body(
     views: Vec<Listened>,
     silence: Duration,
 ) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> {
-    let listeners = gauge!(LISTENERS);
-    listeners.increment(1.0);
-    let (mut first, mut events, mut names) = (RETRY.to_vec(), SelectAll::new(), Vec::new());
-    for (index, Listened { name, view }) in views.into_iter().enumerate() {
-        let begin = match view {
-            Ok(Subscription { first, events: receiver }) => {
-                events.push(received(index, receiver));
-                first
-            }
-            Err(problem) => vec![problem],
+    let (mut first, mut events) = (RETRY.to_vec(), SelectAll::new());
+    for Listened { name, view } in views {
+        let (begin, receiver) = match view {
+            Ok(Subscription { first, events }) => (first, Some(events)),
+            Err(problem) => (vec![problem], None),
         };
         for event in begin {
             first.extend_from_slice(&text(name.as_deref(), &event));
         }
-        names.push(name);
+        events.extend(receiver.map(|receiver| received(name, receiver)));
     }
+    let in_progress = InProgress::new(gauge!(LISTENERS));
     let first = Some(first.into());
-    let (dropped, counted) = (counter!(DROPPED), Counted(listeners));
-    let listener = Listener { first, events, names, silence, dropped, _counted: counted };
+    let listener = Listener { first, events, silence, dropped: counter!(DROPPED), _in_progress: in_progress };
     stream::unfold(listener, |mut listener| async {
         let bytes = listener.next().await?;
         Some((Ok(bytes), listener))
     })
 }
 
-/// Returns the events of a view, and then the error with which they end.
-fn received(index: usize, receiver: Receiver<Event>) -> BoxStream<'static, (usize, Result<Event, RecvError>)> {
-    let next = move |receiver: Option<Receiver<Event>>| async move {
-        let mut receiver = receiver?;
-        match receiver.recv().await {
-            Ok(event) => Some(((index, Ok(event)), Some(receiver))),
-            Err(error) => Some(((index, Err(error)), None)),
-        }
+/// Returns the texts of the events of a view until it ends.
+fn received(name: Option<String>, receiver: Receiver<Event>) -> BoxStream<'static, Result<Bytes, TooFarBehind>> {
+    let next = |(name, mut receiver): (Option<String>, Receiver<Event>)| async move {
+        let received = match receiver.recv().await {
+            Ok(event) => Ok(text(name.as_deref(), &event)),
+            Err(RecvError::Lagged(_)) => Err(TooFarBehind),
+            Err(RecvError::Closed) => return None,
+        };
+        Some((received, (name, receiver)))
     };
-    stream::unfold(Some(receiver), next).boxed()
+    stream::unfold((name, receiver), next).boxed()
 }
 
 fn text(name: Option<&str>, event: &Event) -> Bytes {
@@ -103,17 +93,13 @@ impl Listener {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
-        loop {
-            match timeout(self.silence, self.events.next()).await {
-                Err(_) => return Some(HEARTBEAT),
-                Ok(None) => return None,
-                Ok(Some((index, Ok(event)))) => return Some(text(self.names[index].as_deref(), &event)),
-                // Other views may go on.
-                Ok(Some((_, Err(RecvError::Closed)))) => {}
-                Ok(Some((_, Err(RecvError::Lagged(_))))) => {
-                    self.dropped.increment(1);
-                    return None;
-                }
+        match timeout(self.silence, self.events.next()).await {
+            Err(_) => Some(HEARTBEAT),
+            Ok(None) => None,
+            Ok(Some(Ok(event))) => Some(event),
+            Ok(Some(Err(TooFarBehind))) => {
+                self.dropped.increment(1);
+                None
             }
         }
     }

@@ -28,9 +28,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells reverse proxies not to collect the response.
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The allowed limits. There are few, so that listeners share views.
+/// The allowed limits, the default first. There are few, so that listeners share views.
 const LIMITS: [(&str, u32); 4] = [("10", 10), ("25", 25), ("50", 50), ("100", 100)];
-/// The allowed intervals in seconds.
+/// The allowed intervals in seconds, the default first.
 const INTERVALS: [(&str, u32); 4] = [("1s", 1), ("5s", 5), ("15s", 15), ("1m", 60)];
 /// The longest time without a byte, in seconds.
 const SILENCE: u32 = 15;
@@ -40,6 +40,7 @@ const MAX_VIEWS: usize = 20;
 /// Registers the descriptions of the metrics with the recorder.
 pub(super) fn describe() {
     listener::describe();
+    views::describe();
 }
 
 /// Follow the first lines of a ranking
@@ -82,8 +83,8 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
     let key = ViewKey {
         board: path::board_name(&request)?,
         window: parameters.window()?,
-        limit: parameters.text("limit").map_or(Ok(LIMITS[0].1), |text| choice("limit", text, &LIMITS))?,
-        interval: interval(&parameters)?,
+        limit: choice("limit", parameters.text("limit"), &LIMITS)?,
+        interval: choice("interval", parameters.text("interval"), &INTERVALS)?,
     };
     let known = request.headers().get(LAST_EVENT_ID).and_then(|id| id.to_str().ok());
     let live = live.into_inner();
@@ -114,7 +115,7 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
 )]
 pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Result<HttpResponse, Problem> {
     let parameters = Parameters::with_list(&request, &["view", "interval"], "view")?;
-    let interval = interval(&parameters)?;
+    let interval = choice("interval", parameters.text("interval"), &INTERVALS)?;
     let names: Vec<&str> = parameters.texts("view").collect();
     if names.is_empty() || names.len() > MAX_VIEWS {
         let detail = format!("'view' must be given 1 to {MAX_VIEWS} times, not {}", names.len());
@@ -142,13 +143,9 @@ fn stream(live: &LiveViews, views: Vec<Listened>) -> HttpResponse {
     response.streaming(listener::body(views, live.seconds(SILENCE)))
 }
 
-/// Returns the interval in seconds.
-fn interval(parameters: &Parameters) -> Result<u32, Problem> {
-    parameters.text("interval").map_or(Ok(INTERVALS[0].1), |text| choice("interval", text, &INTERVALS))
-}
-
-/// Returns the value of a text that must be one of a few.
-fn choice<T: Copy>(field: &str, text: &str, choices: &[(&str, T)]) -> Result<T, Problem> {
+/// Returns the value of a text that must be one of a few: the first one if there is no text.
+fn choice(field: &str, text: Option<&str>, choices: &[(&str, u32); 4]) -> Result<u32, Problem> {
+    let Some(text) = text else { return Ok(choices[0].1) };
     choices.iter().find(|(name, _)| *name == text).map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         Problem::field(field, format!("'{field}' must be one of {}", names.join(", ")))
@@ -163,7 +160,7 @@ fn parse_view(text: &str, interval: u32) -> Result<ViewKey, Problem> {
     let (mut limit, mut window) = (None, None);
     for part in parts {
         match part.split_once('=') {
-            Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", value, &LIMITS)?),
+            Some(("limit", value)) if limit.is_none() => limit = Some(choice("limit", Some(value), &LIMITS)?),
             Some(("window", value)) if window.is_none() => window = Some(parse_window(value)?),
             _ => {
                 let detail = "'view' must be the name of a board, then ',limit=' and ',window=' at most once each";

@@ -34,6 +34,11 @@ const RETRY_VIEWS: Duration = Duration::from_secs(10);
 /// A gauge: the number of live views.
 const VIEWS: &str = "rolltop_live_views";
 
+/// Registers the description of the metric with the recorder.
+pub(super) fn describe() {
+    describe_gauge!(VIEWS, "Live views: first lines of rankings that at least one stream follows");
+}
+
 /// What identifies a view. Requests with the same key share the view.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ViewKey {
@@ -94,7 +99,6 @@ impl LiveViews {
     /// Creates the views of an instance for which this is the length of a second. For tests, which do not wait for the
     /// real one.
     pub fn at_pace(service: Arc<Service>, second: Duration) -> Arc<Self> {
-        describe_gauge!(VIEWS, "Live views: first lines of rankings that at least one stream follows");
         Arc::new(Self { service, runtime: Handle::current(), second, registry: Mutex::default() })
     }
 
@@ -165,7 +169,7 @@ impl LiveViews {
                 Err(problem) => {
                     view.fail(&problem);
                     if problem.code().status().is_client_error() {
-                        self.remove(&key, &view);
+                        self.registry.lock().remove(&key, &view);
                         return;
                     }
                 }
@@ -182,10 +186,6 @@ impl LiveViews {
             registry.remove(key, view);
         }
         is_unused
-    }
-
-    fn remove(&self, key: &ViewKey, view: &Arc<View>) {
-        self.registry.lock().remove(key, view);
     }
 }
 

@@ -278,7 +278,9 @@ impl EntryApplication<'_> {
         let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
         // What the main window gets instead of a sample of a slot beside it.
         let total = match (&increment.change, self.board.kept_slots()) {
-            (Change::Set { sum, count }, Some(record)) => Some(self.total_after(entry, name, (*sum, *count), record)),
+            (Change::Set { sum, count }, Some(kept_slots)) => {
+                Some(self.total_after(entry, name, (*sum, *count), kept_slots))
+            }
             _ => None,
         };
         let change = |window: &InWindow<'_>| match &total {
@@ -314,7 +316,7 @@ impl EntryApplication<'_> {
         entry: &Entry,
         name: HashedName,
         (sum, count): (Amount, i64),
-        record: &Board,
+        kept_slots: &Board,
     ) -> Option<Change> {
         let cell = |tables: &Tables, slot: Timestamp| {
             let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
@@ -324,7 +326,7 @@ impl EntryApplication<'_> {
         let total = cell(self.tables, entry.slots.of(0)?);
         let before = self.tables.further.first().and_then(|tables| cell(tables, slot));
         let sample = SlotSample { slot, sum, count };
-        sample.change_of_total(self.board.kind(), record.calendar(), total.as_ref(), before.as_ref())
+        sample.change_of_total(self.board.kind(), kept_slots.calendar(), total.as_ref(), before.as_ref())
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.

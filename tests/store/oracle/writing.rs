@@ -108,7 +108,7 @@ impl Held {
         let calendar = self.board.calendar();
         let definition = self.board.definition();
         if matches!(item.change, Change::Set { .. }) {
-            let at = if definition.stamp == Stamp::End { at.plus_millis(-1) } else { at };
+            let at = time_of(&self.board, item).unwrap_or(now);
             return if at < frame.window.floor {
                 Err(Rejection::TooLate)
             } else if at >= frame.window.end {

@@ -266,12 +266,12 @@ impl Encoder<'_, '_> {
 
     /// Returns the verb of a total for a sample of a slot that is kept beside it, and all others unchanged.
     fn of_total<'c>(&self, usual: Verb<'c>, change: &Change, entry: &Entry<'_>) -> Verb<'c> {
-        let (Change::Set { .. }, Some(record), Some(slot)) = (change, self.board.kept_slots(), entry.slots.of(1))
+        let (Change::Set { .. }, Some(kept_slots), Some(slot)) = (change, self.board.kept_slots(), entry.slots.of(1))
         else {
             return usual;
         };
         // LAST has no number of measurements, but needs to know which totals are of a later slot.
-        let b = if self.board.kind() == Kind::Last { record.calendar().next(slot).millis() } else { usual.b };
+        let b = if self.board.kind() == Kind::Last { kept_slots.calendar().next(slot).millis() } else { usual.b };
         Verb { verb: "follow", b, ..usual }
     }
 
