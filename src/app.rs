@@ -116,6 +116,7 @@ impl Application {
                 cors_origins: config.cors_origins.clone(),
                 hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
                     .then(|| config.hosts.clone()),
+                console: config.console,
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
                 metrics,
             },

@@ -52,6 +52,7 @@ async function hashOfSources() {
 const style = await readFile(join(here, "console/console.css"), "utf8");
 const files = {
   "index.html": await readFile(join(here, "console/index.html"), "utf8"),
+  "icon.svg": await readFile(join(here, "console/icon.svg"), "utf8"),
   "console.js": await bundle("console/main.tsx", LICENSES),
   "console.css": (await transform(style, { loader: "css", minify: true, charset: "utf8" })).code,
   "rolltop-board.js": await bundle("widget/rolltop-board.ts"),

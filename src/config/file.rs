@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use serde::{Deserialize, Deserializer};
@@ -20,6 +21,12 @@ pub enum ConfigError {
     /// The store named by a flag or the environment is not valid.
     #[error("--store (ROLLTOP_STORE): {0}")]
     Store(String),
+    /// The console may change boards, but not only this machine can reach it.
+    #[error(
+        "console: 'full' needs a loopback address to listen on, and '{0}' is not one, because there is no authentication \
+         yet; use 'read', or listen on 127.0.0.1"
+    )]
+    Console(SocketAddr),
     /// The file has mistakes.
     #[error("{file} is not a valid configuration:\n{}", problems.iter().map(|p| format!("  {p}")).collect::<Vec<_>>().join("\n"))]
     Wrong { file: String, problems: Vec<Problem> },

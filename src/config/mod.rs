@@ -14,6 +14,7 @@ pub use file::{ConfigError, Problem};
 pub use settings::{LogFormat, Settings, StoreChoice};
 
 use crate::board::{BoardName, Definition, Rule, Span};
+use crate::http::ConsoleMode;
 use crate::service::RuleName;
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
@@ -50,6 +51,8 @@ pub struct Config {
     pub max_line: usize,
     pub cors_origins: Vec<String>,
     pub hosts: Vec<String>,
+    /// What the web page at `/` offers.
+    pub console: ConsoleMode,
     pub stream_idle_timeout: Duration,
     /// The time for which clients may use a response without asking again.
     pub max_age: Duration,
@@ -84,9 +87,15 @@ impl Config {
         let file::Parsed { settings, boards, rules, max_ages } = file::parse(source, text)?;
         given.store.as_ref().map_or(Ok(()), StoreChoice::check).map_err(ConfigError::Store)?;
         let s = given.or(settings);
+        let listen = s.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)));
+        let is_loopback = listen.ip().to_canonical().is_loopback();
+        let console = s.console.unwrap_or(if is_loopback { ConsoleMode::Full } else { ConsoleMode::Read });
+        if console == ConsoleMode::Full && !is_loopback {
+            return Err(ConfigError::Console(listen));
+        }
         let processors = || std::thread::available_parallelism().map_or(1, usize::from);
         Ok(Config {
-            listen: s.listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080))),
+            listen,
             store: s.store.unwrap_or(StoreChoice::Embedded),
             data_dir: s.data_dir.unwrap_or_else(|| PathBuf::from("data")),
             durability: s.durability.unwrap_or(Durability::EverySecond),
@@ -102,6 +111,7 @@ impl Config {
             max_line: s.max_line.unwrap_or(64 << 10),
             cors_origins: s.cors_origins.unwrap_or_default(),
             hosts: s.hosts.unwrap_or_default(),
+            console,
             max_age: s.max_age.map_or(Duration::ZERO, duration),
             max_ages: max_ages.into_iter().map(|(board, age)| (board, duration(age))).collect(),
             stream_idle_timeout: s.stream_idle_timeout.map_or(Duration::from_secs(300), duration),
@@ -180,6 +190,17 @@ mod tests {
     }
 
     #[test]
+    fn the_console_changes_boards_only_on_a_loopback_address() {
+        let mode = |text: &str| load(text).map(|config| config.console);
+        assert_eq!(mode("").unwrap(), ConsoleMode::Full);
+        assert_eq!(mode("listen = \"0.0.0.0:8080\"").unwrap(), ConsoleMode::Read);
+        assert_eq!(mode("listen = \"[::1]:8080\"").unwrap(), ConsoleMode::Full);
+        assert_eq!(mode("console = \"off\"").unwrap(), ConsoleMode::Off);
+        let error = mode("listen = \"192.0.2.1:80\"\nconsole = \"full\"").unwrap_err().to_string();
+        assert!(error.contains("192.0.2.1:80") && error.contains("'read'"), "{error}");
+    }
+
+    #[test]
     fn backups_and_trust_clock_are_off_by_default() {
         let config = load("").unwrap();
         assert_eq!((config.backup_dir, config.trust_clock), (None, false));
@@ -201,6 +222,7 @@ mod tests {
             ("durability = \"maybe\"\n", 1, "maybe"),
             ("clock = \"simulated=yesterday\"\n", 1, "yesterday"),
             ("log_format = \"xml\"\n", 1, "xml"),
+            ("console = \"some\"\n", 1, "the console is 'off', 'read' or 'full'"),
             ("backup_dir = 3\n", 1, "backup_dir"),
             ("\ntrust_clock = \"yes\"\n", 2, "trust_clock"),
             (

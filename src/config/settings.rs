@@ -9,6 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer};
 
 use crate::board::{Span, Timestamp};
+use crate::http::ConsoleMode;
 use crate::store::ClockMode;
 use crate::store::embedded::Durability;
 use crate::store::redis::Address;
@@ -73,6 +74,11 @@ pub struct Settings {
     /// under which a proxy on the same machine forwards requests [default: none]
     #[arg(long, env = "ROLLTOP_HOSTS", value_name = "HOST", value_delimiter = ',')]
     pub hosts: Option<Vec<String>>,
+    /// What the web page at / offers: `off`, `read`, or `full`, which also changes boards and needs a loopback address to
+    /// listen on [default: full on a loopback address, otherwise read]
+    #[arg(long, env = "ROLLTOP_CONSOLE", value_name = "MODE")]
+    #[serde(default, deserialize_with = "text")]
+    pub console: Option<ConsoleMode>,
     /// The time after which a stream that sends nothing is ended [default: 5m]
     #[arg(long, env = "ROLLTOP_STREAM_IDLE_TIMEOUT", value_name = "DURATION")]
     pub stream_idle_timeout: Option<Span>,
@@ -94,7 +100,7 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 21] = [
+    pub const KEYS: [&str; 22] = [
         "listen",
         "store",
         "data_dir",
@@ -111,6 +117,7 @@ impl Settings {
         "max_line",
         "cors_origins",
         "hosts",
+        "console",
         "stream_idle_timeout",
         "max_age",
         "workers",
@@ -137,6 +144,7 @@ impl Settings {
             max_line: self.max_line.or(other.max_line),
             cors_origins: self.cors_origins.or(other.cors_origins),
             hosts: self.hosts.or(other.hosts),
+            console: self.console.or(other.console),
             stream_idle_timeout: self.stream_idle_timeout.or(other.stream_idle_timeout),
             max_age: self.max_age.or(other.max_age),
             workers: self.workers.or(other.workers),

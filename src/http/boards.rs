@@ -117,11 +117,16 @@ pub(super) struct WindowStatus {
     floor: Option<Timestamp>,
     /// Number of ranked subjects.
     total: u64,
+    /// Slots of the window that have subjects or events, oldest first; empty over all time.
+    slots: Vec<SlotStatus>,
+    /// The expired slots, oldest first, with the number of subjects still to be subtracted.
+    retiring_slots: Vec<RetiringSlot>,
 }
 
 impl WindowStatus {
     fn of(window: &Board, status: &Status) -> Self {
         let has_slots = !window.is_all_time();
+        let slots = if has_slots { live_slots(window, &status.slots, &status.events) } else { Vec::new() };
         Self {
             length: window.length().to_string(),
             slot: window.definition().slot,
@@ -129,6 +134,8 @@ impl WindowStatus {
             head: has_slots.then_some(status.frame.window.head),
             floor: has_slots.then_some(status.frame.window.floor),
             total: status.total,
+            slots,
+            retiring_slots: retiring_slots(window, &status.retiring),
         }
     }
 }
@@ -195,8 +202,6 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let kept = board.kept_slots().zip(statuses.next());
     let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
     let has_slots = board.has_slots();
-    let to = |from| board.calendar().next(from);
-    let retiring = |(from, subjects)| RetiringSlot { from, to: to(from), subjects };
     Ok(response::json(&BoardStatus {
         definition: DefinedBoard::of(&board),
         frame: FrameShown::of(&board, &status.frame, board.slots()),
@@ -205,25 +210,31 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
         total: status.total,
         slots_are_partial: kept.is_some(),
         slots: match kept {
-            Some((kept_slots, kept)) => live_slots(kept_slots, kept.slots, kept.events),
-            None if has_slots => live_slots(&board, status.slots, status.events),
+            Some((kept_slots, kept)) => live_slots(kept_slots, &kept.slots, &kept.events),
+            None if has_slots => live_slots(&board, &status.slots, &status.events),
             None => Vec::new(),
         },
-        retiring_slots: status.retiring.into_iter().map(retiring).collect(),
+        retiring_slots: retiring_slots(&board, &status.retiring),
         each_window,
     }))
 }
 
 /// Returns the slots that have subjects or events, oldest first.
-fn live_slots(board: &Board, subjects: Vec<(Timestamp, u64)>, events: Vec<(Timestamp, u64)>) -> Vec<SlotStatus> {
+fn live_slots(board: &Board, subjects: &[(Timestamp, u64)], events: &[(Timestamp, u64)]) -> Vec<SlotStatus> {
     let slot = |from, subjects| SlotStatus { from, to: board.calendar().next(from), subjects, events: 0 };
     let mut slots: BTreeMap<Timestamp, SlotStatus> =
-        subjects.into_iter().map(|(from, number)| (from, slot(from, Some(number)))).collect();
+        subjects.iter().map(|&(from, number)| (from, slot(from, Some(number)))).collect();
     let no_subjects = board.is_ranked().then_some(0);
-    for (from, number) in events {
+    for &(from, number) in events {
         slots.entry(from).or_insert_with(|| slot(from, no_subjects)).events = number;
     }
     slots.into_values().collect()
+}
+
+/// Returns the expired slots, oldest first, with the number of subjects still to be subtracted.
+fn retiring_slots(board: &Board, retiring: &[(Timestamp, u64)]) -> Vec<RetiringSlot> {
+    let to = |from| board.calendar().next(from);
+    retiring.iter().map(|&(from, subjects)| RetiringSlot { from, to: to(from), subjects }).collect()
 }
 
 /// The answer to a definition.

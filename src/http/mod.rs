@@ -7,12 +7,12 @@
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
 //! resources    query, evaluate -> windows, events; subjects; live -> rankings -> export; samples -> increments;
-//!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations, welcome,
+//!              boards -> preview -> definition; values, rollover, rules, clock, backup, operations,
 //!              problem_pages
 //! items        parsing of a single item, a batch or a stream; rejections
 //! requests     path, parameters, object -> body, compression, large
 //! responses    ranking_lines -> response; frame, cursor, delivery, caching, metrics, counts
-//! base         state, schemas, problem, request_id, service_error, codes; access
+//! base         state, schemas, problem, request_id, service_error, codes; access; console
 //! ```
 //!
 //! Each resource module holds its handlers, the body types they read and the response types they return.
@@ -26,6 +26,7 @@ mod caching;
 mod clock;
 mod codes;
 mod compression;
+mod console;
 mod cors;
 mod counts;
 mod cursor;
@@ -63,10 +64,10 @@ mod service_error;
 mod state;
 mod subjects;
 mod values;
-mod welcome;
 mod windows;
 
 pub use self::codes::{Code, ItemCode};
+pub use self::console::ConsoleMode;
 pub use self::cors::cors;
 pub use self::document::openapi;
 pub use self::live::LiveViews;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use actix_web::dev::{HttpServiceFactory, Service, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::web::{self, Data};
-use actix_web::{Error, HttpRequest, HttpResponse, guard};
+use actix_web::{Error, HttpRequest, HttpResponse, Route, guard};
 use futures_util::future::Either;
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::access::Access;
 use super::codes::Code;
+use super::console;
 use super::delivery::Delivery;
 use super::document;
 use super::live::{self, LiveViews};
@@ -20,7 +21,7 @@ use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
 use super::request_id::{RequestId, X_REQUEST_ID};
-use super::routes::{self, OPERATIONS, Operation};
+use super::routes::{self, OPERATIONS};
 use super::state::{HttpOptions, HttpState};
 
 /// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
@@ -39,8 +40,18 @@ pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&m
         for operation in routes::operations(state.options.simulated_clock) {
             if !paths.contains(&operation.path) {
                 paths.push(operation.path);
-                register(app, operation.path, &state.options, &access);
+                register(app, operation.path, methods_of(operation.path), &state.options, &access);
             }
+        }
+        for file in console::files(state.options.console, state.options.simulated_clock) {
+            let path = file.path;
+            register(
+                app,
+                path,
+                vec![(Method::GET, web::to(move || ready(respond_with(&file))))],
+                &state.options,
+                &access,
+            );
         }
         app.app_data(state)
             .app_data(Data::from(live))
@@ -68,27 +79,50 @@ fn explorer(access: &Arc<Access>) -> impl HttpServiceFactory + use<> {
     })
 }
 
+/// Returns the methods of a path, with the routes of their handlers.
+fn methods_of(path: &str) -> Vec<(Method, Route)> {
+    let operations = OPERATIONS.iter().filter(|operation| operation.path == path);
+    operations.map(|operation| (operation.method.clone(), (operation.handler)())).collect()
+}
+
+/// Returns the response with a file of the console or the custom element.
+fn respond_with(file: &console::File) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type(file.media_type)
+        .insert_header(("content-security-policy", console::CONTENT_SECURITY_POLICY))
+        .insert_header(("x-content-type-options", "nosniff"))
+        .insert_header(("referrer-policy", "no-referrer"))
+        // Pages of every origin may use the custom element.
+        .insert_header(("cross-origin-resource-policy", "cross-origin"))
+        .body(file.body.clone())
+}
+
 /// Registers a path with all its methods. Other methods are refused with a list of the allowed ones.
-fn register(app: &mut web::ServiceConfig, path: &'static str, options: &HttpOptions, access: &Arc<Access>) {
-    let operations: Vec<&Operation> = OPERATIONS.iter().filter(|operation| operation.path == path).collect();
+fn register(
+    app: &mut web::ServiceConfig,
+    path: &'static str,
+    methods: Vec<(Method, Route)>,
+    options: &HttpOptions,
+    access: &Arc<Access>,
+) {
     let mut resource = web::resource(path);
-    let mut allowed = Vec::new();
-    for operation in &operations {
-        allowed.push(operation.method.as_str());
-        let route = (operation.handler)();
-        resource = resource.route(if operation.method == Method::GET {
-            allowed.push("HEAD");
+    let (mut known, mut allowed) = (Vec::new(), Vec::new());
+    for (method, route) in methods {
+        allowed.push(method.to_string());
+        resource = resource.route(if method == Method::GET {
+            allowed.push("HEAD".to_owned());
             route.guard(guard::Any(guard::Get()).or(guard::Head()))
         } else {
-            route.method(operation.method.clone())
+            route.method(method.clone())
         });
+        known.push(method);
     }
     let allowed = allowed.join(", ");
     let refuse = move |request: HttpRequest| {
         let detail = format!("method {} is not allowed; allowed: {allowed}", request.method());
         ready(HttpResponse::from(Problem::new(Code::MethodNotAllowed, detail).allow(&allowed)))
     };
-    let metrics = Rc::new(RouteMetrics::new(path, |method| operations.iter().any(|o| o.method == *method)));
+    let metrics = Rc::new(RouteMetrics::new(path, |method| known.contains(method)));
     let (access, delivery) = (access.clone(), Rc::new(Delivery::new(path, options)));
     app.service(resource.default_service(web::to(refuse)).wrap_fn(move |request, inner| {
         let (metrics, delivery, method) = (metrics.clone(), delivery.clone(), request.method().clone());

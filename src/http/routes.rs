@@ -8,7 +8,7 @@ use actix_web::{Route, web};
 use super::codes::Code::{self, *};
 use super::{
     backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, subjects, values, welcome, windows,
+    rules, samples, subjects, values, windows,
 };
 
 /// An operation of the API.
@@ -144,7 +144,6 @@ pub(super) const OPERATIONS: &[Operation] = &[
     operation(Method::GET, "/metrics", || web::to(operations::metrics), &[&[NotFound]]),
     operation(Method::GET, "/openapi.json", || web::to(operations::openapi), &[]),
     operation(Method::GET, "/problems/{code}", || web::to(problem_pages::page), &[&[NotFound]]),
-    operation(Method::GET, "/", || web::to(welcome::welcome), &[]),
 ];
 
 /// Returns the method and path of all operations that exist with or without a simulated clock.

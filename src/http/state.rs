@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use super::console::ConsoleMode;
 use crate::board::BoardName;
 use crate::service::Service;
 
@@ -31,6 +32,8 @@ pub struct HttpOptions {
     pub max_age: Duration,
     /// The same for single boards.
     pub max_ages: Vec<(BoardName, Duration)>,
+    /// What the console at `/` offers.
+    pub console: ConsoleMode,
     /// Whether the store runs on a simulated clock, so that `/v1/clock` exists.
     pub simulated_clock: bool,
     /// Source of the text that `/metrics` returns. Without it the path returns 404.
@@ -48,6 +51,7 @@ impl Default for HttpOptions {
             hosts: None,
             max_age: Duration::ZERO,
             max_ages: Vec::new(),
+            console: ConsoleMode::default(),
             simulated_clock: false,
             metrics: None,
         }

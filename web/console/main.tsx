@@ -1,1 +1,7 @@
-export {};
+// Starts the console.
+
+import { render } from "preact";
+import { App } from "./app.tsx";
+
+const place = document.getElementById("console");
+if (place) render(<App />, place);

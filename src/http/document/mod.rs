@@ -25,7 +25,7 @@ use super::problem::{PROBLEM_JSON, Problem};
 use super::routes::{OPERATIONS, Operation};
 use super::{
     backup, boards, clock, evaluate, events, increments, live, operations, problem_pages, query, rankings, rollover,
-    rules, samples, schemas, subjects, values, welcome, windows,
+    rules, samples, schemas, subjects, values, windows,
 };
 
 #[derive(utoipa::OpenApi)]
@@ -35,7 +35,7 @@ use super::{
         windows::window, values::values, subjects::neighbors, subjects::remove, query::query, evaluate::evaluate,
         rules::list, boards::list, boards::get, boards::put, boards::delete, boards::audit, rollover::one,
         rollover::all, clock::get, clock::put, backup::make, operations::health, operations::readiness, operations::metrics,
-        operations::openapi, welcome::welcome, problem_pages::page,
+        operations::openapi, problem_pages::page,
     ),
     components(schemas(Problem, ExportEnd, RankingChange)),
     tags(

@@ -1,0 +1,68 @@
+// The frame of every page: the navigation, and the page that the address names.
+
+import { useEffect } from "preact/hooks";
+import { call } from "./api.ts";
+import { nextZone, noteTime, zone, zones } from "./clock.ts";
+import { DemoBar } from "./demo.tsx";
+import { Empty, Heading } from "./parts.tsx";
+import { Board } from "./pages/board.tsx";
+import { Boards } from "./pages/boards.tsx";
+import { Define } from "./pages/define.tsx";
+import { Operate } from "./pages/operate.tsx";
+import { Rules } from "./pages/rules.tsx";
+import { Subject } from "./pages/subject.tsx";
+import { href, route } from "./route.ts";
+import { hasSimulatedClock } from "./settings.ts";
+
+const PAGES: [string, string][] = [["", "Boards"], ["define", "Define"], ["rules", "Rules"], ["operate", "Operate"]];
+
+export function App() {
+  const { path } = route.value;
+  useEffect(() => {
+    // A clock that stands still has no other source than the service.
+    if (hasSimulatedClock) call<{ now: string }>("GET", "v1/clock").then((clock) => noteTime(clock.now), () => undefined);
+  }, []);
+  const section = path[0] === "boards" ? "" : (path[0] ?? "");
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>("main h1")?.focus(); }}>Skip to the content</a>
+      <header>
+        <div class="inside">
+          <a class="brand" href={href([])}>
+            <svg viewBox="0 0 32 32" width="22" height="22" aria-hidden="true">
+              <rect class="brand-1" x="3" y="17" width="5" height="11" rx="1.5" /><rect class="brand-2" x="10.5" y="11" width="5" height="17" rx="1.5" />
+              <rect class="brand-3" x="18" y="4" width="5" height="24" rx="1.5" /><rect class="brand-4" x="25.5" y="14" width="4" height="14" rx="1.5" />
+            </svg>
+            Rolltop
+          </a>
+          <nav aria-label="Pages">
+            {PAGES.map(([name, label]) => <a key={name} href={href(name === "" ? [] : [name])} aria-current={section === name ? "page" : undefined}>{label}</a>)}
+            <a href="swagger-ui/">API</a>
+          </nav>
+          <span class="spring" />
+          {zones.length > 1
+            ? <button type="button" class="zone" onClick={nextZone} title="Show times in another time zone"><span class="hidden">Times in </span>{zone.value}</button>
+            : <span class="zone"><span class="hidden">Times in </span>{zone.value}</span>}
+        </div>
+      </header>
+      <DemoBar />
+      <main id="main">
+        <Page path={path} />
+      </main>
+    </>
+  );
+}
+
+/** The page of a path. The key makes a new page where the path names something else. */
+function Page({ path }: { path: string[] }) {
+  const [first, board, second, subject] = path;
+  if (first === undefined) return <Boards />;
+  if (first === "define" && board === undefined) return <Define />;
+  if (first === "rules" && board === undefined) return <Rules />;
+  if (first === "operate" && board === undefined) return <Operate />;
+  if (first === "boards" && board !== undefined && second === undefined) return <Board key={board} name={board} />;
+  if (first === "boards" && board !== undefined && second === "subjects" && subject !== undefined) {
+    return <Subject key={`${board}/${subject}`} board={board} subject={subject} />;
+  }
+  return <><Heading title="Not found">There is no such page</Heading><Empty title={location.hash}><p><a href={href([])}>See all boards</a>.</p></Empty></>;
+}

@@ -1,0 +1,144 @@
+// The first minute: a board that rolls every two seconds, and made-up events for it from this page.
+
+import { signal } from "@preact/signals";
+import { boardPath, call, Problem } from "./api.ts";
+import { Notice } from "./parts.tsx";
+import { go, href, route } from "./route.ts";
+import { hasSimulatedClock } from "./settings.ts";
+
+/** The name of the board. */
+export const DEMO = "demo";
+
+const DEFINITION = { metric: "COUNT(1m, like, post_id)", slot: "2s" };
+const SEED = 20_260_101;
+/** Milliseconds between two requests, and the mean number of likes in each. */
+const PACE = 500;
+const LIKES = 12;
+
+const POSTS = [
+  "sunrise", "street-food", "first-snow", "tiny-house", "night-train", "old-bridge", "blue-door", "rooftop",
+  "lost-cat", "jazz-bar", "sea-glass", "wild-horses", "paper-kite", "red-canoe", "moonlight", "bakery",
+  "lighthouse", "fox-cubs", "piano", "waterfall", "market-day", "long-road", "green-tea", "fireworks",
+];
+
+/** Returns a generator of numbers from 0 to 1: Mulberry32, by Tommy Ettinger. */
+function randomNumbers(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** Returns a function that makes the next likes. Posts become popular and are forgotten again. */
+function likes(): () => string[] {
+  const random = randomNumbers(SEED);
+  const popularity = POSTS.map((_, index) => 2 / (index + 1) ** 0.7);
+  return () => {
+    for (let index = 0; index < popularity.length; index++) {
+      popularity[index] = Math.max((popularity[index] ?? 0) * (0.965 + random() * 0.06), 0.04);
+    }
+    if (random() < 0.12) popularity[Math.floor(random() * POSTS.length)] = 3;
+    const all = popularity.reduce((sum, one) => sum + one, 0);
+    const number = Math.round(LIKES * (0.5 + random()));
+    return Array.from({ length: number }, () => {
+      let left = random() * all;
+      return POSTS[popularity.findIndex((one) => (left -= one) < 0)] ?? "sunrise";
+    });
+  };
+}
+
+/** Whether this page posts events, and what went wrong. */
+export const isPosting = signal(false);
+const problem = signal<Problem | null>(null);
+let timer = 0;
+
+/** Defines the board, posts events while this page is open, and shows the board. */
+async function start(): Promise<void> {
+  problem.value = null;
+  try {
+    await call("PUT", boardPath(DEMO), DEFINITION);
+  } catch (error) {
+    if (error instanceof Problem) problem.value = error;
+    return;
+  }
+  const next = likes();
+  clearInterval(timer);
+  timer = window.setInterval(async () => {
+    // In the background timers are slowed down; the board then empties.
+    if (document.hidden) return;
+    try {
+      await call("POST", boardPath(DEMO, "/increments"), { increments: next().map((subject) => ({ subject })) });
+      problem.value = null;
+    } catch (error) {
+      if (!(error instanceof Problem)) return;
+      problem.value = error;
+      if (error.code === "unknown_board") stop();
+    }
+  }, PACE);
+  isPosting.value = true;
+  go(["boards", DEMO]);
+}
+
+function stop(): void {
+  clearInterval(timer);
+  isPosting.value = false;
+}
+
+/** Stops, and removes the board with its data. */
+async function remove(): Promise<void> {
+  stop();
+  try {
+    await call("DELETE", boardPath(DEMO));
+    problem.value = null;
+  } catch (error) {
+    if (error instanceof Problem && error.code !== "unknown_board") {
+      problem.value = error;
+      return;
+    }
+  }
+  go([]);
+}
+
+/** Offers the demo while nothing is counted anywhere. */
+export function FirstMinute({ hasDemo }: { hasDemo: boolean }) {
+  if (isPosting.value) return null;
+  return (
+    <section class="first" aria-labelledby="first">
+      <h2 id="first">{hasDemo ? "The demo is stopped" : "See a window roll"}</h2>
+      <p>
+        {hasDemo
+          ? <>The board <code>{DEMO}</code> is still defined.</>
+          : <>Nothing is counted yet. A demo board ranks made-up posts by their likes in the last minute, in slots of two seconds: you see
+              likes come in at the right, and leave at the left a minute later.</>}
+      </p>
+      {hasSimulatedClock && <p>This service runs on a simulated clock: the board rolls only when you move it, under <a href={href(["operate"])}>Operate</a>.</p>}
+      <p class="actions">
+        <button type="button" class="main" onClick={() => void start()}>{hasDemo ? "Go on" : "Start the demo"}</button>
+        {hasDemo && <button type="button" onClick={() => void remove()}>Remove the demo board</button>}
+      </p>
+      <Notice problem={problem.value} />
+    </section>
+  );
+}
+
+/** Says on every page that this page posts events. */
+export function DemoBar() {
+  if (!isPosting.value) return null;
+  const isShown = route.value.path[1] === DEMO;
+  return (
+    <aside class="demo" aria-label="Demo">
+      <p>
+        This page posts about {(LIKES * 1_000) / PACE} made-up likes a second to the board{" "}
+        {isShown ? <code>{DEMO}</code> : <a href={href(["boards", DEMO])}>{DEMO}</a>}, as long as it is open.
+      </p>
+      <p class="actions">
+        <button type="button" onClick={stop}>Stop</button>
+        <button type="button" onClick={() => void remove()}>Remove the demo board</button>
+      </p>
+      <Notice problem={problem.value} />
+    </aside>
+  );
+}

@@ -1,0 +1,45 @@
+// An event that counts on a board, made from the text of its metric.
+
+/** Splits the arguments of a metric at the commas that are not within parentheses. */
+function argumentsOf(metric: string): string[] {
+  const text = metric.slice(metric.indexOf("(") + 1, metric.lastIndexOf(")"));
+  const found: string[] = [];
+  let depth = 0;
+  let current = "";
+  for (const character of text) {
+    depth += character === "(" ? 1 : character === ")" ? -1 : 0;
+    if (character === "," && depth === 0) {
+      found.push(current.trim());
+      current = "";
+    } else current += character;
+  }
+  return [...found, current.trim()];
+}
+
+/** Returns the fields of an argument: `a`, `(a, b)` or `prefix(a, 24)`. */
+function fieldsOf(argument: string): string[] {
+  const inside = argument.replace(/^prefix\(([^,]*),.*\)$/, "$1").replace(/[()]/g, "");
+  return inside.split(",").map((field) => field.trim()).filter((field) => /^[A-Za-z_][\w.]*$/.test(field));
+}
+
+/** Returns an event that counts on a board with this metric; null if the metric has a filter. */
+export function exampleEvent(metric: string): object | null {
+  if (/\sWHERE\s/.test(metric)) return null;
+  const name = metric.slice(0, metric.indexOf("("));
+  const [, type, ...rest] = argumentsOf(metric);
+  if (!type || rest.length === 0) return null;
+  const hasValue = ["SUM", "AVG", "MIN", "MAX", "LAST"].includes(name);
+  const fields: Record<string, string | number> = {};
+  for (const field of rest.flatMap(fieldsOf)) fields[field] = `${field.replace(/_?id$/, "") || field}-1`;
+  if (hasValue && rest[0]) for (const field of fieldsOf(rest[0])) fields[field] = 5;
+  if (Object.values(fields).length === 0) return null;
+  return { type, fields };
+}
+
+/** Returns the command that posts an event. */
+export function postCommand(event: object): string {
+  const base = new URL("v1/events", document.baseURI).href;
+  // An apostrophe would end the text in quotes.
+  const body = JSON.stringify(event).replaceAll("'", "\\u0027");
+  return `curl -X POST ${base} -H 'content-type: application/json' \\\n  -d '${body}'`;
+}

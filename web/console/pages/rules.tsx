@@ -1,0 +1,159 @@
+// Tries rules: type one, give the fields of an event, and see what each side amounts to.
+
+import { useSignal } from "@preact/signals";
+import { formatted, type Num } from "../../ranking/json.ts";
+import { call, Problem } from "../api.ts";
+import { time } from "../clock.ts";
+import { Empty, Heading, Notice } from "../parts.tsx";
+import { usePolled } from "../polled.ts";
+import { href } from "../route.ts";
+import type { Evaluation, List } from "../types.ts";
+
+/** A rule of the configuration. */
+interface NamedRule {
+  name: string;
+  when: string;
+  metrics: { metric: string; board: string | null }[];
+}
+
+/** Writes a value of a side. */
+function shown(value: Num | boolean | null): string {
+  if (value === null) return "no value";
+  return typeof value === "boolean" ? String(value) : typeof value === "number" || /^-?[\d.]+$/.test(value) ? formatted(value) : `'${value}'`;
+}
+
+/** Returns a field's value as it is sent: numbers and booleans where the text is one. */
+function typed(text: string): string | number | boolean {
+  if (text === "true" || text === "false") return text === "true";
+  // Only numbers that are written back the same: "007" and long ids are texts.
+  return text !== "" && String(Number(text)) === text ? Number(text) : text;
+}
+
+export function Rules() {
+  const named = usePolled<List<NamedRule>>("v1/rules", 30_000);
+  const rule = useSignal("COUNT(24h, like, post_id) >= 10");
+  const fields = useSignal<{ name: string; value: string }[]>([{ name: "post_id", value: "" }]);
+  const result = useSignal<Evaluation | null>(null);
+  const problem = useSignal<Problem | null>(null);
+
+  const evaluate = async () => {
+    const given = Object.fromEntries(fields.value.filter((field) => field.name.trim() !== "" && field.value !== "").map((field) => [field.name.trim(), typed(field.value)]));
+    try {
+      result.value = await call<Evaluation>("POST", "v1/evaluate", { rule: rule.value, fields: given });
+      problem.value = null;
+    } catch (error) {
+      if (!(error instanceof Problem)) return;
+      result.value = null;
+      problem.value = error;
+      // The service says which field the rule needs: there is then a box for it.
+      const missing = error.code === "missing_field" ? error.field?.replace(/^fields\./, "") : undefined;
+      if (missing && !fields.value.some((field) => field.name === missing)) {
+        fields.value = [...fields.value.filter((field) => field.name !== "" && field.value !== ""), { name: missing, value: "" }];
+      }
+    }
+  };
+  const change = (index: number, next: Partial<{ name: string; value: string }>) => {
+    fields.value = fields.value.map((field, at) => (at === index ? { ...field, ...next } : field));
+  };
+  const rules = named.data.value?.items ?? [];
+  return (
+    <>
+      <div class="title">
+        <Heading title="Rules">Rules</Heading>
+        <p class="soft">A rule compares counts of one subject with limits: “more than 3 logins on this device in 30 minutes”. The boards have to count what it asks for.</p>
+      </div>
+      <Notice problem={named.problem.value} />
+      {rules.length > 0 && (
+        <section aria-labelledby="named">
+          <h2 id="named">Rules of the configuration</h2>
+          <ul class="rules">
+            {rules.map((one) => (
+              <li key={one.name}>
+                <button type="button" class="link" onClick={() => (rule.value = one.when)}>{one.name}</button>{" "}
+                <code>{one.when}</code>
+                {one.metrics.filter((metric) => metric.board === null).map((metric) => <span class="warm" key={metric.metric}> no board counts {metric.metric}</span>)}
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
+      <form
+        class="define"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void evaluate();
+        }}
+      >
+        <fieldset>
+          <legend>Try a rule</legend>
+          <label class="wide">
+            <span>Rule</span>
+            <input
+              class="code"
+              value={rule.value}
+              onInput={(event) => (rule.value = event.currentTarget.value)}
+              spellcheck={false}
+              autocomplete="off"
+              {...(problem.value?.field === "rule" ? { "aria-invalid": true, "aria-describedby": "rule-error" } : {})}
+            />
+            {problem.value?.column !== undefined && <span class="caret" aria-hidden="true"><span class="caret-space">{Array.from(rule.value).slice(0, problem.value.column - 1).join("")}</span>↑</span>}
+          </label>
+          <div class="wide fields" role="group" aria-label="Fields of the event">
+            {fields.value.map((field, index) => (
+              <div class="line" key={index}>
+                <input class="code" aria-label={`Name of field ${index + 1}`} placeholder="field" value={field.name} onInput={(event) => change(index, { name: event.currentTarget.value })} spellcheck={false} autocomplete="off" />
+                <input aria-label={field.name ? `Value of ${field.name}` : `Value of field ${index + 1}`} placeholder="value" value={field.value} onInput={(event) => change(index, { value: event.currentTarget.value })} spellcheck={false} autocomplete="off" />
+                <button type="button" aria-label={`Remove field ${field.name || index + 1}`} onClick={() => (fields.value = fields.value.filter((_, at) => at !== index))}>×</button>
+              </div>
+            ))}
+            <button type="button" class="link" onClick={() => (fields.value = [...fields.value, { name: "", value: "" }])}>Add a field</button>
+          </div>
+        </fieldset>
+        <p class="actions"><button type="submit" class="main">Evaluate</button></p>
+      </form>
+      <div role="status">
+        {problem.value && <p class="notice" id="rule-error">{problem.value.message}</p>}
+        {result.value?.rules.map((evaluated) => <Verdict key={evaluated.rule} evaluated={evaluated} asOf={result.value?.as_of ?? ""} />)}
+        {!result.value && !problem.value && <Empty title="Press “Evaluate” to see each side of the rule" />}
+      </div>
+    </>
+  );
+}
+
+/** The verdict of a rule, with each of its sides. */
+function Verdict({ evaluated, asOf }: { evaluated: Evaluation["rules"][number]; asOf: string }) {
+  return (
+    <section class="panel" aria-label="Verdict">
+      <p class={`verdict ${evaluated.hit ? "is-hit" : ""}`}>
+        <b>{evaluated.hit ? "Hit" : "No hit"}</b> <span class="soft">at {time(asOf, true)}</span>
+      </p>
+      <div class="scroll" tabIndex={0} role="region" aria-label="Sides of the rule">
+        <table>
+          <thead><tr><th>Side</th><th class="number">is</th><th>compared</th><th>with</th><th class="number">which is</th><th>hit</th></tr></thead>
+          <tbody>
+            {evaluated.sides.map((side, index) => (
+              <tr key={index}>
+                <td><code>{side.left}</code></td>
+                <td class="number"><b>{shown(side.left_value)}</b></td>
+                <td>{side.operator}</td>
+                <td><code>{side.right}</code></td>
+                <td class="number"><b>{shown(side.right_value)}</b></td>
+                <td>{side.hit ? "yes" : "no"}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {evaluated.sides.some((side) => side.metrics.length > 0) && (
+        <ul class="soft">
+          {evaluated.sides.flatMap((side) => side.metrics).map((metric, index) => (
+            <li key={index}>
+              <code>{metric.metric}</code> of <a href={href(["boards", metric.board, "subjects", metric.subject])}><bdi>{metric.subject}</bdi></a> is {shown(metric.value)}, read from <a href={href(["boards", metric.board])}>{metric.board}</a>
+              {metric.capped && " (at least: the board remembers no more values)"}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}

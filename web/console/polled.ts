@@ -1,0 +1,64 @@
+// What is read again and again while a page shows it.
+
+import { useSignal, type ReadonlySignal } from "@preact/signals";
+import { useCallback, useEffect, useRef } from "preact/hooks";
+import { call, Problem } from "./api.ts";
+
+/** The longest time between two tries after failures, in milliseconds. */
+const LONGEST = 30_000;
+
+/** The last response, and what was wrong with the last request. After a failure the response before it stays. */
+export interface Polled<T> {
+  data: ReadonlySignal<T | null>;
+  problem: ReadonlySignal<Problem | null>;
+  /** Reads now. */
+  refresh: () => void;
+}
+
+/** Reads a path every so many milliseconds while the page is visible; never if the path is null. */
+export function usePolled<T>(path: string | null, every: number): Polled<T> {
+  const data = useSignal<T | null>(null);
+  const problem = useSignal<Problem | null>(null);
+  const started = useRef<() => void>(() => undefined);
+  useEffect(() => {
+    data.value = null;
+    problem.value = null;
+    if (path === null) return undefined;
+    const ending = new AbortController();
+    let timer = 0;
+    let failures = 0;
+    let isReading = false;
+    const read = async (): Promise<void> => {
+      clearTimeout(timer);
+      if (isReading || ending.signal.aborted) return;
+      isReading = true;
+      try {
+        const answer = await call<T>("GET", path, undefined, ending.signal);
+        if (ending.signal.aborted) return;
+        data.value = answer;
+        problem.value = null;
+        failures = 0;
+      } catch (error) {
+        if (ending.signal.aborted) return;
+        problem.value = error instanceof Problem ? error : new Problem(String(error), 0, "unexpected");
+        failures += 1;
+      } finally {
+        isReading = false;
+      }
+      if (!document.hidden) timer = window.setTimeout(read, Math.min(every * 2 ** failures, Math.max(every, LONGEST)));
+    };
+    const onVisible = () => {
+      if (!document.hidden) void read();
+    };
+    document.addEventListener("visibilitychange", onVisible);
+    started.current = () => void read();
+    void read();
+    return () => {
+      ending.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", onVisible);
+    };
+  }, [path, every]);
+  return { data, problem, refresh: useCallback(() => started.current(), []) };
+}
+

@@ -1,0 +1,13 @@
+// What the service has written into the page.
+
+const text = document.querySelector<HTMLMetaElement>('meta[name="rolltop"]')?.content ?? "";
+const settings = new Map(text.split(" ").map((pair): [string, string] => {
+  const [name = "", value = ""] = pair.split("=");
+  return [name, value];
+}));
+
+/** Whether the console may change boards. */
+export const canChange = settings.get("console") === "full";
+
+/** Whether the service runs on a simulated clock, which stands still until it is moved. */
+export const hasSimulatedClock = settings.get("clock") === "simulated";
