@@ -170,6 +170,14 @@ async fn the_status_has_every_window() {
     let floors = ["2026-01-01T11:00:00Z", "2026-01-02T09:08:00Z", "2025-12-26T12:00:00Z"].map(|floor| json!(floor));
     assert_eq!(shown("floor"), [&floors[..], &[Value::Null]].concat());
     assert_eq!(windows.iter().map(|window| window["window"]["slots"].clone()).collect::<Vec<_>>(), [24, 60, 28, 0]);
+    assert_eq!((&shown("slots")[0], &shown("slots")[3]), (&status["slots"], &json!([])));
+    let ends = |window: usize| windows[window]["slots"].as_array().unwrap().last().map(|slot| slot["to"].clone());
+    assert_eq!(
+        (ends(1), ends(2)),
+        (Some(json!("2026-01-02T10:08:00Z")), Some(json!("2026-01-02T12:00:00Z"))),
+        "{status}"
+    );
+    assert_eq!(shown("retiring_slots"), vec![json!([]); 4]);
     site.client.define("one", "COUNT(24h, like, post_id)", "1h").await;
     assert_eq!(site.client.get("/v1/boards/one").await.body.get("each_window"), None);
 }

@@ -75,14 +75,13 @@ export function time(at: number | string, precise = false): string {
   const today = new Date(now.value);
   if (dayAndYear.format(date) === dayAndYear.format(today)) return clock;
   const isFar = Math.abs(date.getTime() - today.getTime()) > 300 * 86_400_000;
-  const shown = (isFar ? dayAndYear : day).format(date);
-  return clock === "00:00" ? shown : `${shown} ${clock}`;
+  return `${(isFar ? dayAndYear : day).format(date)} ${clock}`;
 }
 
 /** Writes the beginning of a slot below an axis: the day only where it is not that of the label before. */
-export function axisLabel(at: number, before: number | null): string {
+export function axisLabel(at: number, before: number | null, precise: boolean): string {
   const { day, minute, second } = formats.value;
-  const clock = (new Date(at).getUTCSeconds() !== 0 ? second : minute).format(at);
+  const clock = (precise ? second : minute).format(at);
   const shown = day.format(at);
   if (clock === "00:00") return shown;
   const known = before ?? (Math.abs(at - now.value) < 86_400_000 / 2 ? now.value : null);

@@ -15,11 +15,13 @@ export interface Polled<T> {
   refresh: () => void;
 }
 
-/** Reads a path every so many milliseconds while the page is visible; never if the path is null. */
+/** Reads a path every so many milliseconds while the page is visible; never if the path is null. The pace may change. */
 export function usePolled<T>(path: string | null, every: number): Polled<T> {
   const data = useSignal<T | null>(null);
   const problem = useSignal<Problem | null>(null);
   const started = useRef<() => void>(() => undefined);
+  const pace = useRef(every);
+  pace.current = every;
   useEffect(() => {
     data.value = null;
     problem.value = null;
@@ -45,7 +47,7 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       } finally {
         isReading = false;
       }
-      if (!document.hidden) timer = window.setTimeout(read, Math.min(every * 2 ** failures, Math.max(every, LONGEST)));
+      if (!document.hidden) timer = window.setTimeout(read, Math.min(pace.current * 2 ** failures, Math.max(pace.current, LONGEST)));
     };
     const onVisible = () => {
       if (!document.hidden) void read();
@@ -58,7 +60,7 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", onVisible);
     };
-  }, [path, every]);
+  }, [path]);
   return { data, problem, refresh: useCallback(() => started.current(), []) };
 }
 

@@ -57,7 +57,7 @@ const BELOW = 24;
 const HEIGHT = 112;
 /** The most slots that are drawn one by one. */
 const MOST = 180;
-/** The time for which a slot that has left is still shown, in milliseconds. */
+/** The longest time for which a slot that has left is still shown, in milliseconds. */
 const LINGER = 3_500;
 
 /** Returns the width of an element, as it changes. */
@@ -73,6 +73,11 @@ function useWidth(element: RefObject<HTMLElement | null>): number {
   return width;
 }
 
+/** Returns how long a slot that has left is still shown: not longer than until the next one leaves. */
+function lingering(extent: Extent): number {
+  return Math.min(Math.max((extent.to - extent.from) / extent.slots, 900), LINGER);
+}
+
 /** Returns the slots that have left the window a moment ago. */
 function useGone(extent: Extent, bars: Bar[]): Bar[] {
   const last = useRef<{ extent: Extent; bars: Bar[] }>({ extent, bars });
@@ -82,11 +87,12 @@ function useGone(extent: Extent, bars: Bar[]): Bar[] {
     last.current = { extent, bars };
     // A board with other slots, or a jump of the clock: nothing that one could watch.
     if (before.extent.slots !== extent.slots || extent.from <= before.extent.from || extent.from >= before.extent.to) return;
-    const left = before.bars.filter((bar) => Date.parse(bar.from) < extent.from && bar.value > 0).slice(-2);
+    const left = before.bars.filter((bar) => Date.parse(bar.from) < extent.from && bar.value > 0).slice(-1);
     if (left.length === 0) return;
-    const until = Date.now() + LINGER;
-    setGone((known) => [...known.filter((one) => one.until > Date.now()), ...left.map((bar) => ({ bar, until }))].slice(-2));
-    setTimeout(() => setGone((known) => known.filter((one) => one.until > Date.now())), LINGER + 50);
+    const linger = lingering(extent);
+    const until = Date.now() + linger;
+    setGone((known) => [...known.filter((one) => one.until > Date.now()), ...left.map((bar) => ({ bar, until }))].slice(-1));
+    setTimeout(() => setGone((known) => known.filter((one) => one.until > Date.now())), linger + 50);
   });
   return gone.filter((one) => Date.parse(one.bar.from) < extent.from).map((one) => one.bar);
 }
@@ -100,7 +106,8 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
 
   const room = Math.max(width - LEFT - RIGHT, 1);
   const groups = grouped(places(extent, bars), Math.max(1, Math.min(MOST, Math.floor(room / 3))));
-  const cell = room / groups.length;
+  const unit = room / extent.slots;
+  const cell = unit * Math.max(...groups.map((group) => group.size), 1);
   const gap = cell > 14 ? 4 : cell > 5 ? 2 : cell > 3 ? 1 : 0;
   const values = groups.map((group) => group.slots.reduce((all, bar) => all + Math.max(bar.value, 0), 0));
   const top = Math.max(...values, ...gone.map((bar) => bar.value), 0);
@@ -108,12 +115,12 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
   const length = (extent.to - extent.from) / extent.slots;
   const elapsed = Math.min(Math.max((now.value - (extent.to - length)) / length, 0), 1);
   const isSingle = groups.length === extent.slots;
-  const head = groups.at(-1);
-  // The head's group may have several slots; the present is in the last of them.
-  const headShare = head ? 1 - (1 - elapsed) * (length / (head.to - head.from)) : 0;
-  const nowAt = LEFT + cell * (groups.length - 1 + headShare);
+  const nowAt = LEFT + unit * (extent.slots - 1 + elapsed);
 
-  const pick = (x: number) => Math.min(Math.max(Math.floor((x - LEFT) / cell), 0), groups.length - 1);
+  const pick = (x: number) => {
+    const place = Math.min(Math.max(Math.floor((x - LEFT) / unit), 0), extent.slots - 1);
+    return groups.findLastIndex((group) => group.start <= place);
+  };
   const onPointer = (event: TargetedPointerEvent<HTMLElement>) => {
     const x = event.clientX - event.currentTarget.getBoundingClientRect().left;
     chosen.value = x < LEFT || x > width - RIGHT ? null : pick(x);
@@ -151,17 +158,17 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
   const shown = chosen.value !== null && chosen.value < groups.length ? chosen.value : null;
   const text = shown === null ? null : says(shown);
 
-  const ticks = ticksOf(groups.map((group) => group.from), cell);
+  const ticks = ticksOf(groups.map((group) => group.start * unit), room);
   const outside = [
     ...leaving.map(({ from, says }) => ({ from: Date.parse(from), value: 0, says })),
     ...gone.filter((bar) => !leaving.some((one) => one.from === bar.from))
       .map((bar) => ({ from: Date.parse(bar.from), value: bar.value, says: `−${formatted(bar.value)}` })),
-  ].slice(-2);
+  ].slice(-1);
   const small = Math.max(Math.min(cell - gap, 34), 5);
   // One list with the ends of the slots as keys, so that a slot that leaves is seen moving out.
   const cells: Cell[] = [
     ...outside.map(({ from, value, says }, index) => ({
-      key: Math.round(from + length),
+      key: Math.round(from / length),
       kind: "is-leaving",
       x: LEFT - 14 - small - (small + 6) * (outside.length - 1 - index),
       wide: small,
@@ -173,12 +180,12 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
       const isHead = index === groups.length - 1;
       const kinds = [isHead && "is-head", rolls && index === 0 && !isHead && "is-floor", index === shown && "is-chosen"];
       return {
-        key: Math.round(group.to),
+        key: group.key,
         kind: kinds.filter(Boolean).join(" "),
-        x: LEFT + index * cell,
-        wide: Math.max(cell - gap, 0.5),
+        x: LEFT + group.start * unit,
+        wide: Math.max(group.size * unit - gap, 0.5),
         height: tall(values[index] ?? 0),
-        filled: isHead && cell > 5 ? Math.max(headShare, 0) : 0,
+        filled: isHead && cell > 5 ? (group.size - 1 + elapsed) / group.size : 0,
         says: "",
       };
     }),
@@ -206,7 +213,7 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
           <svg width={width} height={ABOVE + HEIGHT + BELOW} aria-hidden="true">
             <rect class="strip-window" x={LEFT - 5} y={ABOVE - 5} width={room + 10 - gap} height={HEIGHT + 10} rx="8" />
             {cells.map(({ key, kind, x, wide, height, filled, says }) => (
-              <g key={key} class={`slot ${kind}`} style={{ transform: `translateX(${x}px)` }}>
+              <g key={key} class={`slot ${kind}`} style={{ transform: `translateX(${x}px)`, animationDuration: kind === "is-leaving" ? `${lingering(extent)}ms` : "" }}>
                 <rect class="slot-room" y={ABOVE} width={wide} height={HEIGHT} rx={cell > 14 ? 4 : 1} />
                 {filled > 0 && <rect class="slot-time" y={ABOVE} width={wide * filled} height={HEIGHT} rx={cell > 14 ? 4 : 1} />}
                 <rect class="slot-bar" y={ABOVE + HEIGHT - height} width={wide} height={height} rx={cell > 14 ? Math.min(4, height / 2) : 0} />
@@ -223,8 +230,8 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
             <text class="strip-now-text" x={Math.min(nowAt + 3, width)} y={ABOVE - 12} text-anchor="end">now {time(now.value, true)}</text>
             {rolls && width > 360 && groups.length > 1 && <text class="strip-floor-text" x={LEFT - 4} y={ABOVE - 12}>leaves next</text>}
             {ticks.map((index, at) => (
-              <text key={index} x={LEFT + index * cell} y={ABOVE + HEIGHT + 19}>
-                {axisLabel(groups[index]?.from ?? 0, groups[ticks[at - 1] ?? -1]?.from ?? null)}
+              <text key={index} x={LEFT + (groups[index]?.start ?? 0) * unit} y={ABOVE + HEIGHT + 19}>
+                {axisLabel(groups[index]?.from ?? 0, groups[ticks[at - 1] ?? -1]?.from ?? null, length < 60_000)}
               </text>
             ))}
           </svg>
@@ -237,11 +244,15 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
   );
 }
 
-/** Returns which slots have a label with their beginning: about one each 110 pixels, the oldest first. */
-function ticksOf(begins: number[], cell: number): number[] {
-  const step = Math.max(1, Math.ceil(110 / cell));
+/** Returns which groups have a label with their beginning: about one each 110 pixels, the oldest first. */
+function ticksOf(places: number[], room: number): number[] {
   const ticks: number[] = [];
-  for (let index = 0; index < begins.length && (begins.length - index) * cell > 60; index += step) ticks.push(index);
+  let free = 0;
+  places.forEach((place, index) => {
+    if (place < free || (room - place < 60 && index > 0)) return;
+    ticks.push(index);
+    free = place + 110;
+  });
   return ticks;
 }
 
@@ -250,6 +261,7 @@ export function NextToLeave({ extent, bars, sum }: { extent: Extent; bars: Bar[]
   const first = bars.find((bar) => placeOf(extent, Date.parse(bar.from)) === 0);
   const left = extent.to - now.value;
   if (left <= 0) return <>The next slot is about to begin.</>;
+  if (extent.slots === 1) return <>In <b>{duration(left)}</b>, at {time(extent.to)}, the window ends and begins again, empty.</>;
   return (
     <>
       In <b>{duration(left)}</b>, at {time(extent.to)}, the slot of {time(extent.from)} leaves the window

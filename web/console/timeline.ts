@@ -69,6 +69,11 @@ export function inWords(span: string): string {
   return words ? `${number} ${words[number === "1" ? 0 : 1]}` : span;
 }
 
+/** Writes a duration after "the last": "hour", "6 hours". */
+export function theLast(span: string): string {
+  return inWords(span).replace(/^1 /, "");
+}
+
 /** Returns the bounds of the slots of a window, or null if it has none. */
 export function extentOf(status: {
   floor: string | null;
@@ -88,27 +93,36 @@ export function extentOf(status: {
 
 /** Several slots next to each other that are drawn as one. */
 export interface Group<S> {
-  index: number;
+  /** A number that stays the same while the window slides. */
+  key: number;
+  /** The place of the first slot, and how many slots there are. */
+  start: number;
+  size: number;
   from: number;
   to: number;
   slots: S[];
 }
 
-/** Joins slots so that there are at most so many groups. Each has the same number of slots; the first may have fewer. */
+/**
+ * Joins slots so that there are at most about so many groups. Groups begin at fixed times, so that they slide with the
+ * window; the first and the last may have fewer slots.
+ */
 export function grouped<S>(all: Place<S>[], most: number): Group<S>[] {
+  const [first] = all;
+  if (!first) return [];
   const size = Math.ceil(all.length / most);
+  const number = Math.round(first.from / (first.to - first.from));
   const groups: Group<S>[] = [];
-  // From the newest on, so that the head is the end of a whole group.
-  for (let end = all.length; end > 0; end -= size) {
-    const members = all.slice(Math.max(0, end - size), end);
-    const [first, last] = [members[0], members.at(-1)];
-    if (!first || !last) break;
-    groups.push({
-      index: 0,
-      from: first.from,
-      to: last.to,
-      slots: members.flatMap(({ slot }) => (slot === null ? [] : [slot])),
-    });
+  for (const { index, from, to, slot } of all) {
+    const key = Math.floor((number + index) / size);
+    let group = groups.at(-1);
+    if (group?.key !== key) {
+      group = { key, start: index, size: 0, from, to, slots: [] };
+      groups.push(group);
+    }
+    group.size += 1;
+    group.to = to;
+    if (slot !== null) group.slots.push(slot);
   }
-  return groups.reverse().map((group, index) => ({ ...group, index }));
+  return groups;
 }

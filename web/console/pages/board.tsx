@@ -13,7 +13,7 @@ import { Ranking } from "../ranking.tsx";
 import { go, href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
 import { NextToLeave, Strip, type Bar } from "../strip.tsx";
-import { extentOf, inWords, millis } from "../timeline.ts";
+import { extentOf, inWords, millis, theLast } from "../timeline.ts";
 import type { BoardStatus, WindowStatus } from "../types.ts";
 
 const LIMITS = [10, 25, 50, 100];
@@ -98,7 +98,7 @@ export function Board({ name }: { name: string }) {
       {board.ranked && (
         <section aria-labelledby="ranking">
           <div class="bar">
-            <h2 id="ranking">Top {length === "all" ? "of all time" : `of the last ${inWords(length)}`}</h2>
+            <h2 id="ranking">Top {length === "all" ? "of all time" : status.window.slots === 1 && status.floor ? `since ${time(status.floor)}` : `of the last ${theLast(length)}`}</h2>
             <LiveMark connection={live.connection.value} />
             <span class="spring" />
             <span class="soft">{counted(total, "subject")}</span>
@@ -136,7 +136,7 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
   return (
     <section class="panel" aria-label="Window">
       <dl class="figures">
-        <Figure name="Window"><b>{isAllTime ? "all time" : inWords(length)}</b>{isAllTime ? ", with slots of " : " in slots of "}{inWords(status.slot ?? "")}</Figure>
+        <Figure name="Window"><b>{isAllTime ? "all time" : inWords(length)}</b>{status.window.slots === 1 ? ", one slot" : <>{isAllTime ? ", with slots of " : " in slots of "}{inWords(status.slot ?? "")}</>}</Figure>
         <Figure name="Events in it"><b>{formatted(events)}</b></Figure>
         <Figure name={isAllTime ? "Oldest slot kept" : "Oldest slot, the floor"}>{time(extent.from)}</Figure>
         <Figure name="Newest slot, the head">{time(status.head ?? extent.to)}</Figure>

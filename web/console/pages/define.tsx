@@ -6,7 +6,7 @@ import { boardPath, call, Problem } from "../api.ts";
 import { counted, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
-import { inWords } from "../timeline.ts";
+import { inWords, theLast } from "../timeline.ts";
 import type { Preview } from "../types.ts";
 
 /** The functions of metrics: what they rank by, and the name of the field beside the subject. */
@@ -251,7 +251,7 @@ function Outcome({ preview, named }: { preview: Preview; named: boolean }) {
     <>
       <p>
         <code>{metric}</code>{" "}
-        {slot === null ? "counts over all time: nothing leaves it." : <>rolls in {counted(slots, "slot")} of {inWords(slot)}: each {inWords(slot).replace(/^1 /, "")} the oldest slot leaves.</>}
+        {slot === null ? "counts over all time: nothing leaves it." : <>has {counted(slots, "slot")} of {inWords(slot)}: {slots === 1 ? <>each {theLast(slot)} it begins again, empty.</> : <>each {theLast(slot)} the oldest slot leaves.</>}</>}
       </p>
       <p class="soft">
         A subject takes about {counted(bytes.one_slot, "byte")} of memory with data in one slot
