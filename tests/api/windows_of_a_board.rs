@@ -174,7 +174,7 @@ async fn the_status_has_every_window() {
     let ends = |window: usize| windows[window]["slots"].as_array().unwrap().last().map(|slot| slot["to"].clone());
     assert_eq!(
         (ends(1), ends(2)),
-        (Some(json!("2026-01-02T10:08:00Z")), Some(json!("2026-01-02T12:00:00Z"))),
+        (Some(json!("2026-01-02T10:06:00Z")), Some(json!("2026-01-02T12:00:00Z"))),
         "{status}"
     );
     assert_eq!(shown("retiring_slots"), vec![json!([]); 4]);
