@@ -36,10 +36,11 @@ const PATIENCE = 20_000;
 
 const require = createRequire(join(ROOT, "web/package.json"));
 
-// What is to be stopped, the last one first.
+// What is to be stopped.
 const started = [];
 after(async () => {
-  for (const stop of started.reverse()) await stop();
+  const stopped = await Promise.allSettled(started.map((stop) => stop()));
+  for (const { reason } of stopped) if (reason) throw reason;
 });
 
 /** Waits until a condition returns something true, and returns that. Errors of the condition count as false. */
@@ -128,7 +129,7 @@ class Service {
   /** Ends the process at once, as `kill -9` does, and waits for its end. Does nothing if it has ended. */
   async kill() {
     const child = this.#child;
-    if (child.exitCode !== null || child.signalCode !== null) return;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const ended = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGKILL");
     await ended;
