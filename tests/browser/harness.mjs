@@ -174,7 +174,10 @@ export async function startSite(pages) {
   const requests = [];
   const server = createServer((request, response) => {
     requests.push(`${request.method} ${request.url}`);
-    const page = pages[new URL(request.url, "http://site").pathname] ?? pages["*"];
+    const { pathname } = new URL(request.url, "http://site");
+    // Browsers ask for it by themselves.
+    if (pathname === "/favicon.ico") return response.writeHead(204).end();
+    const page = pages[pathname] ?? pages["*"];
     if (page === undefined) return response.writeHead(404, { "content-type": "text/plain" }).end("not found");
     if (typeof page === "function") return page(request, response);
     const { type = "text/html; charset=utf-8", body = page, headers = {} } = typeof page === "string" ? {} : page;
