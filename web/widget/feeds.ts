@@ -1,0 +1,366 @@
+// Follows rankings: one stream of server-sent events for all boards of a page, and polls where streams do not work.
+//
+// A `View` is a ranking that is followed, for any number of elements. The `Hub` of a service gives each view to a `Feed`,
+// which keeps its views up to date.
+//
+// The stream is read with `fetch`, not with `EventSource`, which tells neither the status of a refused stream nor the
+// comments that the service sends every 15 seconds. Without those, a connection that is lost without being closed, as
+// after a change of networks, would look alive.
+
+import { parse } from "../ranking/json.ts";
+import { changed } from "../ranking/lines.ts";
+import type { Change, Page } from "../ranking/lines.ts";
+
+/** The maximum number of views of a stream. */
+const MAX_VIEWS = 20;
+/** The maximum number of streams of a page to a service. Browsers open six connections with HTTP/1.1. */
+const MAX_STREAMS = 3;
+/** The number of attempts after which polls are tried, if a stream cannot be opened. */
+const MAX_FAILURES = 3;
+
+// Times in milliseconds.
+/** The time in which changes of the views of a page are collected, so that they open the stream once. */
+const COLLECT = 20;
+/** The time in which a stream must begin. A proxy may keep its beginning back. */
+const FIRST_EVENT = 10_000;
+/** The time after which a stream without a byte is given up. The service sends something every 15 seconds. */
+const SILENCE = 40_000;
+/** The age at which the end of a stream is no failure. */
+const STABLE = 10_000;
+const POLL = 5_000;
+const POLL_TIMEOUT = 10_000;
+/** The time after which a stream is tried again, while polls work. */
+const STREAM_AGAIN = 180_000;
+const MAX_DELAY = 30_000;
+/** The time after which a refused view is read again. It doubles up to the maximum. */
+const REFUSED_AGAIN = 30_000;
+const MAX_REFUSED_AGAIN = 300_000;
+
+/** How up to date a view is. */
+export type State = "loading" | "live" | "polling" | "reconnecting" | "error";
+
+/** A member of a response that says why there is none. */
+interface Problem {
+  status: number;
+  detail: string;
+}
+
+/** The first lines of a ranking that is followed. */
+export class View {
+  /** The text of the parameter `view` of a stream. */
+  readonly key: string;
+  /** The path of the first page. */
+  readonly path: string;
+  state: State = "loading";
+  page: Page | undefined;
+  /** What is wrong, in the state `error`. */
+  message = "";
+  readonly listeners = new Set<() => void>();
+  /** The number of times that the service has refused it since it was last read; 0 if it can be read. */
+  refusals = 0;
+  probe: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(board: string, limit: number, window: string) {
+    const encoded = encodeURIComponent(window);
+    this.key = `${board},limit=${limit}${window && `,window=${window}`}`;
+    this.path = `/v1/boards/${encodeURIComponent(board)}/rankings?limit=${limit}${encoded && `&window=${encoded}`}`;
+  }
+
+  update(state: State, page = this.page, message = ""): void {
+    if (state === this.state && page === this.page && message === this.message) return;
+    Object.assign(this, { state, page, message });
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  /** Notes that the lines may be out of date. */
+  lose(): void {
+    if (this.page) this.update("reconnecting");
+  }
+}
+
+/** The views of a service. */
+class Hub {
+  readonly base: string;
+  readonly views = new Map<string, View>();
+  /** The time before which no stream is tried, because polls work and streams did not. */
+  streamsFrom = 0;
+  private readonly feeds: Feed[] = [];
+  private arranging = false;
+
+  constructor(base: string) {
+    this.base = base;
+  }
+
+  /** Arranges the views soon. */
+  plan(): void {
+    if (this.arranging) return;
+    this.arranging = true;
+    setTimeout(() => {
+      this.arranging = false;
+      this.arrange();
+    }, COLLECT);
+  }
+
+  /** Gives each view that somebody listens to a feed, and changes as few feeds as possible. */
+  arrange(): void {
+    for (const [key, view] of this.views) {
+      if (view.listeners.size > 0) continue;
+      clearTimeout(view.probe);
+      this.views.delete(key);
+    }
+    if (this.views.size === 0) hubs.delete(this.base);
+    const waiting = new Set([...this.views.values()].filter((view) => view.refusals === 0));
+    const plans = this.feeds.map((feed) => feed.views.filter((view) => waiting.delete(view)));
+    for (const view of waiting) {
+      let at = plans.findIndex((plan, at) => plan.length < MAX_VIEWS || at === MAX_STREAMS);
+      if (at < 0) at = plans.push([]) - 1;
+      plans[at]?.push(view);
+    }
+    plans.forEach((plan, at) => (this.feeds[at] ??= new Feed(this, at < MAX_STREAMS)).follow(plan));
+  }
+
+  /** Ends all requests while the page is hidden, and begins again. */
+  show(visible: boolean): void {
+    if (visible) this.arrange();
+    else for (const feed of this.feeds) feed.stop();
+    for (const view of this.views.values()) {
+      if (!visible) view.lose();
+      if (view.refusals > 0) this.readAgain(view, visible ? 0 : undefined);
+    }
+  }
+
+  /** Reads the first page of a view. Returns whether it could be read: null if the service refuses to. */
+  async read(view: View, signal?: AbortSignal): Promise<boolean | null> {
+    const url = this.base + view.path;
+    const timeout = AbortSignal.timeout(POLL_TIMEOUT);
+    try {
+      // The browser keeps the page and sends its ETag. An If-None-Match of ours would need a preflight request.
+      const response = await fetch(url, {
+        cache: "no-cache",
+        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+      });
+      const text = await response.text();
+      const { status } = response;
+      if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
+        this.refuse(view, { status, detail: `${url} answered ${status}`, ...problemOf(text) });
+        return null;
+      }
+      const page = parse(text) as Page;
+      if (!response.ok || !Array.isArray(page.items)) throw new Error(`${url} answered ${status}`);
+      view.refusals = 0;
+      view.update("polling", view.page && JSON.stringify(view.page) === JSON.stringify(page) ? view.page : page);
+      return true;
+    } catch (error) {
+      if (!signal?.aborted) view.lose();
+      return false;
+    }
+  }
+
+  /** Notes that a view cannot be read, and reads it again from time to time. */
+  refuse(view: View, { detail }: Problem): void {
+    view.page = undefined;
+    view.refusals += 1;
+    view.update("error", undefined, `${detail} (at ${this.base})`);
+    for (const feed of this.feeds) feed.views = feed.views.filter((other) => other !== view);
+    this.readAgain(view, jitter(Math.min(MAX_REFUSED_AGAIN, REFUSED_AGAIN * 2 ** (view.refusals - 1))));
+  }
+
+  /** Reads a refused view after a time, or not any more. */
+  private readAgain(view: View, delay: number | undefined): void {
+    clearTimeout(view.probe);
+    if (delay === undefined || !isVisible()) return;
+    view.probe = setTimeout(async () => {
+      const read = await this.read(view);
+      if (read) this.plan();
+      else if (read === false) this.readAgain(view, jitter(REFUSED_AGAIN));
+    }, delay);
+  }
+}
+
+/** What has become of a stream. */
+type Outcome =
+  /** It ended or broke after events. */
+  | "ended"
+  /** It could not be opened. */
+  | "failed"
+  /** The response was no stream, or nothing came. */
+  | "refused";
+
+/** Keeps up to 20 views up to date with a stream, or any number with polls. */
+class Feed {
+  views: View[] = [];
+  private readonly hub: Hub;
+  private readonly streams: boolean;
+  private running: AbortController | undefined;
+
+  constructor(hub: Hub, streams: boolean) {
+    this.hub = hub;
+    this.streams = streams;
+  }
+
+  /** Follows these views from now on. */
+  follow(views: View[]): void {
+    const isSame = views.length === this.views.length && views.every((view) => this.views.includes(view));
+    if (isSame && (this.running || views.length === 0)) return;
+    this.stop();
+    this.views = views;
+    if (views.length === 0 || !isVisible()) return;
+    const running = (this.running = new AbortController());
+    void this.run(running.signal).finally(() => {
+      if (this.running === running) this.running = undefined;
+    });
+  }
+
+  stop(): void {
+    this.running?.abort();
+    this.running = undefined;
+  }
+
+  private async run(signal: AbortSignal): Promise<void> {
+    for (let failures = 0; this.views.length > 0; ) {
+      const isPolled = !this.streams || performance.now() < this.hub.streamsFrom;
+      const began = performance.now();
+      const outcome = isPolled ? "refused" : await this.listen(signal);
+      if (signal.aborted) return;
+      failures = outcome === "ended" && performance.now() - began > STABLE ? 1 : failures + 1;
+      if (!isPolled) for (const view of this.views) view.lose();
+      if (outcome === "refused" || failures >= MAX_FAILURES) {
+        const read = await Promise.all(this.views.map((view) => this.hub.read(view, signal)));
+        if (signal.aborted) return;
+        // A stream is refused if one of its views is malformed. It may work without those.
+        if (read.includes(null)) continue;
+        if (read.includes(true)) {
+          if (!isPolled) this.hub.streamsFrom = performance.now() + jitter(STREAM_AGAIN);
+          failures = 0;
+          await wait(jitter(POLL), signal);
+          continue;
+        }
+        this.hub.streamsFrom = 0;
+        for (const view of this.views) if (!view.page) view.update("error", undefined, this.unreachable());
+      }
+      await wait(jitter(Math.min(MAX_DELAY, 500 * 2 ** failures)), signal);
+    }
+  }
+
+  private unreachable(): string {
+    const isForeign = new URL(this.hub.base).origin !== location.origin;
+    const origin = isForeign ? `, and is ${location.origin} one of its cors_origins` : "";
+    return `no answer from ${this.hub.base}: does the service run there${origin}?`;
+  }
+
+  /** Reads a stream to its end. */
+  private async listen(signal: AbortSignal): Promise<Outcome> {
+    const own = new AbortController();
+    const abort = (): void => own.abort();
+    let events = 0;
+    let outcome: Outcome = "failed";
+    const giveUp = (): void => {
+      outcome = "refused";
+      abort();
+    };
+    let timer = setTimeout(giveUp, FIRST_EVENT);
+    signal.addEventListener("abort", abort);
+    try {
+      const query = this.views.map((view) => `view=${encodeURIComponent(view.key)}`);
+      const response = await fetch(`${this.hub.base}/v1/stream?${query.join("&")}`, {
+        cache: "no-store",
+        headers: { accept: "text/event-stream" },
+        signal: own.signal,
+      });
+      if (!response.ok || !response.body || !/^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) {
+        return "refused";
+      }
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (let text = ""; ; ) {
+        const { done, value } = await reader.read();
+        if (done) break;
+        const blocks = (text + value).split("\n\n");
+        text = blocks.pop() ?? "";
+        for (const block of blocks) events += this.take(block);
+        if (events === 0) continue;
+        clearTimeout(timer);
+        timer = setTimeout(abort, SILENCE);
+      }
+    } catch {
+      // Cut off, by the network, the service or `own`.
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+      abort();
+    }
+    return events > 0 ? "ended" : outcome;
+  }
+
+  /** Applies a block of a stream. Returns the number of events in it. */
+  private take(block: string): number {
+    const data = /^data: (.*)$/m.exec(block)?.[1];
+    if (data === undefined) return 0;
+    const { view: key, page, change, problem } = parse(data) as Partial<Record<"view", string>> &
+      Partial<{ page: Page; change: Change; problem: Problem }>;
+    const view = this.hub.views.get(key ?? "");
+    if (!view) return 1;
+    if (page) view.update("live", page);
+    else if (change && view.page) view.update("live", changed(view.page, change));
+    // After a problem of the store the stream goes on. Others end the view.
+    else if (problem && problem.status >= 500) view.lose();
+    else if (problem) this.hub.refuse(view, problem);
+    return 1;
+  }
+}
+
+const hubs = new Map<string, Hub>();
+
+/** Follows a ranking of the service at `base`, until `stop` is called. The listener is called when the view changes. */
+export function follow(
+  base: string,
+  board: string,
+  limit: number,
+  window: string,
+  listener: () => void,
+): { view: View; stop: () => void } {
+  const hub = hubs.get(base) ?? new Hub(base);
+  hubs.set(base, hub);
+  const wanted = new View(board, limit, window);
+  const view = hub.views.get(wanted.key) ?? wanted;
+  hub.views.set(view.key, view);
+  view.listeners.add(listener);
+  hub.plan();
+  const stop = (): void => {
+    view.listeners.delete(listener);
+    hub.plan();
+  };
+  return { view, stop };
+}
+
+const isVisible = (): boolean => document.visibilityState !== "hidden";
+document.addEventListener("visibilitychange", () => {
+  for (const hub of [...hubs.values()]) hub.show(isVisible());
+});
+
+/** Returns a random time around this one, so that many pages do not ask at the same instant. */
+const jitter = (time: number): number => time * (0.75 + Math.random() / 2);
+
+/** Waits for a time, or until the signal is aborted or the network is back. */
+function wait(time: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      removeEventListener("online", end);
+      resolve();
+    };
+    const timer = setTimeout(end, time);
+    signal.addEventListener("abort", end);
+    addEventListener("online", end);
+  });
+}
+
+/** Returns the problem that the text of a response has, if it has one. */
+function problemOf(text: string): Partial<Problem> {
+  try {
+    const { detail } = parse(text) as Partial<Problem>;
+    return detail ? { detail } : {};
+  } catch {
+    return {};
+  }
+}

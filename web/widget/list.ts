@@ -1,0 +1,135 @@
+// The lines of a ranking as elements. Elements of subjects that stay are kept, and move to their new places.
+
+import { formatted } from "../ranking/json.ts";
+import type { Line } from "../ranking/lines.ts";
+
+/** How long a line takes to its new place, in milliseconds. */
+const MOVE = 300;
+
+/** Creates an element of the shadow tree. */
+export function element<Name extends keyof HTMLElementTagNameMap>(
+  name: Name,
+  part: string,
+  ...children: Node[]
+): HTMLElementTagNameMap[Name] {
+  const created = document.createElement(name);
+  created.setAttribute("part", part);
+  created.append(...children);
+  return created;
+}
+
+/** Sets the text of a node, if it is another one. */
+export function setText(node: Node, text: string): void {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/**
+ * Returns the address of a subject's page from a template such as `/posts/{subject}`. Returns null if the address is not
+ * one of HTTP, or if the subject would be a step in the path (`..`).
+ */
+export function address(template: string | null, subject: string): string | null {
+  if (template === null || subject === "." || subject === "..") return null;
+  try {
+    const encoded = encodeURIComponent(subject);
+    const { protocol, href } = new URL(template.replaceAll("{subject}", () => encoded), document.baseURI);
+    return protocol === "https:" || protocol === "http:" ? href : null;
+  } catch {
+    return null;
+  }
+}
+
+/** The elements of a line. */
+class Row {
+  readonly line = element("li", "line");
+  private readonly rank = element("span", "rank");
+  private readonly score = element("span", "score");
+  private readonly bar = element("span", "bar");
+  private subject: HTMLElement | undefined;
+
+  show({ rank, score }: Line, name: string, href: string | null, share: number): void {
+    const tag = href === null ? "span" : "a";
+    if (this.subject?.localName !== tag) {
+      this.subject = element(tag, "subject");
+      this.line.replaceChildren(this.rank, this.subject, this.score, this.bar);
+    }
+    setText(this.subject, name);
+    if (href !== null && this.subject.getAttribute("href") !== href) this.subject.setAttribute("href", href);
+    this.line.setAttribute("part", rank === 1 ? "line first" : "line");
+    setText(this.rank, String(rank));
+    setText(this.score, formatted(score));
+    this.bar.style.inlineSize = `${share * 100}%`;
+  }
+}
+
+/** An ordered list of lines. */
+export class List {
+  readonly list = element("ol", "list");
+  private rows = new Map<string, Row>();
+
+  constructor() {
+    // Without markers Safari would not treat it as a list.
+    this.list.setAttribute("role", "list");
+  }
+
+  /** Shows these lines. `template` is the address of a subject, and `nameOf` returns the text of one. */
+  show(lines: Line[], template: string | null, nameOf: ((subject: string) => string) | null): void {
+    const { list } = this;
+    const isMoving = this.rows.size > 0 && !matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const before = isMoving ? this.tops() : new Map<Row, number>();
+    const focused = (list.getRootNode() as ShadowRoot).activeElement;
+
+    const most = Math.max(...lines.map(({ score }) => Math.abs(Number(score))));
+    const rows = new Map<string, Row>();
+    for (const line of lines) {
+      const row = this.rows.get(line.subject) ?? new Row();
+      const share = Math.max(0, Number(line.score) / most) || 0;
+      row.show(line, nameOf?.(line.subject) ?? line.subject, address(template, line.subject), share);
+      rows.set(line.subject, row);
+    }
+    for (const [subject, row] of this.rows) if (!rows.has(subject)) row.line.remove();
+    this.rows = rows;
+    this.place(focused?.closest("li") ?? null);
+    if (focused && focused !== list && !focused.isConnected) this.keepFocus();
+    if (isMoving) this.move(before);
+  }
+
+  /** Brings the elements into their order. The one that has the focus stays where it is, because moving it ends the focus. */
+  private place(pinned: Element | null): void {
+    const { list } = this;
+    let next = list.firstElementChild;
+    for (const { line } of this.rows.values()) {
+      if (line === pinned) {
+        while (next !== line) {
+          const after: Element | null = next?.nextElementSibling ?? null;
+          if (next) list.append(next);
+          next = after;
+        }
+      }
+      if (line === next) next = line.nextElementSibling;
+      else list.insertBefore(line, next);
+    }
+  }
+
+  /** Gives the list the focus that a line had which is gone, so that it does not go to the beginning of the page. */
+  private keepFocus(): void {
+    this.list.tabIndex = -1;
+    this.list.focus({ preventScroll: true });
+    this.list.addEventListener("blur", () => this.list.removeAttribute("tabindex"), { once: true });
+  }
+
+  /** Returns how far each line is from the beginning of the list. */
+  private tops(): Map<Row, number> {
+    const { top } = this.list.getBoundingClientRect();
+    return new Map([...this.rows.values()].map((row) => [row, row.line.getBoundingClientRect().top - top]));
+  }
+
+  /** Lets each line move from where it was to where it is. */
+  private move(before: Map<Row, number>): void {
+    for (const { line } of this.rows.values()) for (const running of line.getAnimations()) running.cancel();
+    for (const [row, top] of this.tops()) {
+      const from = before.get(row);
+      const frames = from === undefined ? { opacity: [0, 1] } : { transform: [`translateY(${from - top}px)`, "none"] };
+      if (from === undefined || Math.abs(from - top) >= 1) row.line.animate(frames, { duration: MOVE, easing: "ease-out" });
+    }
+  }
+}

@@ -1,0 +1,46 @@
+// The style of the element. Colors are those of the page, mixed with transparency, so they fit light and dark pages.
+
+const CSS = `
+:host { display: block; --_accent: var(--rolltop-accent, currentColor); --_gap: var(--rolltop-gap, .25em); }
+:host([hidden]), [hidden] { display: none !important; }
+[part=header] { display: flex; align-items: baseline; gap: .75em; margin-block-end: calc(2 * var(--_gap)); }
+[part=label] { font-weight: 600; min-inline-size: 0; overflow-wrap: anywhere; }
+[part=status] { display: flex; align-items: center; gap: .4em; margin-inline-start: auto; font-size: .8em; white-space: nowrap; }
+[part=dot] { flex: none; inline-size: .6em; block-size: .6em; border-radius: 50%; border: 1px solid currentColor; box-sizing: border-box; }
+:host([data-state=live]) [part=dot], :host([data-state=polling]) [part=dot] {
+  border-color: transparent; background: var(--rolltop-live, #16a34a);
+}
+[part=list] { display: grid; gap: var(--_gap); margin: 0; padding: 0; list-style: none; }
+[part~=line] {
+  position: relative; isolation: isolate; display: grid; grid-template-columns: minmax(1.5em, max-content) 1fr max-content;
+  align-items: baseline; gap: .75em; padding: .4em .6em; border-radius: var(--rolltop-radius, .3em);
+}
+[part=rank], [part=score] { font-variant-numeric: tabular-nums; }
+[part=rank] { text-align: end; }
+[part=subject] {
+  display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: var(--rolltop-subject-lines, 2); overflow: hidden;
+  min-inline-size: 0; overflow-wrap: anywhere; unicode-bidi: isolate; color: inherit;
+}
+a[part=subject] { text-decoration-color: color-mix(in srgb, currentColor 50%, transparent); text-underline-offset: .15em; }
+a[part=subject]::after { content: ""; position: absolute; inset: 0; border-radius: inherit; }
+a[part=subject]:hover { text-decoration-color: currentColor; }
+[part=bar] {
+  position: absolute; z-index: -1; inset-block: 0; inset-inline-start: 0; inline-size: 0; border-radius: inherit;
+  background: color-mix(in srgb, var(--_accent) var(--rolltop-bar, 9%), transparent);
+}
+:host([data-state=reconnecting]) [part=bar] { background: none; outline: 1px dashed color-mix(in srgb, currentColor 25%, transparent); outline-offset: -1px; }
+[part=message] { margin: 0; padding: .4em .6em; overflow-wrap: anywhere; }
+@media (prefers-reduced-motion: no-preference) { [part=bar] { transition: inline-size .3s; } }
+@media (forced-colors: active) { [part=bar] { display: none; } }
+`;
+
+let sheet: CSSStyleSheet | undefined;
+
+/** Returns the style sheet, which all elements share. A constructed one needs no permission of a content security policy. */
+export function styleSheet(): CSSStyleSheet {
+  if (!sheet) {
+    sheet = new CSSStyleSheet();
+    sheet.replaceSync(CSS.replace(/\s+/g, " "));
+  }
+  return sheet;
+}
