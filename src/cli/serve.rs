@@ -7,6 +7,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::app::{Application, StartError};
 use crate::config::{Config, Settings, StoreChoice};
+use crate::http::ConsoleMode;
 use crate::{descriptors, telemetry};
 
 use super::CommandError;
@@ -45,8 +46,12 @@ fn print_banner(config: &Config, application: &Application) {
         }
         StoreChoice::Redis(_) => format!("redis, keys under {}:", config.redis_prefix),
     };
+    let console = match config.console {
+        ConsoleMode::Off => String::new(),
+        mode => format!("\n  console     {base}/ ({})", mode.as_str()),
+    };
     let greeting = format!(
-        "rolltop {version} is running\n  API         {base}/v1/boards\n  Swagger UI  {base}/swagger-ui/\n  \
+        "rolltop {version} is running\n  API         {base}/v1/boards{console}\n  Swagger UI  {base}/swagger-ui/\n  \
          store       {store}\n  boards      {boards} from {source}\n",
         version = env!("CARGO_PKG_VERSION"),
         boards = config.boards.len(),

@@ -66,13 +66,16 @@ impl Delivery {
         }
         let (response, body) = response.into_parts();
         let response = match body.try_into_bytes() {
-            // A stream. For HEAD it is dropped, because the server would read it to its end and send nothing of it.
-            Err(_) if *request.method() == Method::HEAD => {
-                compression::compress_stream(&request, response, no_pieces())
+            Err(body) => {
+                // For HEAD a stream is dropped, because the server would read it to its end and send nothing of it.
+                let body = if *request.method() == Method::HEAD { no_pieces() } else { body };
+                // An encoder would keep events until it has enough of them.
+                if response.headers().get(CONTENT_TYPE) == Some(&EVENT_STREAM) {
+                    response.set_body(body)
+                } else {
+                    compression::compress_stream(&request, response, body)
+                }
             }
-            // An encoder would keep events until it has enough of them.
-            Err(body) if response.headers().get(CONTENT_TYPE) == Some(&EVENT_STREAM) => response.set_body(body),
-            Err(body) => compression::compress_stream(&request, response, body),
             Ok(body) => {
                 let mut response = response.set_body(body);
                 if is_get && !self.is_live {

@@ -1,6 +1,7 @@
 //! Streams of live rankings.
 
 use rand::{Rng, SeedableRng};
+use reqwest::Method;
 use serde_json::{Value as Json, json};
 
 use crate::client::Client;
@@ -200,4 +201,13 @@ async fn a_stream_tells_why_it_cannot_be_read() {
     assert_eq!(other.delete("/v1/boards/b").await.status, 200);
     assert_eq!(follower.expect("problem").await.data["code"], "unknown_board");
     assert!(follower.next().await.is_none(), "the stream ends");
+}
+
+#[actix_web::test]
+async fn the_head_of_a_stream_names_no_coding() {
+    let site = Site::with_board("b").await;
+    let accept = [("accept-encoding", "gzip, br")];
+    let head = site.client.send_with(Method::HEAD, "/v1/boards/b/stream", &accept, "").await;
+    assert_eq!((head.status, head.header("content-type")), (200, "text/event-stream"), "{head:?}");
+    assert_eq!(head.header("content-encoding"), "", "{head:?}");
 }
