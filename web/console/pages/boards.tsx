@@ -17,6 +17,8 @@ import type { BoardStatus, Definition, List } from "../types.ts";
 /** Milliseconds between two reads of the list, and from the end of one round over the boards to the next. */
 const LIST = 5_000;
 const ROUND = 3_000;
+/** Milliseconds between two drawings during a round. */
+const PUBLISH = 400;
 /** The most boards whose state is read, and how many at the same time. */
 const MOST = 200;
 const AT_ONCE = 4;
@@ -31,13 +33,20 @@ function useStatuses(names: string[]): { isComplete: boolean } {
   useEffect(() => {
     const ending = new AbortController();
     let timer = 0;
+    let fresh = new Map<string, BoardStatus>();
+    // Together, because each drawing is of all boards.
+    const publish = () => {
+      if (fresh.size > 0) statuses.value = new Map([...statuses.value, ...fresh]);
+      fresh = new Map();
+    };
     const round = async () => {
       const waiting = [...names];
+      const publishing = setInterval(publish, PUBLISH);
       const read = async () => {
         for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
           try {
             const status = await call<BoardStatus>("GET", boardPath(name), undefined, ending.signal);
-            statuses.value = new Map(statuses.value).set(name, status);
+            fresh.set(name, status);
           } catch (error) {
             // A board that was removed in the meantime, or a store that cannot be read: the list says which.
             if (!(error instanceof Problem)) return;
@@ -45,6 +54,8 @@ function useStatuses(names: string[]): { isComplete: boolean } {
         }
       };
       if (!document.hidden) await Promise.all(Array.from({ length: AT_ONCE }, read));
+      clearInterval(publishing);
+      publish();
       isComplete.value = true;
       if (!ending.signal.aborted) timer = window.setTimeout(round, ROUND);
     };
