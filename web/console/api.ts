@@ -2,7 +2,7 @@
 // below a path of a proxy.
 
 import { parse } from "../ranking/json.ts";
-import { noteTime } from "./clock.ts";
+import { noteReached, noteTime } from "./clock.ts";
 
 /** The longest time that a request may take, in milliseconds. */
 const TIMEOUT = 30_000;
@@ -40,9 +40,11 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
     text = await response.text();
   } catch (error) {
     if (signal?.aborted) throw error;
+    noteReached(false);
     const reason = limit.aborted ? `did not answer in ${TIMEOUT / 1_000} s` : "cannot be reached";
     throw new Problem(`The service ${reason}. Is it running?`, 0, "unreachable");
   }
+  noteReached(true);
   let answer: Record<string, unknown> = {};
   try {
     answer = parse(text) as Record<string, unknown>;
@@ -63,6 +65,11 @@ export async function call<T>(method: string, path: string, body?: unknown, sign
 export function boardPath(board: string, rest = "", window?: string | null): string {
   const query = window ? `${rest.includes("?") ? "&" : "?"}window=${encodeURIComponent(window)}` : "";
   return `v1/boards/${encodeURIComponent(board)}${rest}${query}`;
+}
+
+/** Returns whether a subject can be part of an address. Browsers take these two for steps in a path. */
+export function isAddressable(subject: string): boolean {
+  return subject !== "." && subject !== "..";
 }
 
 /** Returns the path of a subject of a board, or of something below it. */

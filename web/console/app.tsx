@@ -2,7 +2,7 @@
 
 import { useEffect } from "preact/hooks";
 import { call } from "./api.ts";
-import { nextZone, noteTime, zone, zones } from "./clock.ts";
+import { lostSince, nextZone, noteTime, time, zone, zones } from "./clock.ts";
 import { DemoBar } from "./demo.tsx";
 import { Empty, Heading } from "./parts.tsx";
 import { Board } from "./pages/board.tsx";
@@ -14,6 +14,9 @@ import { Subject } from "./pages/subject.tsx";
 import { href, route } from "./route.ts";
 import { hasSimulatedClock } from "./settings.ts";
 
+/** Milliseconds between two tries to reach the service. */
+const AGAIN = 2_000;
+
 const PAGES: [string, string][] = [["", "Boards"], ["define", "Define"], ["rules", "Rules"], ["operate", "Operate"]];
 
 export function App() {
@@ -22,6 +25,12 @@ export function App() {
     // A clock that stands still has no other source than the service.
     if (hasSimulatedClock) call<{ now: string }>("GET", "v1/clock").then((clock) => noteTime(clock.now), () => undefined);
   }, []);
+  const isLost = lostSince.value !== null;
+  useEffect(() => {
+    if (!isLost) return undefined;
+    const timer = setInterval(() => void call("GET", "healthz").catch(() => undefined), AGAIN);
+    return () => clearInterval(timer);
+  }, [isLost]);
   const section = path[0] === "boards" ? "" : (path[0] ?? "");
   return (
     <>
@@ -41,12 +50,17 @@ export function App() {
           </nav>
           <span class="spring" />
           {zones.length > 1
-            ? <button type="button" class="zone" onClick={nextZone} title="Show times in another time zone"><span class="hidden">Times in </span>{zone.value}</button>
-            : <span class="zone"><span class="hidden">Times in </span>{zone.value}</span>}
+            ? <button type="button" class="zone" onClick={nextZone} title="Show times in another time zone">Times in {zone.value}</button>
+            : <span class="zone">Times in {zone.value}</span>}
         </div>
       </header>
       <DemoBar />
-      <main id="main">
+      <main id="main" class={isLost ? "is-lost" : ""}>
+        {lostSince.value !== null && (
+          <p class="notice" role="alert">
+            The service is not reached since {time(lostSince.value, { precise: true })}. You see the last known numbers. Is it running? This page tries again by itself.
+          </p>
+        )}
         <Page path={path} />
       </main>
     </>

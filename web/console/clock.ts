@@ -1,6 +1,6 @@
 // The time of the service, which may differ from that of this machine, and how times are written.
 
-import { computed, signal } from "@preact/signals";
+import { signal } from "@preact/signals";
 import { hasSimulatedClock } from "./settings.ts";
 
 /** The time of the service minus the time of this machine, in milliseconds. With a simulated clock, the time itself. */
@@ -18,11 +18,20 @@ export function noteTime(asOf: string): void {
   tick();
 }
 
-/** The time of the service in milliseconds, four times a second. */
+/** The time of the service in milliseconds, four times a second. It stands while the service is not reached. */
 export const now = signal(Date.now());
 
+/** The time since which the service is not reached; null while it is. */
+export const lostSince = signal<number | null>(null);
+
+/** Takes whether the last request reached the service. */
+export function noteReached(isReached: boolean): void {
+  if (isReached) lostSince.value = null;
+  else lostSince.value ??= now.value;
+}
+
 function tick(): void {
-  now.value = hasSimulatedClock && isKnown ? offset : Date.now() + offset;
+  if (lostSince.value === null) now.value = hasSimulatedClock && isKnown ? offset : Date.now() + offset;
 }
 
 setInterval(() => {
@@ -56,36 +65,62 @@ export function nextZone(): void {
   }
 }
 
-const formats = computed(() => {
+/** The ways in which times of a zone are written. */
+interface Formats {
+  day: Intl.DateTimeFormat;
+  dayAndYear: Intl.DateTimeFormat;
+  minute: Intl.DateTimeFormat;
+  second: Intl.DateTimeFormat;
+}
+
+const known = new Map<string, Formats>();
+
+function formatsOf(zone: string): Formats {
+  const found = known.get(zone);
+  if (found) return found;
   const format = (options: Intl.DateTimeFormatOptions) =>
-    new Intl.DateTimeFormat("en-GB", { timeZone: zone.value, hourCycle: "h23", ...options });
-  return {
+    new Intl.DateTimeFormat("en-GB", { timeZone: zone, hourCycle: "h23", ...options });
+  const formats = {
     day: format({ day: "numeric", month: "short" }),
     dayAndYear: format({ day: "numeric", month: "short", year: "numeric" }),
     minute: format({ hour: "2-digit", minute: "2-digit" }),
     second: format({ hour: "2-digit", minute: "2-digit", second: "2-digit" }),
   };
-});
-
-/** Writes a time as short as it can be understood: the day where it is not today, seconds where they matter. */
-export function time(at: number | string, precise = false): string {
-  const date = new Date(at);
-  const { day, dayAndYear, minute, second } = formats.value;
-  const clock = (precise || date.getUTCSeconds() !== 0 ? second : minute).format(date);
-  const today = new Date(now.value);
-  if (dayAndYear.format(date) === dayAndYear.format(today)) return clock;
-  const isFar = Math.abs(date.getTime() - today.getTime()) > 300 * 86_400_000;
-  return `${(isFar ? dayAndYear : day).format(date)} ${clock}`;
+  known.set(zone, formats);
+  return formats;
 }
 
-/** Writes the beginning of a slot below an axis: the day only where it is not that of the label before. */
-export function axisLabel(at: number, before: number | null, precise: boolean): string {
-  const { day, minute, second } = formats.value;
-  const clock = (precise ? second : minute).format(at);
-  const shown = day.format(at);
-  if (clock === "00:00") return shown;
-  const known = before ?? (Math.abs(at - now.value) < 86_400_000 / 2 ? now.value : null);
-  return known !== null && day.format(known) === shown ? clock : `${shown} ${clock}`;
+/** How a time is written: with seconds even if they are 0, in another zone than the chosen one, and only by its day. */
+interface Manner {
+  precise?: boolean;
+  zone?: string;
+  asDay?: boolean;
+}
+
+/** Writes a time as short as it can be understood: the day where it is not today, seconds where they matter. */
+export function time(at: number | string, { precise = false, zone: given, asDay = false }: Manner = {}): string {
+  const date = new Date(at);
+  const { day, dayAndYear, minute, second } = formatsOf(given ?? zone.value);
+  const clock = (precise || date.getUTCSeconds() !== 0 ? second : minute).format(date);
+  const isFar = Math.abs(date.getTime() - now.value) > 300 * 86_400_000;
+  const shown = (isFar ? dayAndYear : day).format(date);
+  if (asDay && clock === "00:00") return shown;
+  return dayAndYear.format(date) === dayAndYear.format(now.value) ? clock : `${shown} ${clock}`;
+}
+
+/** Writes a time below an axis: midnight as its day, other times without. */
+export function axisLabel(at: number, precise: boolean, zone: string): string {
+  const { day, minute, second } = formatsOf(zone);
+  const clock = minute.format(at);
+  if (clock === "00:00" && second.format(at) === "00:00:00") return day.format(at);
+  return precise ? second.format(at) : clock;
+}
+
+/** Returns the milliseconds by which the clocks of a zone are ahead of UTC at a time. */
+export function offsetOf(zone: string, at: number): number {
+  const { dayAndYear, second } = formatsOf(zone);
+  const shown = Date.parse(`${dayAndYear.format(at)} ${second.format(at)} UTC`);
+  return Number.isNaN(shown) ? 0 : shown - Math.floor(at / 1_000) * 1_000;
 }
 
 /** Writes a length of time in its largest one or two units. */
@@ -98,5 +133,6 @@ export function duration(milliseconds: number): string {
   const count = Math.floor(seconds / size);
   const next = units[first + 1];
   const rest = next ? Math.floor((seconds - count * size) / next[0]) : 0;
-  return next && rest > 0 && count < 10 ? `${count} ${name} ${rest} ${next[1]}` : `${count} ${name}`;
+  // Seconds matter for some minutes only, minutes for some days.
+  return next && rest > 0 && (name !== "min" || count < 10) ? `${count} ${name} ${rest} ${next[1]}` : `${count} ${name}`;
 }

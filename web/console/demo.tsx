@@ -2,9 +2,11 @@
 
 import { signal } from "@preact/signals";
 import { boardPath, call, Problem } from "./api.ts";
+import { now } from "./clock.ts";
 import { Notice } from "./parts.tsx";
 import { go, href, route } from "./route.ts";
 import { hasSimulatedClock } from "./settings.ts";
+import type { BoardStatus } from "./types.ts";
 
 /** The name of the board. */
 export const DEMO = "demo";
@@ -102,22 +104,28 @@ async function remove(): Promise<void> {
   go([]);
 }
 
-/** Offers the demo while nothing is counted anywhere. */
-export function FirstMinute({ hasDemo }: { hasDemo: boolean }) {
+/** Returns whether another page posts likes: something is counted in the newest slots. */
+function isBusy(demo: BoardStatus): boolean {
+  return demo.slots.some((slot) => slot.events > 0 && Date.parse(slot.to) > now.value - 4_000);
+}
+
+/** Offers the demo while nothing is counted anywhere. `demo` is the state of its board, null if it is not read yet. */
+export function FirstMinute({ demo }: { demo: BoardStatus | null | undefined }) {
   if (isPosting.value) return null;
+  const isDefined = demo !== undefined;
   return (
     <section class="first" aria-labelledby="first">
-      <h2 id="first">{hasDemo ? "The demo is stopped" : "See a window roll"}</h2>
+      <h2 id="first">{isDefined ? "The demo board is still there" : "Watch a ranking change by itself"}</h2>
       <p>
-        {hasDemo
-          ? <>The board <code>{DEMO}</code> is still defined.</>
-          : <>Nothing is counted yet. A demo board ranks made-up posts by their likes in the last minute, in slots of two seconds: you see
-              likes come in at the right, and leave at the left a minute later.</>}
+        {isDefined
+          ? <>This page sends no likes to <a href={href(["boards", DEMO])}>{DEMO}</a>{demo && isBusy(demo) ? "; another page does." : "."}</>
+          : <>Nothing is counted yet. The demo ranks made-up posts by their likes in the last minute, in slots of two seconds: likes come in
+              at the right of its window, and leave at the left a minute later.</>}
       </p>
-      {hasSimulatedClock && <p>This service runs on a simulated clock: the board rolls only when you move it, under <a href={href(["operate"])}>Operate</a>.</p>}
+      {hasSimulatedClock && <p>This service runs on a simulated clock: windows roll only when you move it, under <a href={href(["operate"])}>Operate</a>.</p>}
       <p class="actions">
-        <button type="button" class="main" onClick={() => void start()}>{hasDemo ? "Go on" : "Start the demo"}</button>
-        {hasDemo && <button type="button" onClick={() => void remove()}>Remove the demo board</button>}
+        <button type="button" class="main" onClick={() => void start()}>{isDefined ? "Send made-up likes" : "Start the demo"}</button>
+        {isDefined && <button type="button" onClick={() => void remove()}>Remove the demo board</button>}
       </p>
       <Notice problem={problem.value} />
     </section>

@@ -1,36 +1,37 @@
 // Small parts that several pages have.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Problem } from "./api.ts";
+import { lostSince } from "./clock.ts";
 import type { Connection } from "./live.ts";
+import { scrollTo } from "./route.ts";
+
+let hasOpened = false;
 
 /** The heading of a page. It takes the focus when the page is opened, so that screen readers begin there. */
 export function Heading({ children, title }: { children: ComponentChildren; title: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     document.title = `${title} – Rolltop`;
     // Not at the first page: there the browser's own start of the document is better.
-    if (hasOpened) heading.current?.focus({ preventScroll: true });
+    if (hasOpened) {
+      heading.current?.focus({ preventScroll: true });
+      window.scrollTo(0, scrollTo);
+    }
     hasOpened = true;
-    window.scrollTo(0, 0);
   }, [title]);
   return <h1 ref={heading} tabIndex={-1}>{children}</h1>;
 }
 
-let hasOpened = false;
-
-/** What was wrong, in the words of the service. */
+/** What was wrong, in the words of the service. A service that is not reached is told once, at the top of the page. */
 export function Notice({ problem, children }: { problem: Problem | null; children?: ComponentChildren }) {
-  return problem && (
-    <p class="notice" role="alert">
-      {problem.message} {children}
-    </p>
-  );
+  if (!problem || (problem.code === "unreachable" && lostSince.value !== null)) return null;
+  return <p class="notice" role="alert">{problem.message} {children}</p>;
 }
 
 /** What to do where there is nothing to show. */
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+export function Empty({ title, children }: { title: ComponentChildren; children?: ComponentChildren }) {
   return (
     <div class="empty">
       <p class="empty-title">{title}</p>
@@ -48,7 +49,7 @@ const SAYS: Record<Connection, string> = { connecting: "connecting", live: "live
 
 /** Whether what is shown is up to date. */
 export function LiveMark({ connection }: { connection: Connection }) {
-  return <span class={`live is-${connection}`}><span class="live-dot" aria-hidden="true" />{SAYS[connection]}</span>;
+  return <span class={`live is-${connection}`} role="status"><span class="live-dot" aria-hidden="true" />{SAYS[connection]}</span>;
 }
 
 /** A number with its name. */
@@ -59,4 +60,48 @@ export function Figure({ name, children }: { name: string; children: ComponentCh
 /** Writes a number and a word, in the plural where it is not 1. */
 export function counted(number: number, word: string, plural = `${word}s`): string {
   return `${number.toLocaleString("en-US").replaceAll(",", "\u202f")} ${number === 1 ? word : plural}`;
+}
+
+/** The name of a subject: as it is, in quotes where one could not see where it begins and ends. */
+export function Name({ of: subject }: { of: string }) {
+  return <bdi>{/^\s|\s$/.test(subject) ? `“${subject}”` : subject}</bdi>;
+}
+
+interface FieldProps {
+  label: ComponentChildren;
+  /** What is wrong with it. */
+  error?: string | undefined;
+  /** Something between the box and the error. */
+  below?: ComponentChildren;
+  isWide?: boolean;
+  /** Makes the box, which must take these attributes. */
+  children: (attributes: { id: string; "aria-invalid"?: true; "aria-describedby"?: string }) => ComponentChildren;
+}
+
+/** A box of a form with its label and its error. */
+export function Field({ label, error, below, isWide = false, children }: FieldProps) {
+  const id = useId();
+  return (
+    <div class={isWide ? "field wide" : "field"}>
+      <label for={id}>{label}</label>
+      {children(error ? { id, "aria-invalid": true, "aria-describedby": `${id}-error` } : { id })}
+      {below}
+      {error && <span class="error" id={`${id}-error`}>{error}</span>}
+    </div>
+  );
+}
+
+/** Points at a column of the text in the box above it, which has the same font. */
+export function Caret({ text, column }: { text: string; column: number }) {
+  const before = Array.from(text).slice(0, column - 1).join("");
+  return <span class="caret" aria-hidden="true"><span class="caret-space">{before}</span>↑</span>;
+}
+
+/** Gives the focus to the first button or box inside when it appears. */
+export function Focused({ children }: { children: ComponentChildren }) {
+  const place = useRef<HTMLSpanElement>(null);
+  useEffect(() => {
+    place.current?.querySelector<HTMLElement>("input, button")?.focus();
+  }, []);
+  return <span class="actions" ref={place}>{children}</span>;
 }

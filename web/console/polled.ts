@@ -5,7 +5,20 @@ import { useCallback, useEffect, useRef } from "preact/hooks";
 import { call, Problem } from "./api.ts";
 
 /** The longest time between two tries after failures, in milliseconds. */
-const LONGEST = 30_000;
+const LONGEST = 8_000;
+
+/** The last responses by path, so that a page that is opened again is there at once. */
+const cache = new Map<string, unknown>();
+const CACHED = 60;
+
+function remember(path: string, answer: unknown): void {
+  cache.delete(path);
+  cache.set(path, answer);
+  for (const oldest of cache.keys()) {
+    if (cache.size <= CACHED) break;
+    cache.delete(oldest);
+  }
+}
 
 /** The last response, and what was wrong with the last request. After a failure the response before it stays. */
 export interface Polled<T> {
@@ -17,13 +30,13 @@ export interface Polled<T> {
 
 /** Reads a path every so many milliseconds while the page is visible; never if the path is null. The pace may change. */
 export function usePolled<T>(path: string | null, every: number): Polled<T> {
-  const data = useSignal<T | null>(null);
+  const data = useSignal<T | null>((path === null ? null : (cache.get(path) as T | undefined)) ?? null);
   const problem = useSignal<Problem | null>(null);
   const started = useRef<() => void>(() => undefined);
   const pace = useRef(every);
   pace.current = every;
   useEffect(() => {
-    data.value = null;
+    data.value = (path === null ? null : (cache.get(path) as T | undefined)) ?? null;
     problem.value = null;
     if (path === null) return undefined;
     const ending = new AbortController();
@@ -38,12 +51,14 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
         const answer = await call<T>("GET", path, undefined, ending.signal);
         if (ending.signal.aborted) return;
         data.value = answer;
+        remember(path, answer);
         problem.value = null;
         failures = 0;
       } catch (error) {
         if (ending.signal.aborted) return;
         problem.value = error instanceof Problem ? error : new Problem(String(error), 0, "unexpected");
         failures += 1;
+        if (problem.value.status === 404) cache.delete(path);
       } finally {
         isReading = false;
       }

@@ -1,13 +1,15 @@
-// The lines of a ranking, with bars. Lines that change places move there.
+// The lines of a ranking, with bars. Lines that change places move there, and what a score loses is shown for a moment.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { formatted } from "../ranking/json.ts";
 import type { Line } from "../ranking/lines.ts";
+import { Name } from "./parts.tsx";
 import { href } from "./route.ts";
+import { score, type Scale } from "./score.ts";
 
 interface Props {
   lines: Line[];
-  board: string;
+  board: { board: string; order: "asc" | "desc" } & Scale;
   window: string | null;
   /** The subject to mark. */
   marked?: string;
@@ -17,10 +19,39 @@ interface Props {
 /** How long a line takes to its new place, in milliseconds. */
 const MOVE = 450;
 
+/** What a score lost last, with a number that tells one loss from the next. */
+interface Loss {
+  amount: number;
+  number: number;
+}
+
+/** Returns what each score lost when these lines came. */
+function useLosses(lines: Line[]): Map<string, Loss> {
+  const state = useRef({ lines, scores: new Map<string, number>(), losses: new Map<string, Loss>(), number: 0 });
+  const known = state.current;
+  if (known.lines !== lines || known.scores.size === 0) {
+    known.lines = lines;
+    known.number += 1;
+    const losses = new Map<string, Loss>();
+    const scores = new Map<string, number>();
+    for (const line of lines) {
+      const value = Number(line.score);
+      const before = known.scores.get(line.subject);
+      if (before !== undefined && value < before) losses.set(line.subject, { amount: before - value, number: known.number });
+      scores.set(line.subject, value);
+    }
+    known.scores = scores;
+    // Lines that change for another reason do not end what is being shown.
+    if (losses.size > 0) known.losses = losses;
+  }
+  return known.losses;
+}
+
 /** Draws the lines. */
 export function Ranking({ lines, board, window, marked, label }: Props) {
   const list = useRef<HTMLOListElement>(null);
   const places = useRef(new Map<string, number>());
+  const losses = useLosses(lines);
   useLayoutEffect(() => {
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const before = places.current;
@@ -39,19 +70,23 @@ export function Ranking({ lines, board, window, marked, label }: Props) {
     }
     places.current = after;
   }, [lines]);
-  const top = Math.max(...lines.map((line) => Number(line.score)), 0);
+  // Where the lowest is the best, the longest bar would be that of the worst.
+  const top = board.order === "asc" ? 0 : Math.max(...lines.map((line) => Number(line.score)), 0);
   return (
-    <ol class="ranking" ref={list} aria-label={label}>
+    <ol class="ranking" role="list" ref={list} aria-label={label}>
       {lines.map((line) => {
         const share = top > 0 ? Math.max(Number(line.score) / top, 0) : 0;
+        const loss = losses.get(line.subject);
+        const isMarked = line.subject === marked;
         return (
-          <li key={line.subject} data-subject={line.subject} class={line.subject === marked ? "is-marked" : ""}>
+          <li key={line.subject} data-subject={line.subject} class={isMarked ? "is-marked" : ""} aria-current={isMarked ? "true" : undefined}>
             <span class="ranking-bar" style={{ transform: `scaleX(${share})` }} />
-            <span class="ranking-rank">{formatted(line.rank)}</span>
-            <a class="ranking-subject" href={href(["boards", board, "subjects", line.subject], { window })}>
-              <bdi>{line.subject}</bdi>
-            </a>
-            <span class="ranking-score">{formatted(line.score)}</span>
+            <span class="ranking-rank"><span class="hidden">Rank </span>{formatted(line.rank)}</span>
+            <a class="ranking-subject" href={href(["boards", board.board, "subjects", line.subject], { window })}><Name of={line.subject} /></a>
+            <span class="ranking-score">
+              {loss && <span class="ranking-loss" key={loss.number} aria-hidden="true">−{score(loss.amount, board)}</span>}
+              <span class="hidden">score </span>{score(line.score, board)}
+            </span>
           </li>
         );
       })}

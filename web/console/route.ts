@@ -22,11 +22,29 @@ function read(): Route {
   return { path: path.split("/").filter((part) => part !== "").map(decoded), query: new URLSearchParams(query) };
 }
 
+history.scrollRestoration = "manual";
+
 export const route = signal(read());
 
+/** How far each page was scrolled when it was left, by its address; of the last pages only. */
+const scrolled = new Map<string, number>();
+let shown = location.hash;
+let isForward = false;
+/** How far to scroll the page that is opened: to its start, or, on the way back, to where it was left. */
+export let scrollTo = 0;
+
 addEventListener("hashchange", () => {
+  scrolled.set(shown, scrollY);
+  if (scrolled.size > 100) scrolled.clear();
+  shown = location.hash;
+  scrollTo = isForward ? 0 : (scrolled.get(shown) ?? 0);
+  isForward = false;
   route.value = read();
 });
+addEventListener("click", (event) => {
+  const link = event.target instanceof Element ? event.target.closest("a") : null;
+  if (link && link.hash !== location.hash) isForward = true;
+}, { capture: true });
 
 /** Returns the address of a page. */
 export function href(path: string[], query: Record<string, string | null | undefined> = {}): string {
@@ -37,5 +55,16 @@ export function href(path: string[], query: Record<string, string | null | undef
 
 /** Goes to a page. */
 export function go(path: string[], query: Record<string, string | null | undefined> = {}): void {
-  location.hash = href(path, query);
+  const next = href(path, query);
+  if (next === location.hash) return;
+  isForward = true;
+  location.hash = next;
+}
+
+/** Changes the query of the page that is shown, without a step in the history. */
+export function replaceQuery(query: Record<string, string>): void {
+  const next = href(route.value.path, query);
+  history.replaceState(null, "", next);
+  shown = next;
+  route.value = read();
 }

@@ -80,8 +80,11 @@ export function extentOf(status: {
   head: string | null;
   slot: string | null;
   window: { to: string | null; slots: number };
+  mode?: string;
 }): Extent | null {
   const { floor, head, window } = status;
+  // There each subject has a window of its own.
+  if (status.mode === "from_first") return null;
   const length = millis(status.slot);
   if (floor === null || head === null || length === null) return null;
   const from = Date.parse(floor);

@@ -11,6 +11,7 @@ export interface Definition {
   decimals: number;
   timezone: string;
   order: "asc" | "desc";
+  cover: "current" | "full";
   ranked: boolean;
   mode: "sliding" | "from_first";
   windows: string[];

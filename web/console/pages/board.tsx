@@ -4,7 +4,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath } from "../api.ts";
-import { time } from "../clock.ts";
+import { duration, now, time } from "../clock.ts";
 import { exampleEvent, postCommand } from "../example.ts";
 import { useLive } from "../live.ts";
 import { Command, counted, Empty, Figure, Heading, LiveMark, Notice } from "../parts.tsx";
@@ -17,10 +17,14 @@ import { extentOf, inWords, millis, theLast } from "../timeline.ts";
 import type { BoardStatus, WindowStatus } from "../types.ts";
 
 const LIMITS = [10, 25, 50, 100];
+/** Milliseconds between two reads of the slots: while slots turn fast or are being subtracted, and otherwise. */
+const FAST = 600;
+const SLOW = 5_000;
 
-/** Returns the milliseconds between two reads of the slots: several times in a slot, but not more often than needed. */
-function pace(slot: string | null | undefined): number {
-  return Math.min(Math.max((millis(slot ?? null) ?? 15_000) / 3, 600), 5_000);
+/** Returns the milliseconds between two reads: several times in a slot, but not more often than needed. */
+function pace(status: WindowStatus | null): number {
+  if (status && status.retiring > 0) return FAST;
+  return Math.min(Math.max((millis(status?.slot ?? null) ?? 3 * SLOW) / 3, FAST), SLOW);
 }
 
 /** Says what slots hold. Slots have subjects in common, so only events add up. */
@@ -41,37 +45,50 @@ function barsOf(status: WindowStatus): Bar[] {
 export function Board({ name }: { name: string }) {
   const asked = route.value.query.get("window");
   const limit = LIMITS.find((limit) => String(limit) === route.value.query.get("limit")) ?? 10;
-  const slot = useSignal<string | null>(null);
-  const { data, problem, refresh } = usePolled<BoardStatus>(boardPath(name), pace(slot.value));
+  const every = useSignal(SLOW);
+  const { data, problem, refresh } = usePolled<BoardStatus>(boardPath(name), every.value);
   const board = data.value;
   const tabs = board?.each_window ?? [];
+  const length = tabs[0]?.length ?? /^\w+\((\w+),/.exec(board?.metric ?? "")?.[1] ?? "";
   const further = tabs.find((tab) => tab.length === asked) ?? null;
+  const isUnknown = board !== null && asked !== null && further === null && asked !== length;
   const status: WindowStatus | null = further ?? board;
-  const live = useLive(board?.ranked ? name : null, further && further !== tabs[0] ? further.length : null, limit);
+  const live = useLive(board?.ranked && !isUnknown ? name : null, further && further !== tabs[0] ? further.length : null, limit);
+  const next = pace(status);
   useEffect(() => {
-    slot.value = status?.slot ?? null;
-  }, [status?.slot]);
+    every.value = next;
+  }, [next]);
   // When slots turn, the strip moves together with the ranking.
   const turned = useSignal("");
   useSignalEffect(() => {
-    const from = live.page.value?.window.from ?? "";
-    if (from !== turned.peek()) {
-      turned.value = from;
+    const page = live.page.value;
+    const now = page ? `${page.window.from} ${page.retiring}` : "";
+    if (now !== turned.peek()) {
+      turned.value = now;
       refresh();
     }
   });
 
-  if (!board || !status) {
+  if (problem.value?.code === "unknown_board") {
     return (
       <>
         <Heading title={name}>{name}</Heading>
-        {problem.value?.code === "unknown_board"
-          ? <Empty title={`There is no board ${name}`}><p><a href={href([])}>See all boards</a>{canChange && <> or <a href={href(["define"], { name })}>define it</a></>}.</p></Empty>
-          : <Notice problem={problem.value} />}
+        <Empty title={`There is no board ${name}`}>
+          <p><a href={href([])}>See all boards</a>{canChange && <> or <a href={href(["define"], { name })}>define it</a></>}.</p>
+        </Empty>
       </>
     );
   }
-  const length = further?.length ?? tabs[0]?.length ?? /^\w+\((\w+),/.exec(board.metric)?.[1] ?? "";
+  if (!board || !status) return <><Heading title={name}>{name}</Heading><Notice problem={problem.value} /></>;
+  if (isUnknown) {
+    return (
+      <>
+        <Heading title={name}>{name}</Heading>
+        <Empty title={`This board has no window of ${inWords(asked)}`}><p><a href={href(["boards", name])}>Show its window of {inWords(length)}</a>.</p></Empty>
+      </>
+    );
+  }
+  const shown = further?.length ?? length;
   const page = live.page.value;
   const total = page?.total ?? status.total;
   return (
@@ -93,15 +110,15 @@ export function Board({ name }: { name: string }) {
           ))}
         </nav>
       )}
-      <Window board={board} status={status} length={length} />
+      <Window key={shown} board={board} status={status} length={shown} />
       <Notice problem={problem.value ?? live.problem.value} />
       {board.ranked && (
         <section aria-labelledby="ranking">
           <div class="bar">
-            <h2 id="ranking">Top {length === "all" ? "of all time" : status.window.slots === 1 && status.floor ? `since ${time(status.floor)}` : `of the last ${theLast(length)}`}</h2>
+            <h2 id="ranking">{heading(board, status, shown)}</h2>
             <LiveMark connection={live.connection.value} />
             <span class="spring" />
-            <span class="soft">{counted(total, "subject")}</span>
+            <span class="soft small">{counted(total, "subject")} ranked</span>
             <label class="small">
               Show{" "}
               <select value={limit} onChange={(event) => go(["boards", name], { window: asked, limit: event.currentTarget.value })}>
@@ -109,8 +126,8 @@ export function Board({ name }: { name: string }) {
               </select>
             </label>
           </div>
-          {page && page.items.length > 0 && <Ranking lines={page.items} board={name} window={further?.length ?? null} label={`Ranking of ${name}`} />}
-          {page && page.items.length === 0 && <NothingYet metric={board.metric} />}
+          {page && page.items.length > 0 && <Ranking key={shown} lines={page.items} board={board} window={further?.length ?? null} label={`Ranking of ${name}`} />}
+          {page && page.items.length === 0 && live.connection.value === "live" && <NothingYet metric={board.metric} />}
         </section>
       )}
       <SubjectBox board={name} window={further?.length ?? null} isRanked={board.ranked} />
@@ -118,10 +135,18 @@ export function Board({ name }: { name: string }) {
   );
 }
 
+/** Returns what the ranking shows, in words. */
+function heading(board: BoardStatus, status: WindowStatus, length: string): string {
+  const which = board.order === "asc" ? "Lowest" : "Top";
+  if (length === "all") return `${which} of all time`;
+  return status.window.slots === 1 && status.floor ? `${which} since ${time(status.floor)}` : `${which} of the last ${theLast(length)}`;
+}
+
 /** The window of a board, drawn where it has slots and said where it has none. */
 function Window({ board, status, length }: { board: BoardStatus; status: WindowStatus; length: string }) {
-  const extent = extentOf(status);
+  const extent = extentOf({ ...status, mode: board.mode });
   const isAllTime = length === "all";
+  const slot = inWords(status.slot ?? "");
   if (!extent) {
     return (
       <p class="panel">
@@ -133,24 +158,36 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
   }
   const bars = barsOf(status);
   const events = bars.reduce((all, bar) => all + bar.value, 0);
+  const isDays = (millis(status.slot) ?? 0) >= 86_400_000;
+  const manner = isDays ? { asDay: true, zone: board.timezone } : {};
+  const pending = status.retiring_slots.reduce((all, slot) => all + slot.subjects, 0);
   return (
     <section class="panel" aria-label="Window">
       <dl class="figures">
-        <Figure name="Window"><b>{isAllTime ? "all time" : inWords(length)}</b>{status.window.slots === 1 ? ", one slot" : <>{isAllTime ? ", with slots of " : " in slots of "}{inWords(status.slot ?? "")}</>}</Figure>
-        <Figure name="Events in it"><b>{formatted(events)}</b></Figure>
-        <Figure name={isAllTime ? "Oldest slot kept" : "Oldest slot, the floor"}>{time(extent.from)}</Figure>
-        <Figure name="Newest slot, the head">{time(status.head ?? extent.to)}</Figure>
-        {status.retiring > 0 && <Figure name="Leaving now"><span class="warm">{counted(status.retiring, "slot")}</span></Figure>}
+        <Figure name="Window">
+          <b>{isAllTime ? "all time" : inWords(length)}</b>{status.window.slots === 1 ? ", one slot" : <>{isAllTime ? ", with slots of " : " in slots of "}{slot}</>}
+        </Figure>
+        <Figure name={isAllTime ? "Keeps slots since" : "Counts since (the floor)"}>
+          <b>{time(extent.from, manner)}</b>{!isAllTime && <span class="soft"> {duration(Math.max(now.value - extent.from, 0))} ago</span>}
+        </Figure>
+        <Figure name="Newest slot (the head)">{time(status.head ?? extent.to, manner)}</Figure>
+        <Figure name={isAllTime ? "Events in the slots" : "Events in the window"}>{formatted(events)}</Figure>
+        {status.retiring > 0 && <Figure name="Retiring"><span class="leaving">{counted(status.retiring, "slot")}, {counted(pending, "subject")} to go</span></Figure>}
       </dl>
       <Strip
         extent={extent}
         bars={bars}
-        leaving={status.retiring_slots.map(({ from, subjects }) => ({ from, says: `${formatted(subjects)} left` }))}
+        leaving={status.retiring_slots.map(({ from }) => from)}
         label={`Slots of ${board.board}, events in each`}
+        height={`events per ${status.window.slots === 1 ? "slot" : slot.replace(/^1 /, "")}`}
+        zone={board.timezone}
         sum={heldBy}
         rolls={!isAllTime}
       >
-        {isAllTime ? <>Slots are kept for questions about shorter times. Nothing leaves the ranking of all time.</> : <NextToLeave extent={extent} bars={bars} sum={heldBy} />}
+        {isAllTime
+          ? <>Slots are kept for questions about shorter times. Nothing leaves the ranking of all time.</>
+          : <NextToLeave extent={extent} bars={bars} sum={heldBy} slot={status.slot ?? ""} zone={board.timezone} />}
+        {isDays && board.timezone !== "UTC" && <> Days begin at midnight in {board.timezone}.</>}
       </Strip>
     </section>
   );
@@ -179,7 +216,7 @@ function SubjectBox({ board, window, isRanked }: { board: string; window: string
         if (subject.value !== "") go(["boards", board, "subjects", subject.value], { window });
       }}
     >
-      <label for="subject">{isRanked ? "Find a subject by its exact name" : "This board ranks nothing. Ask about a subject by its exact name"}</label>
+      <label for="subject">{isRanked ? "Find a subject by its exact name" : "This board keeps no ranking. Look up one subject by its exact name"}</label>
       <div class="line">
         <input id="subject" value={subject.value} onInput={(event) => (subject.value = event.currentTarget.value)} autocomplete="off" spellcheck={false} />
         <button type="submit">Show</button>

@@ -1,17 +1,17 @@
 // All boards, the busiest first.
 
 import { signal, useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
-import { time } from "../clock.ts";
+import { now, time } from "../clock.ts";
 import { DEMO, FirstMinute } from "../demo.tsx";
 import { counted, Empty, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
-import { href } from "../route.ts";
+import { href, replaceQuery, route } from "../route.ts";
 import { canChange } from "../settings.ts";
 import { Spark } from "../spark.tsx";
-import { extentOf, inWords } from "../timeline.ts";
+import { extentOf, inWords, millis, theLast } from "../timeline.ts";
 import type { BoardStatus, Definition, List } from "../types.ts";
 
 /** Milliseconds between two reads of the list, and from the end of one round over the boards to the next. */
@@ -26,11 +26,12 @@ const AT_ONCE = 4;
 /** The state of each board as of the last round. It is kept when the page is left, so that it returns at once. */
 const statuses = signal(new Map<string, BoardStatus>());
 
-/** Reads the state of these boards again and again, a few at a time. */
-function useStatuses(names: string[]): { isComplete: boolean } {
-  const isComplete = useSignal(false);
+/** Reads the state of these boards again and again, a few at a time. Returns how many rounds are complete. */
+function useStatuses(names: string[]): number {
+  const rounds = useSignal(statuses.peek().size > 0 ? 1 : 0);
   const key = names.join(" ");
   useEffect(() => {
+    if (names.length === 0) return undefined;
     const ending = new AbortController();
     let timer = 0;
     let fresh = new Map<string, BoardStatus>();
@@ -40,6 +41,7 @@ function useStatuses(names: string[]): { isComplete: boolean } {
       fresh = new Map();
     };
     const round = async () => {
+      clearTimeout(timer);
       const waiting = [...names];
       const publishing = setInterval(publish, PUBLISH);
       const read = async () => {
@@ -55,9 +57,10 @@ function useStatuses(names: string[]): { isComplete: boolean } {
       };
       if (!document.hidden) await Promise.all(Array.from({ length: AT_ONCE }, read));
       clearInterval(publishing);
+      if (ending.signal.aborted) return;
       publish();
-      isComplete.value = true;
-      if (!ending.signal.aborted) timer = window.setTimeout(round, ROUND);
+      rounds.value += 1;
+      timer = window.setTimeout(round, ROUND);
     };
     void round();
     return () => {
@@ -65,7 +68,7 @@ function useStatuses(names: string[]): { isComplete: boolean } {
       clearTimeout(timer);
     };
   }, [key]);
-  return { isComplete: isComplete.value };
+  return rounds.value;
 }
 
 /** Returns the events of a window. */
@@ -73,53 +76,75 @@ function eventsOf(status: BoardStatus | undefined): number {
   return status?.slots.reduce((all, slot) => all + slot.events, 0) ?? 0;
 }
 
-/** Returns the events per second over the window, by which boards of different windows can be compared. */
-function rateOf(status: BoardStatus | undefined): number {
+/** Returns the events per second since the oldest slot that holds any; null if the board does not tell. */
+function rateOf(status: BoardStatus | undefined): number | null {
   const extent = status && extentOf(status);
-  return extent ? eventsOf(status) / ((extent.to - extent.from) / 1_000) : 0;
+  if (!extent) return null;
+  const first = status.slots.find((slot) => slot.events > 0);
+  if (!first) return 0;
+  // At least a slot, so that the first event of a board is no burst.
+  const length = (extent.to - extent.from) / extent.slots;
+  return eventsOf(status) / (Math.max(now.peek() - Date.parse(first.from), length) / 1_000);
 }
 
 /** Writes a rate in the unit in which it is easiest to read. */
-function rate(perSecond: number): string {
-  if (perSecond === 0) return "no";
-  const [value, unit] = perSecond >= 1 ? [perSecond, "s"] : perSecond * 60 >= 1 ? [perSecond * 60, "min"] : [perSecond * 3_600, "h"];
-  return `${value >= 100 ? formatted(Math.round(value)) : value.toPrecision(2)} / ${unit}`;
+function Rate({ perSecond }: { perSecond: number }) {
+  if (perSecond === 0) return <><b>0</b> events</>;
+  const [value, unit] = perSecond >= 1 ? [perSecond, "second"] : perSecond * 60 >= 1 ? [perSecond * 60, "minute"] : [perSecond * 3_600, "hour"];
+  return <><b>{value >= 10 ? formatted(Math.round(value)) : value.toPrecision(2)}</b> events per {unit}</>;
+}
+
+/** Returns the boards with the busiest first. The order stays while the page is open, so that rows do not move away. */
+function useOrder(boards: Definition[], rounds: number): Definition[] {
+  const order = useRef<{ key: string; rank: Map<string, number> }>({ key: "", rank: new Map() });
+  const key = `${rounds > 0} ${boards.map((board) => board.board).join(" ")}`;
+  if (order.current.key !== key) {
+    const known = statuses.peek();
+    const rate = (board: Definition) => rateOf(known.get(board.board)) ?? 0;
+    const sorted = [...boards].sort((a, b) => rate(b) - rate(a) || (a.board < b.board ? -1 : 1));
+    order.current = { key, rank: new Map(sorted.map((board, index) => [board.board, index])) };
+  }
+  const { rank } = order.current;
+  return [...boards].sort((a, b) => (rank.get(a.board) ?? 0) - (rank.get(b.board) ?? 0));
 }
 
 export function Boards() {
   const { data, problem } = usePolled<List<Definition>>("v1/boards", LIST);
-  const search = useSignal("");
+  const search = route.value.query.get("search") ?? "";
   const boards = data.value?.items ?? [];
-  const { isComplete } = useStatuses(boards.slice(0, MOST).map((board) => board.board));
+  const rounds = useStatuses(boards.slice(0, MOST).map((board) => board.board));
+  const ordered = useOrder(boards, rounds);
   const known = statuses.value;
-  const wanted = search.value.trim().toLowerCase();
-  const found = boards
-    .filter((board) => board.board.includes(wanted) || board.metric.toLowerCase().includes(wanted))
-    .sort((a, b) => rateOf(known.get(b.board)) - rateOf(known.get(a.board)) || (a.board < b.board ? -1 : 1));
-  const isEmpty = isComplete && boards.every((board) => (known.get(board.board)?.total ?? 0) === 0 && eventsOf(known.get(board.board)) === 0);
+  const wanted = search.trim().toLowerCase();
+  const found = ordered.filter((board) => board.board.includes(wanted) || board.metric.toLowerCase().includes(wanted));
+  const isEmpty = (rounds > 0 || boards.length === 0) &&
+    boards.every((board) => (known.get(board.board)?.total ?? 0) === 0 && eventsOf(known.get(board.board)) === 0);
   const hasDemo = boards.some((board) => board.board === DEMO);
   return (
     <>
       <div class="title">
         <Heading title="Boards">Boards</Heading>
-        <p class="soft">A board ranks subjects by what was counted over a window of time. Old slots leave the window by themselves.</p>
+        <p class="soft">Each board is a live ranking over the last minutes, hours or days. Old events stop counting by themselves.</p>
       </div>
       <Notice problem={problem.value} />
-      {canChange && data.value && (isEmpty || hasDemo) && <FirstMinute hasDemo={hasDemo} />}
+      {canChange && data.value && (isEmpty || hasDemo) && <FirstMinute demo={hasDemo ? (known.get(DEMO) ?? null) : undefined} />}
       {boards.length > 0 && (
-        <label class="search">
-          <span class="hidden">Search boards by name or metric</span>
-          <input type="search" placeholder="Search boards" value={search.value} onInput={(event) => (search.value = event.currentTarget.value)} />
-        </label>
+        <div class="bar">
+          <label class="search">
+            <span class="hidden">Search boards by name or metric</span>
+            <input type="search" placeholder="Search boards" value={search} onInput={(event) => replaceQuery({ search: event.currentTarget.value })} />
+          </label>
+          <span class="soft small">{counted(found.length, "board")}, busiest first</span>
+        </div>
       )}
       {data.value && boards.length === 0 && (
         <Empty title="No boards yet">
           <p>{canChange ? <>Define one: <a href={href(["define"])}>Define a board</a>.</> : "Declare one in the configuration, or with PUT /v1/boards/{board}."}</p>
         </Empty>
       )}
-      {boards.length > 0 && found.length === 0 && <Empty title={`No board has “${search.value}” in its name or metric`} />}
+      {boards.length > 0 && found.length === 0 && <Empty title={`No board has “${search}” in its name or metric`} />}
       {found.length > 0 && (
-        <ul class="boards" aria-label="Boards, the busiest first">
+        <ul class="boards" role="list" aria-label="Boards, the busiest first">
           {found.map((board) => <Row key={board.board} board={board} status={known.get(board.board)} />)}
         </ul>
       )}
@@ -130,23 +155,31 @@ export function Boards() {
 
 function Row({ board, status }: { board: Definition; status: BoardStatus | undefined }) {
   const extent = status && extentOf(status);
+  const rate = rateOf(status);
+  const length = /^\w+\((\w+),/.exec(board.metric)?.[1] ?? "";
+  const asDay = (millis(board.slot) ?? 0) >= 86_400_000;
+  const manner = asDay ? { asDay, zone: board.timezone } : {};
   return (
     <li>
-      <a href={href(["boards", board.board])}>
-        <span class="boards-name">{board.board}</span>
-        <span class="boards-metric">{board.metric}{board.windows.map((window) => <span class="chip" key={window}>{inWords(window.split("/")[0] ?? "")}</span>)}</span>
-        <span class="boards-spark">{extent && <Spark extent={extent} slots={status.slots} />}</span>
-        <span class="boards-figures">
-          {status && (
-            <>
-              <span><b>{rate(rateOf(status))}</b> events</span>
-              <span>{board.ranked ? <><b>{formatted(status.total)}</b> {status.total === 1 ? "subject" : "subjects"}</> : "not ranked"}</span>
-              <span>{extent ? <>floor {time(extent.from)}, head {time(status.head ?? extent.to)}</> : board.mode === "from_first" ? "a window for each subject" : "all time"}</span>
-              {status.retiring > 0 && <span class="warm">{counted(status.retiring, "slot")} retiring</span>}
-            </>
-          )}
-        </span>
-      </a>
+      <span class="boards-title">
+        <a class="boards-name" href={href(["boards", board.board])}>{board.board}</a>{" "}
+        <code class="soft">{board.metric}</code>
+      </span>
+      <span class="boards-spark">{extent && <Spark extent={extent} slots={status.slots} />}</span>
+      <span class="boards-figures">
+        {status && (
+          <>
+            {rate !== null && <span><Rate perSecond={rate} /></span>}
+            <span>{board.ranked ? <><b>{formatted(status.total)}</b> ranked</> : "no ranking"}</span>
+            <span>
+              {length === "all" ? "all time" : board.mode === "from_first" ? `${inWords(length)} for each subject` : `last ${theLast(length)}`}
+              {board.windows.length > 0 && `, ${board.windows.map((window) => inWords(window.split("/")[0] ?? "")).join(", ")}`}
+            </span>
+            {extent && <span>floor {time(extent.from, manner)}, head {time(status.head ?? extent.to, manner)}</span>}
+            {status.retiring > 0 && <span class="leaving">{counted(status.retiring, "slot")} retiring</span>}
+          </>
+        )}
+      </span>
     </li>
   );
 }

@@ -1,11 +1,11 @@
 // What operators do: health, the simulated clock, and for each board rollover, audit and removal.
 
 import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
 import { duration, noteTime, now, time } from "../clock.ts";
-import { counted, Empty, Figure, Heading, Notice } from "../parts.tsx";
+import { counted, Empty, Figure, Focused, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
 import { canChange, hasSimulatedClock } from "../settings.ts";
@@ -40,6 +40,14 @@ function bytes(number: number): string {
 
 export function Operate() {
   const boards = usePolled<List<Definition>>("v1/boards", 5_000);
+  const removed = useSignal<string | null>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  const onRemoved = (name: string) => {
+    removed.value = name;
+    // The button that had the focus goes with its board.
+    heading.current?.focus();
+    boards.refresh();
+  };
   return (
     <>
       <div class="title">
@@ -49,12 +57,13 @@ export function Operate() {
       <State />
       {hasSimulatedClock && <Clock />}
       <section aria-labelledby="each">
-        <h2 id="each">Boards</h2>
+        <h2 id="each" ref={heading} tabIndex={-1}>Boards</h2>
+        <div role="status">{removed.value !== null && <p>The board {removed.value} was removed.</p>}</div>
         <Notice problem={boards.problem.value} />
         {!canChange && <p class="soft">This console only reads. It changes boards where the setting <code>console</code> is <code>full</code>, which needs a service that listens on this machine only.</p>}
         {boards.data.value?.items.length === 0 && <Empty title="No boards yet">{canChange && <p><a href={href(["define"])}>Define a board</a>.</p>}</Empty>}
-        <ul class="operate">
-          {boards.data.value?.items.map((board) => <Row key={board.board} board={board} onRemoved={boards.refresh} />)}
+        <ul class="operate" role="list">
+          {boards.data.value?.items.map((board) => <Row key={board.board} board={board} onRemoved={onRemoved} />)}
         </ul>
       </section>
     </>
@@ -80,9 +89,9 @@ function State() {
         <Figure name="Service">{problem ? <b class="warm">{problem.status === 0 ? "not reached" : "not ready"}</b> : <b class="good">{ready.data.value ? "ready" : "…"}</b>}</Figure>
         {health && <Figure name="Version">{health.version}</Figure>}
         {health && <Figure name="Store">{health.store}</Figure>}
-        <Figure name={hasSimulatedClock ? "Simulated clock" : "Clock of the store"}>{time(now.value, true)}</Figure>
-        {lag !== null && <Figure name="Rollovers behind by">{lag >= 10 ? <span class="warm">{duration(lag * 1_000)}</span> : lag >= 1 ? duration(lag * 1_000) : "nothing"}</Figure>}
-        {retiring !== null && <Figure name="Slots still leaving">{formatted(retiring)}</Figure>}
+        <Figure name={hasSimulatedClock ? "Simulated clock" : "Clock of the store"}>{time(now.value, { precise: true })}</Figure>
+        {lag !== null && <Figure name="Rollovers">{lag >= 10 ? <span class="warm">late by {duration(lag * 1_000)}</span> : "on time"}</Figure>}
+        {retiring !== null && <Figure name="Slots retiring">{formatted(retiring)}</Figure>}
         {waiting !== null && <Figure name="Writes gathered for the log">{bytes(waiting)}</Figure>}
         {unconfirmed !== null && <Figure name="Oldest unconfirmed write">{unconfirmed > 0 ? duration(unconfirmed * 1_000) : "none"}</Figure>}
         {free !== null && <Figure name="Free on the disk">{bytes(free)}</Figure>}
@@ -148,10 +157,11 @@ type Step =
   | { kind: "said"; text: string };
 
 /** One board with what can be done with it. */
-function Row({ board, onRemoved }: { board: Definition; onRemoved: () => void }) {
+function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string) => void }) {
   const name = board.board;
   const step = useSignal<Step | null>(null);
   const typed = useSignal("");
+  const opener = useRef<HTMLButtonElement>(null);
   const isBusy = useSignal(false);
   const problem = useSignal<Problem | null>(null);
   const attempt = async (work: () => Promise<Step | null>) => {
@@ -172,10 +182,14 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: () => void })
   const audit = (repair: boolean) => attempt(async () => ({ kind: "audit", audit: await call<Audit>("POST", boardPath(name, repair ? "/audit?repair=true" : "/audit")) }));
   const remove = () => attempt(async () => {
     await call("DELETE", boardPath(name));
-    onRemoved();
-    return { kind: "said", text: "Removed." };
+    onRemoved(name);
+    return null;
   });
-  const cancel = <button type="button" onClick={() => (step.value = null)}>Cancel</button>;
+  const close = () => {
+    step.value = null;
+    opener.current?.focus();
+  };
+  const cancel = <button type="button" onClick={close}>Cancel</button>;
   const now = step.value;
   return (
     <li>
@@ -187,14 +201,14 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: () => void })
           <span class="actions">
             <button type="button" disabled={isBusy.value} onClick={() => void rollOver(true)} aria-label={`Roll over ${name}`}>Roll over …</button>
             <button type="button" disabled={isBusy.value} onClick={() => void audit(false)} aria-label={`Audit ${name}`}>Audit</button>
-            <button type="button" disabled={isBusy.value} onClick={() => { typed.value = ""; step.value = { kind: "remove" }; }} aria-label={`Remove ${name}`}>Remove …</button>
+            <button type="button" ref={opener} disabled={isBusy.value} onClick={() => { typed.value = ""; step.value = { kind: "remove" }; }} aria-label={`Remove ${name}`}>Remove …</button>
           </span>
         )}
       </div>
       <div role="status">
         {now?.kind === "said" && <p>{now.text}</p>}
         {now?.kind === "rollover" && (now.preview.slots_advanced + now.preview.slots_retired + now.preview.subjects_touched === 0
-          ? <p class="actions"><span>Nothing to do: the head is {time(now.preview.head)}, the slot that contains now.</span> <button type="button" onClick={() => (step.value = null)}>OK</button></p>
+          ? <p>Nothing to do: this board is up to date. Its newest slot is that of {time(now.preview.head)}.</p>
           : <p class="actions"><span>This would do: {what(now.preview)}.</span> <button type="button" class="main" disabled={isBusy.value} onClick={() => void rollOver(false)}>Roll over now</button> {cancel}</p>)}
         {now?.kind === "audit" && (
           <p class="actions">
@@ -209,8 +223,10 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: () => void })
         )}
         {now?.kind === "remove" && (
           <form class="line" onSubmit={(event) => { event.preventDefault(); if (typed.value === name) void remove(); }}>
-            <label>Removes the board with all its data. Type its name to confirm: <input class="code" value={typed.value} onInput={(event) => (typed.value = event.currentTarget.value)} autocomplete="off" spellcheck={false} /></label>
-            <button type="submit" class="danger" disabled={typed.value !== name || isBusy.value}>Remove {name}</button> {cancel}
+            <Focused>
+              <label>Removes the board with all its data. Type its name to confirm: <input class="code" value={typed.value} onInput={(event) => (typed.value = event.currentTarget.value)} autocomplete="off" spellcheck={false} /></label>
+              <button type="submit" class="danger" disabled={typed.value !== name || isBusy.value}>Remove {name}</button> {cancel}
+            </Focused>
           </form>
         )}
         <Notice problem={problem.value} />
@@ -221,5 +237,5 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: () => void })
 
 /** Says what a rollover does. */
 function what({ slots_advanced: advanced, slots_retired: retired, subjects_touched: touched }: Rollover): string {
-  return `${counted(advanced, "new slot")}, ${counted(retired, "slot")} retired, ${counted(touched, "subtraction")}`;
+  return `${counted(advanced, "new slot")}, ${counted(retired, "slot")} retired, ${counted(touched, "score")} lowered`;
 }

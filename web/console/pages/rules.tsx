@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
 import { call, Problem } from "../api.ts";
 import { time } from "../clock.ts";
-import { Empty, Heading, Notice } from "../parts.tsx";
+import { Caret, Empty, Heading, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
 import type { Evaluation, List } from "../types.ts";
@@ -87,7 +87,7 @@ export function Rules() {
         <fieldset>
           <legend>Try a rule</legend>
           <label class="wide">
-            <span>Rule</span>
+            <span class="label">Rule</span>
             <input
               class="code"
               value={rule.value}
@@ -96,7 +96,7 @@ export function Rules() {
               autocomplete="off"
               {...(problem.value?.field === "rule" ? { "aria-invalid": true, "aria-describedby": "rule-error" } : {})}
             />
-            {problem.value?.column !== undefined && <span class="caret" aria-hidden="true"><span class="caret-space">{Array.from(rule.value).slice(0, problem.value.column - 1).join("")}</span>↑</span>}
+            {problem.value?.column !== undefined && <Caret text={rule.value} column={problem.value.column} />}
           </label>
           <div class="wide fields" role="group" aria-label="Fields of the event">
             {fields.value.map((field, index) => (
@@ -112,7 +112,7 @@ export function Rules() {
         <p class="actions"><button type="submit" class="main">Evaluate</button></p>
       </form>
       <div role="status">
-        {problem.value && <p class="notice" id="rule-error">{problem.value.message}</p>}
+        {problem.value && <p class="notice" id="rule-error">{problem.value.code === "missing_field" ? `Fill in a value for ${problem.value.field?.replace(/^fields\./, "")}.` : problem.value.message}</p>}
         {result.value?.rules.map((evaluated) => <Verdict key={evaluated.rule} evaluated={evaluated} asOf={result.value?.as_of ?? ""} />)}
         {!result.value && !problem.value && <Empty title="Press “Evaluate” to see each side of the rule" />}
       </div>
@@ -125,11 +125,11 @@ function Verdict({ evaluated, asOf }: { evaluated: Evaluation["rules"][number]; 
   return (
     <section class="panel" aria-label="Verdict">
       <p class={`verdict ${evaluated.hit ? "is-hit" : ""}`}>
-        <b>{evaluated.hit ? "Hit" : "No hit"}</b> <span class="soft">at {time(asOf, true)}</span>
+        <b>{evaluated.hit ? "Hit" : "No hit"}</b> <span class="soft">at {time(asOf, { precise: true })}</span>
       </p>
       <div class="scroll" tabIndex={0} role="region" aria-label="Sides of the rule">
         <table>
-          <thead><tr><th>Side</th><th class="number">is</th><th>compared</th><th>with</th><th class="number">which is</th><th>hit</th></tr></thead>
+          <thead><tr><th>Left</th><th class="number">Value</th><th>Compared</th><th>Right</th><th class="number">Value</th><th>True</th></tr></thead>
           <tbody>
             {evaluated.sides.map((side, index) => (
               <tr key={index}>
@@ -148,7 +148,7 @@ function Verdict({ evaluated, asOf }: { evaluated: Evaluation["rules"][number]; 
         <ul class="soft">
           {evaluated.sides.flatMap((side) => side.metrics).map((metric, index) => (
             <li key={index}>
-              <code>{metric.metric}</code> of <a href={href(["boards", metric.board, "subjects", metric.subject])}><bdi>{metric.subject}</bdi></a> is {shown(metric.value)}, read from <a href={href(["boards", metric.board])}>{metric.board}</a>
+              <code>{metric.metric}</code> of <b><Name of={metric.subject} /></b> is {shown(metric.value)}, from the slots of <a href={href(["boards", metric.board])}>{metric.board}</a>
               {metric.capped && " (at least: the board remembers no more values)"}
             </li>
           ))}

@@ -1,13 +1,14 @@
 // One subject of a board: score, rank, what is in each of its slots, and its neighbors.
 
-import { useSignal } from "@preact/signals";
+import { useSignal, useSignalEffect } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
-import { boardPath, call, Problem, subjectPath } from "../api.ts";
+import { boardPath, call, isAddressable, Problem, subjectPath } from "../api.ts";
 import { duration, now, time } from "../clock.ts";
-import { counted, Empty, Figure, Heading, Notice } from "../parts.tsx";
+import { counted, Empty, Figure, Focused, Heading, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { href, route } from "../route.ts";
+import { addsUp, score } from "../score.ts";
 import { canChange } from "../settings.ts";
 import { Strip, type Bar } from "../strip.tsx";
 import { extentOf, inWords, millis, type Extent } from "../timeline.ts";
@@ -16,80 +17,119 @@ import type { BoardStatus, Neighbors, Standing, WindowStatus } from "../types.ts
 /** Lines of the ranking before and after the subject. */
 const RADIUS = 3;
 
-/** Metrics whose slots add up to the score. */
-const ADDS = /^(COUNT|SUM|COUNT_DISTINCT)\(/;
-
 export function Subject({ board: name, subject }: { board: string; subject: string }) {
   const window = route.value.query.get("window");
+  const isAskable = isAddressable(subject);
   const board = usePolled<BoardStatus>(boardPath(name), 5_000);
-  const slot = board.data.value?.slot ?? null;
-  const every = Math.min(Math.max((millis(slot) ?? 6_000) / 2, 1_000), 3_000);
-  const standing = usePolled<Standing>(subjectPath(name, subject, "", window), every);
-  const isRanked = board.data.value?.ranked === true;
-  const isListed = isRanked && standing.data.value?.rank != null;
-  const neighbors = usePolled<Neighbors>(isListed ? subjectPath(name, subject, `/neighbors?radius=${RADIUS}`, window) : null, every);
   const status: WindowStatus | null = board.data.value?.each_window?.find((each) => each.length === window) ?? board.data.value;
+  const every = Math.min(Math.max((millis(status?.slot ?? null) ?? 6_000) / 3, 700), 3_000);
+  const standing = usePolled<Standing>(isAskable ? subjectPath(name, subject, "", window) : null, every);
+  const isListed = board.data.value?.ranked === true && standing.data.value?.rank != null;
+  const around = usePolled<Neighbors>(isListed ? subjectPath(name, subject, `/neighbors?radius=${RADIUS}`, window) : null, 60_000);
+  // Together with the score, so that both tell the same.
+  useSignalEffect(() => {
+    if (standing.data.value) around.refresh();
+  });
+  const removed = useSignal(false);
   const found = standing.data.value;
-  const problem = standing.problem.value ?? board.problem.value;
   return (
     <>
       <div class="title">
         <nav aria-label="Board"><a href={href(["boards", name], { window })}>← {name}</a></nav>
-        <Heading title={`${subject} in ${name}`}><bdi>{subject}</bdi></Heading>
+        <Heading title={`${subject} in ${name}`}><Name of={subject} /></Heading>
         {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}</p>}
       </div>
-      <Notice problem={problem} />
-      {found && status && board.data.value && <Found board={board.data.value} status={status} standing={found} />}
-      {isListed && neighbors.data.value && (
+      <Notice problem={standing.problem.value ?? board.problem.value} />
+      {!isAskable && <Empty title="This name cannot be part of an address"><p>Browsers take it for a step in a path. <code>POST …/rankings/lookup</code> takes every name.</p></Empty>}
+      <div role="status">{removed.value && <p><Name of={subject} /> was removed from {name}. New events count again.</p>}</div>
+      {found && status && board.data.value && (!removed.value || isCounted(found)) && <Found board={board.data.value} status={status} standing={found} />}
+      {isListed && around.data.value && board.data.value && (
         <section aria-labelledby="around">
-          <h2 id="around">Around it in the ranking</h2>
-          <Ranking lines={neighbors.data.value.items} board={name} window={window} marked={subject} label={`Ranking around ${subject}`} />
+          <h2 id="around">Neighbors in the ranking</h2>
+          <Ranking lines={around.data.value.items} board={board.data.value} window={window} marked={subject} label={`Ranking around ${subject}`} />
         </section>
       )}
-      {canChange && found && <Removal board={name} subject={subject} onRemoved={standing.refresh} />}
+      {canChange && found && isCounted(found) && (
+        <Removal
+          board={name}
+          subject={subject}
+          onRemoved={() => {
+            removed.value = true;
+            standing.refresh();
+          }}
+        />
+      )}
     </>
   );
 }
 
+/** Returns whether anything of the subject is in the window. */
+function isCounted(standing: Standing): boolean {
+  return standing.slots.length > 0 || standing.rank !== null || (standing.score !== null && Number(standing.score) !== 0);
+}
+
 function Found({ board, status, standing }: { board: BoardStatus; status: WindowStatus; standing: Standing }) {
-  const extent = extentOf(status);
-  const adds = ADDS.test(board.metric);
-  const bars: Bar[] = standing.slots.map((slot) => {
-    const value = (slot["count"] !== undefined && adds ? slot["count"] : slot["value"] ?? slot["count"] ?? 0) as Num;
-    return { from: String(slot["from"]), to: String(slot["to"]), value: Number(value), says: formatted(value) };
-  });
-  const sum = (some: Bar[]) => (some.length === 1 ? some[0]?.says ?? "" : adds ? formatted(some.reduce((all, bar) => all + bar.value, 0)) : `${some.length} slots with values`);
-  const isCounted = standing.slots.length > 0 || standing.rank !== null || (standing.score !== null && Number(standing.score) !== 0);
-  if (!isCounted) {
+  if (!isCounted(standing)) {
     return <Empty title="Nothing is counted for this name in the window"><p>Names are exact: upper and lower case differ, and so do spaces.</p></Empty>;
   }
+  const { window } = standing;
+  const adds = addsUp(board.metric);
+  // The window of the same response, which the status of the board may be older than.
+  const own = { floor: window.from, head: window.from, slot: board.slot, window };
+  const extent = board.mode === "from_first" ? null : window.from === null ? extentOf({ ...status, mode: board.mode }) : extentOf({ ...own, slot: status.slot });
+  const rolls = window.slots > 0;
+  const bars: Bar[] = standing.slots.map((slot) => {
+    const value = (slot["count"] !== undefined && adds ? slot["count"] : slot["value"] ?? slot["count"] ?? 0) as Num;
+    return { from: String(slot["from"]), to: String(slot["to"]), value: Number(value), says: score(value, board) };
+  });
+  const sum = (some: Bar[]) => (some.length === 1 ? some[0]?.says ?? "" : adds ? score(some.reduce((all, bar) => all + bar.value, 0), board) : `${some.length} slots with values`);
+  const isOwnWindow = board.mode === "from_first" && window.from !== null && window.to !== null;
   return (
     <section class="panel" aria-label="Standing">
       <dl class="figures">
-        <Figure name="Score"><b class="large">{standing.score === null ? "none" : formatted(standing.score)}</b></Figure>
+        <Figure name="Score"><b class="large">{standing.score === null ? "none" : score(standing.score, board)}</b></Figure>
         {standing.rank !== null && <Figure name="Rank"><b class="large">{formatted(standing.rank)}</b> of {formatted(standing.total ?? 0)}</Figure>}
-        {standing.percentile !== null && <Figure name="Percentile"><b class="large">{formatted(Math.round(standing.percentile * 10) / 10)}</b></Figure>}
-        {extent && status.window.slots > 0 && <Leaves extent={extent} bars={bars} adds={adds} />}
+        {standing.percentile !== null && (
+          <Figure name="Percentile"><b class="large">{formatted(Math.round(standing.percentile * 10) / 10)}</b></Figure>
+        )}
+        {extent && rolls && <Leaves extent={extent} bars={bars} adds={adds} board={board} />}
+        {isOwnWindow && window.to && <Figure name="Its window"><b>{time(window.from ?? "", { precise: true })} – {time(window.to, { precise: true })}</b></Figure>}
       </dl>
+      {isOwnWindow && window.to && <p>It began with the first event. {until(Date.parse(window.to))}, it ends, and the score is 0 until the next event.</p>}
       {extent && (
-        <Strip extent={extent} bars={bars} leaving={[]} label={`Slots of ${standing.subject}`} sum={sum} rolls={status.window.slots > 0}>
-          {counted(bars.length, "slot")} of {formatted(extent.slots)} {bars.length === 1 ? "has" : "have"} something in {bars.length === 1 ? "it" : "them"}
-          {adds && status.window.slots > 0 ? "; together they are the score." : "."}
+        <Strip
+          extent={extent}
+          bars={bars}
+          leaving={[]}
+          label={`Slots of ${standing.subject}`}
+          height={adds ? "in each slot" : "value of each slot"}
+          zone={board.timezone}
+          sum={sum}
+          rolls={rolls}
+        >
+          {counted(bars.length, "slot")} of {formatted(extent.slots)} {bars.length === 1 ? "holds" : "hold"} something{adds && rolls && bars.length > 1 ? "; together they are the score." : "."}
         </Strip>
       )}
     </section>
   );
 }
 
+/** Writes when something will be. */
+function until(at: number): string {
+  return at > now.value ? `At ${time(at)}, in ${duration(at - now.value)}` : "Now";
+}
+
 /** Says what the subject loses next, and when. */
-function Leaves({ extent, bars, adds }: { extent: Extent; bars: Bar[]; adds: boolean }) {
+function Leaves({ extent, bars, adds, board }: { extent: Extent; bars: Bar[]; adds: boolean; board: BoardStatus }) {
   const oldest = bars[0];
   if (!oldest) return null;
   const length = (extent.to - extent.from) / extent.slots;
   const at = extent.to + Math.round((Date.parse(oldest.from) - extent.from) / length) * length;
+  const manner = length >= 86_400_000 * 0.9 ? { zone: board.timezone, asDay: true } : {};
   return (
-    <Figure name={adds ? "Loses next" : "Oldest value"}>
-      <b class="large">{adds ? "−" : ""}{oldest.says}</b> {adds ? "" : "leaves "}at {time(at)}, in {duration(at - now.value)}
+    <Figure name={adds ? "Loses next" : "Its oldest slot holds"}>
+      <b class="large">{adds ? "−" : ""}{oldest.says}</b>{" "}
+      {at > now.value ? <>{adds ? "" : "and leaves "}at {time(at, manner)}, in {duration(at - now.value)}</> : "now"}
     </Figure>
   );
 }
@@ -97,28 +137,32 @@ function Leaves({ extent, bars, adds }: { extent: Extent; bars: Bar[]; adds: boo
 /** Removes the subject after a second question. */
 function Removal({ board, subject, onRemoved }: { board: string; subject: string; onRemoved: () => void }) {
   const isAsked = useSignal(false);
+  const hasCanceled = useSignal(false);
   const problem = useSignal<Problem | null>(null);
   const remove = async () => {
     try {
       await call("DELETE", subjectPath(board, subject));
       problem.value = null;
-      isAsked.value = false;
+      document.querySelector<HTMLElement>("main h1")?.focus();
       onRemoved();
     } catch (error) {
       if (error instanceof Problem) problem.value = error;
     }
   };
+  const open = <button type="button" onClick={() => (isAsked.value = true)}>Remove this subject …</button>;
   return (
     <section class="quiet">
       {isAsked.value
         ? (
           <p class="actions">
-            <span>Remove <b><bdi>{subject}</bdi></b> from the ranking and every slot of {board}?</span>
-            <button type="button" class="danger" onClick={() => void remove()}>Remove</button>
-            <button type="button" onClick={() => (isAsked.value = false)}>Keep</button>
+            <span>Remove <b><Name of={subject} /></b> from the ranking and every slot of {board}?</span>
+            <Focused>
+              <button type="button" onClick={() => { isAsked.value = false; hasCanceled.value = true; }}>Keep</button>
+              <button type="button" class="danger" onClick={() => void remove()}>Remove</button>
+            </Focused>
           </p>
         )
-        : <button type="button" onClick={() => (isAsked.value = true)}>Remove this subject …</button>}
+        : hasCanceled.value ? <Focused key="again">{open}</Focused> : open}
       <Notice problem={problem.value} />
     </section>
   );

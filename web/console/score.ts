@@ -1,0 +1,22 @@
+// How scores are written.
+
+import { formatted, type Num } from "../ranking/json.ts";
+
+/** What decides how the scores of a board are written. */
+export interface Scale {
+  metric: string;
+  decimals: number;
+}
+
+/** Writes a score: with all decimals of the board, and means with two or those of the board. */
+export function score(value: Num, { metric, decimals }: Scale): string {
+  if (typeof value === "string") return formatted(value);
+  if (metric.startsWith("AVG(")) return formatted(value.toFixed(Math.max(decimals, 2)));
+  if (metric.startsWith("APPROX_")) return formatted(value);
+  return formatted(decimals > 0 && Number.isFinite(value) && Math.abs(value) < 1e15 ? value.toFixed(decimals) : value);
+}
+
+/** Returns whether the contents of slots add up to the score. */
+export function addsUp(metric: string): boolean {
+  return /^(COUNT|SUM|COUNT_DISTINCT)\(/.test(metric);
+}
