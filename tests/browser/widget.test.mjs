@@ -324,6 +324,33 @@ test("a stream that falls silent is opened again", inBrowser({}, async ({ page }
   await until(async () => (await page.clock.runFor(1_000), (await lines(page)).length === 1), "the change");
 }));
 
+test("a problem of the store is over with the next change", inBrowser({}, async ({ page }) => {
+  const frame = { window: { from: null, to: null, slots: 1 }, as_of: CLOCK, retiring: 0, total: 1 };
+  const item = (score) => ({ rank: 1, subject: "pöst 👍", score });
+  const event = (name, data) => `event: ${name}\ndata: ${JSON.stringify({ view: "board,limit=10", [name]: data })}\n\n`;
+  let stream;
+  const site = await startSite({
+    "/": html('<rolltop-board src="/" board="board"></rolltop-board>'),
+    "/rolltop-board.js": JS,
+    "/v1/stream": (_, response) => (stream = response.writeHead(200, { "content-type": "text/event-stream" })).flushHeaders(),
+  });
+  await page.goto(site.base);
+  await until(() => stream, "the request");
+  // In pieces of a byte.
+  const send = async (text) => {
+    for (const byte of Buffer.from(text)) await new Promise((resolve) => stream.write(Buffer.of(byte), resolve));
+  };
+  await send(`retry: 2000\n\n${event("page", { ...frame, board: "board", metric: "m", items: [item(1)] })}`);
+  await showing(page, ["1 pöst 👍 1"]);
+  assert.equal(await state(page), "live");
+  await send(event("problem", { status: 503, code: "store_unavailable", detail: "no store" }));
+  await inState(page, "reconnecting");
+  assert.deepEqual(await lines(page), ["1 pöst 👍 1"]);
+  await send(`: heartbeat\n\n${event("change", { ...frame, rows: [{ position: 1, ...item(2) }], gone: [] })}`);
+  await inState(page, "live");
+  assert.deepEqual(await lines(page), ["1 pöst 👍 2"]);
+}));
+
 test("a board that cannot be read has an error, and others are live", inBrowser({}, async ({ page, allow }) => {
   allow(/404|409|422/);
   const { service, site } = await startBoth((base) => {
@@ -625,15 +652,18 @@ test("it works under a strict content security policy", inBrowser({}, async ({ p
 }));
 
 test("the service serves the script", inBrowser({}, async ({ t, page }) => {
-  const service = await startService();
-  const response = await fetch(`${service.base}/rolltop-board.js`);
-  if (response.status === 404) return t.skip("this program does not serve it yet");
+  const pages = {};
+  const site = await startSite(pages);
+  const service = await startService({ clock: CLOCK, origins: [site.base] });
+  const url = `${service.base}/rolltop-board.js`;
+  const response = await fetch(url);
+  if (response.status === 404) return t.skip("this program does not serve it");
   assert.match(response.headers.get("content-type"), /^text\/javascript/);
-  const site = await startSite({ "/": html('<rolltop-board board="hot-posts"></rolltop-board>', `${service.base}/rolltop-board.js`) });
-  const allowed = await startService({ origins: [site.base] });
-  const other = await startSite({ "/": html('<rolltop-board board="hot-posts"></rolltop-board>', `${allowed.base}/rolltop-board.js`) });
-  void other;
+  assert.equal(await response.text(), SCRIPT);
+  pages["/"] = html('<rolltop-board board="hot-posts"></rolltop-board>', url);
+  await service.count("hot-posts", { "post-1": 3 });
   await page.goto(site.base);
+  await showing(page, ["1 post-1 3"]);
 }));
 
 test("it is small", () => {

@@ -132,13 +132,11 @@ class Hub {
   /** Reads the first page of a view. Returns whether it could be read: null if the service refuses to. */
   async read(view: View, signal?: AbortSignal): Promise<boolean | null> {
     const url = this.base + view.path;
-    const timeout = AbortSignal.timeout(POLL_TIMEOUT);
+    const own = new Own(signal);
+    const timer = setTimeout(own.abort, POLL_TIMEOUT);
     try {
       // The browser keeps the page and sends its ETag. An If-None-Match of ours would need a preflight request.
-      const response = await fetch(url, {
-        cache: "no-cache",
-        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-      });
+      const response = await fetch(url, { cache: "no-cache", signal: own.signal });
       const text = await response.text();
       const { status } = response;
       if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
@@ -150,9 +148,12 @@ class Hub {
       view.refusals = 0;
       view.update("polling", view.page && JSON.stringify(view.page) === JSON.stringify(page) ? view.page : page);
       return true;
-    } catch (error) {
+    } catch {
       if (!signal?.aborted) view.lose();
       return false;
+    } finally {
+      clearTimeout(timer);
+      own.abort();
     }
   }
 
@@ -250,16 +251,13 @@ class Feed {
 
   /** Reads a stream to its end. */
   private async listen(signal: AbortSignal): Promise<Outcome> {
-    const own = new AbortController();
-    const abort = (): void => own.abort();
+    const own = new Own(signal);
     let events = 0;
     let outcome: Outcome = "failed";
-    const giveUp = (): void => {
+    let timer = setTimeout(() => {
       outcome = "refused";
-      abort();
-    };
-    let timer = setTimeout(giveUp, FIRST_EVENT);
-    signal.addEventListener("abort", abort);
+      own.abort();
+    }, FIRST_EVENT);
     try {
       const query = this.views.map((view) => `view=${encodeURIComponent(view.key)}`);
       const response = await fetch(`${this.hub.base}/v1/stream?${query.join("&")}`, {
@@ -279,14 +277,13 @@ class Feed {
         for (const block of blocks) events += this.take(block);
         if (events === 0) continue;
         clearTimeout(timer);
-        timer = setTimeout(abort, SILENCE);
+        timer = setTimeout(own.abort, SILENCE);
       }
     } catch {
       // Cut off, by the network, the service or `own`.
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
-      abort();
+      own.abort();
     }
     return events > 0 ? "ended" : outcome;
   }
@@ -330,6 +327,23 @@ export function follow(
     hub.plan();
   };
   return { view, stop };
+}
+
+/** A signal for one request, which is also aborted with another one. `abort` ends it in any case. */
+class Own {
+  private readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+  private readonly other: AbortSignal | undefined;
+
+  constructor(other?: AbortSignal) {
+    this.other = other;
+    other?.addEventListener("abort", this.abort);
+  }
+
+  readonly abort = (): void => {
+    this.other?.removeEventListener("abort", this.abort);
+    this.controller.abort();
+  };
 }
 
 const isVisible = (): boolean => document.visibilityState !== "hidden";
