@@ -257,13 +257,13 @@ test("a service that does not allow the page's origin is named", inBrowser({}, a
 }));
 
 for (const [how, refuse] of Object.entries({
-  "are refused": (_, response) => response.writeHead(503).end(),
+  "are refused": (_, response) => response.writeHead(502).end(),
   "never begin": () => {},
   "are kept back": (_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders(),
   "are pages of a proxy": (_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<h1>Sign in"),
 })) {
   test(`where streams ${how}, the ranking is polled`, inBrowser({}, async ({ page, allow }) => {
-    allow(/503/);
+    allow(/502/);
     const service = await startService({ clock: CLOCK });
     const statuses = [];
     const onward = forward(service, "/prefix", (status, { pathname }) => pathname.endsWith("/rankings") && statuses.push(status));
@@ -296,6 +296,48 @@ for (const [how, refuse] of Object.entries({
     await showing(page, ["1 post-1 5"]);
   }));
 }
+
+test("a service that has too much to do is asked again soon", inBrowser({}, async ({ page, allow }) => {
+  allow(/503/);
+  const service = await startService({ clock: CLOCK });
+  let isBusy = true;
+  const onward = forward(service);
+  const site = await startSite({
+    "/": html('<rolltop-board src="/" board="hot-posts"></rolltop-board>'),
+    "/rolltop-board.js": JS,
+    "/v1/stream": (request, response) => (isBusy ? response.writeHead(503).end() : onward(request, response)),
+    "*": onward,
+  });
+  await page.clock.install();
+  await page.goto(site.base);
+  await inState(page, "polling");
+  isBusy = false;
+  let waited = 0;
+  await until(async () => (await page.clock.runFor(1_000), (waited += 1), (await state(page)) === "live"), "a stream");
+  assert.ok(waited < 40, `${waited} seconds`);
+}));
+
+test("what a page does wrong is reported, and does not end the stream", inBrowser({}, async ({ page, allow }) => {
+  allow(/no names today/);
+  const { service, site } = await startBoth(board('board="hot-posts"'));
+  const opened = requestsOf(page, "/v1/");
+  await page.goto(site.base);
+  await inState(page, "live");
+  await page.evaluate(() => {
+    const widget = document.querySelector("rolltop-board");
+    widget.nameOf = (subject) => {
+      if (subject === "bad") throw new Error("no names today");
+      return subject;
+    };
+  });
+  const reported = page.waitForEvent("pageerror");
+  await service.count("hot-posts", { bad: 1 });
+  assert.match((await reported).message, /no names today/);
+  await service.call("DELETE", "/v1/boards/hot-posts/subjects/bad");
+  await service.count("hot-posts", { good: 1 });
+  await showing(page, ["1 good 1"]);
+  assert.equal(opened.length, 1);
+}));
 
 test("a stream that falls silent is opened again", inBrowser({}, async ({ page }) => {
   const service = await startService({ clock: CLOCK });

@@ -31,6 +31,8 @@ const POLL = 5_000;
 const POLL_TIMEOUT = 10_000;
 /** The time after which a stream is tried again, while polls work. */
 const STREAM_AGAIN = 180_000;
+/** The same if the service had too much to do, or was stopping. */
+const BUSY_AGAIN = 15_000;
 const MAX_DELAY = 30_000;
 /** The time after which a refused view is read again. It doubles up to the maximum. */
 const REFUSED_AGAIN = 30_000;
@@ -69,7 +71,14 @@ export class View {
   update(state: State, page = this.page, message = ""): void {
     if (state === this.state && page === this.page && message === this.message) return;
     Object.assign(this, { state, page, message });
-    for (const listener of [...this.listeners]) listener();
+    for (const listener of [...this.listeners]) {
+      try {
+        listener();
+      } catch (error) {
+        // What a page does wrong is no failure of the stream.
+        reportError(error);
+      }
+    }
   }
 
   /** Notes that the lines may be out of date. */
@@ -185,7 +194,9 @@ type Outcome =
   /** It could not be opened. */
   | "failed"
   /** The response was no stream, or nothing came. */
-  | "refused";
+  | "refused"
+  /** The status was 503. */
+  | "busy";
 
 /** Keeps up to 20 views up to date with a stream, or any number with polls. */
 class Feed {
@@ -225,13 +236,14 @@ class Feed {
       if (signal.aborted) return;
       failures = outcome === "ended" && performance.now() - began > STABLE ? 1 : failures + 1;
       if (!isPolled) for (const view of this.views) view.lose();
-      if (outcome === "refused" || failures >= MAX_FAILURES) {
+      if (outcome === "refused" || outcome === "busy" || failures >= MAX_FAILURES) {
         const read = await Promise.all(this.views.map((view) => this.hub.read(view, signal)));
         if (signal.aborted) return;
         // A stream is refused if one of its views is malformed. It may work without those.
         if (read.includes(null)) continue;
         if (read.includes(true)) {
-          if (!isPolled) this.hub.streamsFrom = performance.now() + jitter(STREAM_AGAIN);
+          const again = outcome === "busy" ? BUSY_AGAIN : STREAM_AGAIN;
+          if (!isPolled) this.hub.streamsFrom = performance.now() + jitter(again);
           failures = 0;
           await wait(jitter(POLL), signal);
           continue;
@@ -265,6 +277,7 @@ class Feed {
         headers: { accept: "text/event-stream" },
         signal: own.signal,
       });
+      if (response.status === 503) return "busy";
       if (!response.ok || !response.body || !/^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) {
         return "refused";
       }
