@@ -14,7 +14,9 @@ async function startExample() {
   assert.ok(existsSync(PROGRAM), `${PROGRAM} does not exist: run "cargo build --example site"`);
   const args = ["--listen", "127.0.0.1:0", "--rolltop-listen", "127.0.0.1:0"];
   const child = spawn(PROGRAM, args, { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, RUST_LOG: "warn" } });
-  atEnd(() => child.kill("SIGKILL"));
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  // It removes its temporary directory then.
+  atEnd(() => (child.kill("SIGINT"), ended));
   let printed = "";
   child.stdout.setEncoding("utf8").on("data", (text) => (printed += text));
   const addresses = await until(() => {

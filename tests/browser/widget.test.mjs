@@ -652,6 +652,31 @@ test("a page without boards asks nothing", inBrowser({}, async ({ page }) => {
   assert.equal(asked.length, 0);
 }));
 
+/** Returns the least contrast of a text on a bar, which axe does not measure, and that of the dot. */
+const contrasts = (page) =>
+  page.evaluate(() => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const luminance = (...colors) => {
+      for (const color of colors) {
+        context.fillStyle = color;
+        context.fillRect(0, 0, 1, 1);
+      }
+      const [red, green, blue] = [...context.getImageData(0, 0, 1, 1).data].map((level) => {
+        const share = level / 255;
+        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const contrast = (one, other) => (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    const ground = getComputedStyle(document.documentElement).backgroundColor;
+    const root = document.querySelector("rolltop-board").shadowRoot;
+    const style = (part) => getComputedStyle(root.querySelector(`[part=${part}]`));
+    const bar = style("bar").backgroundColor;
+    const texts = ["rank", "subject", "score"].map((part) =>
+      contrast(luminance(ground, bar), luminance(ground, bar, style(part).color)));
+    return [Math.min(...texts), contrast(luminance(ground), luminance(ground, style("dot").backgroundColor))];
+  });
+
 for (const scheme of ["light", "dark"]) {
   for (const device of ["desktop", "phone"]) {
     test(`it is accessible on a ${scheme} ${device}`, inBrowser({ scheme, device }, async ({ page, allow }) => {
@@ -663,9 +688,14 @@ for (const scheme of ["light", "dark"]) {
          <rolltop-board id="d" src="${base}" board="nope"></rolltop-board>`);
       await service.count("hot-posts", Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`post-${at}`, 500 - at * 40])));
       await page.goto(site.base);
+      // The background of a page without one is not known to axe.
+      await page.addStyleTag({ content: ":root { background: light-dark(#fff, #121212); color: light-dark(#222, #ddd) }" });
       for (const id of ["#a", "#b", "#c"]) await inState(page, "live", id);
       await inState(page, "error", "#d");
       await checkAccessibility(page);
+      const [least, dot] = await contrasts(page);
+      assert.ok(least >= 4.5, `the contrast of text on a bar is ${least}`);
+      assert.ok(dot >= 3, `the contrast of the dot is ${dot}`);
       assert.equal(await page.evaluate(() => {
         const roots = [...document.querySelectorAll("rolltop-board")].map(({ shadowRoot }) => shadowRoot);
         return roots.filter((root) => root.querySelector("[aria-live], [role=status], [role=alert]")).length;
