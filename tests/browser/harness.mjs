@@ -36,10 +36,12 @@ const PATIENCE = 20_000;
 
 const require = createRequire(join(ROOT, "web/package.json"));
 
-// What is to be stopped.
 const started = [];
+
+/** Calls a function at the end of the file, to stop what was started. */
+export const atEnd = (stop) => started.push(stop);
 after(async () => {
-  const stopped = await Promise.allSettled(started.map((stop) => stop()));
+  const stopped = await Promise.allSettled(started.map(async (stop) => stop()));
   for (const { reason } of stopped) if (reason) throw reason;
 });
 
@@ -87,7 +89,7 @@ export async function startService({ clock, origins = [], config, args = [] } = 
     fixed.push("--config", join(folder, "rolltop.toml"));
   }
   const service = new Service(folder, fixed);
-  started.push(async () => {
+  atEnd(async () => {
     await service.kill();
     rmSync(folder, { recursive: true, force: true });
   });
@@ -188,7 +190,7 @@ export async function startSite(pages) {
     server.closeAllConnections();
     if (server.listening) await new Promise((resolve) => server.close(resolve));
   };
-  started.push(close);
+  atEnd(close);
   return { base: `http://127.0.0.1:${server.address().port}`, requests, close };
 }
 
@@ -225,7 +227,7 @@ function browser() {
         "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
       ],
     });
-    started.push(() => instance.close());
+    atEnd(() => instance.close());
     return instance;
   })();
   return launched;

@@ -257,13 +257,13 @@ test("a service that does not allow the page's origin is named", inBrowser({}, a
 }));
 
 for (const [how, refuse] of Object.entries({
-  "are refused": (_, response) => response.writeHead(503).end(),
+  "are refused": (_, response) => response.writeHead(502).end(),
   "never begin": () => {},
   "are kept back": (_, response) => response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders(),
   "are pages of a proxy": (_, response) => response.writeHead(200, { "content-type": "text/html" }).end("<h1>Sign in"),
 })) {
   test(`where streams ${how}, the ranking is polled`, inBrowser({}, async ({ page, allow }) => {
-    allow(/503/);
+    allow(/502/);
     const service = await startService({ clock: CLOCK });
     const statuses = [];
     const onward = forward(service, "/prefix", (status, { pathname }) => pathname.endsWith("/rankings") && statuses.push(status));
@@ -297,6 +297,48 @@ for (const [how, refuse] of Object.entries({
   }));
 }
 
+test("a service that has too much to do is asked again soon", inBrowser({}, async ({ page, allow }) => {
+  allow(/503/);
+  const service = await startService({ clock: CLOCK });
+  let isBusy = true;
+  const onward = forward(service);
+  const site = await startSite({
+    "/": html('<rolltop-board src="/" board="hot-posts"></rolltop-board>'),
+    "/rolltop-board.js": JS,
+    "/v1/stream": (request, response) => (isBusy ? response.writeHead(503).end() : onward(request, response)),
+    "*": onward,
+  });
+  await page.clock.install();
+  await page.goto(site.base);
+  await inState(page, "polling");
+  isBusy = false;
+  let waited = 0;
+  await until(async () => (await page.clock.runFor(1_000), (waited += 1), (await state(page)) === "live"), "a stream");
+  assert.ok(waited < 40, `${waited} seconds`);
+}));
+
+test("what a page does wrong is reported, and does not end the stream", inBrowser({}, async ({ page, allow }) => {
+  allow(/no names today/);
+  const { service, site } = await startBoth(board('board="hot-posts"'));
+  const opened = requestsOf(page, "/v1/");
+  await page.goto(site.base);
+  await inState(page, "live");
+  await page.evaluate(() => {
+    const widget = document.querySelector("rolltop-board");
+    widget.nameOf = (subject) => {
+      if (subject === "bad") throw new Error("no names today");
+      return subject;
+    };
+  });
+  const reported = page.waitForEvent("pageerror");
+  await service.count("hot-posts", { bad: 1 });
+  assert.match((await reported).message, /no names today/);
+  await service.call("DELETE", "/v1/boards/hot-posts/subjects/bad");
+  await service.count("hot-posts", { good: 1 });
+  await showing(page, ["1 good 1"]);
+  assert.equal(opened.length, 1);
+}));
+
 test("a stream that falls silent is opened again", inBrowser({}, async ({ page }) => {
   const service = await startService({ clock: CLOCK });
   const onward = forward(service);
@@ -322,6 +364,33 @@ test("a stream that falls silent is opened again", inBrowser({}, async ({ page }
   assert.equal(await state(page), "live");
   await page.clock.runFor(15_000);
   await until(async () => (await page.clock.runFor(1_000), (await lines(page)).length === 1), "the change");
+}));
+
+test("a problem of the store is over with the next change", inBrowser({}, async ({ page }) => {
+  const frame = { window: { from: null, to: null, slots: 1 }, as_of: CLOCK, retiring: 0, total: 1 };
+  const item = (score) => ({ rank: 1, subject: "pöst 👍", score });
+  const event = (name, data) => `event: ${name}\ndata: ${JSON.stringify({ view: "board,limit=10", [name]: data })}\n\n`;
+  let stream;
+  const site = await startSite({
+    "/": html('<rolltop-board src="/" board="board"></rolltop-board>'),
+    "/rolltop-board.js": JS,
+    "/v1/stream": (_, response) => (stream = response.writeHead(200, { "content-type": "text/event-stream" })).flushHeaders(),
+  });
+  await page.goto(site.base);
+  await until(() => stream, "the request");
+  // In pieces of a byte.
+  const send = async (text) => {
+    for (const byte of Buffer.from(text)) await new Promise((resolve) => stream.write(Buffer.of(byte), resolve));
+  };
+  await send(`retry: 2000\n\n${event("page", { ...frame, board: "board", metric: "m", items: [item(1)] })}`);
+  await showing(page, ["1 pöst 👍 1"]);
+  assert.equal(await state(page), "live");
+  await send(event("problem", { status: 503, code: "store_unavailable", detail: "no store" }));
+  await inState(page, "reconnecting");
+  assert.deepEqual(await lines(page), ["1 pöst 👍 1"]);
+  await send(`: heartbeat\n\n${event("change", { ...frame, rows: [{ position: 1, ...item(2) }], gone: [] })}`);
+  await inState(page, "live");
+  assert.deepEqual(await lines(page), ["1 pöst 👍 2"]);
 }));
 
 test("a board that cannot be read has an error, and others are live", inBrowser({}, async ({ page, allow }) => {
@@ -583,6 +652,31 @@ test("a page without boards asks nothing", inBrowser({}, async ({ page }) => {
   assert.equal(asked.length, 0);
 }));
 
+/** Returns the least contrast of a text on a bar, which axe does not measure, and that of the dot. */
+const contrasts = (page) =>
+  page.evaluate(() => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const luminance = (...colors) => {
+      for (const color of colors) {
+        context.fillStyle = color;
+        context.fillRect(0, 0, 1, 1);
+      }
+      const [red, green, blue] = [...context.getImageData(0, 0, 1, 1).data].map((level) => {
+        const share = level / 255;
+        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    };
+    const contrast = (one, other) => (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+    const ground = getComputedStyle(document.documentElement).backgroundColor;
+    const root = document.querySelector("rolltop-board").shadowRoot;
+    const style = (part) => getComputedStyle(root.querySelector(`[part=${part}]`));
+    const bar = style("bar").backgroundColor;
+    const texts = ["rank", "subject", "score"].map((part) =>
+      contrast(luminance(ground, bar), luminance(ground, bar, style(part).color)));
+    return [Math.min(...texts), contrast(luminance(ground), luminance(ground, style("dot").backgroundColor))];
+  });
+
 for (const scheme of ["light", "dark"]) {
   for (const device of ["desktop", "phone"]) {
     test(`it is accessible on a ${scheme} ${device}`, inBrowser({ scheme, device }, async ({ page, allow }) => {
@@ -594,9 +688,14 @@ for (const scheme of ["light", "dark"]) {
          <rolltop-board id="d" src="${base}" board="nope"></rolltop-board>`);
       await service.count("hot-posts", Object.fromEntries(Array.from({ length: 12 }, (_, at) => [`post-${at}`, 500 - at * 40])));
       await page.goto(site.base);
+      // The background of a page without one is not known to axe.
+      await page.addStyleTag({ content: ":root { background: light-dark(#fff, #121212); color: light-dark(#222, #ddd) }" });
       for (const id of ["#a", "#b", "#c"]) await inState(page, "live", id);
       await inState(page, "error", "#d");
       await checkAccessibility(page);
+      const [least, dot] = await contrasts(page);
+      assert.ok(least >= 4.5, `the contrast of text on a bar is ${least}`);
+      assert.ok(dot >= 3, `the contrast of the dot is ${dot}`);
       assert.equal(await page.evaluate(() => {
         const roots = [...document.querySelectorAll("rolltop-board")].map(({ shadowRoot }) => shadowRoot);
         return roots.filter((root) => root.querySelector("[aria-live], [role=status], [role=alert]")).length;
@@ -625,15 +724,18 @@ test("it works under a strict content security policy", inBrowser({}, async ({ p
 }));
 
 test("the service serves the script", inBrowser({}, async ({ t, page }) => {
-  const service = await startService();
-  const response = await fetch(`${service.base}/rolltop-board.js`);
-  if (response.status === 404) return t.skip("this program does not serve it yet");
+  const pages = {};
+  const site = await startSite(pages);
+  const service = await startService({ clock: CLOCK, origins: [site.base] });
+  const url = `${service.base}/rolltop-board.js`;
+  const response = await fetch(url);
+  if (response.status === 404) return t.skip("this program does not serve it");
   assert.match(response.headers.get("content-type"), /^text\/javascript/);
-  const site = await startSite({ "/": html('<rolltop-board board="hot-posts"></rolltop-board>', `${service.base}/rolltop-board.js`) });
-  const allowed = await startService({ origins: [site.base] });
-  const other = await startSite({ "/": html('<rolltop-board board="hot-posts"></rolltop-board>', `${allowed.base}/rolltop-board.js`) });
-  void other;
+  assert.equal(await response.text(), SCRIPT);
+  pages["/"] = html('<rolltop-board board="hot-posts"></rolltop-board>', url);
+  await service.count("hot-posts", { "post-1": 3 });
   await page.goto(site.base);
+  await showing(page, ["1 post-1 3"]);
 }));
 
 test("it is small", () => {

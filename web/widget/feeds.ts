@@ -31,6 +31,8 @@ const POLL = 5_000;
 const POLL_TIMEOUT = 10_000;
 /** The time after which a stream is tried again, while polls work. */
 const STREAM_AGAIN = 180_000;
+/** The same if the service had too much to do, or was stopping. */
+const BUSY_AGAIN = 15_000;
 const MAX_DELAY = 30_000;
 /** The time after which a refused view is read again. It doubles up to the maximum. */
 const REFUSED_AGAIN = 30_000;
@@ -69,7 +71,14 @@ export class View {
   update(state: State, page = this.page, message = ""): void {
     if (state === this.state && page === this.page && message === this.message) return;
     Object.assign(this, { state, page, message });
-    for (const listener of [...this.listeners]) listener();
+    for (const listener of [...this.listeners]) {
+      try {
+        listener();
+      } catch (error) {
+        // What a page does wrong is no failure of the stream.
+        reportError(error);
+      }
+    }
   }
 
   /** Notes that the lines may be out of date. */
@@ -132,13 +141,11 @@ class Hub {
   /** Reads the first page of a view. Returns whether it could be read: null if the service refuses to. */
   async read(view: View, signal?: AbortSignal): Promise<boolean | null> {
     const url = this.base + view.path;
-    const timeout = AbortSignal.timeout(POLL_TIMEOUT);
+    const own = new Own(signal);
+    const timer = setTimeout(own.abort, POLL_TIMEOUT);
     try {
       // The browser keeps the page and sends its ETag. An If-None-Match of ours would need a preflight request.
-      const response = await fetch(url, {
-        cache: "no-cache",
-        signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-      });
+      const response = await fetch(url, { cache: "no-cache", signal: own.signal });
       const text = await response.text();
       const { status } = response;
       if (status >= 400 && status < 500 && status !== 408 && status !== 429) {
@@ -150,9 +157,12 @@ class Hub {
       view.refusals = 0;
       view.update("polling", view.page && JSON.stringify(view.page) === JSON.stringify(page) ? view.page : page);
       return true;
-    } catch (error) {
+    } catch {
       if (!signal?.aborted) view.lose();
       return false;
+    } finally {
+      clearTimeout(timer);
+      own.abort();
     }
   }
 
@@ -184,7 +194,9 @@ type Outcome =
   /** It could not be opened. */
   | "failed"
   /** The response was no stream, or nothing came. */
-  | "refused";
+  | "refused"
+  /** The status was 503. */
+  | "busy";
 
 /** Keeps up to 20 views up to date with a stream, or any number with polls. */
 class Feed {
@@ -224,13 +236,14 @@ class Feed {
       if (signal.aborted) return;
       failures = outcome === "ended" && performance.now() - began > STABLE ? 1 : failures + 1;
       if (!isPolled) for (const view of this.views) view.lose();
-      if (outcome === "refused" || failures >= MAX_FAILURES) {
+      if (outcome === "refused" || outcome === "busy" || failures >= MAX_FAILURES) {
         const read = await Promise.all(this.views.map((view) => this.hub.read(view, signal)));
         if (signal.aborted) return;
         // A stream is refused if one of its views is malformed. It may work without those.
         if (read.includes(null)) continue;
         if (read.includes(true)) {
-          if (!isPolled) this.hub.streamsFrom = performance.now() + jitter(STREAM_AGAIN);
+          const again = outcome === "busy" ? BUSY_AGAIN : STREAM_AGAIN;
+          if (!isPolled) this.hub.streamsFrom = performance.now() + jitter(again);
           failures = 0;
           await wait(jitter(POLL), signal);
           continue;
@@ -250,16 +263,13 @@ class Feed {
 
   /** Reads a stream to its end. */
   private async listen(signal: AbortSignal): Promise<Outcome> {
-    const own = new AbortController();
-    const abort = (): void => own.abort();
+    const own = new Own(signal);
     let events = 0;
     let outcome: Outcome = "failed";
-    const giveUp = (): void => {
+    let timer = setTimeout(() => {
       outcome = "refused";
-      abort();
-    };
-    let timer = setTimeout(giveUp, FIRST_EVENT);
-    signal.addEventListener("abort", abort);
+      own.abort();
+    }, FIRST_EVENT);
     try {
       const query = this.views.map((view) => `view=${encodeURIComponent(view.key)}`);
       const response = await fetch(`${this.hub.base}/v1/stream?${query.join("&")}`, {
@@ -267,6 +277,7 @@ class Feed {
         headers: { accept: "text/event-stream" },
         signal: own.signal,
       });
+      if (response.status === 503) return "busy";
       if (!response.ok || !response.body || !/^text\/event-stream\b/.test(response.headers.get("content-type") ?? "")) {
         return "refused";
       }
@@ -279,14 +290,13 @@ class Feed {
         for (const block of blocks) events += this.take(block);
         if (events === 0) continue;
         clearTimeout(timer);
-        timer = setTimeout(abort, SILENCE);
+        timer = setTimeout(own.abort, SILENCE);
       }
     } catch {
       // Cut off, by the network, the service or `own`.
     } finally {
       clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
-      abort();
+      own.abort();
     }
     return events > 0 ? "ended" : outcome;
   }
@@ -330,6 +340,23 @@ export function follow(
     hub.plan();
   };
   return { view, stop };
+}
+
+/** A signal for one request, which is also aborted with another one. `abort` ends it in any case. */
+class Own {
+  private readonly controller = new AbortController();
+  readonly signal = this.controller.signal;
+  private readonly other: AbortSignal | undefined;
+
+  constructor(other?: AbortSignal) {
+    this.other = other;
+    other?.addEventListener("abort", this.abort);
+  }
+
+  readonly abort = (): void => {
+    this.other?.removeEventListener("abort", this.abort);
+    this.controller.abort();
+  };
 }
 
 const isVisible = (): boolean => document.visibilityState !== "hidden";
