@@ -6,7 +6,7 @@ import type { ComponentChildren, RefObject, TargetedKeyboardEvent, TargetedPoint
 import { formatted } from "../ranking/json.ts";
 import { duration, now, time, zone as chosenZone } from "./clock.ts";
 import { ticksOf } from "./ticks.ts";
-import { grouped, inWords, placeOf, places, type Extent } from "./timeline.ts";
+import { grouped, inWords, leavesAt, placeOf, places, type Extent } from "./timeline.ts";
 
 /** A slot with what it holds. */
 export interface Bar {
@@ -119,7 +119,8 @@ export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone
   const values = groups.map((group) => group.slots.reduce((all, bar) => all + Math.max(bar.value, 0), 0));
   const top = Math.max(...values, gone?.value ?? 0, 0);
   const tall = (value: number) => (top > 0 && value > 0 ? Math.max((value / top) * HEIGHT, 2) : 0);
-  const elapsed = Math.min(Math.max((now.value - (extent.to - length)) / length, 0), 1);
+  const head = extent.starts[extent.slots - 1] ?? extent.from;
+  const elapsed = Math.min(Math.max((now.value - head) / (extent.to - head), 0), 1);
   const isSingle = groups.length === extent.slots;
   const nowAt = left + unit * (extent.slots - 1 + elapsed);
   const newest = groups.length - 1;
@@ -155,8 +156,7 @@ export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone
     if (!group) return { what: "", rest: "" };
     const what = `${time(group.from, manner)} – ${time(group.to, manner)}`;
     const held = group.slots.length > 0 ? sum(group.slots) : "nothing";
-    const leaves = extent.to + Math.round((group.from - extent.from) / length) * length;
-    const when = !rolls ? "" : `${isSingle ? "leaves" : "begins to leave"} at ${time(leaves, manner)}`;
+    const when = !rolls ? "" : `${isSingle ? "leaves" : "begins to leave"} at ${time(leavesAt(extent, group.start), manner)}`;
     return { what, rest: [held, index === newest ? "being filled now" : "", when].filter(Boolean).join(" · ") };
   };
   const shown = chosen.value !== null && chosen.value <= newest ? chosen.value : null;
@@ -169,7 +169,7 @@ export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone
   );
   const small = Math.max(Math.min(cell - gap, isNarrow ? 16 : 34), 5);
   const out = gone ?? (leaving[0] === undefined ? null : { from: leaving[0], value: 0 });
-  // One list with the numbers of the slots as keys, so that a slot that leaves is seen moving out.
+  // One list with the times of the slots as keys, so that a slot that leaves is seen moving out.
   const cells: Cell[] = groups.map((group, index) => {
     const kinds = [index === newest && "is-head", rolls && index === 0 && newest > 0 && "is-floor", index === shown && "is-chosen"];
     return {
@@ -184,7 +184,7 @@ export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone
   });
   if (out && rolls) {
     cells.unshift({
-      key: Math.round(Date.parse(out.from) / length),
+      key: Date.parse(out.from),
       kind: "is-leaving",
       x: left - 12 - small,
       wide: small,

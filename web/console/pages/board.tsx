@@ -144,7 +144,7 @@ function heading(board: BoardStatus, status: WindowStatus, length: string): stri
 
 /** The window of a board, drawn where it has slots and said where it has none. */
 function Window({ board, status, length }: { board: BoardStatus; status: WindowStatus; length: string }) {
-  const extent = extentOf({ ...status, mode: board.mode });
+  const extent = extentOf(board, status);
   const isAllTime = length === "all";
   const slot = inWords(status.slot ?? "");
   if (!extent) {

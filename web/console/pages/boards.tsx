@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
 import { now, time } from "../clock.ts";
-import { DEMO, FirstMinute } from "../demo.tsx";
+import { DEMO, FirstMinute, isDemo } from "../demo.tsx";
 import { counted, Empty, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href, replaceQuery, route } from "../route.ts";
@@ -28,10 +28,11 @@ const statuses = signal(new Map<string, BoardStatus>());
 
 /** Reads the state of these boards again and again, a few at a time. Returns how many rounds are complete. */
 function useStatuses(names: string[]): number {
-  const rounds = useSignal(statuses.peek().size > 0 ? 1 : 0);
+  const rounds = useSignal(0);
   const key = names.join(" ");
   useEffect(() => {
     if (names.length === 0) return undefined;
+    rounds.value = names.every((name) => statuses.peek().has(name)) ? 1 : 0;
     const ending = new AbortController();
     let timer = 0;
     let fresh = new Map<string, BoardStatus>();
@@ -45,7 +46,7 @@ function useStatuses(names: string[]): number {
       const waiting = [...names];
       const publishing = setInterval(publish, PUBLISH);
       const read = async () => {
-        for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+        for (let name = waiting.shift(); name !== undefined && !document.hidden; name = waiting.shift()) {
           try {
             const status = await call<BoardStatus>("GET", boardPath(name), undefined, ending.signal);
             fresh.set(name, status);
@@ -78,7 +79,7 @@ function eventsOf(status: BoardStatus | undefined): number {
 
 /** Returns the events per second since the oldest slot that holds any; null if the board does not tell. */
 function rateOf(status: BoardStatus | undefined): number | null {
-  const extent = status && extentOf(status);
+  const extent = status && extentOf(status, status);
   if (!extent) return null;
   const first = status.slots.find((slot) => slot.events > 0);
   if (!first) return 0;
@@ -117,9 +118,9 @@ export function Boards() {
   const known = statuses.value;
   const wanted = search.trim().toLowerCase();
   const found = ordered.filter((board) => board.board.includes(wanted) || board.metric.toLowerCase().includes(wanted));
-  const isEmpty = (rounds > 0 || boards.length === 0) &&
-    boards.every((board) => (known.get(board.board)?.total ?? 0) === 0 && eventsOf(known.get(board.board)) === 0);
-  const hasDemo = boards.some((board) => board.board === DEMO);
+  // A board whose state could not be read may hold something.
+  const isEmpty = boards.every((board) => known.get(board.board)?.total === 0 && eventsOf(known.get(board.board)) === 0);
+  const hasDemo = boards.some(isDemo);
   return (
     <>
       <div class="title">
@@ -154,7 +155,7 @@ export function Boards() {
 }
 
 function Row({ board, status }: { board: Definition; status: BoardStatus | undefined }) {
-  const extent = status && extentOf(status);
+  const extent = status && extentOf(status, status);
   const rate = rateOf(status);
   const length = /^\w+\((\w+),/.exec(board.metric)?.[1] ?? "";
   const asDay = (millis(board.slot) ?? 0) >= 86_400_000;

@@ -11,7 +11,7 @@ import { href, route } from "../route.ts";
 import { addsUp, score } from "../score.ts";
 import { canChange } from "../settings.ts";
 import { Strip, type Bar } from "../strip.tsx";
-import { extentOf, inWords, millis, type Extent } from "../timeline.ts";
+import { extentOf, inWords, leavesAt, millis, placeOf, type Extent } from "../timeline.ts";
 import type { BoardStatus, Neighbors, Standing, WindowStatus } from "../types.ts";
 
 /** Lines of the ranking before and after the subject. */
@@ -75,8 +75,8 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
   const { window } = standing;
   const adds = addsUp(board.metric);
   // The window of the same response, which the status of the board may be older than.
-  const own = { floor: window.from, head: window.from, slot: board.slot, window };
-  const extent = board.mode === "from_first" ? null : window.from === null ? extentOf({ ...status, mode: board.mode }) : extentOf({ ...own, slot: status.slot });
+  const head = window.to === null ? null : new Date(Date.parse(window.to) - 1).toISOString();
+  const extent = extentOf(board, window.from === null ? status : { floor: window.from, head, slot: status.slot });
   const rolls = window.slots > 0;
   const bars: Bar[] = standing.slots.map((slot) => {
     const value = (slot["count"] !== undefined && adds ? slot["count"] : slot["value"] ?? slot["count"] ?? 0) as Num;
@@ -123,9 +123,8 @@ function until(at: number): string {
 function Leaves({ extent, bars, adds, board }: { extent: Extent; bars: Bar[]; adds: boolean; board: BoardStatus }) {
   const oldest = bars[0];
   if (!oldest) return null;
-  const length = (extent.to - extent.from) / extent.slots;
-  const at = extent.to + Math.round((Date.parse(oldest.from) - extent.from) / length) * length;
-  const manner = length >= 86_400_000 * 0.9 ? { zone: board.timezone, asDay: true } : {};
+  const at = leavesAt(extent, placeOf(extent, Date.parse(oldest.from)));
+  const manner = (extent.to - extent.from) / extent.slots >= 86_400_000 * 0.9 ? { zone: board.timezone, asDay: true } : {};
   return (
     <Figure name={adds ? "Loses next" : "Its oldest slot holds"}>
       <b class="large">{adds ? "−" : ""}{oldest.says}</b>{" "}
