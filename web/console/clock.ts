@@ -116,6 +116,11 @@ export function axisLabel(at: number, precise: boolean, zone: string): string {
   return precise ? second.format(at) : clock;
 }
 
+/** Writes the day of a time. */
+export function dayLabel(at: number, zone: string): string {
+  return formatsOf(zone).day.format(at);
+}
+
 /** Returns the milliseconds by which the clocks of a zone are ahead of UTC at a time. */
 export function offsetOf(zone: string, at: number): number {
   const { dayAndYear, second } = formatsOf(zone);

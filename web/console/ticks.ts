@@ -1,6 +1,6 @@
 // The labels below a strip of slots: at round times, so that they slide with the slots.
 
-import { axisLabel, offsetOf } from "./clock.ts";
+import { axisLabel, dayLabel, offsetOf } from "./clock.ts";
 
 /** A label at the beginning of a slot. */
 export interface Tick {
@@ -21,28 +21,28 @@ const STEPS = [
   ...[1, 2, 7, 14, 28, 56, 112, 364].map((step) => step * DAY),
 ];
 
-/** Returns the labels of slots that begin at these times, with at least so many pixels between two of them. */
+/** Returns the labels of slots that begin at these times, with about so many pixels or more between two of them. */
 export function ticksOf(begins: number[], unit: number, pixels: number, zone: string): Tick[] {
-  const [first = 0, second] = begins;
+  const first = begins[0] ?? 0;
   const last = begins.at(-1) ?? first;
   const length = begins.length > 1 ? (last - first) / (begins.length - 1) : DAY;
-  const room = begins.length * unit;
-  const precise = length < MINUTE || (second !== undefined && (second - first) % MINUTE !== 0);
-  // The zone's clocks at the middle. Where they change within the window, labels on one side are an hour beside the round time.
+  const precise = length < MINUTE;
+  // The clocks at the middle of the window. Where they change within it, labels on one side are an hour beside the round time.
   const ahead = offsetOf(zone, (first + last) / 2);
-  const step = STEPS.find((step) => step >= length * 0.99 && (step / length) * unit >= pixels);
+  const step = STEPS.find((step) => step >= length * 0.99 && (step / length) * unit >= pixels) ?? 364 * DAY;
+  // Days may have 23 or 25 hours: half an hour later is on the same day.
+  const number = (begin: number) => Math.floor((begin + ahead + (step >= DAY ? HOUR / 2 : 0)) / step);
+  const text = (begin: number) => (step >= DAY ? dayLabel(begin + HOUR / 2, zone) : axisLabel(begin, precise, zone));
   const ticks: Tick[] = [];
   let free = 0;
   begins.forEach((begin, place) => {
     const at = place * unit;
-    const isRound = step === undefined ? at >= free : length >= DAY * 0.9
-      // Days may have 23 or 25 hours: the nearest midnight.
-      ? Math.round((begin + ahead) / DAY) % Math.round(step / DAY) === 0 || (step % length !== 0 && at >= free)
-      : (begin + ahead) % step === 0;
-    if (!isRound || at < free || (room - at < 34 && place > 0)) return;
-    ticks.push({ place, text: axisLabel(begin, precise, zone) });
+    const before = begins[place - 1];
+    // The first slot that begins at a round time or after it. Of the oldest slot one cannot tell, unless it is at one.
+    const isRound = before === undefined ? (begin + ahead) % step === 0 : number(begin) !== number(before);
+    if (!isRound || at < free || (begins.length * unit - at < 34 && place > 0)) return;
+    ticks.push({ place, text: text(begin) });
     free = at + pixels * 0.8;
   });
-  if (ticks.length > 0) return ticks;
-  return [{ place: 0, text: axisLabel(first, precise, zone) }];
+  return ticks.length > 0 ? ticks : [{ place: 0, text: text(first) }];
 }

@@ -38,10 +38,10 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
         <nav aria-label="Board"><a href={href(["boards", name], { window })}>← {name}</a></nav>
         <Heading title={`${subject} in ${name}`}><Name of={subject} /></Heading>
         {board.data.value && <p class="soft"><code>{board.data.value.metric}</code>{window && <>, window of {inWords(window)}</>}</p>}
+        <div role="status">{removed.value && <p><Name of={subject} /> was removed from {name}. New events count again.</p>}</div>
       </div>
       <Notice problem={standing.problem.value ?? board.problem.value} />
       {!isAskable && <Empty title="This name cannot be part of an address"><p>Browsers take it for a step in a path. <code>POST …/rankings/lookup</code> takes every name.</p></Empty>}
-      <div role="status">{removed.value && <p><Name of={subject} /> was removed from {name}. New events count again.</p>}</div>
       {found && status && board.data.value && (!removed.value || isCounted(found)) && <Found board={board.data.value} status={status} standing={found} />}
       {isListed && around.data.value && board.data.value && (
         <section aria-labelledby="around">
