@@ -51,6 +51,8 @@ pub(super) struct File {
     pub(super) path: &'static str,
     pub(super) media_type: &'static str,
     pub(super) body: Bytes,
+    /// Whether pages of every origin may load it.
+    pub(super) is_public: bool,
 }
 
 /// What the page of the console may load: files of this service only, and nothing inline.
@@ -62,10 +64,11 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Returns the files of the console in this mode, if there is one, and of the custom element.
 pub(super) fn files(mode: ConsoleMode, simulated_clock: bool) -> Vec<File> {
-    let file = |path, media_type, text: &'static str| File { path, media_type, body: text.into() };
-    let mut files = vec![file("/rolltop-board.js", SCRIPT, include_str!("../../web/built/rolltop-board.js"))];
+    let file = |path, media_type, text: &'static str| File { path, media_type, body: text.into(), is_public: false };
+    let widget = file("/rolltop-board.js", SCRIPT, include_str!("../../web/built/rolltop-board.js"));
+    let mut files = vec![File { is_public: true, ..widget }];
     if mode != ConsoleMode::Off {
-        let page = File { path: "/", media_type: HTML, body: page(mode, simulated_clock).into() };
+        let page = File { path: "/", media_type: HTML, body: page(mode, simulated_clock).into(), is_public: false };
         files.extend([
             page,
             file("/console.js", SCRIPT, include_str!("../../web/built/console.js")),

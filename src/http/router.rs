@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use actix_web::dev::{HttpServiceFactory, Service, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
+use actix_web::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use actix_web::web::{self, Data};
 use actix_web::{Error, HttpRequest, HttpResponse, Route, guard};
 use futures_util::future::Either;
@@ -87,13 +88,16 @@ fn methods_of(path: &str) -> Vec<(Method, Route)> {
 
 /// Returns the response with a file of the console or the custom element.
 fn respond_with(file: &console::File) -> HttpResponse {
-    HttpResponse::Ok()
+    let mut response = HttpResponse::Ok();
+    if file.is_public {
+        response.insert_header((ACCESS_CONTROL_ALLOW_ORIGIN, "*"));
+        response.insert_header(("cross-origin-resource-policy", "cross-origin"));
+    }
+    response
         .content_type(file.media_type)
         .insert_header(("content-security-policy", console::CONTENT_SECURITY_POLICY))
         .insert_header(("x-content-type-options", "nosniff"))
         .insert_header(("referrer-policy", "no-referrer"))
-        // Pages of every origin may use the custom element.
-        .insert_header(("cross-origin-resource-policy", "cross-origin"))
         .body(file.body.clone())
 }
 

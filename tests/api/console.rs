@@ -80,6 +80,25 @@ async fn without_a_console_the_custom_element_is_still_served() {
     assert!(site.client.get("/").await.text.contains("content=\"console=read "));
 }
 
+/// Scripts that are modules are loaded as other requests between origins are. What they then read needs `cors_origins`.
+#[actix_web::test]
+async fn pages_of_every_origin_may_load_the_custom_element() {
+    for origins in [vec![], vec!["https://app.example".to_owned()], vec!["*".to_owned()]] {
+        let site = Site::with(|options| options.cors_origins = origins.clone()).await;
+        for (origin, path) in [
+            ("https://app.example", WIDGET),
+            ("https://other.example", WIDGET),
+            ("https://other.example", "/console.js"),
+        ] {
+            let answer = site.client.send_with(Method::GET, path, &[("origin", origin)], "").await;
+            let allowed = answer.headers.get_all("access-control-allow-origin").iter().collect::<Vec<_>>();
+            let is_allowed = allowed.len() == 1 && (allowed[0] == "*" || allowed[0] == origin);
+            let expected = path == WIDGET || origins == ["*"];
+            assert_eq!(is_allowed, expected, "{path} for {origin}, allowed {origins:?}: {allowed:?}");
+        }
+    }
+}
+
 /// They are what users download.
 #[test]
 fn the_built_files_are_small() {

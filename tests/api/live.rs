@@ -122,9 +122,11 @@ async fn changes_applied_to_the_page_give_the_ranking() {
 async fn several_views_share_a_stream() {
     let site = Site::with_board("b").await;
     assert_eq!(site.client.define("c", "COUNT(1h, like, post_id)", "1m").await.status, 201);
-    let path = "/v1/stream?view=b&view=c,limit=25,window=1h&view=gone&interval=1s";
+    let path = "/v1/stream?view=b&view=c,limit=25,window=1h&view=gone&view=b,limit=11&interval=1s";
     let mut follower = follow(&site.client, path, &[]).await;
-    for (name, view) in [("page", "b"), ("page", "c,limit=25,window=1h"), ("problem", "gone")] {
+    for (name, view) in
+        [("page", "b"), ("page", "c,limit=25,window=1h"), ("problem", "gone"), ("problem", "b,limit=11")]
+    {
         let event = follower.expect(name).await;
         assert_eq!((&event.data["view"], event.id), (&json!(view), None));
         assert!(event.data[name].is_object(), "{:?}", event.data);

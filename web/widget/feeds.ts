@@ -239,7 +239,7 @@ class Feed {
       if (outcome === "refused" || outcome === "busy" || failures >= MAX_FAILURES) {
         const read = await Promise.all(this.views.map((view) => this.hub.read(view, signal)));
         if (signal.aborted) return;
-        // A stream is refused if one of its views is malformed. It may work without those.
+        // A stream is refused if none of its views can be read. Those that never can be are given up.
         if (read.includes(null)) continue;
         if (read.includes(true)) {
           const again = outcome === "busy" ? BUSY_AGAIN : STREAM_AGAIN;

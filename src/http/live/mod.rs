@@ -98,7 +98,7 @@ pub(super) async fn one(request: HttpRequest, live: Data<LiveViews>) -> Result<H
 /// is an object with the member `view`, the text of the parameter, and a member named as the event with its data, for example
 /// `{"view": "hot-posts,limit=25", "change": {…}}`. Events have no ids, so a stream always begins with all pages.
 ///
-/// A view that cannot be read has a `problem` as its only event, and the others go on. If none can be read, the response is
+/// A view that is not valid or cannot be read has a `problem` as its only event, and the others go on. If none can be read, the response is
 /// the problem of the first.
 #[utoipa::path(
     get, path = "/v1/stream", operation_id = "followRankings", tag = "rankings",
@@ -121,9 +121,9 @@ pub(super) async fn several(request: HttpRequest, live: Data<LiveViews>) -> Resu
         let detail = format!("'view' must be given 1 to {MAX_VIEWS} times, not {}", names.len());
         return Err(Problem::field("view", detail).with("minimum", 1).with("maximum", MAX_VIEWS));
     }
-    let keys = names.iter().map(|name| parse_view(name, interval)).collect::<Result<Vec<_>, Problem>>()?;
     let live = live.into_inner();
-    let subscriptions = join_all(keys.into_iter().map(|key| live.subscribe(key, None))).await;
+    let subscribe = async |name: &str| live.subscribe(parse_view(name, interval)?, None).await;
+    let subscriptions = join_all(names.iter().map(|name| subscribe(name))).await;
     if let Some(Err(problem)) = subscriptions.first()
         && subscriptions.iter().all(Result::is_err)
     {
