@@ -72,18 +72,18 @@ export function Board({ name }: { name: string }) {
   if (problem.value?.code === "unknown_board") {
     return (
       <>
-        <Heading title={name}>{name}</Heading>
+        <div class="title"><Heading title={name}>{name}</Heading></div>
         <Empty title={`There is no board ${name}`}>
           <p><a href={href([])}>See all boards</a>{canChange && <> or <a href={href(["define"], { name })}>define it</a></>}.</p>
         </Empty>
       </>
     );
   }
-  if (!board || !status) return <><Heading title={name}>{name}</Heading><Notice problem={problem.value} /></>;
+  if (!board || !status) return <><div class="title"><Heading title={name}>{name}</Heading></div><Notice problem={problem.value} /></>;
   if (isUnknown) {
     return (
       <>
-        <Heading title={name}>{name}</Heading>
+        <div class="title"><Heading title={name}>{name}</Heading></div>
         <Empty title={`This board has no window of ${inWords(asked)}`}><p><a href={href(["boards", name])}>Show its window of {inWords(length)}</a>.</p></Empty>
       </>
     );

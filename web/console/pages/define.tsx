@@ -68,6 +68,7 @@ export function Define() {
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<Problem | null>(null);
   const isDefining = useSignal(false);
+  const isMore = useSignal(false);
 
   const metric = own.value ?? composed(operation.value, parts.value);
   const isOwn = own.value !== null && own.value !== composed(operation.value, parts.value);
@@ -203,7 +204,7 @@ export function Define() {
             {(attributes) => <input {...attributes} {...CODE} value={slot.value} onInput={(event) => (slot.value = event.currentTarget.value)} />}
           </Field>
         </fieldset>
-        <details open={further.value !== "" || order.value !== "desc" || zone.value !== "UTC" || decimals.value !== "0" || ["windows", "timezone", "decimals", "order"].includes(wrong)}>
+        <details open={isMore.value || ["windows", "timezone", "decimals", "order"].includes(wrong)} onToggle={(event) => (isMore.value = event.currentTarget.open)}>
           <summary>More: further windows, order, time zone, decimals</summary>
           <fieldset>
             <legend class="hidden">More</legend>
