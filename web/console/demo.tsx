@@ -5,11 +5,18 @@ import { boardPath, call, Problem } from "./api.ts";
 import { Notice } from "./parts.tsx";
 import { go, href, route } from "./route.ts";
 import { hasSimulatedClock } from "./settings.ts";
+import type { Definition } from "./types.ts";
 
 /** The name of the board. */
-export const DEMO = "demo";
+const DEMO = "demo";
 
 const DEFINITION = { metric: "COUNT(1m, like, post_id)", slot: "2s" };
+
+/** Whether this is the demo board, and not another one of its name. */
+export function isDemo({ board, metric, slot }: Definition): boolean {
+  return board === DEMO && metric === DEFINITION.metric && slot === DEFINITION.slot;
+}
+
 const SEED = 20_260_101;
 /** Milliseconds between two requests, and the mean number of likes in each. */
 const PACE = 500;

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
 import { time } from "../clock.ts";
-import { DEMO, FirstMinute } from "../demo.tsx";
+import { FirstMinute, isDemo } from "../demo.tsx";
 import { counted, Empty, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
@@ -29,6 +29,7 @@ function useStatuses(names: string[]): { isComplete: boolean } {
   const isComplete = useSignal(false);
   const key = names.join(" ");
   useEffect(() => {
+    isComplete.value = false;
     const ending = new AbortController();
     let timer = 0;
     const round = async () => {
@@ -85,8 +86,9 @@ export function Boards() {
   const found = boards
     .filter((board) => board.board.includes(wanted) || board.metric.toLowerCase().includes(wanted))
     .sort((a, b) => rateOf(known.get(b.board)) - rateOf(known.get(a.board)) || (a.board < b.board ? -1 : 1));
-  const isEmpty = isComplete && boards.every((board) => (known.get(board.board)?.total ?? 0) === 0 && eventsOf(known.get(board.board)) === 0);
-  const hasDemo = boards.some((board) => board.board === DEMO);
+  // A board whose state could not be read may hold something.
+  const isEmpty = isComplete && boards.every((board) => known.get(board.board)?.total === 0 && eventsOf(known.get(board.board)) === 0);
+  const hasDemo = boards.some(isDemo);
   return (
     <>
       <div class="title">
