@@ -26,7 +26,7 @@ function shown(value: Num | boolean | null): string {
 function typed(text: string): string | number | boolean {
   if (text === "true" || text === "false") return text === "true";
   // Only numbers that are written back the same: "007" and long ids are texts.
-  return text !== "" && String(Number(text)) === text ? Number(text) : text;
+  return Number.isFinite(Number(text)) && String(Number(text)) === text ? Number(text) : text;
 }
 
 export function Rules() {
