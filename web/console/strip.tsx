@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, RefObject, TargetedKeyboardEvent, TargetedPointerEvent } from "preact";
 import { formatted } from "../ranking/json.ts";
 import { axisLabel, duration, now, time } from "./clock.ts";
-import { grouped, placeOf, places, type Extent } from "./timeline.ts";
+import { grouped, leavesAt, placeOf, places, type Extent } from "./timeline.ts";
 
 /** A slot with what it holds. */
 export interface Bar {
@@ -113,7 +113,8 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
   const top = Math.max(...values, ...gone.map((bar) => bar.value), 0);
   const tall = (value: number) => (top > 0 ? Math.max((value / top) * HEIGHT, value > 0 ? 2 : 0) : 0);
   const length = (extent.to - extent.from) / extent.slots;
-  const elapsed = Math.min(Math.max((now.value - (extent.to - length)) / length, 0), 1);
+  const head = extent.starts[extent.slots - 1] ?? extent.from;
+  const elapsed = Math.min(Math.max((now.value - head) / (extent.to - head), 0), 1);
   const isSingle = groups.length === extent.slots;
   const nowAt = LEFT + unit * (extent.slots - 1 + elapsed);
 
@@ -150,7 +151,7 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
     if (!group) return { what: "", rest: "" };
     const what = `${time(group.from)} – ${time(group.to)}`;
     const held = group.slots.length > 0 ? sum(group.slots) : "nothing";
-    const leaves = extent.to + Math.round((group.from - extent.from) / length) * length;
+    const leaves = leavesAt(extent, group.start);
     const when = !rolls ? "" : isSingle ? `leaves the window at ${time(leaves)}` : `begins to leave at ${time(leaves)}`;
     const isHead = index === groups.length - 1;
     return { what, rest: [held, isHead ? "being filled now" : "", when].filter(Boolean).join(" · ") };
@@ -168,7 +169,7 @@ export function Strip({ extent, bars, leaving, label, sum, children, rolls = tru
   // One list with the ends of the slots as keys, so that a slot that leaves is seen moving out.
   const cells: Cell[] = [
     ...outside.map(({ from, value, says }, index) => ({
-      key: Math.round(from / length),
+      key: from,
       kind: "is-leaving",
       x: LEFT - 14 - small - (small + 6) * (outside.length - 1 - index),
       wide: small,

@@ -120,7 +120,7 @@ export function Board({ name }: { name: string }) {
 
 /** The window of a board, drawn where it has slots and said where it has none. */
 function Window({ board, status, length }: { board: BoardStatus; status: WindowStatus; length: string }) {
-  const extent = extentOf(status);
+  const extent = extentOf(board, status);
   const isAllTime = length === "all";
   if (!extent) {
     return (

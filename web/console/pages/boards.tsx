@@ -65,7 +65,7 @@ function eventsOf(status: BoardStatus | undefined): number {
 
 /** Returns the events per second over the window, by which boards of different windows can be compared. */
 function rateOf(status: BoardStatus | undefined): number {
-  const extent = status && extentOf(status);
+  const extent = status && extentOf(status, status);
   return extent ? eventsOf(status) / ((extent.to - extent.from) / 1_000) : 0;
 }
 
@@ -120,7 +120,7 @@ export function Boards() {
 }
 
 function Row({ board, status }: { board: Definition; status: BoardStatus | undefined }) {
-  const extent = status && extentOf(status);
+  const extent = status && extentOf(status, status);
   return (
     <li>
       <a href={href(["boards", board.board])}>

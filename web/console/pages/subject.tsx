@@ -10,7 +10,7 @@ import { Ranking } from "../ranking.tsx";
 import { href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
 import { Strip, type Bar } from "../strip.tsx";
-import { extentOf, inWords, millis, type Extent } from "../timeline.ts";
+import { extentOf, inWords, leavesAt, millis, placeOf, type Extent } from "../timeline.ts";
 import type { BoardStatus, Neighbors, Standing, WindowStatus } from "../types.ts";
 
 /** Lines of the ranking before and after the subject. */
@@ -52,7 +52,7 @@ export function Subject({ board: name, subject }: { board: string; subject: stri
 }
 
 function Found({ board, status, standing }: { board: BoardStatus; status: WindowStatus; standing: Standing }) {
-  const extent = extentOf(status);
+  const extent = extentOf(board, status);
   const adds = ADDS.test(board.metric);
   const bars: Bar[] = standing.slots.map((slot) => {
     const value = (slot["count"] !== undefined && adds ? slot["count"] : slot["value"] ?? slot["count"] ?? 0) as Num;
@@ -85,8 +85,7 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
 function Leaves({ extent, bars, adds }: { extent: Extent; bars: Bar[]; adds: boolean }) {
   const oldest = bars[0];
   if (!oldest) return null;
-  const length = (extent.to - extent.from) / extent.slots;
-  const at = extent.to + Math.round((Date.parse(oldest.from) - extent.from) / length) * length;
+  const at = leavesAt(extent, placeOf(extent, Date.parse(oldest.from)));
   return (
     <Figure name={adds ? "Loses next" : "Oldest value"}>
       <b class="large">{adds ? "−" : ""}{oldest.says}</b> {adds ? "" : "leaves "}at {time(at)}, in {duration(at - now.value)}
