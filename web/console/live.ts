@@ -48,6 +48,10 @@ export function useLive(board: string | null, window: string | null, limit: numb
       close();
       if (isEnded || document.hidden) return;
       source = new EventSource(boardPath(board, `/stream?limit=${limit}`, window));
+      source.addEventListener("open", () => {
+        // Connected again, it sends no page if nothing has changed.
+        if (page.value) connection.value = "live";
+      });
       source.addEventListener("page", (event) => received(parse(event.data) as Page));
       source.addEventListener("change", (event) => {
         if (page.value) received(changed(page.value, parse(event.data) as Change));
