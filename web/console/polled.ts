@@ -50,7 +50,8 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       if (!document.hidden) timer = window.setTimeout(read, Math.min(pace.current * 2 ** failures, Math.max(pace.current, LONGEST)));
     };
     const onVisible = () => {
-      if (!document.hidden) void read();
+      if (document.hidden) clearTimeout(timer);
+      else void read();
     };
     document.addEventListener("visibilitychange", onVisible);
     started.current = () => void read();

@@ -35,7 +35,7 @@ function useStatuses(names: string[]): { isComplete: boolean } {
     const round = async () => {
       const waiting = [...names];
       const read = async () => {
-        for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
+        for (let name = waiting.shift(); name !== undefined && !document.hidden; name = waiting.shift()) {
           try {
             const status = await call<BoardStatus>("GET", boardPath(name), undefined, ending.signal);
             statuses.value = new Map(statuses.value).set(name, status);
