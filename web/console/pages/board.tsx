@@ -64,7 +64,7 @@ export function Board({ name }: { name: string }) {
   if (!board || !status) {
     return (
       <>
-        <Heading title={name}>{name}</Heading>
+        <div class="title"><Heading title={name}>{name}</Heading></div>
         {problem.value?.code === "unknown_board"
           ? <Empty title={`There is no board ${name}`}><p><a href={href([])}>See all boards</a>{canChange && <> or <a href={href(["define"], { name })}>define it</a></>}.</p></Empty>
           : <Notice problem={problem.value} />}
