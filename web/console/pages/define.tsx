@@ -43,6 +43,7 @@ export function Define() {
   const order = useSignal("desc");
   const zone = useSignal("UTC");
   const decimals = useSignal("0");
+  const isMore = useSignal(false);
   const preview = useSignal<Preview | null>(null);
   const problem = useSignal<Problem | null>(null);
   const isDefining = useSignal(false);
@@ -195,7 +196,10 @@ export function Define() {
             {errorOf(["name"])}
           </label>
         </fieldset>
-        <details open={further.value !== "" || order.value !== "desc" || zone.value !== "UTC" || decimals.value !== "0" || ["windows", "timezone", "decimals", "order"].includes(field ?? "")}>
+        <details
+          open={isMore.value || ["windows", "timezone", "decimals", "order"].includes(field ?? "")}
+          onToggle={(event) => (isMore.value = event.currentTarget.open)}
+        >
           <summary>More: further windows, order, time zone, decimals</summary>
           <fieldset>
             <label class="wide">
