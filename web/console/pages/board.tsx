@@ -18,6 +18,9 @@ import type { BoardStatus, WindowStatus } from "../types.ts";
 
 const LIMITS = [10, 25, 50, 100];
 
+/** Milliseconds until the slots are read again while one is leaving. */
+const SOON = 600;
+
 /** Returns the milliseconds between two reads of the slots: several times in a slot, but not more often than needed. */
 function pace(slot: string | null | undefined): number {
   return Math.min(Math.max((millis(slot ?? null) ?? 15_000) / 3, 600), 5_000);
@@ -51,6 +54,12 @@ export function Board({ name }: { name: string }) {
   useEffect(() => {
     slot.value = status?.slot ?? null;
   }, [status?.slot]);
+  // A slot that is leaving is gone soon, mostly within milliseconds.
+  useEffect(() => {
+    if (!status || status.retiring === 0) return undefined;
+    const timer = setTimeout(() => document.hidden || refresh(), SOON);
+    return () => clearTimeout(timer);
+  }, [status]);
   // When slots turn, the strip moves together with the ranking.
   const turned = useSignal("");
   useSignalEffect(() => {
