@@ -2,10 +2,11 @@
 // what holds for all its pages.
 
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { checkAccessibility, startService, until } from "./harness.mjs";
 import { becomes, BOARDS, CLOCK, countAt, figure, heights, inUtc, lines, ranks, requestsOf, visit } from "./console.mjs";
 
+const NOT_FOUND = /status of 404/;
 const REFUSED = /status of (404|409|422)/;
 
 const RULES = `
@@ -35,526 +36,540 @@ async function pointsAt(page, box, index) {
   assert.ok(Math.abs(caret - start) < wide / 2, `the caret is at ${caret}, the character at ${start}`);
 }
 
-// --- Definitions ----------------------------------------------------------------------------------------------------
+// Most of the time is spent waiting.
+describe("the console", { concurrency: 4 }, () => {
+  // --- Definitions ----------------------------------------------------------------------------------------------------
 
-test("a metric is made from its parts, tried while it is typed, and defined by a button", inUtc({}, async ({ page }) => {
-  const service = await startService({ clock: CLOCK, config: BOARDS });
-  const before = await names(service);
-  const writes = [];
-  page.on("request", (request) => request.method() !== "GET" && writes.push(request.url()));
-  await visit(page, service, "define");
-  const metric = page.getByLabel("Metric: the same as a text");
-  const outcome = page.locator(".define [role=status]");
-  const expected = {
-    COUNT: "COUNT(24h, like, post_id)",
-    SUM: "SUM(24h, like, amount, seller_id)",
-    AVG: "AVG(24h, like, stars, film_id)",
-    MIN: "MIN(24h, like, seconds, runner_id)",
-    MAX: "MAX(24h, like, points, player_id)",
-    LAST: "LAST(24h, like, price, item_id)",
-    COUNT_DISTINCT: "COUNT_DISTINCT(24h, like, device_id, user_id)",
-    APPROX_COUNT_DISTINCT: "APPROX_COUNT_DISTINCT(24h, like, page_id, user_id)",
-  };
-  const functions = page.getByLabel(/^Rank by/);
-  assert.deepEqual(await functions.locator("option").evaluateAll((all) => all.map((one) => one.value)), Object.keys(expected));
-  for (const [name, text] of Object.entries(expected)) {
-    await functions.selectOption(name);
-    assert.equal(await metric.inputValue(), text);
-    await outcome.getByText(text, { exact: true }).waitFor();
-    await outcome.getByText("has 24 slots of 1 hour").waitFor();
-  }
-  await functions.selectOption("SUM");
-  await page.getByLabel("of events of the type").fill("sale");
-  await page.getByLabel("value in the field").fill("price");
-  await page.getByLabel("for each subject in the field").fill("shop");
-  await page.getByLabel("over the last").selectOption("7d");
-  assert.equal(await metric.inputValue(), "SUM(7d, sale, price, shop)");
-  assert.equal(await page.getByLabel("Slot: the step by which it rolls").inputValue(), "6h");
-  await outcome.getByText("has 28 slots of 6 hours").waitFor();
-  await outcome.getByText("bytes of memory").waitFor();
-  const define = page.getByRole("button", { name: "Define", exact: true });
-  assert.equal(await define.isDisabled(), true, "it has no name yet");
-  await page.getByText("More: further windows").click();
-  await page.getByLabel("Further windows").fill("1h/1m, all");
-  await page.getByLabel("First in the ranking").selectOption("asc");
-  await page.getByLabel("Time zone of days").fill("Europe/Berlin");
-  await page.getByLabel("Digits after the decimal point").fill("2");
-  await page.getByLabel("Name of the board").fill("turnover");
-  await until(async () => !(await define.isDisabled()), "it can be defined");
-  assert.ok(writes.length > 8 && writes.every((url) => url.endsWith("?dry_run=true")), "only dry runs");
-  assert.deepEqual(await names(service), before, "nothing is defined before the button is pressed");
-  await define.click();
-  await page.getByRole("heading", { level: 1, name: "turnover" }).waitFor();
-  const defined = await service.call("GET", "/v1/boards/turnover");
-  assert.deepEqual(
-    [defined.metric, defined.slot, defined.windows, defined.order, defined.timezone, defined.decimals],
-    ["SUM(7d, sale, price, shop)", "6h", ["1h/1m", "all"], "asc", "Europe/Berlin", 2],
-  );
-  await page.getByRole("navigation", { name: "Windows" }).waitFor();
-}));
+  test("a metric is made from its parts, tried while it is typed, and defined by a button", inUtc({}, async ({ page }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    const before = await names(service);
+    const writes = [];
+    page.on("request", (request) => request.method() !== "GET" && writes.push(request.url()));
+    await visit(page, service, "define");
+    const metric = page.getByLabel("Metric: the same as a text");
+    const outcome = page.locator(".define [role=status]");
+    const expected = {
+      COUNT: "COUNT(24h, like, post_id)",
+      SUM: "SUM(24h, like, amount, seller_id)",
+      AVG: "AVG(24h, like, stars, film_id)",
+      MIN: "MIN(24h, like, seconds, runner_id)",
+      MAX: "MAX(24h, like, points, player_id)",
+      LAST: "LAST(24h, like, price, item_id)",
+      COUNT_DISTINCT: "COUNT_DISTINCT(24h, like, device_id, user_id)",
+      APPROX_COUNT_DISTINCT: "APPROX_COUNT_DISTINCT(24h, like, page_id, user_id)",
+    };
+    const functions = page.getByLabel(/^Rank by/);
+    assert.deepEqual(await functions.locator("option").evaluateAll((all) => all.map((one) => one.value)), Object.keys(expected));
+    for (const [name, text] of Object.entries(expected)) {
+      await functions.selectOption(name);
+      assert.equal(await metric.inputValue(), text);
+      await outcome.getByText(text, { exact: true }).waitFor();
+      await outcome.getByText("has 24 slots of 1 hour").waitFor();
+    }
+    await functions.selectOption("SUM");
+    await page.getByLabel("of events of the type").fill("sale");
+    await page.getByLabel("value in the field").fill("price");
+    await page.getByLabel("for each subject in the field").fill("shop");
+    await page.getByLabel("over the last").selectOption("7d");
+    assert.equal(await metric.inputValue(), "SUM(7d, sale, price, shop)");
+    assert.equal(await page.getByLabel("Slot: the step by which it rolls").inputValue(), "6h");
+    await outcome.getByText("has 28 slots of 6 hours").waitFor();
+    await outcome.getByText("bytes of memory").waitFor();
+    const define = page.getByRole("button", { name: "Define", exact: true });
+    assert.equal(await define.isDisabled(), true, "it has no name yet");
+    await page.getByText("More: further windows").click();
+    await page.getByLabel("Further windows").fill("1h/1m, all");
+    await page.getByLabel("First in the ranking").selectOption("asc");
+    await page.getByLabel("Time zone of days").fill("Europe/Berlin");
+    await page.getByLabel("Digits after the decimal point").fill("2");
+    await page.getByLabel("Name of the board").fill("turnover");
+    await until(async () => !(await define.isDisabled()), "it can be defined");
+    assert.ok(writes.length > 8 && writes.every((url) => url.endsWith("?dry_run=true")), "only dry runs");
+    assert.deepEqual(await names(service), before, "nothing is defined before the button is pressed");
+    await define.click();
+    await page.getByRole("heading", { level: 1, name: "turnover" }).waitFor();
+    const defined = await service.call("GET", "/v1/boards/turnover");
+    assert.deepEqual(
+      [defined.metric, defined.slot, defined.windows, defined.order, defined.timezone, defined.decimals],
+      ["SUM(7d, sale, price, shop)", "6h", ["1h/1m", "all"], "asc", "Europe/Berlin", 2],
+    );
+    await page.getByRole("navigation", { name: "Windows" }).waitFor();
+  }));
 
-test("errors of a definition stand where they are", inUtc({}, async ({ page, allow }) => {
-  const service = await startService({ clock: CLOCK, config: BOARDS });
-  allow(REFUSED);
-  await visit(page, service, "define?name=new");
-  const metric = page.getByLabel("Metric: the same as a text");
-  const define = page.getByRole("button", { name: "Define", exact: true });
-  const isInvalid = (box) => until(async () => (await box.getAttribute("aria-invalid")) === "true", "the box is marked");
-  for (const [text, before] of [
-    ["COUNT(24h, like, post_id", "COUNT(24h, like, post_id"], ["COUNTS(24h, like, post_id)", ""], ["COUNT(24h, like post_id)", "COUNT(24h, like "],
-    ["COUNT(24h, like, post_id WHERE 𝒳 == 1)", null],
-  ]) {
-    await metric.fill(text);
-    await page.locator(".caret").waitFor();
-    if (before !== null) await becomes(() => beforeCaret(page), before, text);
-    await isInvalid(metric);
-    assert.match(await page.locator(`#${await metric.getAttribute("aria-describedby")}`).textContent(), /\w/);
-    await pointsAt(page, "input.code", (await beforeCaret(page)).length);
-    assert.equal(await define.isDisabled(), true);
-  }
-  await metric.fill("COUNT(24h, like, post_id)");
-  const slot = page.getByLabel("Slot: the step by which it rolls");
-  for (const text of ["7m", "nonsense", "48h"]) {
-    await slot.fill(text);
-    await isInvalid(slot);
-    await page.locator("#slot-error").waitFor();
-    assert.equal(await page.locator(".caret").count(), 0);
+  test("errors of a definition stand where they are", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    allow(REFUSED);
+    await visit(page, service, "define?name=new");
+    const metric = page.getByLabel("Metric: the same as a text");
+    const define = page.getByRole("button", { name: "Define", exact: true });
+    const isInvalid = (box) => until(async () => (await box.getAttribute("aria-invalid")) === "true", "the box is marked");
+    for (const [text, before] of [
+      ["COUNT(24h, like, post_id", "COUNT(24h, like, post_id"], ["COUNTS(24h, like, post_id)", ""], ["COUNT(24h, like post_id)", "COUNT(24h, like "],
+      ["COUNT(24h, like, post_id WHERE 𝒳 == 1)", null],
+    ]) {
+      await metric.fill(text);
+      await page.locator(".caret").waitFor();
+      if (before !== null) await becomes(() => beforeCaret(page), before, text);
+      await isInvalid(metric);
+      assert.match(await page.locator(`#${await metric.getAttribute("aria-describedby")}`).textContent(), /\w/);
+      await pointsAt(page, "input.code", (await beforeCaret(page)).length);
+      assert.equal(await define.isDisabled(), true);
+    }
+    await metric.fill("COUNT(24h, like, post_id)");
+    const slot = page.getByLabel("Slot: the step by which it rolls");
+    for (const text of ["7m", "48h"]) {
+      await slot.fill(text);
+      await isInvalid(slot);
+      await page.locator("#slot-error").waitFor();
+      assert.equal(await page.locator(".caret").count(), 0);
+      assert.equal(await define.isDisabled(), true);
+      await slot.fill("1h");
+      await until(async () => (await slot.getAttribute("aria-invalid")) === null, "no error");
+    }
+    const name = page.getByLabel("Name of the board");
+    for (const text of ["Not-Lower", "a/b"]) {
+      await name.fill(text);
+      await page.locator("#name-error").getByText("a board's name is 1 to 63 characters").waitFor();
+      await isInvalid(name);
+      await name.fill("fine");
+      await until(async () => (await name.getAttribute("aria-invalid")) === null, "no error");
+    }
+    await page.getByText("More: further windows").click();
+    const more = [["Further windows", "1h/7m", ""], ["Time zone of days", "Europe/Nowhere", "UTC"], ["Digits after the decimal", "12", "0"]];
+    for (const [label, text, good] of more) {
+      await page.getByLabel(label).fill(text);
+      await isInvalid(page.getByLabel(label));
+      await page.getByLabel(label).fill(good);
+      await until(async () => !(await define.isDisabled()), "no error");
+    }
+    // A board of this name with another definition, and with the same one.
+    await name.fill("hot-posts");
+    await slot.fill("2h");
+    await page.getByText("A board of this name exists with another slot").waitFor();
     assert.equal(await define.isDisabled(), true);
     await slot.fill("1h");
-    await until(async () => (await slot.getAttribute("aria-invalid")) === null, "no error");
-  }
-  const name = page.getByLabel("Name of the board");
-  for (const text of ["Not-Lower", "with space", "-", "a/b", "ä"]) {
-    await name.fill(text);
-    await page.locator("#name-error").getByText("a board's name is 1 to 63 characters").waitFor();
-    await isInvalid(name);
-    await name.fill("fine");
-    await until(async () => (await name.getAttribute("aria-invalid")) === null, "no error");
-  }
-  await page.getByText("More: further windows").click();
-  for (const [label, text, good] of [["Further windows", "1h/7m", ""], ["Time zone of days", "Europe/Nowhere", "UTC"], ["Digits after the decimal point", "12", "0"]]) {
-    await page.getByLabel(label).fill(text);
-    await isInvalid(page.getByLabel(label));
-    await page.getByLabel(label).fill(good);
-    await until(async () => !(await define.isDisabled()), "no error");
-  }
-  // A board of this name with another definition, and with the same one.
-  await name.fill("hot-posts");
-  await slot.fill("2h");
-  await page.getByText("A board of this name exists with another slot").waitFor();
-  assert.equal(await define.isDisabled(), true);
-  await slot.fill("1h");
-  await page.getByText("defining it again changes nothing").waitFor();
-}));
+    await page.getByText("defining it again changes nothing").waitFor();
+  }));
 
-test("a board is defined with the keyboard only", inUtc({}, async ({ page }) => {
-  const service = await startService({ clock: CLOCK, config: BOARDS });
-  await visit(page, service, "");
-  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Define" }).focus();
-  await page.keyboard.press("Enter");
-  await becomes(() => page.evaluate(() => document.activeElement.textContent), "Define a board");
-  const reach = async (name) => {
-    for (let presses = 0; presses < 20; presses++) {
-      await page.keyboard.press("Tab");
-      if (await page.evaluate((name) => document.activeElement.closest("label")?.textContent.includes(name), name)) return;
+  test("a board is defined with the keyboard only", inUtc({}, async ({ page }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    await visit(page, service, "");
+    await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Define" }).focus();
+    await page.keyboard.press("Enter");
+    await becomes(() => page.evaluate(() => document.activeElement.textContent), "Define a board");
+    const reach = async (name) => {
+      for (let presses = 0; presses < 20; presses++) {
+        await page.keyboard.press("Tab");
+        if (await page.evaluate((name) => document.activeElement.closest("label")?.textContent.includes(name), name)) return;
+      }
+      assert.fail(`${name} is not reached with Tab`);
+    };
+    await reach("of events of the type");
+    await page.keyboard.type("click");
+    await reach("Name of the board");
+    await page.keyboard.type("clicks");
+    await until(async () => !(await page.getByRole("button", { name: "Define", exact: true }).isDisabled()), "it can be defined");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "clicks" }).waitFor();
+    assert.equal((await service.call("GET", "/v1/boards/clicks")).metric, "COUNT(24h, click, post_id)");
+    await becomes(() => page.evaluate(() => document.activeElement.textContent), "clicks");
+  }));
+
+  // --- Rules ----------------------------------------------------------------------------------------------------------
+
+  test("rules are tried: those of the configuration, missing fields, hit and no hit, errors at their column", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS + RULES });
+    await service.count("device-logins", { "d-1": 4, "d/2": 3, Infinity: 9 });
+    allow(REFUSED);
+    await visit(page, service, "rules");
+    const rule = page.getByRole("textbox", { name: "Rule", exact: true });
+    const verdict = page.getByRole("region", { name: "Verdict" });
+    const cells = () => verdict.locator("tbody td").evaluateAll((all) => all.map((one) => one.textContent));
+    await page.getByRole("button", { name: "many-logins" }).click();
+    assert.equal(await rule.inputValue(), "COUNT(30m, login, device_id) > 3");
+    await page.getByRole("button", { name: "Evaluate" }).click();
+    await page.locator("#rule-error").waitFor();
+    const device = page.getByLabel("Value of device_id");
+    await device.fill("d-1");
+    await device.press("Enter");
+    await verdict.getByText("Hit", { exact: true }).waitFor();
+    assert.deepEqual(await cells(), ["COUNT(30m, login, device_id)", "4", ">", "3", "3", "yes"]);
+    await device.fill("d/2");
+    await device.press("Enter");
+    await verdict.getByText("No hit").waitFor();
+    assert.deepEqual(await cells(), ["COUNT(30m, login, device_id)", "3", ">", "3", "3", "no"]);
+    // The texts that JavaScript takes for numbers are texts.
+    await device.fill("Infinity");
+    await device.press("Enter");
+    await verdict.getByText("Hit", { exact: true }).waitFor();
+    await device.fill("d/2");
+    await device.press("Enter");
+    await verdict.getByText("No hit").waitFor();
+
+    await rule.fill("COUNT(30m, login, device_id) > limit OR country = 'DE'");
+    await rule.press("Enter");
+    await page.getByLabel("Value of limit").fill("2");
+    await rule.press("Enter");
+    await page.getByLabel("Value of country").fill("DE");
+    await rule.press("Enter");
+    await verdict.getByText("Hit", { exact: true }).waitFor();
+    assert.deepEqual(await cells(), ["COUNT(30m, login, device_id)", "3", ">", "limit", "2", "yes", "country", "'DE'", "=", "'DE'", "'DE'", "yes"]);
+    await page.getByRole("button", { name: "Remove field country" }).click();
+    await page.getByRole("button", { name: "Add a field" }).click();
+    assert.equal(await page.getByPlaceholder("field").count(), 3);
+
+    await rule.fill("COUNT(30m, login, device_id) >> 3");
+    await rule.press("Enter");
+    await becomes(() => beforeCaret(page), "COUNT(30m, login, device_id) >");
+    await pointsAt(page, "input.code", "COUNT(30m, login, device_id) >".length);
+    assert.equal(await rule.getAttribute("aria-invalid"), "true");
+    assert.equal(await verdict.count(), 0);
+    await rule.fill("COUNT(1h, nothing, device_id) > 3");
+    await rule.press("Enter");
+    await page.locator("#rule-error").getByText("nothing").waitFor();
+
+    await rule.fill("COUNT(30m, login, device_id) >= 3");
+    await rule.press("Enter");
+    await verdict.getByRole("link", { name: "d/2" }).click();
+    await becomes(() => figure(page, "Score").textContent(), "3");
+  }));
+
+  // --- Operation ------------------------------------------------------------------------------------------------------
+
+  test("boards are rolled over, audited and removed, and the clock is moved", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS });
+    await service.count("device-logins", { a: 1, b: 2 });
+    await visit(page, service, "operate");
+    await becomes(() => figure(page, "Service").textContent(), "ready");
+    assert.match(await figure(page, "Store").textContent(), /embedded/);
+    assert.match(await figure(page, "Version").textContent(), /^\d+\.\d+/);
+    await becomes(() => figure(page, "Simulated clock").textContent(), "10:20:00");
+    const row = (name) => page.locator(".operate > li", { has: page.getByRole("link", { name, exact: true }) });
+    assert.equal(await page.locator(".operate > li").count(), 7);
+
+    await page.getByRole("button", { name: "Audit device-logins" }).click();
+    await row("device-logins").getByText("2 scores compared with their slots").waitFor();
+    await row("device-logins").getByText("all agree").waitFor();
+
+    // Moving the clock rolls over, so a trial finds nothing to do.
+    await page.getByRole("button", { name: "+ 1 minute" }).click();
+    await page.getByText("2026-03-04T10:21:00Z").waitFor();
+    assert.equal((await service.call("GET", "/v1/clock")).now, "2026-03-04T10:21:00Z");
+    await page.getByRole("button", { name: "Roll over device-logins" }).click();
+    await row("device-logins").getByText("Nothing to do: the head is 10:21").waitFor();
+    await row("device-logins").getByRole("button", { name: "OK" }).click();
+
+    // What a board that is behind would do, which no board is for long.
+    const report = { board: "device-logins", head: CLOCK, floor: CLOCK, slots_advanced: 2, slots_retired: 1, subjects_touched: 3, took_ms: 0 };
+    const asked = [];
+    await page.route("**/v1/boards/device-logins/rollover*", (route) => {
+      asked.push(new URL(route.request().url()).search);
+      return route.fulfill({ json: report });
+    });
+    await page.getByRole("button", { name: "Roll over device-logins" }).click();
+    await row("device-logins").getByText("This would do: 2 new slots, 1 slot retired, 3 subtractions.").waitFor();
+    await row("device-logins").getByRole("button", { name: "Roll over now" }).click();
+    await row("device-logins").getByText("Rolled over: 2 new slots, 1 slot retired, 3 subtractions.").waitFor();
+    assert.deepEqual(asked, ["?dry_run=true", ""]);
+    await page.unroute("**/v1/boards/device-logins/rollover*");
+
+    const time = page.getByLabel("New time");
+    await time.fill("tomorrow");
+    await page.getByRole("button", { name: "Move", exact: true }).click();
+    await page.getByRole("alert").getByText("A time is written as").waitFor();
+    await time.fill("2026-03-04T10:00:00Z");
+    allow(REFUSED);
+    await page.getByRole("button", { name: "Move", exact: true }).click();
+    await until(async () => !/A time is written as/.test(await page.getByRole("alert").textContent()), "the service refuses to go back");
+    await time.fill("2026-03-04T13:00:00Z");
+    await time.press("Enter");
+    await page.getByText("2026-03-04T13:00:00Z").waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0);
+
+    await page.getByRole("button", { name: "Remove kept" }).click();
+    const confirm = row("kept").getByRole("button", { name: "Remove kept", exact: true }).last();
+    assert.equal(await confirm.isDisabled(), true);
+    const typed = page.getByLabel("Type its name to confirm");
+    await typed.fill("kep");
+    await typed.press("Enter");
+    assert.equal(await confirm.isDisabled(), true);
+    assert.ok((await names(service)).includes("kept"));
+    await row("kept").getByRole("button", { name: "Cancel" }).click();
+    assert.equal(await typed.count(), 0);
+    await page.getByRole("button", { name: "Remove kept" }).click();
+    await typed.fill("kept");
+    await typed.press("Enter");
+    await becomes(() => row("kept").count(), 0);
+    assert.ok(!(await names(service)).includes("kept"));
+  }));
+
+  test("a console that only reads offers no change on any page", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({ clock: CLOCK, config: BOARDS + RULES, args: ["--console", "read"] });
+    allow(REFUSED);
+    const writes = [];
+    page.on("request", (request) => request.method() !== "GET" && writes.push(`${request.method()} ${new URL(request.url()).pathname}`));
+    const changes = /define|remove|roll over|audit|repair|demo|move|\+ 1/i;
+    const offered = () =>
+      page.evaluate(() => [...document.querySelectorAll("main button:not(:disabled)")].map((one) => one.ariaLabel ?? one.textContent));
+    await visit(page, service);
+    await page.locator(".boards > li").nth(6).waitFor();
+    await until(async () => (await page.locator(".boards-figures b").count()) >= 7, "the state of all boards");
+    assert.deepEqual((await offered()).filter((text) => changes.test(text)), []);
+    await service.count("hot-posts", { a: 1 });
+    for (const path of ["boards/hot-posts", "boards/hot-posts/subjects/a", "boards/not-there", "define", "operate"]) {
+      await visit(page, service, path);
+      await until(() => page.evaluate(() => document.querySelector("main").textContent.length > 40), "the page");
+      await page.waitForLoadState();
+      if (path.endsWith("/a")) await becomes(() => figure(page, "Score").textContent(), "1");
+      if (path === "operate") await page.getByText("This console only reads").waitFor();
+      if (path === "define") await page.getByText("has 24 slots").waitFor();
+      assert.deepEqual((await offered()).filter((text) => changes.test(text)), [], path);
     }
-    assert.fail(`${name} is not reached with Tab`);
-  };
-  await reach("of events of the type");
-  await page.keyboard.type("click");
-  await reach("Name of the board");
-  await page.keyboard.type("clicks");
-  await until(async () => !(await page.getByRole("button", { name: "Define", exact: true }).isDisabled()), "it can be defined");
-  await page.keyboard.press("Enter");
-  await page.getByRole("heading", { level: 1, name: "clicks" }).waitFor();
-  assert.equal((await service.call("GET", "/v1/boards/clicks")).metric, "COUNT(24h, click, post_id)");
-  await becomes(() => page.evaluate(() => document.activeElement.textContent), "clicks");
-}));
+    await visit(page, service, "boards/not-there");
+    await page.getByText("There is no board not-there").waitFor();
+    assert.equal(await page.getByRole("link", { name: "define it" }).count(), 0);
+    await visit(page, service, "define?name=mine");
+    await page.getByText("This console only reads").waitFor();
+    await page.getByText("has 24 slots").waitFor();
+    await page.getByLabel("Name of the board").press("Enter");
+    // Rules are only read.
+    await visit(page, service, "rules");
+    await page.getByLabel("Value of post_id").fill("a");
+    await page.getByLabel("Value of post_id").press("Enter");
+    await page.getByRole("region", { name: "Verdict" }).waitFor();
+    assert.deepEqual([...new Set(writes)].sort(), ["POST /v1/evaluate", "PUT /v1/boards/mine", "PUT /v1/boards/new-board"]);
+    assert.deepEqual((await names(service)).length, 7);
+  }));
 
-// --- Rules ----------------------------------------------------------------------------------------------------------
-
-test("rules are tried: those of the configuration, missing fields, hit and no hit, errors at their column", inUtc({}, async ({ page, allow }) => {
-  const service = await startService({ clock: CLOCK, config: BOARDS + RULES });
-  await service.count("device-logins", { "d-1": 4, "d/2": 3, Infinity: 9 });
-  allow(REFUSED);
-  await visit(page, service, "rules");
-  const rule = page.getByRole("textbox", { name: "Rule", exact: true });
-  const verdict = page.getByRole("region", { name: "Verdict" });
-  const cells = () => verdict.locator("tbody td").evaluateAll((all) => all.map((one) => one.textContent));
-  await page.getByRole("button", { name: "many-logins" }).click();
-  assert.equal(await rule.inputValue(), "COUNT(30m, login, device_id) > 3");
-  await page.getByRole("button", { name: "Evaluate" }).click();
-  await page.locator("#rule-error").waitFor();
-  const device = page.getByLabel("Value of device_id");
-  await device.fill("d-1");
-  await device.press("Enter");
-  await verdict.getByText("Hit", { exact: true }).waitFor();
-  assert.deepEqual(await cells(), ["COUNT(30m, login, device_id)", "4", ">", "3", "3", "yes"]);
-  await device.fill("d/2");
-  await device.press("Enter");
-  await verdict.getByText("No hit").waitFor();
-  assert.deepEqual(await cells(), ["COUNT(30m, login, device_id)", "3", ">", "3", "3", "no"]);
-  // The texts that JavaScript takes for numbers are texts.
-  await device.fill("Infinity");
-  await device.press("Enter");
-  await verdict.getByText("Hit", { exact: true }).waitFor();
-  await device.fill("d/2");
-  await device.press("Enter");
-  await verdict.getByText("No hit").waitFor();
-
-  await rule.fill("COUNT(30m, login, device_id) > limit OR country = 'DE'");
-  await rule.press("Enter");
-  await page.getByLabel("Value of limit").fill("2");
-  await rule.press("Enter");
-  await page.getByLabel("Value of country").fill("DE");
-  await rule.press("Enter");
-  await verdict.getByText("Hit", { exact: true }).waitFor();
-  assert.deepEqual(await cells(), ["COUNT(30m, login, device_id)", "3", ">", "limit", "2", "yes", "country", "'DE'", "=", "'DE'", "'DE'", "yes"]);
-  await page.getByRole("button", { name: "Remove field country" }).click();
-  await page.getByRole("button", { name: "Add a field" }).click();
-  assert.equal(await page.getByPlaceholder("field").count(), 3);
-
-  await rule.fill("COUNT(30m, login, device_id) >> 3");
-  await rule.press("Enter");
-  await becomes(() => beforeCaret(page), "COUNT(30m, login, device_id) >");
-  await pointsAt(page, "input.code", "COUNT(30m, login, device_id) >".length);
-  assert.equal(await rule.getAttribute("aria-invalid"), "true");
-  assert.equal(await verdict.count(), 0);
-  await rule.fill("COUNT(1h, nothing, device_id) > 3");
-  await rule.press("Enter");
-  await page.locator("#rule-error").getByText("nothing").waitFor();
-
-  await rule.fill("COUNT(30m, login, device_id) >= 3");
-  await rule.press("Enter");
-  await verdict.getByRole("link", { name: "d/2" }).click();
-  await becomes(() => figure(page, "Score").textContent(), "3");
-}));
-
-// --- Operation ------------------------------------------------------------------------------------------------------
-
-test("boards are rolled over, audited and removed, and the clock is moved", inUtc({}, async ({ page, allow }) => {
-  const service = await startService({ clock: CLOCK, config: BOARDS });
-  await service.count("device-logins", { a: 1, b: 2 });
-  await visit(page, service, "operate");
-  await becomes(() => figure(page, "Service").textContent(), "ready");
-  assert.match(await figure(page, "Store").textContent(), /embedded/);
-  assert.match(await figure(page, "Version").textContent(), /^\d+\.\d+/);
-  await becomes(() => figure(page, "Simulated clock").textContent(), "10:20:00");
-  const row = (name) => page.locator(".operate > li", { has: page.getByRole("link", { name, exact: true }) });
-  assert.equal(await page.locator(".operate > li").count(), 7);
-
-  await page.getByRole("button", { name: "Audit device-logins" }).click();
-  await row("device-logins").getByText("2 scores compared with their slots").waitFor();
-  await row("device-logins").getByText("all agree").waitFor();
-
-  // Moving the clock rolls over, so a trial finds nothing to do.
-  await page.getByRole("button", { name: "+ 1 minute" }).click();
-  await page.getByText("2026-03-04T10:21:00Z").waitFor();
-  assert.equal((await service.call("GET", "/v1/clock")).now, "2026-03-04T10:21:00Z");
-  await page.getByRole("button", { name: "Roll over device-logins" }).click();
-  await row("device-logins").getByText("Nothing to do: the head is 10:21").waitFor();
-  await row("device-logins").getByRole("button", { name: "OK" }).click();
-
-  // What a board that is behind would do, which no board is for long.
-  const report = { board: "device-logins", head: CLOCK, floor: CLOCK, slots_advanced: 2, slots_retired: 1, subjects_touched: 3, took_ms: 0 };
-  const asked = [];
-  await page.route("**/v1/boards/device-logins/rollover*", (route) => {
-    asked.push(new URL(route.request().url()).search);
-    return route.fulfill({ json: report });
+  test("without the console there is no page", async () => {
+    const service = await startService({ config: "", args: ["--console", "off"] });
+    for (const path of ["/", "/console.js", "/console.css", "/icon.svg"]) {
+      assert.equal((await fetch(service.base + path)).status, 404, path);
+    }
+    assert.equal((await fetch(`${service.base}/rolltop-board.js`)).status, 200);
   });
-  await page.getByRole("button", { name: "Roll over device-logins" }).click();
-  await row("device-logins").getByText("This would do: 2 new slots, 1 slot retired, 3 subtractions.").waitFor();
-  await row("device-logins").getByRole("button", { name: "Roll over now" }).click();
-  await row("device-logins").getByText("Rolled over: 2 new slots, 1 slot retired, 3 subtractions.").waitFor();
-  assert.deepEqual(asked, ["?dry_run=true", ""]);
-  await page.unroute("**/v1/boards/device-logins/rollover*");
 
-  const time = page.getByLabel("New time");
-  await time.fill("tomorrow");
-  await page.getByRole("button", { name: "Move", exact: true }).click();
-  await page.getByRole("alert").getByText("A time is written as").waitFor();
-  await time.fill("2026-03-04T10:00:00Z");
-  allow(REFUSED);
-  await page.getByRole("button", { name: "Move", exact: true }).click();
-  await until(async () => !/A time is written as/.test(await page.getByRole("alert").textContent()), "the service refuses to go back");
-  await time.fill("2026-03-04T13:00:00Z");
-  await time.press("Enter");
-  await page.getByText("2026-03-04T13:00:00Z").waitFor();
-  assert.equal(await page.getByRole("alert").count(), 0);
+  // --- The demo -------------------------------------------------------------------------------------------------------
 
-  await page.getByRole("button", { name: "Remove kept" }).click();
-  const confirm = row("kept").getByRole("button", { name: "Remove kept", exact: true }).last();
-  assert.equal(await confirm.isDisabled(), true);
-  const typed = page.getByLabel("Type its name to confirm");
-  await typed.fill("kep");
-  await typed.press("Enter");
-  assert.equal(await confirm.isDisabled(), true);
-  assert.ok((await names(service)).includes("kept"));
-  await row("kept").getByRole("button", { name: "Cancel" }).click();
-  assert.equal(await typed.count(), 0);
-  await page.getByRole("button", { name: "Remove kept" }).click();
-  await typed.fill("kept");
-  await typed.press("Enter");
-  await becomes(() => row("kept").count(), 0);
-  assert.ok(!(await names(service)).includes("kept"));
-}));
+  test("the demo: a board fills and rolls, is stopped and removed", inUtc({}, async ({ page, allow }) => {
+    const service = await startService({});
+    // The page of the board may read it once more when it is removed.
+    allow(NOT_FOUND);
+    const posts = requestsOf(page, /\/increments$/);
+    await visit(page, service);
+    await page.getByRole("button", { name: "Start the demo" }).click();
+    await page.getByRole("heading", { level: 1, name: "demo" }).waitFor();
+    await until(async () => (await lines(page)).length === 10, "the board fills");
+    const head = await figure(page, "Newest slot, the head").textContent();
+    await until(async () => (await figure(page, "Newest slot, the head").textContent()) !== head, "a slot turns");
+    await until(async () => (await heights(page)).filter((height) => height > 0).length >= 2, "two slots have likes");
+    assert.equal((await heights(page)).length, 30);
+    const demo = page.getByRole("complementary", { name: "Demo" });
+    await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Boards" }).click();
+    await demo.getByRole("link", { name: "demo" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Start the demo" }).count(), 0);
+    const before = posts.length;
+    await until(() => posts.length > before, "it goes on on another page");
+    await demo.getByRole("button", { name: "Stop" }).click();
+    await becomes(() => demo.count(), 0);
+    const stopped = posts.length;
+    await page.getByRole("button", { name: "Go on" }).click();
+    await until(() => posts.length > stopped, "it goes on");
+    await demo.getByRole("button", { name: "Remove the demo board" }).click();
+    await page.getByRole("heading", { level: 1, name: "Boards" }).waitFor();
+    await page.getByRole("button", { name: "Start the demo" }).waitFor();
+    assert.ok(!(await names(service)).includes("demo"));
+    const removed = posts.length;
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    assert.equal(posts.length, removed, "nothing is posted any more");
+  }));
 
-test("a console that only reads offers no change on any page", inUtc({}, async ({ page, allow }) => {
-  const service = await startService({ clock: CLOCK, config: BOARDS + RULES, args: ["--console", "read"] });
-  allow(REFUSED);
-  const writes = [];
-  page.on("request", (request) => request.method() !== "GET" && writes.push(`${request.method()} ${new URL(request.url()).pathname}`));
-  const changes = /define|remove|roll over|audit|repair|demo|move|\+ 1/i;
-  const offered = () =>
-    page.evaluate(() => [...document.querySelectorAll("main button:not(:disabled), main form button:not(:disabled)")].map((one) => one.ariaLabel ?? one.textContent));
-  await visit(page, service);
-  await page.locator(".boards > li").nth(6).waitFor();
-  await until(async () => (await page.locator(".boards-figures b").count()) >= 7, "the state of all boards");
-  assert.deepEqual((await offered()).filter((text) => changes.test(text)), []);
-  await service.count("hot-posts", { a: 1 });
-  for (const path of ["boards/hot-posts", "boards/hot-posts/subjects/a", "boards/not-there", "define", "operate"]) {
-    await visit(page, service, path);
-    await until(() => page.evaluate(() => document.querySelector("main").textContent.length > 40), "the page");
-    await page.waitForLoadState();
-    if (path.endsWith("/a")) await becomes(() => figure(page, "Score").textContent(), "1");
-    if (path === "operate") await page.getByText("This console only reads").waitFor();
-    if (path === "define") await page.getByText("has 24 slots").waitFor();
-    assert.deepEqual((await offered()).filter((text) => changes.test(text)), [], path);
+  test("the demo of an earlier visit goes on, and its old slots leave", inUtc({}, async ({ page }) => {
+    const service = await startService({});
+    await service.call("PUT", "/v1/boards/demo", { metric: "COUNT(1m, like, post_id)", slot: "2s" });
+    const start = Date.now();
+    const ago = (seconds) => new Date(start - seconds * 1_000).toISOString();
+    await countAt(service, "demo", [["leaves-soon", 5_000, ago(48)], ["stays", 3_000, ago(8)]]);
+    await visit(page, service);
+    await page.getByText("The demo is stopped").waitFor();
+    await page.getByRole("button", { name: "Go on" }).click();
+    await until(async () => /^1 leaves-soon 5.000$/.test((await lines(page))[0]), "the slot is in the window");
+    await page.locator(".slot.is-leaving").waitFor();
+    await until(async () => /^1 stays 3.000$/.test((await lines(page))[0]), "the slot has left");
+    assert.ok(Date.now() - start < 20_000);
+  }));
+
+  test("a board of somebody else with the name of the demo stays", inUtc({}, async ({ page, allow }) => {
+    allow(REFUSED);
+    const service = await startService({ config: '[boards.demo]\nmetric = "COUNT(24h, order, customer)"\nslot = "1h"\n' });
+    await visit(page, service);
+    await page.getByRole("button", { name: "Start the demo" }).click();
+    await page.getByRole("alert").waitFor();
+    assert.equal(await page.getByRole("button", { name: "Remove the demo board" }).count(), 0);
+    await service.count("demo", { a: 1 });
+    await becomes(() => page.getByRole("button", { name: "Start the demo" }).count(), 0);
+    assert.equal(await page.getByRole("button", { name: "Remove the demo board" }).count(), 0);
+  }));
+
+  // --- All pages ------------------------------------------------------------------------------------------------------
+
+  const LONG = "l".repeat(63);
+  const NAME = "x".repeat(500);
+
+  /** Starts a service with long names, and returns its pages: the path, and what makes it complete. */
+  async function startPages() {
+    const metric = `COUNT_DISTINCT(30d, ${"event".repeat(8)}, (first_field, second_field), third_field WHERE channel = 'app')`;
+    const long = `[boards.${LONG}]\nmetric = "${metric}"\nslot = "1d"\n`;
+    const service = await startService({ clock: CLOCK, config: BOARDS + RULES + long });
+    await countAt(service, "trending", [[NAME, 5], ["\u202eleft", 4], ["a", 7, "2026-03-04T01:00:00Z"], ["b", 2_000_000_000]]);
+    await service.count("device-logins", { "d-1": 5 });
+    await service.call("POST", `/v1/boards/${LONG}/increments`, { subject: NAME, value: NAME });
+    const pages = [
+      ["", (page) => page.locator(".boards-figures b").nth(7).waitFor()],
+      ["boards/trending", (page) => page.locator(".ranking li").nth(3).waitFor()],
+      [`boards/${LONG}`, (page) => page.locator(".ranking li").first().waitFor()],
+      ["boards/hot-posts", (page) => page.locator(".command").waitFor()],
+      ["boards/transfers", (page) => page.getByText("a window of its own").waitFor()],
+      [`boards/${LONG}/subjects/${NAME}`, (page) => page.locator(".ranking .is-marked").waitFor()],
+      ["boards/hot-posts/subjects/none", (page) => page.getByText("upper and lower case differ").waitFor()],
+      [`boards/${"z".repeat(63)}`, (page) => page.getByText("See all boards").waitFor()],
+      ["define?name=hot-posts", async (page) => {
+        await page.getByLabel("Slot: the step").fill("7m");
+        await page.locator("#slot-error").waitFor();
+        await page.getByLabel("Metric: the same").fill(`COUNT(24h, ${"like".repeat(30)} post_id)`);
+        await page.locator(".caret").waitFor();
+        await page.getByText("More: further windows").click();
+      }],
+      ["rules", async (page) => {
+        await page.getByRole("button", { name: "many-logins" }).click();
+        await page.getByRole("button", { name: "Evaluate" }).click();
+        await page.getByLabel("Value of device_id").fill("d-1");
+        await page.getByRole("button", { name: "Evaluate" }).click();
+        await page.getByRole("region", { name: "Verdict" }).waitFor();
+      }],
+      ["operate", async (page) => {
+        await page.getByRole("button", { name: `Remove ${LONG}` }).click();
+        await page.getByRole("button", { name: "Audit trending" }).click();
+        await page.getByText("all agree").waitFor();
+        await page.getByText("All metrics").waitFor();
+      }],
+      ["no/such/page", (page) => page.getByText("There is no such page").waitFor()],
+    ];
+    return { service, pages };
   }
-  await visit(page, service, "boards/not-there");
-  await page.getByText("There is no board not-there").waitFor();
-  assert.equal(await page.getByRole("link", { name: "define it" }).count(), 0);
-  await visit(page, service, "define?name=mine");
-  await page.getByText("This console only reads").waitFor();
-  await page.getByText("has 24 slots").waitFor();
-  await page.getByLabel("Name of the board").press("Enter");
-  // Rules are only read.
-  await visit(page, service, "rules");
-  await page.getByLabel("Value of post_id").fill("a");
-  await page.getByLabel("Value of post_id").press("Enter");
-  await page.getByRole("region", { name: "Verdict" }).waitFor();
-  assert.deepEqual([...new Set(writes)].sort(), ["POST /v1/evaluate", "PUT /v1/boards/mine", "PUT /v1/boards/new-board"]);
-  assert.deepEqual((await names(service)).length, 7);
-}));
 
-test("without the console there is no page", async () => {
-  const service = await startService({ config: "", args: ["--console", "off"] });
-  for (const path of ["/", "/console.js", "/console.css", "/icon.svg"]) {
-    assert.equal((await fetch(service.base + path)).status, 404, path);
+  let shared;
+  const sharedPages = () => (shared ??= startPages());
+
+  for (const [device, scheme] of [["desktop", "light"], ["phone", "dark"]]) {
+    test(`every page is accessible and fits: ${device}, ${scheme}`, inUtc({ device, scheme }, async ({ page, allow }) => {
+      const { service, pages } = await sharedPages();
+      allow(REFUSED);
+      for (const [path, isComplete] of pages) {
+        await visit(page, service, path);
+        await isComplete(page);
+        // Colors are those of the end of an animation.
+        await page.evaluate(() => {
+          const ending = document.getAnimations().filter(({ effect }) => effect.getTiming().iterations !== Infinity);
+          return Promise.all(ending.map(({ finished }) => finished.catch(() => null)));
+        });
+        const wide = await page.evaluate(() => document.scrollingElement.scrollWidth);
+        // A phone makes its `innerWidth` as wide as what does not fit.
+        const room = page.viewportSize().width;
+        assert.ok(wide <= room, `#/${path.slice(0, 40)} is ${wide} pixels wide on a screen of ${room}`);
+        await checkAccessibility(page).catch((error) => {
+          error.message = `#/${path.slice(0, 40)}: ${error.message}`;
+          throw error;
+        });
+      }
+    }));
   }
-  assert.equal((await fetch(`${service.base}/rolltop-board.js`)).status, 200);
-});
 
-// --- The demo -------------------------------------------------------------------------------------------------------
-
-test("the demo: a board fills and rolls, is stopped and removed", inUtc({}, async ({ page }) => {
-  const service = await startService({});
-  const posts = requestsOf(page, /\/increments$/);
-  await visit(page, service);
-  await page.getByRole("button", { name: "Start the demo" }).click();
-  await page.getByRole("heading", { level: 1, name: "demo" }).waitFor();
-  await until(async () => (await lines(page)).length === 10, "the board fills");
-  const head = await figure(page, "Newest slot, the head").textContent();
-  await until(async () => (await figure(page, "Newest slot, the head").textContent()) !== head, "a slot turns");
-  await until(async () => (await heights(page)).filter((height) => height > 0).length >= 2, "two slots have likes");
-  assert.equal((await heights(page)).length, 30);
-  const demo = page.getByRole("complementary", { name: "Demo" });
-  await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name: "Boards" }).click();
-  await demo.getByRole("link", { name: "demo" }).waitFor();
-  assert.equal(await page.getByRole("button", { name: "Start the demo" }).count(), 0);
-  const before = posts.length;
-  await until(() => posts.length > before, "it goes on on another page");
-  await demo.getByRole("button", { name: "Stop" }).click();
-  await becomes(() => demo.count(), 0);
-  const stopped = posts.length;
-  await page.getByRole("button", { name: "Go on" }).click();
-  await until(() => posts.length > stopped, "it goes on");
-  await demo.getByRole("button", { name: "Remove the demo board" }).click();
-  await page.getByRole("heading", { level: 1, name: "Boards" }).waitFor();
-  await page.getByRole("button", { name: "Start the demo" }).waitFor();
-  assert.ok(!(await names(service)).includes("demo"));
-  const removed = posts.length;
-  await new Promise((resolve) => setTimeout(resolve, 1_200));
-  assert.equal(posts.length, removed, "nothing is posted any more");
-}));
-
-test("the demo of an earlier visit goes on, and its old slots leave", inUtc({}, async ({ page }) => {
-  const service = await startService({});
-  await service.call("PUT", "/v1/boards/demo", { metric: "COUNT(1m, like, post_id)", slot: "2s" });
-  const start = Date.now();
-  await countAt(service, "demo", [["leaves-soon", 5_000, new Date(start - 50_000).toISOString()], ["stays", 3_000, new Date(start - 8_000).toISOString()]]);
-  await visit(page, service);
-  await page.getByText("The demo is stopped").waitFor();
-  await page.getByRole("button", { name: "Go on" }).click();
-  await until(async () => /^1 leaves-soon 5.000$/.test((await lines(page))[0]), "the slot is in the window");
-  await page.locator(".slot.is-leaving").waitFor();
-  await until(async () => /^1 stays 3.000$/.test((await lines(page))[0]), "the slot has left");
-  assert.ok(Date.now() - start < 20_000);
-}));
-
-test("a board of somebody else with the name of the demo stays", inUtc({}, async ({ page, allow }) => {
-  allow(REFUSED);
-  const service = await startService({ config: '[boards.demo]\nmetric = "COUNT(24h, order, customer)"\nslot = "1h"\n' });
-  await visit(page, service);
-  await page.getByRole("button", { name: "Start the demo" }).click();
-  await page.getByRole("alert").waitFor();
-  assert.equal(await page.getByRole("button", { name: "Remove the demo board" }).count(), 0);
-  await service.count("demo", { a: 1 });
-  await becomes(() => page.getByRole("button", { name: "Start the demo" }).count(), 0);
-  assert.equal(await page.getByRole("button", { name: "Remove the demo board" }).count(), 0);
-}));
-
-// --- All pages ------------------------------------------------------------------------------------------------------
-
-const LONG = "l".repeat(63);
-const NAME = "x".repeat(500);
-
-/** Starts a service with long names, and returns its pages: the path, and what makes it complete. */
-async function startPages() {
-  const long = `[boards.${LONG}]\nmetric = "COUNT_DISTINCT(30d, ${"event".repeat(8)}, (first_field, second_field), third_field WHERE channel = 'app')"\nslot = "1d"\n`;
-  const service = await startService({ clock: CLOCK, config: BOARDS + RULES + long });
-  await countAt(service, "trending", [[NAME, 5], ["\u202eleft", 4], ["a", 7, "2026-03-04T01:00:00Z"], ["b", 2_000_000_000]]);
-  await service.count("device-logins", { "d-1": 5 });
-  await service.call("POST", `/v1/boards/${LONG}/increments`, { subject: NAME, value: NAME });
-  const pages = [
-    ["", (page) => page.locator(".boards-figures b").nth(7).waitFor()],
-    ["boards/trending", (page) => page.locator(".ranking li").nth(3).waitFor()],
-    [`boards/${LONG}`, (page) => page.locator(".ranking li").first().waitFor()],
-    ["boards/hot-posts", (page) => page.locator(".command").waitFor()],
-    ["boards/transfers", (page) => page.getByText("a window of its own").waitFor()],
-    [`boards/${LONG}/subjects/${NAME}`, (page) => page.locator(".ranking .is-marked").waitFor()],
-    ["boards/hot-posts/subjects/none", (page) => page.getByText("upper and lower case differ").waitFor()],
-    [`boards/${"z".repeat(63)}`, (page) => page.getByText("See all boards").waitFor()],
-    ["define?name=hot-posts", async (page) => {
-      await page.getByLabel("Slot: the step").fill("7m");
-      await page.locator("#slot-error").waitFor();
-      await page.getByLabel("Metric: the same").fill(`COUNT(24h, ${"like".repeat(30)} post_id)`);
-      await page.locator(".caret").waitFor();
-      await page.getByText("More: further windows").click();
-    }],
-    ["rules", async (page) => {
-      await page.getByRole("button", { name: "many-logins" }).click();
-      await page.getByRole("button", { name: "Evaluate" }).click();
-      await page.getByLabel("Value of device_id").fill("d-1");
-      await page.getByRole("button", { name: "Evaluate" }).click();
-      await page.getByRole("region", { name: "Verdict" }).waitFor();
-    }],
-    ["operate", async (page) => {
-      await page.getByRole("button", { name: `Remove ${LONG}` }).click();
-      await page.getByRole("button", { name: "Audit trending" }).click();
-      await page.getByText("all agree").waitFor();
-      await page.getByText("All metrics").waitFor();
-    }],
-    ["no/such/page", (page) => page.getByText("There is no such page").waitFor()],
-  ];
-  return { service, pages };
-}
-
-let shared;
-const sharedPages = () => (shared ??= startPages());
-
-for (const [device, scheme] of [["desktop", "light"], ["phone", "dark"]]) {
-  test(`every page is accessible and fits: ${device}, ${scheme}`, inUtc({ device, scheme }, async ({ page, allow }) => {
+  test("every control is reached with Tab and shows that it has the focus", inUtc({}, async ({ page, allow }) => {
     const { service, pages } = await sharedPages();
     allow(REFUSED);
     for (const [path, isComplete] of pages) {
       await visit(page, service, path);
       await isComplete(page);
-      // Colors are those of the end of an animation.
-      await page.evaluate(() => Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished.catch(() => null))));
-      const [wide, room] = await page.evaluate(() => [document.scrollingElement.scrollWidth, innerWidth]);
-      assert.ok(wide <= room, `#/${path.slice(0, 40)} is ${wide} pixels wide on a screen of ${room}`);
-      await checkAccessibility(page).catch((error) => {
-        error.message = `#/${path.slice(0, 40)}: ${error.message}`;
-        throw error;
+      const controls = await page.evaluate(() => {
+        const all = document.querySelectorAll("a[href], button:not(:disabled), input, select, summary, [tabindex='0']");
+        const shown = [...all].filter((one) => one.checkVisibility());
+        shown.forEach((one, index) => (one.dataset.control = index));
+        document.activeElement.blur();
+        window.getSelection().removeAllRanges();
+        return shown.map((one) => one.outerHTML.slice(0, 100));
       });
+      await page.locator(".skip").focus();
+      await page.keyboard.press("Shift+Tab");
+      await page.keyboard.press("Tab");
+      const reached = new Set();
+      for (let presses = 0; presses <= controls.length; presses++) {
+        const { control, isSeen } = await page.evaluate(() => {
+          const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+          return { control: document.activeElement.dataset.control, isSeen: outlineStyle !== "none" && parseFloat(outlineWidth) > 0 };
+        });
+        if (control !== undefined) {
+          assert.ok(isSeen, `the focus of ${controls[control]} of #/${path.slice(0, 40)} is seen`);
+          reached.add(Number(control));
+        }
+        await page.keyboard.press("Tab");
+      }
+      assert.deepEqual(controls.filter((_, index) => !reached.has(index)), [], `#/${path.slice(0, 40)}`);
     }
   }));
-}
 
-test("every control is reached with Tab and shows that it has the focus", inUtc({}, async ({ page, allow }) => {
-  const { service, pages } = await sharedPages();
-  allow(REFUSED);
-  for (const [path, isComplete] of pages) {
-    await visit(page, service, path);
-    await isComplete(page);
-    const controls = await page.evaluate(() => {
-      const all = document.querySelectorAll("a[href], button:not(:disabled), input, select, summary, [tabindex='0']");
-      const shown = [...all].filter((one) => one.checkVisibility());
-      shown.forEach((one, index) => (one.dataset.control = index));
-      document.activeElement.blur();
-      window.getSelection().removeAllRanges();
-      return shown.map((one) => one.outerHTML.slice(0, 100));
-    });
-    await page.locator(".skip").focus();
-    await page.keyboard.press("Shift+Tab");
-    await page.keyboard.press("Tab");
-    const reached = new Set();
-    for (let presses = 0; presses <= controls.length; presses++) {
-      const { control, isSeen } = await page.evaluate(() => {
-        const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
-        return { control: document.activeElement.dataset.control, isSeen: outlineStyle !== "none" && parseFloat(outlineWidth) > 0 };
-      });
-      if (control !== undefined) {
-        assert.ok(isSeen, `the focus of ${controls[control]} of #/${path.slice(0, 40)} is seen`);
-        reached.add(Number(control));
-      }
-      await page.keyboard.press("Tab");
+  test("the focus goes to the heading of the page that is opened, and stays where it is otherwise", inUtc({}, async ({ page, allow }) => {
+    const { service } = await sharedPages();
+    allow(REFUSED);
+    const focused = () => page.evaluate(() => `${document.activeElement.localName} ${document.activeElement.textContent}`);
+    await visit(page, service, "boards/trending");
+    await page.locator(".ranking li").first().waitFor();
+    assert.match(await focused(), /^body/, "the first page begins where the browser begins");
+    for (const [name, heading] of [["Define", "Define a board"], ["Rules", "Rules"], ["Operate", "Operate"], ["Boards", "Boards"]]) {
+      await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
+      await becomes(focused, `h1 ${heading}`);
+      assert.equal(await page.title(), `${heading} – Rolltop`);
+      assert.equal(await page.locator("header nav [aria-current=page]").textContent(), name);
     }
-    assert.deepEqual(controls.filter((_, index) => !reached.has(index)), [], `#/${path.slice(0, 40)}`);
-  }
-}));
+    await page.getByRole("link", { name: /trending/ }).click();
+    await page.locator(".ranking li").first().waitFor();
+    await becomes(focused, "h1 trending");
+    const slider = page.getByRole("slider");
+    await slider.focus();
+    await service.count("trending", { c: 50 });
+    await until(async () => (await lines(page)).some((line) => line.includes(" c ")), "the ranking changes");
+    assert.equal(await slider.evaluate((one) => document.activeElement === one), true);
+    await page.getByRole("link", { name: "a", exact: true }).click();
+    await becomes(focused, "h1 a");
+    await page.goBack();
+    await becomes(focused, "h1 trending");
+    await page.keyboard.press("Shift+Tab");
+    await page.locator(".skip").focus();
+    await page.keyboard.press("Enter");
+    await becomes(focused, "h1 trending");
+  }));
 
-test("the focus goes to the heading of the page that is opened, and stays where it is otherwise", inUtc({}, async ({ page, allow }) => {
-  const { service } = await sharedPages();
-  allow(REFUSED);
-  const focused = () => page.evaluate(() => `${document.activeElement.localName} ${document.activeElement.textContent}`);
-  await visit(page, service, "boards/trending");
-  await page.locator(".ranking li").first().waitFor();
-  assert.match(await focused(), /^body/, "the first page begins where the browser begins");
-  for (const [name, heading] of [["Define", "Define a board"], ["Rules", "Rules"], ["Operate", "Operate"], ["Boards", "Boards"]]) {
-    await page.getByRole("navigation", { name: "Pages" }).getByRole("link", { name }).click();
-    await becomes(focused, `h1 ${heading}`);
-    assert.equal(await page.title(), `${heading} – Rolltop`);
-    assert.equal(await page.locator("header nav [aria-current=page]").textContent(), name);
-  }
-  await page.getByRole("link", { name: /trending/ }).click();
-  await page.locator(".ranking li").first().waitFor();
-  await becomes(focused, "h1 trending");
-  const slider = page.getByRole("slider");
-  await slider.focus();
-  await service.count("trending", { c: 50 });
-  await until(async () => (await lines(page)).some((line) => line.includes(" c ")), "the ranking changes");
-  assert.equal(await slider.evaluate((one) => document.activeElement === one), true);
-  await page.getByRole("link", { name: "a", exact: true }).click();
-  await becomes(focused, "h1 a");
-  await page.goBack();
-  await becomes(focused, "h1 trending");
-  await page.keyboard.press("Shift+Tab");
-  await page.locator(".skip").focus();
-  await page.keyboard.press("Enter");
-  await becomes(focused, "h1 trending");
-}));
-
-test("nothing moves for users who ask for less motion", inUtc({ reducedMotion: true }, async ({ page, allow }) => {
-  const { service, pages } = await sharedPages();
-  allow(REFUSED);
-  await page.addInitScript(() => {
-    window.moved = new Set();
-    const look = () => {
-      for (const { playState, effect } of document.getAnimations()) if (playState === "running") window.moved.add(effect.target.outerHTML.slice(0, 80));
-      requestAnimationFrame(look);
-    };
-    look();
-  });
-  for (const [path, isComplete] of pages) {
-    await visit(page, service, path);
-    await isComplete(page);
-  }
-  await visit(page, service, "boards/trending");
-  await service.count("trending", { fresh: 900 });
-  await until(async () => (await lines(page)).some((line) => line.includes("fresh")), "a new line");
-  await service.count("trending", { a: 10_000 });
-  await until(async () => (await lines(page)).some((line) => /^2 a /.test(line)), "lines change places");
-  assert.deepEqual(await page.evaluate(() => [...window.moved]), []);
-}));
+  test("nothing moves for users who ask for less motion", inUtc({ reducedMotion: true }, async ({ page, allow }) => {
+    const { service, pages } = await sharedPages();
+    allow(REFUSED);
+    await page.addInitScript(() => {
+      window.moved = new Set();
+      const look = () => {
+        const moving = document.getAnimations().filter(({ playState }) => playState === "running");
+        for (const { effect } of moving) window.moved.add(effect.target.outerHTML.slice(0, 80));
+        requestAnimationFrame(look);
+      };
+      look();
+    });
+    for (const [path, isComplete] of pages) {
+      await visit(page, service, path);
+      await isComplete(page);
+    }
+    await visit(page, service, "boards/trending");
+    await service.count("trending", { fresh: 900 });
+    await until(async () => (await lines(page)).some((line) => line.includes("fresh")), "a new line");
+    await service.count("trending", { a: 10_000 });
+    await until(async () => (await lines(page)).some((line) => /^2 a /.test(line)), "lines change places");
+    assert.deepEqual(await page.evaluate(() => [...window.moved]), []);
+  }));
+});

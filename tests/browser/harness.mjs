@@ -97,6 +97,10 @@ export async function startService({ clock, origins = [], config, args = [] } = 
   return service;
 }
 
+// The processes of services. None outlives the tests.
+const running = new Set();
+process.once("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+
 /** A process of the service, and a small client of it. `base` is its address, such as `http://127.0.0.1:4711`. */
 class Service {
   #folder;
@@ -118,9 +122,8 @@ class Service {
       stdio: ["ignore", "pipe", "inherit"],
     });
     this.#child = child;
-    const dies = () => child.kill("SIGKILL");
-    process.once("exit", dies);
-    child.once("exit", () => process.off("exit", dies));
+    running.add(child);
+    child.once("exit", () => running.delete(child));
     let printed = "";
     child.stdout.setEncoding("utf8").on("data", (text) => (printed += text));
     await until(() => /http:\/\/[^/\s]+\/v1/.test(printed) || child.exitCode !== null, "the program says where it listens");
