@@ -120,7 +120,7 @@ impl Site {
     /// Defines the board. Nothing happens if it exists with this definition.
     async fn define_board(&self) -> Result<()> {
         let url = format!("{}/v1/boards/{BOARD}", self.rolltop);
-        let definition = json!({"metric": "COUNT(24h, like, post)", "slot": "1h", "windows": ["10m/1m"]});
+        let definition = json!({"metric": "COUNT(24h, like, post_id)", "slot": "1h", "windows": ["10m/1m"]});
         let response = self.client.put(url).json(&definition).send().await?;
         anyhow::ensure!(response.status().is_success(), "{}", response.text().await?);
         Ok(())
@@ -130,7 +130,7 @@ impl Site {
     /// because the answer to the first attempt was lost.
     async fn send_like(&self, person: &str, post: &str) -> Result<()> {
         let event =
-            json!({"type": "like", "fields": {"post": post, "person": person}, "id": format!("{person}/{post}")});
+            json!({"type": "like", "fields": {"post_id": post, "person": person}, "id": format!("{person}/{post}")});
         let mut attempts = 1;
         loop {
             let request = self.client.post(format!("{}/v1/events", self.rolltop)).json(&event);

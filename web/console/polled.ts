@@ -43,9 +43,15 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
     let timer = 0;
     let failures = 0;
     let isReading = false;
+    let isStale = false;
     const read = async (): Promise<void> => {
       clearTimeout(timer);
-      if (isReading || ending.signal.aborted) return;
+      if (ending.signal.aborted) return;
+      if (isReading) {
+        // What is on its way may be from before the change.
+        isStale = true;
+        return;
+      }
       isReading = true;
       try {
         const answer = await call<T>("GET", path, undefined, ending.signal);
@@ -61,6 +67,11 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
         if (problem.value.status === 404) cache.delete(path);
       } finally {
         isReading = false;
+      }
+      if (isStale && failures === 0) {
+        isStale = false;
+        void read();
+        return;
       }
       if (!document.hidden) timer = window.setTimeout(read, Math.min(pace.current * 2 ** failures, Math.max(pace.current, LONGEST)));
     };

@@ -3,6 +3,20 @@
 import { formatted } from "../ranking/json.ts";
 import type { Line } from "../ranking/lines.ts";
 
+/** Functions whose error was reported, so that each is reported once and not every second. */
+const reported = new WeakSet<object>();
+
+/** Returns the text to show for a subject: the subject itself where the page's function returns nothing or throws. */
+function textOf(subject: string, nameOf: ((subject: string) => string) | null): string {
+  try {
+    return nameOf?.(subject) ?? subject;
+  } catch (error) {
+    if (nameOf && !reported.has(nameOf)) reportError(error);
+    if (nameOf) reported.add(nameOf);
+    return subject;
+  }
+}
+
 /** How long a line takes to its new place, in milliseconds. */
 const MOVE = 300;
 
@@ -83,7 +97,7 @@ export class List {
     for (const line of lines) {
       const row = this.rows.get(line.subject) ?? new Row();
       const share = Math.max(0, Number(line.score) / most) || 0;
-      row.show(line, nameOf?.(line.subject) ?? line.subject, address(template, line.subject), share);
+      row.show(line, textOf(line.subject, nameOf), address(template, line.subject), share);
       rows.set(line.subject, row);
     }
     for (const [subject, row] of this.rows) if (!rows.has(subject)) row.line.remove();

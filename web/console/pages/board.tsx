@@ -5,6 +5,7 @@ import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath } from "../api.ts";
 import { duration, now, time } from "../clock.ts";
+import { FirstMinute, isDemo } from "../demo.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
 import { useLive } from "../live.ts";
 import { Command, counted, Empty, Figure, Heading, LiveMark, Notice } from "../parts.tsx";
@@ -58,15 +59,9 @@ export function Board({ name }: { name: string }) {
   useEffect(() => {
     every.value = next;
   }, [next]);
-  // When slots turn, the strip moves together with the ranking.
-  const turned = useSignal("");
+  // The strip changes together with the ranking.
   useSignalEffect(() => {
-    const page = live.page.value;
-    const now = page ? `${page.window.from} ${page.retiring}` : "";
-    if (now !== turned.peek()) {
-      turned.value = now;
-      refresh();
-    }
+    if (live.page.value) refresh();
   });
 
   if (problem.value?.code === "unknown_board") {
@@ -97,6 +92,7 @@ export function Board({ name }: { name: string }) {
         <Heading title={name}>{name}</Heading>
         <p class="soft"><code>{board.metric}</code></p>
       </div>
+      {canChange && isDemo(board) && <FirstMinute demo={board} />}
       {tabs.length > 1 && (
         <nav class="tabs" aria-label="Windows">
           {tabs.map((tab, index) => (

@@ -52,7 +52,7 @@ export function Operate() {
     <>
       <div class="title">
         <Heading title="Operate">Operate</Heading>
-        <p class="soft">Windows roll by themselves. Here you see that they do, and do by hand what you do not want to wait for.</p>
+        <p class="soft">Windows roll by themselves. This page shows the state of the service{canChange && ", and its buttons do at once what otherwise happens by itself"}.</p>
       </div>
       <State />
       {hasSimulatedClock && <Clock />}
