@@ -3,6 +3,7 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { boardPath, call, Problem } from "../api.ts";
+import { lostSince } from "../clock.ts";
 import { Caret, counted, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
@@ -84,7 +85,10 @@ export function Define() {
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
   const tried = name.value.trim() === "" ? "new-board" : name.value.trim();
+  const isLost = lostSince.value !== null;
+  // Again when the service is lost or reached: nothing else on this page asks it.
   useEffect(() => {
+    if (problem.value?.code === "unreachable") problem.value = null;
     const ending = new AbortController();
     const timer = setTimeout(async () => {
       try {
@@ -100,7 +104,7 @@ export function Define() {
       clearTimeout(timer);
       ending.abort();
     };
-  }, [text, tried]);
+  }, [text, tried, isLost]);
 
   const define = async () => {
     isDefining.value = true;

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
 import { call, Problem } from "../api.ts";
 import { time } from "../clock.ts";
-import { Caret, Empty, Heading, Name, Notice } from "../parts.tsx";
+import { Caret, Empty, Heading, messageOf, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
 import type { Evaluation, List } from "../types.ts";
@@ -55,6 +55,7 @@ export function Rules() {
   const change = (index: number, next: Partial<{ name: string; value: string }>) => {
     fields.value = fields.value.map((field, at) => (at === index ? { ...field, ...next } : field));
   };
+  const message = messageOf(problem.value);
   const rules = named.data.value?.items ?? [];
   return (
     <>
@@ -112,7 +113,7 @@ export function Rules() {
         <p class="actions"><button type="submit" class="main">Evaluate</button></p>
       </form>
       <div role="status">
-        {problem.value && <p class="notice" id="rule-error">{problem.value.code === "missing_field" ? `Fill in a value for ${problem.value.field?.replace(/^fields\./, "")}.` : problem.value.message}</p>}
+        {message !== null && <p class="notice" id="rule-error">{problem.value?.code === "missing_field" ? `Fill in a value for ${problem.value.field?.replace(/^fields\./, "")}.` : message}</p>}
         {result.value?.rules.map((evaluated) => <Verdict key={evaluated.rule} evaluated={evaluated} asOf={result.value?.as_of ?? ""} />)}
         {!result.value && !problem.value && <Empty title="Press “Evaluate” to see each side of the rule" />}
       </div>
