@@ -1,6 +1,7 @@
 // Defines a board: the parts of the metric in fields, its text as it grows, and what the definition would do.
 
 import { useSignal } from "@preact/signals";
+import type { TargetedMouseEvent } from "preact";
 import { useEffect } from "preact/hooks";
 import { boardPath, call, Problem } from "../api.ts";
 import { lostSince } from "../clock.ts";
@@ -118,6 +119,11 @@ export function Define() {
     }
   };
 
+  const goBack = (event: TargetedMouseEvent<HTMLElement>) => {
+    // The button goes away.
+    event.currentTarget.closest(".field")?.querySelector("input")?.focus();
+    own.value = null;
+  };
   const set = (part: Partial<typeof parts.value>) => (parts.value = { ...parts.value, ...part });
   const chosen = OPERATIONS[operation.value];
   const isNameWrong = problem.value?.code === "invalid_board_name";
@@ -199,7 +205,7 @@ export function Define() {
             isWide
             below={<>
               {wrong === "metric" && problem.value?.column !== undefined && <Caret text={metric} column={problem.value.column} />}
-              {isOwn && <span class="soft small">You wrote the metric yourself. <button type="button" class="link" onClick={() => (own.value = null)}>Go back to the fields above</button></span>}
+              {isOwn && <span class="soft small">You wrote the metric yourself. <button type="button" class="link" onClick={goBack}>Go back to the fields above</button></span>}
             </>}
           >
             {(attributes) => <input {...attributes} {...CODE} value={metric} onInput={(event) => (own.value = event.currentTarget.value)} />}

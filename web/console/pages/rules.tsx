@@ -55,6 +55,11 @@ export function Rules() {
   const change = (index: number, next: Partial<{ name: string; value: string }>) => {
     fields.value = fields.value.map((field, at) => (at === index ? { ...field, ...next } : field));
   };
+  const remove = (index: number, button: HTMLElement) => {
+    // The buttons of the fields after it move up; that of the last one goes away.
+    if (index === fields.value.length - 1) button.closest(".fields")?.querySelector<HTMLElement>("button.link")?.focus();
+    fields.value = fields.value.filter((_, at) => at !== index);
+  };
   const message = messageOf(problem.value);
   const rules = named.data.value?.items ?? [];
   return (
@@ -104,7 +109,7 @@ export function Rules() {
               <div class="line" key={index}>
                 <input class="code" aria-label={`Name of field ${index + 1}`} placeholder="field" value={field.name} onInput={(event) => change(index, { name: event.currentTarget.value })} spellcheck={false} autocomplete="off" />
                 <input aria-label={field.name ? `Value of ${field.name}` : `Value of field ${index + 1}`} placeholder="value" value={field.value} onInput={(event) => change(index, { value: event.currentTarget.value })} spellcheck={false} autocomplete="off" />
-                <button type="button" aria-label={`Remove field ${field.name || index + 1}`} onClick={() => (fields.value = fields.value.filter((_, at) => at !== index))}>×</button>
+                <button type="button" aria-label={`Remove field ${field.name || index + 1}`} onClick={(event) => remove(index, event.currentTarget)}>×</button>
               </div>
             ))}
             <button type="button" class="link" onClick={() => (fields.value = [...fields.value, { name: "", value: "" }])}>Add a field</button>
