@@ -67,11 +67,15 @@ export async function becomes(read, expected, what) {
   });
 }
 
-/** Returns the lines of the ranking as texts, such as `1 post-3 5`. */
+/** Returns the lines of the ranking as one sees them, without what a score has just lost, such as `1 post-3 5`. */
 export const lines = (page) =>
   page.evaluate(() =>
     [...document.querySelectorAll(".ranking li")].map((line) =>
-      ["rank", "subject", "score"].map((part) => line.querySelector(`.ranking-${part}`).textContent).join(" ")));
+      ["rank", "subject", "score"].map((part) => {
+        const cell = line.querySelector(`.ranking-${part}`).cloneNode(true);
+        cell.querySelectorAll(".hidden, .ranking-loss").forEach((one) => one.remove());
+        return cell.textContent;
+      }).join(" ")));
 
 /** Waits until the ranking has these lines. */
 export const ranks = (page, expected) => becomes(() => lines(page), expected, "the ranking");
@@ -87,6 +91,20 @@ export const heights = (page) =>
 /** Returns the heights of a strip of this many slots, of which only some have a bar. */
 export const bars = (slots, some) => Array.from({ length: slots }, (_, index) => some[index] ?? 0);
 
+/** Returns the labels below the strip, from left to right: the text and the place of the slot at which it begins. */
+export const ticks = (page) =>
+  page.evaluate(() => {
+    const x = (one) => new DOMMatrix(one.style.transform).e;
+    const slots = [...document.querySelectorAll(".strip .slot:not(.is-leaving)")].map(x).sort((a, b) => a - b);
+    return [...document.querySelectorAll(".strip .tick")]
+      .sort((a, b) => x(a) - x(b))
+      .map((tick) => [tick.textContent, slots.findIndex((slot) => Math.abs(slot - x(tick)) < 0.01)]);
+  });
+
+/** Returns the text of the element that has the focus, with its kind: `h1 Boards`. */
+export const focused = (page) =>
+  page.evaluate(() => `${document.activeElement.localName} ${document.activeElement.ariaLabel ?? document.activeElement.textContent}`);
+
 /** Returns the text below the strip. */
 export const said = async (page) => (await page.locator(".strip-says").textContent()).trim();
 
@@ -94,8 +112,9 @@ export const said = async (page) => (await page.locator(".strip-says").textConte
 export async function hover(page, index) {
   const box = await page.locator(".strip-slots").boundingBox();
   const slots = await page.locator(".strip .slot:not(.is-leaving)").count();
-  // The strip has 56 pixels on its left and 48 on its right for what is outside of the window.
-  const x = box.x + 56 + ((index + 0.4) * (box.width - 56 - 48)) / slots;
+  // The frame of the window begins 5 pixels before the first slot; on the right of the last one are 8 pixels.
+  const left = 5 + Number(await page.locator(".strip-window").getAttribute("x"));
+  const x = box.x + left + ((index + 0.4) * (box.width - left - 8)) / slots;
   await page.mouse.move(x, box.y + 80);
 }
 

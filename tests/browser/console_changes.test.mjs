@@ -46,17 +46,17 @@ describe("the console", { concurrency: 4 }, () => {
     const writes = [];
     page.on("request", (request) => request.method() !== "GET" && writes.push(request.url()));
     await visit(page, service, "define");
-    const metric = page.getByLabel("Metric: the same as a text");
+    const metric = page.getByLabel("Metric, which you can also write yourself");
     const outcome = page.locator(".define [role=status]");
     const expected = {
       COUNT: "COUNT(24h, like, post_id)",
-      SUM: "SUM(24h, like, amount, seller_id)",
-      AVG: "AVG(24h, like, stars, film_id)",
-      MIN: "MIN(24h, like, seconds, runner_id)",
-      MAX: "MAX(24h, like, points, player_id)",
-      LAST: "LAST(24h, like, price, item_id)",
-      COUNT_DISTINCT: "COUNT_DISTINCT(24h, like, device_id, user_id)",
-      APPROX_COUNT_DISTINCT: "APPROX_COUNT_DISTINCT(24h, like, page_id, user_id)",
+      SUM: "SUM(24h, sale, amount, seller_id)",
+      AVG: "AVG(24h, rating, stars, film_id)",
+      MIN: "MIN(24h, run, seconds, runner_id)",
+      MAX: "MAX(24h, game, points, player_id)",
+      LAST: "LAST(24h, quote, price, item_id)",
+      COUNT_DISTINCT: "COUNT_DISTINCT(24h, login, device_id, user_id)",
+      APPROX_COUNT_DISTINCT: "APPROX_COUNT_DISTINCT(24h, visit, page_id, user_id)",
     };
     const functions = page.getByLabel(/^Rank by/);
     assert.deepEqual(await functions.locator("option").evaluateAll((all) => all.map((one) => one.value)), Object.keys(expected));
@@ -69,10 +69,10 @@ describe("the console", { concurrency: 4 }, () => {
     await functions.selectOption("SUM");
     await page.getByLabel("of events of the type").fill("sale");
     await page.getByLabel("value in the field").fill("price");
-    await page.getByLabel("for each subject in the field").fill("shop");
-    await page.getByLabel("over the last").selectOption("7d");
+    await page.getByLabel("for each value of the field").fill("shop");
+    await page.getByLabel("over", { exact: true }).selectOption("7d");
     assert.equal(await metric.inputValue(), "SUM(7d, sale, price, shop)");
-    assert.equal(await page.getByLabel("Slot: the step by which it rolls").inputValue(), "6h");
+    assert.equal(await page.getByLabel("Slot: the step in which it rolls").inputValue(), "6h");
     await outcome.getByText("has 28 slots of 6 hours").waitFor();
     await outcome.getByText("bytes of memory").waitFor();
     const define = page.getByRole("button", { name: "Define", exact: true });
@@ -100,8 +100,10 @@ describe("the console", { concurrency: 4 }, () => {
     const service = await startService({ clock: CLOCK, config: BOARDS });
     allow(REFUSED);
     await visit(page, service, "define?name=new");
-    const metric = page.getByLabel("Metric: the same as a text");
+    const metric = page.getByLabel("Metric, which you can also write yourself");
     const define = page.getByRole("button", { name: "Define", exact: true });
+    /** Returns what the box says is wrong with it. */
+    const errorOf = async (box) => page.locator(`[id="${await box.getAttribute("aria-describedby")}"]`);
     const isInvalid = (box) => until(async () => (await box.getAttribute("aria-invalid")) === "true", "the box is marked");
     for (const [text, before] of [
       ["COUNT(24h, like, post_id", "COUNT(24h, like, post_id"], ["COUNTS(24h, like, post_id)", ""], ["COUNT(24h, like post_id)", "COUNT(24h, like "],
@@ -111,16 +113,17 @@ describe("the console", { concurrency: 4 }, () => {
       await page.locator(".caret").waitFor();
       if (before !== null) await becomes(() => beforeCaret(page), before, text);
       await isInvalid(metric);
-      assert.match(await page.locator(`#${await metric.getAttribute("aria-describedby")}`).textContent(), /\w/);
-      await pointsAt(page, "input.code", (await beforeCaret(page)).length);
+      assert.match(await errorOf(metric).then((error) => error.textContent()), /\w/);
+      await pointsAt(page, `[id="${await metric.getAttribute("id")}"]`, (await beforeCaret(page)).length);
       assert.equal(await define.isDisabled(), true);
     }
     await metric.fill("COUNT(24h, like, post_id)");
-    const slot = page.getByLabel("Slot: the step by which it rolls");
+    const slot = page.getByLabel("Slot: the step in which it rolls");
     for (const text of ["7m", "48h"]) {
       await slot.fill(text);
       await isInvalid(slot);
-      await page.locator("#slot-error").waitFor();
+      await errorOf(slot).then((error) => error.waitFor());
+      await page.getByText("Not ready yet: look at “Slot”.").waitFor();
       assert.equal(await page.locator(".caret").count(), 0);
       assert.equal(await define.isDisabled(), true);
       await slot.fill("1h");
@@ -129,8 +132,8 @@ describe("the console", { concurrency: 4 }, () => {
     const name = page.getByLabel("Name of the board");
     for (const text of ["Not-Lower", "a/b"]) {
       await name.fill(text);
-      await page.locator("#name-error").getByText("a board's name is 1 to 63 characters").waitFor();
       await isInvalid(name);
+      await errorOf(name).then((error) => error.getByText("a board's name is 1 to 63 characters").waitFor());
       await name.fill("fine");
       await until(async () => (await name.getAttribute("aria-invalid")) === null, "no error");
     }
@@ -160,14 +163,14 @@ describe("the console", { concurrency: 4 }, () => {
     const reach = async (name) => {
       for (let presses = 0; presses < 20; presses++) {
         await page.keyboard.press("Tab");
-        if (await page.evaluate((name) => document.activeElement.closest("label")?.textContent.includes(name), name)) return;
+        if (await page.evaluate((name) => document.activeElement.labels?.[0]?.textContent.includes(name), name)) return;
       }
       assert.fail(`${name} is not reached with Tab`);
     };
-    await reach("of events of the type");
-    await page.keyboard.type("click");
     await reach("Name of the board");
     await page.keyboard.type("clicks");
+    await reach("of events of the type");
+    await page.keyboard.type("click");
     await until(async () => !(await page.getByRole("button", { name: "Define", exact: true }).isDisabled()), "it can be defined");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { level: 1, name: "clicks" }).waitFor();
@@ -188,7 +191,7 @@ describe("the console", { concurrency: 4 }, () => {
     await page.getByRole("button", { name: "many-logins" }).click();
     assert.equal(await rule.inputValue(), "COUNT(30m, login, device_id) > 3");
     await page.getByRole("button", { name: "Evaluate" }).click();
-    await page.locator("#rule-error").waitFor();
+    await page.locator("#rule-error").getByText("Fill in a value for device_id.").waitFor();
     const device = page.getByLabel("Value of device_id");
     await device.fill("d-1");
     await device.press("Enter");
@@ -230,8 +233,9 @@ describe("the console", { concurrency: 4 }, () => {
 
     await rule.fill("COUNT(30m, login, device_id) >= 3");
     await rule.press("Enter");
-    await verdict.getByRole("link", { name: "d/2" }).click();
-    await becomes(() => figure(page, "Score").textContent(), "3");
+    await verdict.getByText("COUNT(30m, login, device_id) of d/2 is 3, from the slots of device-logins").waitFor();
+    await verdict.getByRole("link", { name: "device-logins" }).click();
+    await page.getByRole("heading", { level: 1, name: "device-logins" }).waitFor();
   }));
 
   // --- Operation ------------------------------------------------------------------------------------------------------
@@ -242,6 +246,8 @@ describe("the console", { concurrency: 4 }, () => {
     await visit(page, service, "operate");
     await becomes(() => figure(page, "Service").textContent(), "ready");
     assert.match(await figure(page, "Store").textContent(), /embedded/);
+    await becomes(() => figure(page, "Rollovers").textContent(), "on time");
+    assert.equal(await figure(page, "Slots retiring").textContent(), "0");
     assert.match(await figure(page, "Version").textContent(), /^\d+\.\d+/);
     await becomes(() => figure(page, "Simulated clock").textContent(), "10:20:00");
     const row = (name) => page.locator(".operate > li", { has: page.getByRole("link", { name, exact: true }) });
@@ -256,8 +262,7 @@ describe("the console", { concurrency: 4 }, () => {
     await page.getByText("2026-03-04T10:21:00Z").waitFor();
     assert.equal((await service.call("GET", "/v1/clock")).now, "2026-03-04T10:21:00Z");
     await page.getByRole("button", { name: "Roll over device-logins" }).click();
-    await row("device-logins").getByText("Nothing to do: the head is 10:21").waitFor();
-    await row("device-logins").getByRole("button", { name: "OK" }).click();
+    await row("device-logins").getByText("Nothing to do: this board is up to date. Its newest slot is that of 10:21.").waitFor();
 
     // What a board that is behind would do, which no board is for long.
     const report = { board: "device-logins", head: CLOCK, floor: CLOCK, slots_advanced: 2, slots_retired: 1, subjects_touched: 3, took_ms: 0 };
@@ -267,9 +272,9 @@ describe("the console", { concurrency: 4 }, () => {
       return route.fulfill({ json: report });
     });
     await page.getByRole("button", { name: "Roll over device-logins" }).click();
-    await row("device-logins").getByText("This would do: 2 new slots, 1 slot retired, 3 subtractions.").waitFor();
+    await row("device-logins").getByText("This would do: 2 new slots, 1 slot retired, 3 scores lowered.").waitFor();
     await row("device-logins").getByRole("button", { name: "Roll over now" }).click();
-    await row("device-logins").getByText("Rolled over: 2 new slots, 1 slot retired, 3 subtractions.").waitFor();
+    await row("device-logins").getByText("Rolled over: 2 new slots, 1 slot retired, 3 scores lowered.").waitFor();
     assert.deepEqual(asked, ["?dry_run=true", ""]);
     await page.unroute("**/v1/boards/device-logins/rollover*");
 
@@ -360,8 +365,8 @@ describe("the console", { concurrency: 4 }, () => {
     await page.getByRole("button", { name: "Start the demo" }).click();
     await page.getByRole("heading", { level: 1, name: "demo" }).waitFor();
     await until(async () => (await lines(page)).length === 10, "the board fills");
-    const head = await figure(page, "Newest slot, the head").textContent();
-    await until(async () => (await figure(page, "Newest slot, the head").textContent()) !== head, "a slot turns");
+    const head = await figure(page, "Newest slot (the head)").textContent();
+    await until(async () => (await figure(page, "Newest slot (the head)").textContent()) !== head, "a slot turns");
     await until(async () => (await heights(page)).filter((height) => height > 0).length >= 2, "two slots have likes");
     assert.equal((await heights(page)).length, 30);
     const demo = page.getByRole("complementary", { name: "Demo" });
@@ -373,7 +378,7 @@ describe("the console", { concurrency: 4 }, () => {
     await demo.getByRole("button", { name: "Stop" }).click();
     await becomes(() => demo.count(), 0);
     const stopped = posts.length;
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Send made-up likes" }).click();
     await until(() => posts.length > stopped, "it goes on");
     await demo.getByRole("button", { name: "Remove the demo board" }).click();
     await page.getByRole("heading", { level: 1, name: "Boards" }).waitFor();
@@ -391,8 +396,8 @@ describe("the console", { concurrency: 4 }, () => {
     const ago = (seconds) => new Date(start - seconds * 1_000).toISOString();
     await countAt(service, "demo", [["leaves-soon", 5_000, ago(48)], ["stays", 3_000, ago(8)]]);
     await visit(page, service);
-    await page.getByText("The demo is stopped").waitFor();
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByText("The demo board is still there").waitFor();
+    await page.getByRole("button", { name: "Send made-up likes" }).click();
     await until(async () => /^1 leaves-soon 5.000$/.test((await lines(page))[0]), "the slot is in the window");
     await page.locator(".slot.is-leaving").waitFor();
     await until(async () => /^1 stays 3.000$/.test((await lines(page))[0]), "the slot has left");
@@ -435,8 +440,8 @@ describe("the console", { concurrency: 4 }, () => {
       [`boards/${"z".repeat(63)}`, (page) => page.getByText("See all boards").waitFor()],
       ["define?name=hot-posts", async (page) => {
         await page.getByLabel("Slot: the step").fill("7m");
-        await page.locator("#slot-error").waitFor();
-        await page.getByLabel("Metric: the same").fill(`COUNT(24h, ${"like".repeat(30)} post_id)`);
+        await page.getByText("look at “Slot”").waitFor();
+        await page.getByLabel("Metric, which you can").fill(`COUNT(24h, ${"like".repeat(30)} post_id)`);
         await page.locator(".caret").waitFor();
         await page.getByText("More: further windows").click();
       }],
@@ -492,7 +497,7 @@ describe("the console", { concurrency: 4 }, () => {
       await visit(page, service, path);
       await isComplete(page);
       const controls = await page.evaluate(() => {
-        const all = document.querySelectorAll("a[href], button:not(:disabled), input, select, summary, [tabindex='0']");
+        const all = document.querySelectorAll("a[href], button:enabled, input:enabled, select:enabled, summary, [tabindex='0']");
         const shown = [...all].filter((one) => one.checkVisibility());
         shown.forEach((one, index) => (one.dataset.control = index));
         document.activeElement.blur();

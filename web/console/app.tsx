@@ -28,7 +28,9 @@ export function App() {
   const isLost = lostSince.value !== null;
   useEffect(() => {
     if (!isLost) return undefined;
-    const timer = setInterval(() => void call("GET", "healthz").catch(() => undefined), AGAIN);
+    const timer = setInterval(() => {
+      if (!document.hidden) call("GET", "healthz").catch(() => undefined);
+    }, AGAIN);
     return () => clearInterval(timer);
   }, [isLost]);
   const section = path[0] === "boards" ? "" : (path[0] ?? "");

@@ -95,6 +95,11 @@ function stop(): void {
   isPosting.value = false;
 }
 
+/** Gives the focus to the heading: the button that had it goes away. */
+function focusHeading(): void {
+  document.querySelector<HTMLElement>("main h1")?.focus();
+}
+
 /** Stops, and removes the board with its data. */
 async function remove(): Promise<void> {
   stop();
@@ -107,6 +112,7 @@ async function remove(): Promise<void> {
       return;
     }
   }
+  focusHeading();
   go([]);
 }
 
@@ -149,7 +155,7 @@ export function DemoBar() {
         {isShown ? <code>{DEMO}</code> : <a href={href(["boards", DEMO])}>{DEMO}</a>}, as long as it is open.
       </p>
       <p class="actions">
-        <button type="button" onClick={stop}>Stop</button>
+        <button type="button" onClick={() => { focusHeading(); stop(); }}>Stop</button>
         <button type="button" onClick={() => void remove()}>Remove the demo board</button>
       </p>
       <Notice problem={problem.value} />

@@ -5,7 +5,7 @@ import { useEffect } from "preact/hooks";
 import { parse } from "../ranking/json.ts";
 import { changed, type Change, type Page } from "../ranking/lines.ts";
 import { boardPath, call, Problem } from "./api.ts";
-import { noteTime } from "./clock.ts";
+import { lostSince, noteTime } from "./clock.ts";
 
 /** The time after which a stream that was refused is tried again, in milliseconds. */
 const AGAIN = 5_000;
@@ -83,10 +83,14 @@ export function useLive(board: string | null, window: string | null, limit: numb
     };
     const onVisible = () => (document.hidden ? close() : open());
     document.addEventListener("visibilitychange", onVisible);
+    const unsubscribe = lostSince.subscribe((since) => {
+      if (since === null && problem.peek()?.code === "unreachable") problem.value = null;
+    });
     open();
     return () => {
       isEnded = true;
       close();
+      unsubscribe();
       document.removeEventListener("visibilitychange", onVisible);
     };
   }, [board, window, limit]);

@@ -24,10 +24,16 @@ export function Heading({ children, title }: { children: ComponentChildren; titl
   return <h1 ref={heading} tabIndex={-1}>{children}</h1>;
 }
 
-/** What was wrong, in the words of the service. A service that is not reached is told once, at the top of the page. */
+/** Returns what was wrong, in the words of the service. A service that is not reached is told once, at the top of the page. */
+export function messageOf(problem: Problem | null): string | null {
+  if (problem?.code !== "unreachable") return problem?.message ?? null;
+  return lostSince.value === null ? "The service was not reached. Try again." : null;
+}
+
+/** What was wrong. */
 export function Notice({ problem, children }: { problem: Problem | null; children?: ComponentChildren }) {
-  if (!problem || (problem.code === "unreachable" && lostSince.value !== null)) return null;
-  return <p class="notice" role="alert">{problem.message} {children}</p>;
+  const message = messageOf(problem);
+  return message === null ? null : <p class="notice" role="alert">{message} {children}</p>;
 }
 
 /** What to do where there is nothing to show. */

@@ -3,6 +3,7 @@
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useCallback, useEffect, useRef } from "preact/hooks";
 import { call, Problem } from "./api.ts";
+import { lostSince } from "./clock.ts";
 
 /** The longest time between two tries after failures, in milliseconds. */
 const LONGEST = 8_000;
@@ -80,11 +81,18 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       else void read();
     };
     document.addEventListener("visibilitychange", onVisible);
+    // When the service is reached again, whoever noticed it, there is nothing to wait for.
+    const unsubscribe = lostSince.subscribe((since) => {
+      if (since !== null || problem.peek()?.code !== "unreachable") return;
+      problem.value = null;
+      if (!document.hidden) void read();
+    });
     started.current = () => void read();
     void read();
     return () => {
       ending.abort();
       clearTimeout(timer);
+      unsubscribe();
       document.removeEventListener("visibilitychange", onVisible);
     };
   }, [path]);

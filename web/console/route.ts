@@ -43,7 +43,8 @@ addEventListener("hashchange", () => {
 });
 addEventListener("click", (event) => {
   const link = event.target instanceof Element ? event.target.closest("a") : null;
-  if (link && link.hash !== location.hash) isForward = true;
+  const isElsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.altKey;
+  if (link && !isElsewhere && link.hash.startsWith("#/") && link.hash !== location.hash) isForward = true;
 }, { capture: true });
 
 /** Returns the address of a page. */

@@ -10,8 +10,9 @@ export interface Scale {
 
 /** Writes a score: with all decimals of the board, and means with two or those of the board. */
 export function score(value: Num, { metric, decimals }: Scale): string {
+  if (metric.startsWith("AVG(") && Math.abs(Number(value)) < 1e15) return formatted(Number(value).toFixed(Math.max(decimals, 2)));
+  // A number that would be rounded: it is shown as it is.
   if (typeof value === "string") return formatted(value);
-  if (metric.startsWith("AVG(")) return formatted(value.toFixed(Math.max(decimals, 2)));
   if (metric.startsWith("APPROX_")) return formatted(value);
   return formatted(decimals > 0 && Number.isFinite(value) && Math.abs(value) < 1e15 ? value.toFixed(decimals) : value);
 }

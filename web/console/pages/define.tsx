@@ -1,8 +1,10 @@
 // Defines a board: the parts of the metric in fields, its text as it grows, and what the definition would do.
 
 import { useSignal } from "@preact/signals";
+import type { TargetedMouseEvent } from "preact";
 import { useEffect } from "preact/hooks";
 import { boardPath, call, Problem } from "../api.ts";
+import { lostSince } from "../clock.ts";
 import { Caret, counted, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
@@ -84,7 +86,10 @@ export function Define() {
   const text = JSON.stringify(body);
   // A name is needed for the path; the definition can be tried before there is one.
   const tried = name.value.trim() === "" ? "new-board" : name.value.trim();
+  const isLost = lostSince.value !== null;
+  // Again when the service is lost or reached: nothing else on this page asks it.
   useEffect(() => {
+    if (problem.value?.code === "unreachable") problem.value = null;
     const ending = new AbortController();
     const timer = setTimeout(async () => {
       try {
@@ -100,7 +105,7 @@ export function Define() {
       clearTimeout(timer);
       ending.abort();
     };
-  }, [text, tried]);
+  }, [text, tried, isLost]);
 
   const define = async () => {
     isDefining.value = true;
@@ -114,6 +119,11 @@ export function Define() {
     }
   };
 
+  const goBack = (event: TargetedMouseEvent<HTMLElement>) => {
+    // The button goes away.
+    event.currentTarget.closest(".field")?.querySelector("input")?.focus();
+    own.value = null;
+  };
   const set = (part: Partial<typeof parts.value>) => (parts.value = { ...parts.value, ...part });
   const chosen = OPERATIONS[operation.value];
   const isNameWrong = problem.value?.code === "invalid_board_name";
@@ -195,7 +205,7 @@ export function Define() {
             isWide
             below={<>
               {wrong === "metric" && problem.value?.column !== undefined && <Caret text={metric} column={problem.value.column} />}
-              {isOwn && <span class="soft small">You wrote the metric yourself. <button type="button" class="link" onClick={() => (own.value = null)}>Go back to the fields above</button></span>}
+              {isOwn && <span class="soft small">You wrote the metric yourself. <button type="button" class="link" onClick={goBack}>Go back to the fields above</button></span>}
             </>}
           >
             {(attributes) => <input {...attributes} {...CODE} value={metric} onInput={(event) => (own.value = event.currentTarget.value)} />}

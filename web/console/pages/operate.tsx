@@ -161,10 +161,13 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
   const name = board.board;
   const step = useSignal<Step | null>(null);
   const typed = useSignal("");
-  const opener = useRef<HTMLButtonElement>(null);
+  /** The button that was pressed, which gets the focus back. */
+  const opener = useRef<HTMLButtonElement | null>(null);
   const isBusy = useSignal(false);
   const problem = useSignal<Problem | null>(null);
   const attempt = async (work: () => Promise<Step | null>) => {
+    // Its buttons are not disabled meanwhile: that would take the focus from them.
+    if (isBusy.value) return;
     isBusy.value = true;
     try {
       step.value = await work();
@@ -199,9 +202,9 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
         <span class="spring" />
         {canChange && (
           <span class="actions">
-            <button type="button" disabled={isBusy.value} onClick={() => void rollOver(true)} aria-label={`Roll over ${name}`}>Roll over …</button>
-            <button type="button" disabled={isBusy.value} onClick={() => void audit(false)} aria-label={`Audit ${name}`}>Audit</button>
-            <button type="button" ref={opener} disabled={isBusy.value} onClick={() => { typed.value = ""; step.value = { kind: "remove" }; }} aria-label={`Remove ${name}`}>Remove …</button>
+            <button type="button" onClick={(event) => { opener.current = event.currentTarget; void rollOver(true); }} aria-label={`Roll over ${name}`}>Roll over …</button>
+            <button type="button" onClick={(event) => { opener.current = event.currentTarget; void audit(false); }} aria-label={`Audit ${name}`}>Audit</button>
+            <button type="button" onClick={(event) => { opener.current = event.currentTarget; typed.value = ""; step.value = { kind: "remove" }; }} aria-label={`Remove ${name}`}>Remove …</button>
           </span>
         )}
       </div>
@@ -209,7 +212,7 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
         {now?.kind === "said" && <p>{now.text}</p>}
         {now?.kind === "rollover" && (now.preview.slots_advanced + now.preview.slots_retired + now.preview.subjects_touched === 0
           ? <p>Nothing to do: this board is up to date. Its newest slot is that of {time(now.preview.head)}.</p>
-          : <p class="actions"><span>This would do: {what(now.preview)}.</span> <button type="button" class="main" disabled={isBusy.value} onClick={() => void rollOver(false)}>Roll over now</button> {cancel}</p>)}
+          : <p class="actions"><span>This would do: {what(now.preview)}.</span> <button type="button" class="main" onClick={() => { opener.current?.focus(); void rollOver(false); }}>Roll over now</button> {cancel}</p>)}
         {now?.kind === "audit" && (
           <p class="actions">
             <span>
@@ -218,14 +221,14 @@ function Row({ board, onRemoved }: { board: Definition; onRemoved: (name: string
               {now.audit.repaired > 0 && `, ${formatted(now.audit.repaired)} repaired`}
               {now.audit.missing_slots > 0 && <b class="warm">, {counted(now.audit.missing_slots, "slot")} missing</b>}.
             </span>
-            {now.audit.differences > now.audit.repaired && <button type="button" class="main" disabled={isBusy.value} onClick={() => void audit(true)}>Repair</button>}
+            {now.audit.differences > now.audit.repaired && <button type="button" class="main" onClick={() => { opener.current?.focus(); void audit(true); }}>Repair</button>}
           </p>
         )}
         {now?.kind === "remove" && (
           <form class="line" onSubmit={(event) => { event.preventDefault(); if (typed.value === name) void remove(); }}>
             <Focused>
               <label>Removes the board with all its data. Type its name to confirm: <input class="code" value={typed.value} onInput={(event) => (typed.value = event.currentTarget.value)} autocomplete="off" spellcheck={false} /></label>
-              <button type="submit" class="danger" disabled={typed.value !== name || isBusy.value}>Remove {name}</button> {cancel}
+              <button type="submit" class="danger" disabled={typed.value !== name}>Remove {name}</button> {cancel}
             </Focused>
           </form>
         )}

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
 import { call, Problem } from "../api.ts";
 import { time } from "../clock.ts";
-import { Caret, Empty, Heading, Name, Notice } from "../parts.tsx";
+import { Caret, Empty, Heading, messageOf, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href } from "../route.ts";
 import type { Evaluation, List } from "../types.ts";
@@ -55,6 +55,12 @@ export function Rules() {
   const change = (index: number, next: Partial<{ name: string; value: string }>) => {
     fields.value = fields.value.map((field, at) => (at === index ? { ...field, ...next } : field));
   };
+  const remove = (index: number, button: HTMLElement) => {
+    // The buttons of the fields after it move up; that of the last one goes away.
+    if (index === fields.value.length - 1) button.closest(".fields")?.querySelector<HTMLElement>("button.link")?.focus();
+    fields.value = fields.value.filter((_, at) => at !== index);
+  };
+  const message = messageOf(problem.value);
   const rules = named.data.value?.items ?? [];
   return (
     <>
@@ -103,7 +109,7 @@ export function Rules() {
               <div class="line" key={index}>
                 <input class="code" aria-label={`Name of field ${index + 1}`} placeholder="field" value={field.name} onInput={(event) => change(index, { name: event.currentTarget.value })} spellcheck={false} autocomplete="off" />
                 <input aria-label={field.name ? `Value of ${field.name}` : `Value of field ${index + 1}`} placeholder="value" value={field.value} onInput={(event) => change(index, { value: event.currentTarget.value })} spellcheck={false} autocomplete="off" />
-                <button type="button" aria-label={`Remove field ${field.name || index + 1}`} onClick={() => (fields.value = fields.value.filter((_, at) => at !== index))}>×</button>
+                <button type="button" aria-label={`Remove field ${field.name || index + 1}`} onClick={(event) => remove(index, event.currentTarget)}>×</button>
               </div>
             ))}
             <button type="button" class="link" onClick={() => (fields.value = [...fields.value, { name: "", value: "" }])}>Add a field</button>
@@ -112,7 +118,7 @@ export function Rules() {
         <p class="actions"><button type="submit" class="main">Evaluate</button></p>
       </form>
       <div role="status">
-        {problem.value && <p class="notice" id="rule-error">{problem.value.code === "missing_field" ? `Fill in a value for ${problem.value.field?.replace(/^fields\./, "")}.` : problem.value.message}</p>}
+        {message !== null && <p class="notice" id="rule-error">{problem.value?.code === "missing_field" ? `Fill in a value for ${problem.value.field?.replace(/^fields\./, "")}.` : message}</p>}
         {result.value?.rules.map((evaluated) => <Verdict key={evaluated.rule} evaluated={evaluated} asOf={result.value?.as_of ?? ""} />)}
         {!result.value && !problem.value && <Empty title="Press “Evaluate” to see each side of the rule" />}
       </div>
