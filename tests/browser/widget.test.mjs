@@ -333,6 +333,7 @@ test("what a page does wrong is reported, and does not end the stream", inBrowse
   const reported = page.waitForEvent("pageerror");
   await service.count("hot-posts", { bad: 1 });
   assert.match((await reported).message, /no names today/);
+  await showing(page, ["1 bad 1"]);
   await service.call("DELETE", "/v1/boards/hot-posts/subjects/bad");
   await service.count("hot-posts", { good: 1 });
   await showing(page, ["1 good 1"]);

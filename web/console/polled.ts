@@ -69,7 +69,7 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       } finally {
         isReading = false;
       }
-      if (isStale && failures === 0) {
+      if (isStale && failures === 0 && !document.hidden) {
         isStale = false;
         void read();
         return;
