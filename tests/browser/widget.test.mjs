@@ -463,6 +463,7 @@ const HOSTILE = [
   '<img src=x onerror="window.broken = 1">',
   "<script>window.broken = 1</script>",
   "\u202egnp.exe",
+  "line\u2028separator\u2029",
   "x".repeat(512),
   "👩‍👩‍👧‍👦 🏳️‍🌈 é́́́",
   "a/../b?c=d#e&f=%2e",

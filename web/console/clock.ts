@@ -97,15 +97,18 @@ interface Manner {
   asDay?: boolean;
 }
 
-/** Writes a time as short as it can be understood: the day where it is not today, seconds where they matter. */
+/**
+ * Writes a time as short as it can be understood: the day where it is not today, seconds where they matter. What shows it is
+ * drawn again only for other reasons: not four times a second, as what reads `now` is.
+ */
 export function time(at: number | string, { precise = false, zone: given, asDay = false }: Manner = {}): string {
   const date = new Date(at);
   const { day, dayAndYear, minute, second } = formatsOf(given ?? zone.value);
   const clock = (precise || date.getUTCSeconds() !== 0 ? second : minute).format(date);
-  const isFar = Math.abs(date.getTime() - now.value) > 300 * 86_400_000;
+  const isFar = Math.abs(date.getTime() - now.peek()) > 300 * 86_400_000;
   const shown = (isFar ? dayAndYear : day).format(date);
   if (asDay && clock === "00:00") return shown;
-  return dayAndYear.format(date) === dayAndYear.format(now.value) ? clock : `${shown} ${clock}`;
+  return dayAndYear.format(date) === dayAndYear.format(now.peek()) ? clock : `${shown} ${clock}`;
 }
 
 /** Writes a time below an axis: midnight as its day, other times without. */

@@ -1,14 +1,11 @@
-// A live ranking: the stream of its first lines.
+// A live ranking: the stream of its first lines, as the custom element follows it.
 
 import { useSignal, type ReadonlySignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { parse } from "../ranking/json.ts";
-import { changed, type Change, type Page } from "../ranking/lines.ts";
-import { boardPath, call, Problem } from "./api.ts";
+import { follow, hurry } from "../ranking/feeds.ts";
+import type { Page } from "../ranking/lines.ts";
+import { Problem } from "./api.ts";
 import { lostSince, noteTime } from "./clock.ts";
-
-/** The time after which a stream that was refused is tried again, in milliseconds. */
-const AGAIN = 5_000;
 
 /** The state of the connection: before the first page; up to date; or neither, with the last page still shown. */
 export type Connection = "connecting" | "live" | "broken";
@@ -20,6 +17,14 @@ export interface Live {
   problem: ReadonlySignal<Problem | null>;
 }
 
+/** The address of the service: this page's, without the slash at its end. */
+const base = new URL(".", document.baseURI).href.replace(/\/$/, "");
+
+lostSince.subscribe((since) => {
+  // Other requests notice first that the service is there again.
+  if (since === null) hurry();
+});
+
 /** Follows the first lines of a ranking while the page is visible; none if `board` is null. */
 export function useLive(board: string | null, window: string | null, limit: number): Live {
   const page = useSignal<Page | null>(null);
@@ -30,69 +35,17 @@ export function useLive(board: string | null, window: string | null, limit: numb
     problem.value = null;
     connection.value = "connecting";
     if (board === null) return undefined;
-    let source: EventSource | null = null;
-    let timer = 0;
-    let isEnded = false;
-    const received = (next: Page) => {
-      noteTime(next.as_of);
-      page.value = next;
-      connection.value = "live";
-      problem.value = null;
+    const { view, stop } = follow(base, board, limit, window ?? "", () => show());
+    const show = () => {
+      const { state } = view;
+      if (view.page) noteTime(view.page.as_of);
+      page.value = view.page ?? page.peek();
+      connection.value = state === "loading" ? "connecting" : state === "live" || state === "polling" ? "live" : "broken";
+      // A service that is not reached is told at the top of the page.
+      problem.value = state === "error" && lostSince.peek() === null ? new Problem(view.message, 0, "stream") : null;
     };
-    const close = () => {
-      clearTimeout(timer);
-      source?.close();
-      source = null;
-    };
-    const open = () => {
-      close();
-      if (isEnded || document.hidden) return;
-      source = new EventSource(boardPath(board, `/stream?limit=${limit}`, window));
-      source.addEventListener("open", () => {
-        // Connected again, it sends no page if nothing has changed.
-        if (page.value) connection.value = "live";
-      });
-      source.addEventListener("page", (event) => received(parse(event.data) as Page));
-      source.addEventListener("change", (event) => {
-        if (page.value) received(changed(page.value, parse(event.data) as Change));
-      });
-      source.addEventListener("problem", (event) => {
-        const { detail, status, code } = parse(event.data) as { detail: string; status: number; code: string };
-        problem.value = new Problem(detail, status, code);
-        connection.value = "broken";
-      });
-      source.addEventListener("error", () => {
-        connection.value = "broken";
-        // An `EventSource` connects again by itself, unless the response was an error. It does not tell which.
-        if (source?.readyState === EventSource.CLOSED) void readOnce();
-      });
-    };
-    /** Reads the page as it is, which also says what was wrong, and tries the stream again later. */
-    const readOnce = async () => {
-      close();
-      try {
-        const next = await call<Page>("GET", boardPath(board, `/rankings?limit=${limit}`, window));
-        if (isEnded) return;
-        page.value = next;
-        problem.value = null;
-      } catch (error) {
-        if (isEnded) return;
-        if (error instanceof Problem) problem.value = error;
-      }
-      timer = globalThis.setTimeout(open, AGAIN) as unknown as number;
-    };
-    const onVisible = () => (document.hidden ? close() : open());
-    document.addEventListener("visibilitychange", onVisible);
-    const unsubscribe = lostSince.subscribe((since) => {
-      if (since === null && problem.peek()?.code === "unreachable") problem.value = null;
-    });
-    open();
-    return () => {
-      isEnded = true;
-      close();
-      unsubscribe();
-      document.removeEventListener("visibilitychange", onVisible);
-    };
+    show();
+    return stop;
   }, [board, window, limit]);
   return { page, connection, problem };
 }

@@ -47,11 +47,16 @@ addEventListener("click", (event) => {
   if (link && !isElsewhere && link.hash.startsWith("#/") && link.hash !== location.hash) isForward = true;
 }, { capture: true });
 
+/** Returns a text without halves of characters, which cannot be part of an address. */
+function whole(text: string): string {
+  return text.replace(/\p{Surrogate}/gu, "\ufffd");
+}
+
 /** Returns the address of a page. */
 export function href(path: string[], query: Record<string, string | null | undefined> = {}): string {
   const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] != null && pair[1] !== "");
   const text = new URLSearchParams(given).toString();
-  return `#/${path.map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+  return `#/${path.map((part) => encodeURIComponent(whole(part))).join("/")}${text ? `?${text}` : ""}`;
 }
 
 /** Goes to a page. */

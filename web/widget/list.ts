@@ -9,7 +9,8 @@ const reported = new WeakSet<object>();
 /** Returns the text to show for a subject: the subject itself where the page's function returns nothing or throws. */
 function textOf(subject: string, nameOf: ((subject: string) => string) | null): string {
   try {
-    return nameOf?.(subject) ?? subject;
+    const text: unknown = nameOf?.(subject);
+    return typeof text === "string" ? text : subject;
   } catch (error) {
     if (nameOf && !reported.has(nameOf)) reportError(error);
     if (nameOf) reported.add(nameOf);

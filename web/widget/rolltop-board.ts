@@ -1,7 +1,7 @@
 // The element `<rolltop-board>`: the first lines of a ranking, live. See docs/widget.md.
 
-import { follow } from "./feeds.ts";
-import type { State, View } from "./feeds.ts";
+import { follow } from "../ranking/feeds.ts";
+import type { State, View } from "../ranking/feeds.ts";
 import type { Line, Page } from "../ranking/lines.ts";
 import { element, List, setText } from "./list.ts";
 import { styleSheet } from "./style.ts";

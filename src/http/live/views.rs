@@ -133,6 +133,10 @@ impl LiveViews {
                 return Ok(subscription);
             }
             if registry.views.len() >= MAX_VIEWS {
+                // Views whose interval is long may have been without listeners for a while.
+                registry.remove_all_unused();
+            }
+            if registry.views.len() >= MAX_VIEWS {
                 let detail =
                     format!("this instance already has {MAX_VIEWS} live views; use fewer limits and intervals");
                 return Err(Problem::new(Code::Overloaded, detail).retry_after(RETRY_VIEWS));
@@ -166,6 +170,8 @@ impl LiveViews {
             };
             match published {
                 Ok(now) => before = now,
+                // Another instance has defined the board again: the next read knows it.
+                Err(problem) if problem.code() == Code::BoardChanged => {}
                 Err(problem) => {
                     view.fail(&problem);
                     if problem.code().status().is_client_error() {
@@ -196,6 +202,17 @@ impl Registry {
             return Err(Problem::new(Code::Overloaded, "this instance is stopping").retry_after(RETRY_VIEWS));
         }
         Ok(self.views.get(key).and_then(|view| view.subscribe(known)))
+    }
+
+    /// Removes all views that have no listeners. O(views).
+    fn remove_all_unused(&mut self) {
+        self.views.retain(|_, view| {
+            let is_used = view.has_listeners();
+            if !is_used {
+                view.end();
+            }
+            is_used
+        });
     }
 
     fn remove(&mut self, key: &ViewKey, view: &Arc<View>) {

@@ -4,7 +4,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath } from "../api.ts";
-import { duration, now, time } from "../clock.ts";
+import { duration, lostSince, now, time } from "../clock.ts";
 import { FirstMinute, isDemo } from "../demo.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
 import { useLive } from "../live.ts";
@@ -112,7 +112,7 @@ export function Board({ name }: { name: string }) {
         <section aria-labelledby="ranking">
           <div class="bar">
             <h2 id="ranking">{heading(board, status, shown)}</h2>
-            <LiveMark connection={live.connection.value} />
+            <LiveMark connection={lostSince.value === null ? live.connection.value : "broken"} />
             <span class="spring" />
             <span class="soft small">{counted(total, "subject")} ranked</span>
             <label class="small">

@@ -18,7 +18,7 @@ import type { BoardStatus, Definition, List } from "../types.ts";
 const LIST = 5_000;
 const ROUND = 3_000;
 /** Milliseconds between two drawings during a round. */
-const PUBLISH = 400;
+const PUBLISH = 1_000;
 /** The most boards whose state is read, and how many at the same time. */
 const MOST = 200;
 const AT_ONCE = 4;

@@ -7,9 +7,9 @@
 // comments that the service sends every 15 seconds. Without those, a connection that is lost without being closed, as
 // after a change of networks, would look alive.
 
-import { parse } from "../ranking/json.ts";
-import { changed } from "../ranking/lines.ts";
-import type { Change, Page } from "../ranking/lines.ts";
+import { parse } from "./json.ts";
+import { changed } from "./lines.ts";
+import type { Change, Page } from "./lines.ts";
 
 /** The maximum number of views of a stream. */
 const MAX_VIEWS = 20;
@@ -117,7 +117,7 @@ class Hub {
       clearTimeout(view.probe);
       this.views.delete(key);
     }
-    if (this.views.size === 0) hubs.delete(this.base);
+    if (this.views.size === 0 && hubs.get(this.base) === this) hubs.delete(this.base);
     const waiting = new Set([...this.views.values()].filter((view) => view.refusals === 0));
     const plans = this.feeds.map((feed) => feed.views.filter((view) => waiting.delete(view)));
     for (const view of waiting) {
@@ -168,6 +168,8 @@ class Hub {
 
   /** Notes that a view cannot be read, and reads it again from time to time. */
   refuse(view: View, { detail }: Problem): void {
+    // It was given up while it was read.
+    if (this.views.get(view.key) !== view) return;
     view.page = undefined;
     view.refusals += 1;
     view.update("error", undefined, `${detail} (at ${this.base})`);
@@ -181,6 +183,7 @@ class Hub {
     if (delay === undefined || !isVisible()) return;
     view.probe = setTimeout(async () => {
       const read = await this.read(view);
+      if (this.views.get(view.key) !== view) return;
       if (read) this.plan();
       else if (read === false) this.readAgain(view, jitter(REFUSED_AGAIN));
     }, delay);
@@ -303,7 +306,8 @@ class Feed {
 
   /** Applies a block of a stream. Returns the number of events in it. */
   private take(block: string): number {
-    const data = /^data: (.*)$/m.exec(block)?.[1];
+    // Not by a regular expression, whose lines also end at U+2028, which subjects may have.
+    const data = block.split("\n").find((line) => line.startsWith("data: "))?.slice(6);
     if (data === undefined) return 0;
     const { view: key, page, change, problem } = parse(data) as Partial<Record<"view", string>> &
       Partial<{ page: Page; change: Change; problem: Problem }>;
@@ -367,18 +371,26 @@ document.addEventListener("visibilitychange", () => {
 /** Returns a random time around this one, so that many pages do not ask at the same instant. */
 const jitter = (time: number): number => time * (0.75 + Math.random() / 2);
 
+const wakes = new EventTarget();
+
+/** Tries again at once what waits for its next try. */
+export function hurry(): void {
+  wakes.dispatchEvent(new Event("wake"));
+}
+addEventListener("online", hurry);
+
 /** Waits for a time, or until the signal is aborted or the network is back. */
 function wait(time: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const end = (): void => {
       clearTimeout(timer);
       signal.removeEventListener("abort", end);
-      removeEventListener("online", end);
+      wakes.removeEventListener("wake", end);
       resolve();
     };
     const timer = setTimeout(end, time);
     signal.addEventListener("abort", end);
-    addEventListener("online", end);
+    wakes.addEventListener("wake", end);
   });
 }
 
