@@ -25,7 +25,7 @@ function remember(path: string, answer: unknown): void {
 export interface Polled<T> {
   data: ReadonlySignal<T | null>;
   problem: ReadonlySignal<Problem | null>;
-  /** Reads now. */
+  /** Reads now, unless the page is hidden. */
   refresh: () => void;
 }
 
@@ -87,7 +87,9 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
       problem.value = null;
       if (!document.hidden) void read();
     });
-    started.current = () => void read();
+    started.current = () => {
+      if (!document.hidden) void read();
+    };
     void read();
     return () => {
       ending.abort();
