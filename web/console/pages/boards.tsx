@@ -91,7 +91,9 @@ function rateOf(status: BoardStatus | undefined): number | null {
 /** Writes a rate in the unit in which it is easiest to read. */
 function Rate({ perSecond }: { perSecond: number }) {
   if (perSecond === 0) return <><b>0</b> events</>;
-  const [value, unit] = perSecond >= 1 ? [perSecond, "second"] : perSecond * 60 >= 1 ? [perSecond * 60, "minute"] : [perSecond * 3_600, "hour"];
+  const units: [number, string][] = [[1, "second"], [60, "minute"], [3_600, "hour"], [86_400, "day"]];
+  const [seconds, unit] = units.find(([seconds]) => perSecond * seconds >= 1) ?? [86_400, "day"];
+  const value = perSecond * seconds;
   return <><b>{value >= 10 ? formatted(Math.round(value)) : value.toPrecision(2)}</b> events per {unit}</>;
 }
 
