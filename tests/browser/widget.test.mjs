@@ -499,6 +499,47 @@ test("names are text, and encoded in addresses", inBrowser({ device: "phone" }, 
   await checkAccessibility(page);
 }));
 
+test("a ranking that is given up while it is read leaves nothing behind", inBrowser({}, async ({ page, allow }) => {
+  allow(/404/);
+  const { service, site } = await startBoth((base) => `<rolltop-board src="${base}" board="later"></rolltop-board>`);
+  await page.goto(site.base);
+  await inState(page, "error");
+  // It is read again when the page is shown again. The answer comes when the element is gone and the board is there.
+  let answer;
+  const isAsked = new Promise((resolve) => {
+    void page.route("**/v1/boards/later/rankings*", async (route) => {
+      resolve();
+      await new Promise((go) => (answer = go));
+      await route.continue();
+    });
+  });
+  await setHidden(page, true);
+  await setHidden(page, false);
+  await isAsked;
+  await page.evaluate(() => document.querySelector("rolltop-board").remove());
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
+  await service.call("PUT", "/v1/boards/later", { metric: "COUNT(1h, like, post_id)", slot: "1m" });
+  await service.count("later", { a: 1 });
+  const add = (id) =>
+    page.evaluate(([id, src]) => {
+      const element = document.createElement("rolltop-board");
+      Object.assign(element, { id });
+      for (const [name, value] of Object.entries({ src, board: "later" })) element.setAttribute(name, value);
+      document.body.append(element);
+    }, [id, service.base]);
+  const open = streamsOf(page);
+  await add("first");
+  await inState(page, "live", "#first");
+  const isRead = page.waitForResponse(/later\/rankings/);
+  answer();
+  await isRead;
+  await add("second");
+  await inState(page, "live", "#second");
+  assert.equal(open.size, 1, "both share a stream");
+  await setHidden(page, true);
+  await until(() => open.size === 0, "a hidden page has no stream");
+}));
+
 test("a page may give subjects names", inBrowser({}, async ({ page }) => {
   const { service, site } = await startBoth(board('board="hot-posts" href="/posts/{subject}"'));
   await service.count("hot-posts", { 17: 3, 18: 2 });
