@@ -1,6 +1,8 @@
 // The starts of slots, as the service divides time. Slots under an hour align to the epoch; longer ones to the midnights of
 // the board's time zone, where clock changes make a slot longer or shorter or leave it out; months and years to their first.
 
+import { millis, spanOf } from "./span.ts";
+
 const DAY = 86_400_000;
 /** The most starts that are computed: a window has at most 2,000 slots. */
 const MOST = 2_001;
@@ -8,7 +10,7 @@ const MOST = 2_001;
 const formats = new Map<string, Intl.DateTimeFormat | null>();
 
 /** Returns how much the clocks of a zone are ahead of UTC, in milliseconds. Zones that the browser does not know are UTC. */
-function ahead(at: number, zone: string): number {
+export function ahead(at: number, zone: string): number {
   if (zone === "UTC") return 0;
   let format = formats.get(zone);
   if (format === undefined) {
@@ -37,11 +39,10 @@ function firstAt(clock: number, zone: string): number {
 
 /** Returns a function from the start of a slot to that of the next one; null if the slot is not written as the API does. */
 function step(slot: string, zone: string): ((start: number) => number) | null {
-  const [, digits = "", unit = ""] = /^(\d+)(s|m|h|d|w|mo|y)$/.exec(slot) ?? [];
-  const count = Number(digits);
-  if (!count) return null;
+  const { count, unit } = spanOf(slot) ?? {};
+  const length = millis(slot);
+  if (!count || !length) return null;
   const months = unit === "mo" ? count : unit === "y" ? 12 * count : 0;
-  const length = count * ({ s: 1_000, m: 60_000, h: 3_600_000, d: DAY, w: 7 * DAY }[unit] ?? 0);
   if (months === 0 && (length < 3_600_000 || zone === "UTC")) return (start) => start + length;
   // Weeks begin on Mondays, and the epoch was a Thursday.
   const shift = unit === "w" ? 3 * DAY : 0;

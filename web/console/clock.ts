@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { hasSimulatedClock } from "./settings.ts";
+import { millis } from "./span.ts";
 
 /** The time of the service minus the time of this machine, in milliseconds. With a simulated clock, the time itself. */
 let offset = 0;
@@ -91,10 +92,15 @@ function formatsOf(zone: string): Formats {
 }
 
 /** How a time is written: with seconds even if they are 0, in another zone than the chosen one, and only by its day. */
-interface Manner {
+export interface Manner {
   precise?: boolean;
   zone?: string;
   asDay?: boolean;
+}
+
+/** Returns how the times of slots are written: those of days or longer by the days of their board's zone. */
+export function mannerOf(slot: string | null, zone: string): Manner {
+  return (millis(slot) ?? 0) >= 86_400_000 ? { asDay: true, zone } : {};
 }
 
 /**
@@ -122,13 +128,6 @@ export function axisLabel(at: number, precise: boolean, zone: string): string {
 /** Writes the day of a time. */
 export function dayLabel(at: number, zone: string): string {
   return formatsOf(zone).day.format(at);
-}
-
-/** Returns the milliseconds by which the clocks of a zone are ahead of UTC at a time. */
-export function offsetOf(zone: string, at: number): number {
-  const { dayAndYear, second } = formatsOf(zone);
-  const shown = Date.parse(`${dayAndYear.format(at)} ${second.format(at)} UTC`);
-  return Number.isNaN(shown) ? 0 : shown - Math.floor(at / 1_000) * 1_000;
 }
 
 /** Writes a length of time in its largest one or two units. */

@@ -21,6 +21,11 @@ function remember(path: string, answer: unknown): void {
   }
 }
 
+/** Returns the last response of a path; null if it is not known. */
+function remembered<T>(path: string | null): T | null {
+  return path === null ? null : ((cache.get(path) as T | undefined) ?? null);
+}
+
 /** The last response, and what was wrong with the last request. After a failure the response before it stays. */
 export interface Polled<T> {
   data: ReadonlySignal<T | null>;
@@ -31,13 +36,13 @@ export interface Polled<T> {
 
 /** Reads a path every so many milliseconds while the page is visible; never if the path is null. The pace may change. */
 export function usePolled<T>(path: string | null, every: number): Polled<T> {
-  const data = useSignal<T | null>((path === null ? null : (cache.get(path) as T | undefined)) ?? null);
+  const data = useSignal<T | null>(remembered(path));
   const problem = useSignal<Problem | null>(null);
   const started = useRef<() => void>(() => undefined);
   const pace = useRef(every);
   pace.current = every;
   useEffect(() => {
-    data.value = (path === null ? null : (cache.get(path) as T | undefined)) ?? null;
+    data.value = remembered(path);
     problem.value = null;
     if (path === null) return undefined;
     const ending = new AbortController();
@@ -100,4 +105,3 @@ export function usePolled<T>(path: string | null, every: number): Polled<T> {
   }, [path]);
   return { data, problem, refresh: useCallback(() => started.current(), []) };
 }
-

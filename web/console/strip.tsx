@@ -4,9 +4,10 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ComponentChildren, RefObject, TargetedKeyboardEvent, TargetedPointerEvent } from "preact";
 import { formatted } from "../ranking/json.ts";
-import { duration, now, time, zone as chosenZone } from "./clock.ts";
+import { duration, now, time, zone as chosenZone, type Manner } from "./clock.ts";
+import { inWords } from "./span.ts";
 import { ticksOf } from "./ticks.ts";
-import { grouped, inWords, leavesAt, placeOf, places, type Extent } from "./timeline.ts";
+import { grouped, leavesAt, placeOf, places, type Extent } from "./timeline.ts";
 
 /** A slot with what it holds. */
 export interface Bar {
@@ -38,8 +39,8 @@ interface Props {
   /** The accessible name, and what the height of a bar is. */
   label: string;
   height: string;
-  /** The zone in which days begin, for slots of days or longer. */
-  zone: string;
+  /** How times of slots are written. */
+  manner: Manner;
   /** What several slots together hold, in words. */
   sum: (bars: Bar[]) => string;
   /** What is said while no slot is chosen. */
@@ -58,7 +59,6 @@ const NARROW = 480;
 const MOST = 180;
 /** The longest time for which a slot that has left is still shown, in milliseconds. */
 const LINGER = 3_500;
-const DAY = 86_400_000;
 
 /** Returns the width of an element, as it changes. */
 function useWidth(element: RefObject<HTMLElement | null>): number {
@@ -99,7 +99,7 @@ function useGone(extent: Extent, bars: Bar[]): Bar | null {
 }
 
 /** Draws the strip. The slots can be read one by one with the pointer and the arrow keys. */
-export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone: ownZone, sum, children, rolls = true }: Props) {
+export function Strip({ extent, bars, leaving, label, height: unitOfHeight, manner, sum, children, rolls = true }: Props) {
   const frame = useRef<HTMLDivElement>(null);
   const width = useWidth(frame);
   const chosen = useSignal<number | null>(null);
@@ -110,10 +110,9 @@ export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone
   const left = !rolls ? 6 : isNarrow ? 26 : 52;
   const room = Math.max(width - left - 8, 1);
   const unit = room / extent.slots;
-  const length = (extent.to - extent.from) / extent.slots;
-  const zone = length >= DAY * 0.9 ? ownZone : chosenZone.value;
-  const manner = { zone, asDay: length >= DAY * 0.9 };
-  const groups = grouped(places(extent, bars), Math.max(1, Math.min(MOST, Math.floor(room / 3))));
+  const zone = manner.zone ?? chosenZone.value;
+  // Drawn four times a second, but with the same slots until they are read again.
+  const groups = useMemo(() => grouped(places(extent, bars), Math.max(1, Math.min(MOST, Math.floor(room / 3)))), [extent, bars, room]);
   const cell = unit * Math.max(...groups.map((group) => group.size), 1);
   const gap = cell > 14 ? 4 : cell > 5 ? 2 : cell > 3 ? 1 : 0;
   const values = groups.map((group) => group.slots.reduce((all, bar) => all + Math.max(bar.value, 0), 0));
@@ -255,9 +254,8 @@ export function Strip({ extent, bars, leaving, label, height: unitOfHeight, zone
 }
 
 /** Says when the next slot leaves, and what it takes with it. */
-export function NextToLeave({ extent, bars, sum, slot, zone }: { extent: Extent; bars: Bar[]; sum: (bars: Bar[]) => string; slot: string; zone: string }) {
+export function NextToLeave({ extent, bars, sum, slot, manner }: { extent: Extent; bars: Bar[]; sum: (bars: Bar[]) => string; slot: string; manner: Manner }) {
   const length = (extent.to - extent.from) / extent.slots;
-  const manner = length >= DAY * 0.9 ? { zone, asDay: true } : {};
   const first = bars.find((bar) => placeOf(extent, Date.parse(bar.from)) === 0);
   const left = extent.to - now.value;
   // A sentence that changes faster than it can be read says nothing.

@@ -1,6 +1,7 @@
 // The labels below a strip of slots: at round times, so that they slide with the slots.
 
-import { axisLabel, dayLabel, offsetOf } from "./clock.ts";
+import { ahead as aheadOf } from "./calendar.ts";
+import { axisLabel, dayLabel } from "./clock.ts";
 
 /** A label at the beginning of a slot. */
 export interface Tick {
@@ -28,7 +29,7 @@ export function ticksOf(begins: number[], unit: number, pixels: number, zone: st
   const length = begins.length > 1 ? (last - first) / (begins.length - 1) : DAY;
   const precise = length < MINUTE;
   // The clocks at the middle of the window. Where they change within it, labels on one side are an hour beside the round time.
-  const ahead = offsetOf(zone, (first + last) / 2);
+  const ahead = aheadOf((first + last) / 2, zone);
   const step = STEPS.find((step) => step >= length * 0.99 && (step / length) * unit >= pixels) ?? 364 * DAY;
   // Days may have 23 or 25 hours: half an hour later is on the same day.
   const number = (begin: number) => Math.floor((begin + ahead + (step >= DAY ? HOUR / 2 : 0)) / step);

@@ -2,7 +2,7 @@
 
 import { following } from "./calendar.ts";
 
-/** A slot with its place: 0 is the floor, -1 the slot before it. */
+/** A slot with its place: 0 is the floor. */
 export interface Place<S> {
   index: number;
   from: number;
@@ -36,47 +36,6 @@ export function places<S extends { from: string; to: string }>(extent: Extent, s
   return extent.starts.slice(0, extent.slots).map((from, index) => {
     return { index, from, to: extent.starts[index + 1] ?? extent.to, slot: found.get(from) ?? null };
   });
-}
-
-/** The lengths of units in milliseconds; of months and years on average. */
-const UNITS: Record<string, number> = {
-  s: 1_000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-  mo: 2_629_800_000,
-  y: 31_557_600_000,
-};
-
-/** Returns the length of a duration such as `6h` in milliseconds; null if it has another form. */
-export function millis(span: string | null): number | null {
-  const [, number, unit] = /^(\d+)(s|m|h|d|w|mo|y)$/.exec(span ?? "") ?? [];
-  return number && unit ? Number(number) * (UNITS[unit] ?? 0) : null;
-}
-
-/** The unit of a duration in words, for one and for several. */
-const WORDS: Record<string, [string, string]> = {
-  s: ["second", "seconds"],
-  m: ["minute", "minutes"],
-  h: ["hour", "hours"],
-  d: ["day", "days"],
-  w: ["week", "weeks"],
-  mo: ["month", "months"],
-  y: ["year", "years"],
-};
-
-/** Writes a duration such as `6h` in words: "6 hours", and "all time" for `all`. */
-export function inWords(span: string): string {
-  if (span === "all") return "all time";
-  const [, number = "", unit = ""] = /^(\d+)([a-z]+)$/.exec(span) ?? [];
-  const words = WORDS[unit];
-  return words ? `${number} ${words[number === "1" ? 0 : 1]}` : span;
-}
-
-/** Writes a duration after "the last": "hour", "6 hours". */
-export function theLast(span: string): string {
-  return inWords(span).replace(/^1 /, "");
 }
 
 /** What has to be known of a board to divide its windows into slots. */

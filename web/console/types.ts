@@ -11,7 +11,6 @@ export interface Definition {
   decimals: number;
   timezone: string;
   order: "asc" | "desc";
-  cover: "current" | "full";
   ranked: boolean;
   mode: "sliding" | "from_first";
   windows: string[];
@@ -48,7 +47,6 @@ export interface WindowStatus extends Frame {
 /** The state of a board. The members of `WindowStatus` are those of the main window. */
 export interface BoardStatus extends Definition, WindowStatus {
   slot: string | null;
-  slots_are_partial?: boolean;
   each_window?: (WindowStatus & { length: string })[];
 }
 

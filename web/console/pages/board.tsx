@@ -4,7 +4,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath } from "../api.ts";
-import { duration, lostSince, now, time } from "../clock.ts";
+import { duration, lostSince, mannerOf, now, time } from "../clock.ts";
 import { FirstMinute, isDemo } from "../demo.tsx";
 import { exampleEvent, postCommand } from "../example.ts";
 import { useLive } from "../live.ts";
@@ -13,8 +13,9 @@ import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { go, href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
+import { inWords, millis, theLast, windowOf } from "../span.ts";
 import { NextToLeave, Strip, type Bar } from "../strip.tsx";
-import { extentOf, inWords, millis, theLast } from "../timeline.ts";
+import { extentOf } from "../timeline.ts";
 import type { BoardStatus, WindowStatus } from "../types.ts";
 
 const LIMITS = [10, 25, 50, 100];
@@ -50,7 +51,7 @@ export function Board({ name }: { name: string }) {
   const { data, problem, refresh } = usePolled<BoardStatus>(boardPath(name), every.value);
   const board = data.value;
   const tabs = board?.each_window ?? [];
-  const length = tabs[0]?.length ?? /^\w+\((\w+),/.exec(board?.metric ?? "")?.[1] ?? "";
+  const length = tabs[0]?.length ?? windowOf(board?.metric ?? "");
   const further = tabs.find((tab) => tab.length === asked) ?? null;
   const isUnknown = board !== null && asked !== null && further === null && asked !== length;
   const status: WindowStatus | null = further ?? board;
@@ -138,6 +139,11 @@ function heading(board: BoardStatus, status: WindowStatus, length: string): stri
   return status.window.slots === 1 && status.floor ? `${which} since ${time(status.floor)}` : `${which} of the last ${theLast(length)}`;
 }
 
+/** Says how long ago a time was. A part of its own, because it is drawn again four times a second. */
+function Ago({ at }: { at: number }) {
+  return <span class="soft"> {duration(Math.max(now.value - at, 0))} ago</span>;
+}
+
 /** The window of a board, drawn where it has slots and said where it has none. */
 function Window({ board, status, length }: { board: BoardStatus; status: WindowStatus; length: string }) {
   const extent = extentOf(board, status);
@@ -154,8 +160,7 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
   }
   const bars = barsOf(status);
   const events = bars.reduce((all, bar) => all + bar.value, 0);
-  const isDays = (millis(status.slot) ?? 0) >= 86_400_000;
-  const manner = isDays ? { asDay: true, zone: board.timezone } : {};
+  const manner = mannerOf(status.slot, board.timezone);
   const pending = status.retiring_slots.reduce((all, slot) => all + slot.subjects, 0);
   return (
     <section class="panel" aria-label="Window">
@@ -164,7 +169,7 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
           <b>{isAllTime ? "all time" : inWords(length)}</b>{status.window.slots === 1 ? ", one slot" : <>{isAllTime ? ", with slots of " : " in slots of "}{slot}</>}
         </Figure>
         <Figure name={isAllTime ? "Keeps slots since" : "Counts since (the floor)"}>
-          <b>{time(extent.from, manner)}</b>{!isAllTime && <span class="soft"> {duration(Math.max(now.value - extent.from, 0))} ago</span>}
+          <b>{time(extent.from, manner)}</b>{!isAllTime && <Ago at={extent.from} />}
         </Figure>
         <Figure name="Newest slot (the head)">{time(status.head ?? extent.to, manner)}</Figure>
         <Figure name={isAllTime ? "Events in the slots" : "Events in the window"}>{formatted(events)}</Figure>
@@ -176,14 +181,14 @@ function Window({ board, status, length }: { board: BoardStatus; status: WindowS
         leaving={status.retiring_slots.map(({ from }) => from)}
         label={`Slots of ${board.board}, events in each`}
         height={`events per ${status.window.slots === 1 ? "slot" : slot.replace(/^1 /, "")}`}
-        zone={board.timezone}
+        manner={manner}
         sum={heldBy}
         rolls={!isAllTime}
       >
         {isAllTime
           ? <>Slots are kept for questions about shorter times. Nothing leaves the ranking of all time.</>
-          : <NextToLeave extent={extent} bars={bars} sum={heldBy} slot={status.slot ?? ""} zone={board.timezone} />}
-        {isDays && board.timezone !== "UTC" && <> Days begin at midnight in {board.timezone}.</>}
+          : <NextToLeave extent={extent} bars={bars} sum={heldBy} slot={status.slot ?? ""} manner={manner} />}
+        {manner.asDay && board.timezone !== "UTC" && <> Days begin at midnight in {board.timezone}.</>}
       </Strip>
     </section>
   );

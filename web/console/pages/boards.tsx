@@ -4,14 +4,15 @@ import { signal, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { formatted } from "../../ranking/json.ts";
 import { boardPath, call, Problem } from "../api.ts";
-import { now, time } from "../clock.ts";
+import { mannerOf, now, time } from "../clock.ts";
 import { DEMO, FirstMinute, isDemo } from "../demo.tsx";
 import { counted, Empty, Heading, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { href, replaceQuery, route } from "../route.ts";
 import { canChange } from "../settings.ts";
+import { inWords, theLast, windowOf } from "../span.ts";
 import { Spark } from "../spark.tsx";
-import { extentOf, inWords, millis, theLast } from "../timeline.ts";
+import { extentOf } from "../timeline.ts";
 import type { BoardStatus, Definition, List } from "../types.ts";
 
 /** Milliseconds between two reads of the list, and from the end of one round over the boards to the next. */
@@ -159,9 +160,8 @@ export function Boards() {
 function Row({ board, status }: { board: Definition; status: BoardStatus | undefined }) {
   const extent = status && extentOf(status, status);
   const rate = rateOf(status);
-  const length = /^\w+\((\w+),/.exec(board.metric)?.[1] ?? "";
-  const asDay = (millis(board.slot) ?? 0) >= 86_400_000;
-  const manner = asDay ? { asDay, zone: board.timezone } : {};
+  const length = windowOf(board.metric);
+  const manner = mannerOf(board.slot, board.timezone);
   return (
     <li>
       <span class="boards-title">

@@ -8,7 +8,7 @@ import { lostSince } from "../clock.ts";
 import { Caret, counted, Field, Heading, Notice } from "../parts.tsx";
 import { go, href, route } from "../route.ts";
 import { canChange } from "../settings.ts";
-import { inWords, theLast } from "../timeline.ts";
+import { inWords, theLast } from "../span.ts";
 import type { Preview } from "../types.ts";
 
 /** A function of metrics: what it ranks by, and examples of an event type, a value and a subject. */

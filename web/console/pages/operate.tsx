@@ -14,15 +14,20 @@ import type { Audit, Definition, Health, List, Rollover } from "../types.ts";
 /** Milliseconds between two reads of the health and the metrics. */
 const PACE = 3_000;
 
-/** Returns the sum of the series of a metric in the Prometheus text format; null if there is none. */
+/** Returns the values of the series of a metric in the Prometheus text format. */
+function valuesOf(text: string, metric: string): number[] {
+  return [...text.matchAll(new RegExp(`^${metric}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))].map((match) => Number(match[1]));
+}
+
+/** Returns the sum of the series of a metric; null if there is none. */
 function sumOf(text: string, metric: string): number | null {
-  const values = [...text.matchAll(new RegExp(`^${metric}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))].map((match) => Number(match[1]));
+  const values = valuesOf(text, metric);
   return values.length > 0 ? values.reduce((all, value) => all + value, 0) : null;
 }
 
 /** Returns the greatest of the series of a metric. */
 function mostOf(text: string, metric: string): number | null {
-  const values = [...text.matchAll(new RegExp(`^${metric}(?:\\{[^}]*\\})? (\\S+)$`, "gm"))].map((match) => Number(match[1]));
+  const values = valuesOf(text, metric);
   return values.length > 0 ? Math.max(...values) : null;
 }
 

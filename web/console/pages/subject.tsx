@@ -3,15 +3,16 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import { formatted, type Num } from "../../ranking/json.ts";
 import { boardPath, call, isAddressable, Problem, subjectPath } from "../api.ts";
-import { duration, now, time } from "../clock.ts";
+import { duration, mannerOf, now, time, type Manner } from "../clock.ts";
 import { counted, Empty, Figure, Focused, Heading, Name, Notice } from "../parts.tsx";
 import { usePolled } from "../polled.ts";
 import { Ranking } from "../ranking.tsx";
 import { href, route } from "../route.ts";
 import { addsUp, score } from "../score.ts";
 import { canChange } from "../settings.ts";
+import { inWords, millis } from "../span.ts";
 import { Strip, type Bar } from "../strip.tsx";
-import { extentOf, inWords, leavesAt, millis, placeOf, type Extent } from "../timeline.ts";
+import { extentOf, leavesAt, placeOf, type Extent } from "../timeline.ts";
 import type { BoardStatus, Neighbors, Standing, WindowStatus } from "../types.ts";
 
 /** Lines of the ranking before and after the subject. */
@@ -74,6 +75,7 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
   }
   const { window } = standing;
   const adds = addsUp(board.metric);
+  const manner = mannerOf(status.slot, board.timezone);
   // The window of the same response, which the status of the board may be older than.
   const head = window.to === null ? null : new Date(Date.parse(window.to) - 1).toISOString();
   const extent = extentOf(board, window.from === null ? status : { floor: window.from, head, slot: status.slot });
@@ -92,7 +94,7 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
         {standing.percentile !== null && (
           <Figure name="Percentile"><b class="large">{formatted(Math.round(standing.percentile * 10) / 10)}</b></Figure>
         )}
-        {extent && rolls && <Leaves extent={extent} bars={bars} adds={adds} board={board} />}
+        {extent && rolls && <Leaves extent={extent} bars={bars} adds={adds} manner={manner} />}
         {isOwnWindow && window.to && <Figure name="Its window"><b>{time(window.from ?? "", { precise: true })} – {time(window.to, { precise: true })}</b></Figure>}
       </dl>
       {isOwnWindow && window.to && <p>It began with the first event. {until(Date.parse(window.to))}, it ends, and the score is 0 until the next event.</p>}
@@ -103,7 +105,7 @@ function Found({ board, status, standing }: { board: BoardStatus; status: Window
           leaving={[]}
           label={`Slots of ${standing.subject}`}
           height={adds ? "in each slot" : "value of each slot"}
-          zone={board.timezone}
+          manner={manner}
           sum={sum}
           rolls={rolls}
         >
@@ -120,11 +122,10 @@ function until(at: number): string {
 }
 
 /** Says what the subject loses next, and when. */
-function Leaves({ extent, bars, adds, board }: { extent: Extent; bars: Bar[]; adds: boolean; board: BoardStatus }) {
+function Leaves({ extent, bars, adds, manner }: { extent: Extent; bars: Bar[]; adds: boolean; manner: Manner }) {
   const oldest = bars[0];
   if (!oldest) return null;
   const at = leavesAt(extent, placeOf(extent, Date.parse(oldest.from)));
-  const manner = (extent.to - extent.from) / extent.slots >= 86_400_000 * 0.9 ? { zone: board.timezone, asDay: true } : {};
   return (
     <Figure name={adds ? "Loses next" : "Its oldest slot holds"}>
       <b class="large">{adds ? "−" : ""}{oldest.says}</b>{" "}
