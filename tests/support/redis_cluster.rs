@@ -238,6 +238,12 @@ impl Sentinel {
         sentinel
     }
 
+    /// Returns the port of the master that a Sentinel names.
+    pub fn master_of(sentinel: &RedisServer) -> Option<u16> {
+        let named = sentinel.ask::<(String, u16)>(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", Self::MASTER]);
+        named.ok().map(|(_, port)| port)
+    }
+
     /// Waits until this server is a replica of another one.
     pub fn wait_for_replica(&self, server: usize) {
         until("the replica follows", || {

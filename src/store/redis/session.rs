@@ -26,7 +26,7 @@ pub(super) const ATTEMPTS: usize = 32;
 /// The state that all calls of one instance share.
 #[derive(Debug)]
 pub(super) struct Session {
-    pub servers: Servers,
+    pub servers: Arc<Servers>,
     pub keys: StoreKeys,
     pub simulated: bool,
     pub limits: Limits,
@@ -82,7 +82,7 @@ impl<'a> Moment<'a> {
 
 impl Session {
     pub fn new(
-        servers: Servers,
+        servers: Arc<Servers>,
         keys: StoreKeys,
         simulated: bool,
         limits: Limits,

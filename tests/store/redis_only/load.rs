@@ -1,7 +1,8 @@
 //! Writers whose every increment has an id, and who repeat it until it is acknowledged.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::*;
 
@@ -18,6 +19,8 @@ struct Counts {
     acknowledged: AtomicU64,
     /// The number of responses that asked to try again.
     put_off: AtomicU64,
+    /// The times of the acknowledgements.
+    times: Mutex<Vec<Instant>>,
 }
 
 impl Load {
@@ -48,6 +51,17 @@ impl Load {
         self.counts.put_off.load(Ordering::SeqCst)
     }
 
+    /// Returns the largest number of increments that were acknowledged within one second so far.
+    pub fn most_in_a_second(&self) -> u64 {
+        let mut times = self.counts.times.lock().unwrap().clone();
+        times.sort_unstable();
+        let within = |last: usize| {
+            let second = times[last].checked_sub(Duration::from_secs(1));
+            last + 1 - second.map_or(0, |second| times.partition_point(|time| *time < second))
+        };
+        (0..times.len()).map(within).max().unwrap_or(0) as u64
+    }
+
     /// Stops the writers. Returns the number of increments, all of which are acknowledged.
     pub async fn stop(self) -> u64 {
         self.stop.store(true, Ordering::SeqCst);
@@ -72,6 +86,7 @@ async fn write(store: Arc<RedisStore>, board: Arc<Board>, name: String, stop: Ar
                     let outcome = &added.outcomes[0];
                     assert!(matches!(outcome, Outcome::Counted { .. } | Outcome::Duplicate { .. }), "{outcome:?}");
                     counts.acknowledged.fetch_add(1, Ordering::SeqCst);
+                    counts.times.lock().unwrap().push(Instant::now());
                     break;
                 }
                 Err(error) => {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::load::{Load, total};
 use super::*;
-use crate::redis_cluster::Sentinel;
+use crate::redis_cluster::{Sentinel, until};
 
 fn blocking<T>(run: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(run)
@@ -60,5 +60,75 @@ async fn a_failed_over_master_is_found_through_the_sentinels() {
         assert_eq!(audit(store, &board, false).await.1, []);
         let again = add(store, &board, [with_id(item("s0", 1), "before0-0")]).await;
         assert!(matches!(again.outcomes[..], [Outcome::Duplicate { .. }]), "{again:?}");
+    }
+}
+
+/// The ways in which a replica replaces a master that goes on working.
+#[derive(Clone, Copy, Debug)]
+enum Switch {
+    /// An operator asks for it. The former master is told only about ten seconds later.
+    Requested,
+    /// The master is paused until it is replaced, and then continues with what it had received.
+    Paused,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_requested_failover_loses_at_most_what_was_acknowledged_in_a_second() {
+    a_switch_loses_at_most_what_was_acknowledged_in_a_second(Switch::Requested).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pause_of_the_master_loses_at_most_what_was_acknowledged_in_a_second() {
+    a_switch_loses_at_most_what_was_acknowledged_in_a_second(Switch::Paused).await;
+}
+
+/// Returns the number of switches: 1, or that of the environment.
+fn switches() -> usize {
+    std::env::var("ROLLTOP_SWITCHES").ok().and_then(|number| number.parse().ok()).unwrap_or(1)
+}
+
+async fn a_switch_loses_at_most_what_was_acknowledged_in_a_second(switch: Switch) {
+    for engine in Engine::available() {
+        let sentinel = blocking(|| Sentinel::start(&engine));
+        let connect = || RedisStore::connect(options(sentinel.url(), ClockMode::System));
+        let stores = [connect().await.unwrap(), connect().await.unwrap()];
+        let board = hourly(&stores[0], "hot").await;
+        let load = Load::start(&stores, &board, "during");
+        let named = |port| sentinel.sentinels.iter().all(|one| Sentinel::master_of(one) == Some(port));
+        for turn in 0..switches() {
+            let (master, replica) = (&sentinel.servers[turn % 2], &sentinel.servers[(turn + 1) % 2]);
+            load.progress(200).await;
+            blocking(|| {
+                if let Switch::Paused = switch {
+                    master.pause(true);
+                } else {
+                    let sentinel = &sentinel.sentinels[turn % 3];
+                    let begin = || sentinel.ask::<()>(&["SENTINEL", "FAILOVER", Sentinel::MASTER]).is_ok();
+                    until("a Sentinel begins a failover", begin);
+                }
+                until("the replica is named", || named(replica.port));
+                master.pause(false);
+            });
+            load.progress(200).await;
+            // Until then the former master takes every write that it is sent.
+            blocking(|| sentinel.wait_for_replica(turn % 2));
+        }
+        load.progress(200).await;
+        let (most, put_off) = (load.most_in_a_second(), load.put_off());
+        let acknowledged = load.stop().await;
+        let third = connect().await.unwrap();
+        let mut held = Vec::new();
+        for store in stores.iter().chain([&third]) {
+            held.push(total(store, &board).await);
+        }
+        println!(
+            "{} {switch:?}: {acknowledged} acknowledged, {} lost, {most} in a second, put off {put_off} times",
+            engine.name,
+            acknowledged - held[0]
+        );
+        assert!(held.iter().all(|each| *each == held[0]), "the instances see different stores: {held:?}");
+        let allowed = most * switches() as u64;
+        assert!(held[0] <= acknowledged && acknowledged - held[0] <= allowed, "{} of {acknowledged}, {most}", held[0]);
+        assert_eq!(audit(&stores[0], &board, false).await.1, []);
     }
 }

@@ -31,30 +31,51 @@ struct View {
     is_ok: bool,
 }
 
+/// The number of nodes whose answers are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// The first whose answer is at least as recent as the current map. If there is none, the best answer counts.
+    First,
+    /// More than half as many as there are masters. The most recent of all their answers counts.
+    Majority,
+}
+
 impl Servers {
-    /// Asks all nodes at the same time and returns the first answer that is at least as recent as the current map. If
-    /// there is none, returns the best answer.
-    pub(super) async fn ask_cluster(&self) -> Result<Map, ServerFailure> {
+    /// Asks all nodes at the same time for the owners of the hash slots.
+    pub(super) async fn ask_cluster(&self, extent: Extent) -> Result<Map, ServerFailure> {
         let known: HashMap<Host, Arc<Node>> = self.known.lock().clone();
         let mut hosts: Vec<Host> = self.access.address.hosts.clone();
         hosts.extend(known.into_keys());
         hosts.sort_by(|a, b| (&a.name, a.port).cmp(&(&b.name, b.port)));
         hosts.dedup();
         let nodes = hosts.iter().map(|host| self.node(host)).collect::<Result<Vec<_>, _>>()?;
-        let enough = self.map.read().epoch;
+        let (enough, masters) = {
+            let map = self.map.read();
+            (map.epoch, map.nodes().len())
+        };
         let mut asked: FuturesUnordered<_> = nodes.iter().map(|node| ask(node)).collect();
         let (mut best, mut worst): (Option<View>, Option<ServerFailure>) = (None, None);
+        let mut answered = 0;
         loop {
-            // After a node has answered, a node that does not answer is not waited for.
-            let patience = if best.is_some() { GRACE } else { Duration::MAX };
+            let is_enough = match extent {
+                Extent::First => answered > 0,
+                Extent::Majority => answered > masters / 2,
+            };
+            // After enough nodes have answered, a node that does not answer is not waited for.
+            let patience = if is_enough { GRACE } else { Duration::MAX };
             let Ok(Some(answer)) = tokio::time::timeout(patience, asked.next()).await else { break };
             match answer {
-                Ok(view) if view.is_ok && view.epoch >= enough => {
+                Ok(view) if extent == Extent::First && view.is_ok && view.epoch >= enough => {
                     best = Some(view);
                     break;
                 }
                 Ok(view) => {
-                    if best.as_ref().is_none_or(|best| (best.is_ok, best.epoch) < (view.is_ok, view.epoch)) {
+                    answered += 1;
+                    let is_better = |best: &View| match extent {
+                        Extent::First => (best.is_ok, best.epoch) < (view.is_ok, view.epoch),
+                        Extent::Majority => best.epoch < view.epoch,
+                    };
+                    if best.as_ref().is_none_or(is_better) {
                         best = Some(view);
                     }
                 }
@@ -64,6 +85,13 @@ impl Servers {
             }
         }
         match best {
+            Some(_) if extent == Extent::Majority && answered <= masters / 2 => {
+                Err(ServerFailure::busy(format!("{answered} nodes answer, and the cluster has {masters} masters")))
+            }
+            // A master may be about to be replaced.
+            Some(view) if extent == Extent::Majority && !view.is_ok => {
+                Err(ServerFailure::busy("the cluster is not in order".to_owned()))
+            }
             Some(view) => self.map_of(view),
             None => Err(worst.unwrap_or_else(|| ServerFailure::busy("no node to ask".to_owned()))),
         }

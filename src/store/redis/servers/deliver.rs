@@ -2,6 +2,7 @@
 //! servers.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use redis::{ErrorKind, Pipeline, ServerErrorKind, Value, cmd};
 
@@ -68,7 +69,8 @@ impl Servers {
     }
 
     /// Sends a request to one node. Sends the script too, if the node does not have it.
-    async fn ask(&self, node: &Node, channel: Channel, request: &Request<'_>) -> Result<Value, Refusal> {
+    async fn ask(&self, node: &Arc<Node>, channel: Channel, request: &Request<'_>) -> Result<Value, Refusal> {
+        let sent = Instant::now();
         let care = request.care(channel);
         let mut answer = node.request(channel, care, request.command).await;
         if let (Err(Refusal::NoScript(_)), Some(script)) = (&answer, request.script) {
@@ -79,6 +81,9 @@ impl Servers {
             if matches!(answer, Err(Refusal::NoScript(_))) {
                 answer = node.request(channel, care, &script.with_text(request.command)).await;
             }
+        }
+        if answer.is_ok() {
+            self.believe(node, sent, [request.slot].into_iter()).await?;
         }
         if answer.as_ref().is_ok_and(|answer| request.has_written(channel, answer)) {
             node.note_write();

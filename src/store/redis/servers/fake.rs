@@ -32,6 +32,8 @@ pub struct State {
     /// All commands of clients except `CLIENT`, `PING` and `INFO`, each with the number of its connection.
     asked: Mutex<Vec<(u64, String)>>,
     pub connections: AtomicU64,
+    /// The number of connections that are open now.
+    pub open: AtomicU64,
     /// The run id.
     pub run: AtomicU64,
     /// Notified to close all connections.
@@ -46,6 +48,7 @@ impl Fake {
             react: Mutex::new(Arc::new(|_: &[String]| Say("+OK\r\n".to_owned()))),
             asked: Mutex::default(),
             connections: AtomicU64::new(0),
+            open: AtomicU64::new(0),
             run: AtomicU64::new(1),
             closing: Notify::new(),
         });
@@ -53,7 +56,12 @@ impl Fake {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = state.connections.fetch_add(1, Ordering::SeqCst) + 1;
-                tokio::spawn(serve(stream, number, state.clone()));
+                let state = state.clone();
+                state.open.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(async move {
+                    serve(stream, number, state.clone()).await;
+                    state.open.fetch_sub(1, Ordering::SeqCst);
+                });
             }
         });
         fake
@@ -72,6 +80,12 @@ impl Fake {
     /// Returns the commands since the last call.
     pub fn asked(&self) -> Vec<String> {
         self.state.asked.lock().drain(..).map(|(_, command)| command).collect()
+    }
+
+    /// Returns a reply to `CLUSTER INFO` of a cluster that works, with its epoch.
+    pub fn info(epoch: u8) -> Reaction {
+        let text = format!("cluster_state:ok\r\ncluster_current_epoch:{epoch}\r\n");
+        Say(format!("${}\r\n{text}\r\n", text.len()))
     }
 
     /// Returns a reply to `CLUSTER SLOTS`: for each range, first hash slot, last hash slot and port of the node that
@@ -142,7 +156,7 @@ fn parse(bytes: &[u8]) -> Option<(Vec<String>, usize)> {
 pub fn cluster(command: &[String], owners: &[(u16, u16, u16)]) -> Option<Reaction> {
     match command.join(" ").as_str() {
         "CLUSTER SLOTS" => Some(Fake::slots(owners)),
-        "CLUSTER INFO" => Some(Say("$43\r\ncluster_state:ok\r\ncluster_current_epoch:1\r\n\r\n".to_owned())),
+        "CLUSTER INFO" => Some(Fake::info(1)),
         _ => None,
     }
 }

@@ -133,6 +133,11 @@ impl Link {
         Err(refusal)
     }
 
+    /// Closes the connection. A later command makes a new one.
+    pub async fn close(&self) {
+        self.state.lock().await.open = None;
+    }
+
     /// Closes a connection, unless it was already replaced. A reason is logged.
     async fn give_up(&self, count: u64, server: &impl Server, reason: Option<&str>) {
         let was_open = self.state.lock().await.open.take_if(|open| open.count == count).is_some();

@@ -8,6 +8,7 @@
 mod address;
 mod cluster;
 mod deliver;
+mod evidence;
 mod failure;
 #[cfg(test)]
 mod fake;
@@ -17,9 +18,11 @@ mod map;
 mod node;
 mod open;
 mod sentinel;
+mod standing;
 #[cfg(test)]
 mod tests;
 mod turns;
+mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,20 +40,28 @@ pub(super) use self::link::Channel;
 pub(super) use self::node::Node;
 
 use self::address::{Deployment, Host};
+use self::cluster::Extent;
 use self::failure::Refusal;
 use self::link::Care;
 use self::map::Map;
 use self::node::Signs;
 use self::open::Access;
+use self::watch::Watch;
 use super::hash_slot::HashSlot;
 use super::scripts::Script;
 use crate::store::StoreError;
 
-/// The shortest interval between two requests for the map of a cluster, or to the Sentinels.
+/// The shortest interval between two requests for the map of a cluster, and the time that a caller waits for the
+/// Sentinels to name a different master.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// The longest time that such a request may take.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// A reply of a cluster's node that took longer than this is checked with the other nodes. The replicas of a node
+/// replace it only after it was silent for `cluster-node-timeout` (15 s by default), so a faster reply is that of an
+/// owner. A node that was paused for longer continues with what it had received, before it learns that it was replaced.
+const LATE: Duration = Duration::from_millis(500);
 
 /// The servers, and the owners of the hash slots.
 #[derive(Debug)]
@@ -61,10 +72,21 @@ pub(super) struct Servers {
     map: RwLock<Arc<Map>>,
     /// Every node that was ever named, so that its connections are kept when the map changes.
     known: Mutex<HashMap<Host, Arc<Node>>>,
-    /// The time when the map was last requested. Locked during a request, so that all callers that found the map to be
+    /// The requests for the map of a cluster. Locked during a request, so that all callers that found the map to be
     /// wrong wait for one answer.
-    refreshed: tokio::sync::Mutex<Option<Instant>>,
+    refreshed: tokio::sync::Mutex<Refreshed>,
     signs: Arc<Signs>,
+    /// The watch of the Sentinels, if there are any.
+    watch: Arc<Watch>,
+}
+
+/// The latest requests for the map of a cluster.
+#[derive(Debug, Default)]
+struct Refreshed {
+    /// The time when one was last answered.
+    answered: Option<Instant>,
+    /// The time when the latest one to the majority of the nodes that was answered began.
+    by_majority: Option<Instant>,
 }
 
 /// A command and its hash slot.
@@ -192,10 +214,15 @@ impl Servers {
             for place in &group {
                 pipeline.add_command(requests[*place].command.clone());
             }
-            let before = node.epoch();
+            let (before, sent) = (node.epoch(), Instant::now());
             let is_doubtful = group.iter().any(|place| requests[*place].care(channel) == Care::Doubts);
             let care = if is_doubtful { Care::Doubts } else { Care::Repeats };
-            let answers = node.request_all(channel, care, &pipeline).await;
+            let mut answers = node.request_all(channel, care, &pipeline).await;
+            if answers.is_ok()
+                && let Err(refusal) = self.believe(&node, sent, group.iter().map(|place| requests[*place].slot)).await
+            {
+                answers = Err(refusal);
+            }
             let epoch = Some(before).filter(|before| *before == node.epoch());
             (answers, epoch, group)
         });
@@ -286,38 +313,69 @@ impl Servers {
         Ok(node)
     }
 
-    /// Requests a later map than that of version `seen`, or waits for the request that is under way.
+    /// Finds a later map than that of version `seen`, if there is one, or waits for the request that is under way.
     async fn refresh(&self, seen: u64) {
-        if self.access.address.deployment != Deployment::Single {
-            let refreshed = self.refreshed.lock().await;
-            self.look(refreshed, seen).await;
+        match self.access.address.deployment {
+            Deployment::Single => {}
+            Deployment::Sentinel { .. } => self.watch.hurry(seen, REFRESH).await,
+            Deployment::Cluster => {
+                let refreshed = self.refreshed.lock().await;
+                self.look(refreshed, seen).await;
+            }
         }
     }
 
-    async fn look(&self, mut refreshed: tokio::sync::MutexGuard<'_, Option<Instant>>, seen: u64) {
-        let recent = refreshed.is_some_and(|last| last.elapsed() < REFRESH);
+    /// Asks the nodes of a cluster for a later map.
+    async fn look(&self, mut refreshed: tokio::sync::MutexGuard<'_, Refreshed>, seen: u64) {
+        let recent = refreshed.answered.is_some_and(|last| last.elapsed() < REFRESH);
         if recent || self.map.read().version > seen {
             return;
         }
-        let found = tokio::time::timeout(LOOK, self.discover()).await;
-        if let Err(failure) = found.unwrap_or_else(|_| Err(ServerFailure::busy("no answer in time".to_owned()))) {
+        if let Err(failure) = self.discover(Extent::First).await {
             tracing::warn!(at = &*self.at, reason = %self.error(failure), "the owners of the data cannot be asked for");
         }
-        *refreshed = Some(Instant::now());
+        refreshed.answered = Some(Instant::now());
     }
 
-    /// Determines the owners of the hash slots.
-    async fn discover(&self) -> Result<(), ServerFailure> {
-        let map = match &self.access.address.deployment {
-            Deployment::Single => return Ok(()),
-            Deployment::Sentinel { master, login } => self.ask_sentinels(master, login).await?,
-            Deployment::Cluster => self.ask_cluster().await?,
-        };
-        self.install(map);
+    /// Determines the owners of the hash slots of a cluster.
+    async fn discover(&self, extent: Extent) -> Result<(), ServerFailure> {
+        let found = tokio::time::timeout(LOOK, self.ask_cluster(extent)).await;
+        self.install(found.unwrap_or_else(|_| Err(ServerFailure::busy("no answer in time".to_owned())))?);
         Ok(())
     }
 
-    fn install(&self, mut map: Map) {
+    /// Checks with the majority of a cluster's nodes that a node owns these hash slots, if its reply to what was sent at
+    /// `sent` came late.
+    async fn believe(
+        &self,
+        node: &Arc<Node>,
+        sent: Instant,
+        mut slots: impl Iterator<Item = HashSlot>,
+    ) -> Result<(), Refusal> {
+        if self.access.address.deployment != Deployment::Cluster || sent.elapsed() < LATE {
+            return Ok(());
+        }
+        let replied = Instant::now();
+        // In a box, because it is rare and would make the future of every request larger.
+        let confirmed = Box::pin(async {
+            let mut refreshed = self.refreshed.lock().await;
+            if refreshed.by_majority.is_none_or(|began| began < replied) {
+                let began = Instant::now();
+                self.discover(Extent::Majority).await?;
+                refreshed.by_majority = Some(began);
+            }
+            Ok::<_, ServerFailure>(())
+        });
+        let why = match confirmed.await {
+            Ok(()) if !slots.any(|slot| self.has_moved(slot, node)) => return Ok(()),
+            Ok(()) => "the reply came late, from a node that has been replaced".to_owned(),
+            Err(failure) => format!("the reply came late, and the other nodes do not confirm it: {failure:?}"),
+        };
+        Err(ServerFailure::Unknown(why).into())
+    }
+
+    /// Uses this map from now on. Returns its version.
+    fn install(&self, mut map: Map) -> u64 {
         let mut current = self.map.write();
         map.version = current.version + 1;
         map.renew_gainers(&current);
@@ -329,6 +387,8 @@ impl Servers {
         if known.len() > 4 * map.nodes().len() + 16 {
             known.retain(|_, node| map.has(node));
         }
+        let version = map.version;
         *current = Arc::new(map);
+        version
     }
 }

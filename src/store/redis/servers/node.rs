@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, RedisError, RedisResult, Value, cmd};
+use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisError, RedisResult, Value};
 
 use super::address::Host;
 use super::failure::{Refusal, ServerFailure};
 use super::info::Info;
 use super::link::{Care, Channel, Link, Server};
+use super::standing::Standing;
 use super::turns::Turns;
 
 /// The longest time for connecting, and again for the first commands.
@@ -30,8 +31,8 @@ pub(in crate::store::redis) struct Node {
     turns: Turns,
     run: Mutex<Option<Arc<str>>>,
     epoch: AtomicU64,
-    /// Whether connections to a server that is not a master are refused.
-    must_be_master: bool,
+    /// What the watch of the Sentinels knows about it, if there are Sentinels.
+    standing: Option<Standing>,
     /// Whether it has refused a write because it is a replica, and has accepted none since.
     refuses: AtomicBool,
     signs: Arc<Signs>,
@@ -51,11 +52,11 @@ impl Signs {
 }
 
 impl Node {
-    pub(super) fn new(host: Host, client: Client, must_be_master: bool, signs: Arc<Signs>) -> Self {
+    pub(super) fn new(host: Host, client: Client, standing: Option<Standing>, signs: Arc<Signs>) -> Self {
         let at = host.to_string().into();
         let epoch = AtomicU64::new(signs.epoch());
         let (links, turns, run, refuses) = Default::default();
-        Self { host, at, client, links, turns, run, epoch, must_be_master, refuses, signs }
+        Self { host, at, client, links, turns, run, epoch, standing, refuses, signs }
     }
 
     /// Returns host and port, for messages.
@@ -71,6 +72,18 @@ impl Node {
 
     pub(super) fn renew(&self) {
         self.epoch.store(self.signs.epoch(), Ordering::Release);
+    }
+
+    /// Returns what the watch of the Sentinels knows about the server, if there are Sentinels.
+    pub(super) fn standing(&self) -> Option<&Standing> {
+        self.standing.as_ref()
+    }
+
+    /// Closes all connections.
+    pub(super) async fn close(&self) {
+        for link in &self.links {
+            link.close().await;
+        }
     }
 
     /// Returns the run id of the server's process, or `None` before the first connection, or if the server does not
@@ -105,9 +118,16 @@ impl Node {
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let _small = channel.is_small().then(|| self.turns.small());
-        let _turn = if channel.is_large() { self.turns.large().await } else { None };
-        self.links[channel as usize].exchange(self, care, exchange).await
+        let link = &self.links[channel as usize];
+        let exchange = async {
+            let _small = channel.is_small().then(|| self.turns.small());
+            let _turn = if channel.is_large() { self.turns.large().await } else { None };
+            link.exchange(self, care, exchange).await
+        };
+        match &self.standing {
+            Some(standing) => standing.vouch(exchange).await,
+            None => exchange.await,
+        }
     }
 
     /// Sends commands together. Returns a reply for each, or one refusal for all.
@@ -126,17 +146,9 @@ impl Node {
     }
 
     async fn greet(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
-        let mut questions = Pipeline::new();
-        questions.add_command(Info::command());
-        if self.must_be_master {
-            questions.add_command(cmd("ROLE"));
-        }
-        let mut answers = connection.send_packed_commands(&questions, 0, questions.len()).await?.into_iter();
         // A server may forbid INFO. A restart is then noticed only by the replaced connections.
-        let info = answers.next().and_then(|answer| answer.extract_error().ok()).and_then(Info::read);
-        if self.must_be_master && !answers.next().is_some_and(|role| is_master(&role)) {
-            return Err(RedisError::from((ErrorKind::Client, "the server is not a master", self.at.to_string())));
-        }
+        let info = connection.send_packed_command(&Info::command()).await?;
+        let info = info.extract_error().ok().and_then(Info::read);
         if let Some(run) = info.and_then(|info| info.run) {
             self.learn_run(&run);
         }
@@ -191,16 +203,6 @@ impl Server for Node {
         if !self.refuses.swap(true, Ordering::AcqRel) {
             tracing::warn!(at = self.at(), reason, "the server is a replica: it takes no writes");
         }
-    }
-}
-
-/// Returns whether a reply to `ROLE` is that of a master.
-pub(super) fn is_master(role: &Value) -> bool {
-    let Value::Array(values) = role else { return false };
-    match values.first() {
-        Some(Value::BulkString(role)) => role == b"master",
-        Some(Value::SimpleString(role)) => role == "master",
-        _ => false,
     }
 }
 

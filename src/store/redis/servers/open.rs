@@ -9,10 +9,13 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use super::address::{Address, Deployment, Host, Login};
+use super::cluster::Extent;
 use super::failure::ServerFailure;
 use super::map::Map;
 use super::node::{Node, Signs};
-use super::{Channel, Info, Servers};
+use super::standing::Standing;
+use super::watch::{self, Watch};
+use super::{Channel, Info, LOOK, Servers};
 use crate::store::{Result, StoreError};
 
 /// The address and login of the servers.
@@ -25,7 +28,7 @@ pub(super) struct Access {
 
 impl Access {
     /// Returns a client for a data server.
-    fn client(&self, host: &Host) -> RedisResult<Client> {
+    pub fn client(&self, host: &Host) -> RedisResult<Client> {
         self.client_as(host, &self.address.login, self.address.database)
     }
 
@@ -58,14 +61,14 @@ impl Access {
     }
 
     pub fn node(&self, host: &Host, signs: &Arc<Signs>) -> RedisResult<Node> {
-        let must_be_master = matches!(self.address.deployment, Deployment::Sentinel { .. });
-        Ok(Node::new(host.clone(), self.client(host)?, must_be_master, signs.clone()))
+        let standing = matches!(self.address.deployment, Deployment::Sentinel { .. }).then(Standing::new);
+        Ok(Node::new(host.clone(), self.client(host)?, standing, signs.clone()))
     }
 }
 
 impl Servers {
     /// Reads the address and finds the servers. Nothing is sent to a single server yet.
-    pub async fn open(url: &str, ca: Option<&Path>) -> Result<Self> {
+    pub async fn open(url: &str, ca: Option<&Path>) -> Result<Arc<Self>> {
         let setup = |detail: String| StoreError::Setup { detail };
         let address: Address =
             url.parse().map_err(|error| setup(format!("the Redis address cannot be read: {error}")))?;
@@ -78,23 +81,34 @@ impl Servers {
             Err(error) => Err(setup(format!("redis_ca: cannot read {}: {error}", path.display()))),
         };
         let access = Access { ca: ca.map(read).transpose()?, address };
-        let servers = Self {
+        let servers = Arc::new(Self {
             at: access.address.to_string().into(),
             map: RwLock::new(Arc::new(Map::empty())),
             known: Mutex::default(),
             refreshed: tokio::sync::Mutex::default(),
             signs: Arc::default(),
+            watch: Arc::new(Watch::new()),
             access,
-        };
+        });
         let first = servers.access.address.hosts.first().map(|host| servers.node(host)).transpose();
         let first = first.map_err(|failure| match failure {
             ServerFailure::Other(error) => setup(format!("redis_ca: {error}")),
             failure => servers.error(failure),
         })?;
-        match (&servers.access.address.deployment, first) {
-            (Deployment::Single, Some(node)) => servers.install(Map::of_one(0, node)),
-            _ => servers.discover().await.map_err(|failure| servers.wrong_deployment(failure))?,
-        }
+        let found = match (&servers.access.address.deployment, first) {
+            (Deployment::Sentinel { master, login }, _) => match watch::start(&servers, master, login) {
+                Ok(()) => servers.watch.first(LOOK).await,
+                Err(failure) => Err(failure),
+            },
+            (Deployment::Cluster, _) => servers.discover(Extent::First).await,
+            (Deployment::Single, node) => {
+                if let Some(node) = node {
+                    servers.install(Map::of_one(0, node));
+                }
+                Ok(())
+            }
+        };
+        found.map_err(|failure| servers.wrong_deployment(failure))?;
         Ok(servers)
     }
 

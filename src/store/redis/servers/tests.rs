@@ -36,7 +36,7 @@ fn say(text: &str) -> Reaction {
     Say(format!("{text}\r\n"))
 }
 
-async fn open(scheme: &str, fakes: &[&Fake]) -> Servers {
+async fn open(scheme: &str, fakes: &[&Fake]) -> Arc<Servers> {
     let hosts: Vec<String> = fakes.iter().map(|fake| format!("127.0.0.1:{}", fake.port)).collect();
     Servers::open(&format!("{scheme}://{}", hosts.join(",")), None).await.unwrap()
 }
@@ -45,7 +45,7 @@ async fn open(scheme: &str, fakes: &[&Fake]) -> Servers {
 async fn two(
     a: impl Fn(&[String]) -> Reaction + Send + Sync + Clone + 'static,
     b: impl Fn(&[String]) -> Reaction + Send + Sync + Clone + 'static,
-) -> (Fake, Fake, Servers) {
+) -> (Fake, Fake, Arc<Servers>) {
     let (one, other) = (Fake::start().await, Fake::start().await);
     let owners = [(0, 8_191, one.port), (8_192, 16_383, other.port)];
     one.on(move |command| cluster(command, &owners).unwrap_or_else(|| a(command)));
@@ -337,49 +337,115 @@ async fn clusterdown_refreshes_the_slots_and_is_reported_as_busy() {
 /// Returns the reactions of a server that replies to `ROLE` with this role, and to other commands with its name.
 fn with_role(role: &'static str, name: &'static str) -> impl Fn(&[String]) -> Reaction {
     move |command| match command[0].as_str() {
-        "ROLE" => say(&format!("*1\r\n${}\r\n{role}", role.len())),
+        "ROLE" => say(&array(&[role])),
         _ => say(name),
     }
 }
 
-/// Returns the reactions of a Sentinel that names the server on this port.
-fn naming(port: u16) -> impl Fn(&[String]) -> Reaction {
-    let port = port.to_string();
+/// Returns an array of texts in the wire format, without the end of its last line.
+fn array(texts: &[&str]) -> String {
+    let each = texts.iter().map(|text| format!("\r\n${}\r\n{text}", text.len()));
+    format!("*{}{}", texts.len(), each.collect::<String>())
+}
+
+/// Returns the reactions of a Sentinel that names the server on this port after so many failovers, with one replica.
+fn naming(master: u16, epoch: u8, replica: u16) -> impl Fn(&[String]) -> Reaction {
+    let [master, replica, epoch] = [master, replica, u16::from(epoch)].map(|number| number.to_string());
+    let facts = move |port: &str, flags: &str| {
+        array(&["ip", "127.0.0.1", "port", port, "flags", flags, "config-epoch", &epoch])
+    };
     move |command| match command.join(" ").as_str() {
-        "SENTINEL get-master-addr-by-name main" => say(&format!("*2\r\n$9\r\n127.0.0.1\r\n${}\r\n{port}", port.len())),
+        "SENTINEL GET-MASTER-ADDR-BY-NAME main" => say(&array(&["127.0.0.1", &master])),
+        "SENTINEL MASTER main" => say(&facts(&master, "master")),
+        "SENTINEL REPLICAS main" => say(&format!("*1\r\n{}", facts(&replica, "slave"))),
         other => panic!("a Sentinel was asked {other}"),
     }
 }
 
-#[tokio::test]
-async fn sentinels_are_queried_in_turn_and_the_role_is_verified() {
+async fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    for _ in 0..10_000 {
+        if holds() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{what}: not within 50 s");
+}
+
+/// Waits until the requests have this answer.
+async fn answered(servers: &Servers, expected: &str) {
+    for _ in 0..1_000 {
+        let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+        if matches!(&answer, Ok(Value::SimpleString(text)) if text == expected) {
+            return;
+        }
+        assert!(!answer.is_err_and(|failure| matches!(failure, ServerFailure::Other(_))));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("never answered {expected}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sentinel_that_knows_the_latest_failover_is_believed() {
     let (old, new) = (Fake::start().await, Fake::start().await);
     old.on(with_role("slave", "+old"));
     new.on(with_role("master", "+new"));
     let (behind, informed) = (Fake::start().await, Fake::start().await);
-    behind.on(naming(old.port));
-    informed.on(naming(new.port));
+    behind.on(naming(old.port, 1, new.port));
+    informed.on(naming(new.port, 2, old.port));
     let url = format!("redis+sentinel://127.0.0.1:1,127.0.0.1:{},127.0.0.1:{}/main", behind.port, informed.port);
     let servers = Servers::open(&url, None).await.unwrap();
     assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
     assert_eq!(text(servers.send(slot(16_383), Channel::Bulk, &get()).await), "new");
 
-    // The roles change. The existing connection replies READONLY.
+    // The replica is promoted, and a Sentinel names it. The former master takes writes for as long as nothing tells it,
+    // and one of three Sentinels is too few to confirm the new one.
     let epoch = servers.epoch(slot(0));
-    tokio::time::sleep(Duration::from_millis(150)).await;
     old.on(with_role("master", "+old"));
-    new.on(with_role("slave", "-READONLY You can't write against a read only replica."));
-    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "old");
+    behind.on(naming(old.port, 3, new.port));
+    let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+    assert!(answer.is_err() || text(answer) == "new");
+    for _ in 0..2 {
+        tokio::time::sleep(super::REFRESH * 3).await;
+        let answer = servers.send(slot(0), Channel::Calls, &get()).await;
+        assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
+    }
+    informed.on(naming(old.port, 3, new.port));
+    answered(&servers, "old").await;
     assert_ne!(servers.epoch(slot(0)), epoch);
 
     // There is no master: the command was certainly not done, and must be tried again.
-    tokio::time::sleep(Duration::from_millis(150)).await;
     old.on(with_role("slave", "-READONLY You can't write against a read only replica."));
+    new.on(with_role("slave", "-READONLY You can't write against a read only replica."));
     let answer = servers.send(slot(0), Channel::Calls, &get()).await;
     assert!(answer.as_ref().is_err_and(ServerFailure::is_passing), "{answer:?}");
-    tokio::time::sleep(Duration::from_millis(150)).await;
-    new.on(with_role("master", "+new"));
-    assert_eq!(text(servers.send(slot(0), Channel::Calls, &get()).await), "new");
+    old.on(with_role("master", "+old"));
+    answered(&servers, "old").await;
+}
+
+/// A server that was paused has received commands and does them when it continues.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reply_of_a_replaced_master_is_not_used() {
+    let (old, new, sentinel) = (Fake::start().await, Fake::start().await, Fake::start().await);
+    let paused = |command: &[String]| if command[0] == "SLOW" { Silence } else { with_role("master", "+old")(command) };
+    old.on(paused);
+    new.on(with_role("slave", "+new"));
+    sentinel.on(naming(old.port, 1, new.port));
+    let servers = Servers::open(&format!("redis+sentinel://127.0.0.1:{}/main", sentinel.port), None).await.unwrap();
+    answered(&servers, "old").await;
+    let slow = cmd("SLOW");
+    let sent = servers.send(slot(0), Channel::Writes, &slow);
+    let switched = async {
+        until("the command was sent", || old.asked().contains(&"SLOW".to_owned())).await;
+        new.on(with_role("master", "+new"));
+        sentinel.on(naming(new.port, 2, old.port));
+    };
+    let (answer, ()) = tokio::join!(sent, switched);
+    // It ends as soon as the switch is known, and not only after the time for a reply.
+    assert!(matches!(&answer, Err(ServerFailure::Unknown(why)) if why.contains("another server")), "{answer:?}");
+    answered(&servers, "new").await;
+    // One remains, to ask for its role.
+    until("the other connections are closed", || old.state.open.load(Ordering::SeqCst) == 1).await;
 }
 
 #[tokio::test]
@@ -391,4 +457,39 @@ async fn an_unknown_master_name_is_a_setup_error() {
     assert!(matches!(&refused, StoreError::Setup { .. }) && refused.to_string().contains("'main'"), "{refused}");
     let gone = Servers::open("redis+sentinel://127.0.0.1:1/main", None).await.unwrap_err();
     assert!(matches!(gone, StoreError::Unreachable { .. }), "{gone}");
+}
+
+/// A node of a cluster that was paused continues with what it had received, before it learns that it was replaced.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_reply_of_a_cluster_node_is_checked_with_the_others() {
+    let fakes = [Fake::start().await, Fake::start().await, Fake::start().await];
+    let [paused, other, third] = &fakes;
+    let owners = [(0, 8_191, paused.port), (8_192, 12_000, other.port), (12_001, 16_383, third.port)];
+    for (fake, name) in fakes.iter().zip(["+paused", "+other", "+third"]) {
+        fake.on(move |command| cluster(command, &owners).unwrap_or_else(|| say(name)));
+    }
+    let servers = open("redis+cluster", &[paused]).await;
+    let late = |command: &[String]| {
+        if command[0] == "GET" {
+            std::thread::sleep(super::LATE + Duration::from_millis(50));
+        }
+    };
+    paused.on(move |command| {
+        late(command);
+        cluster(command, &owners).unwrap_or_else(|| say("+paused"))
+    });
+    // Nothing has changed: the reply counts.
+    assert_eq!(text(servers.send(slot(1), Channel::Calls, &get()).await), "paused");
+    // The others know a later owner. In a pipeline too, nothing of the reply is used.
+    let taken = [(0, 12_000, other.port), (12_001, 16_383, third.port)];
+    for (fake, name) in fakes.iter().zip(["+paused", "+other", "+third"]).skip(1) {
+        fake.on(move |command| match command.join(" ").as_str() {
+            "CLUSTER INFO" => Fake::info(2),
+            _ => cluster(command, &taken).unwrap_or_else(|| say(name)),
+        });
+    }
+    let command = get();
+    let answers = servers.requests(Channel::Calls, &[Request::write(slot(1), &command); 2]).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Err(ServerFailure::Unknown(_)))), "{answers:?}");
+    assert_eq!(text(servers.send(slot(1), Channel::Calls, &get()).await), "other");
 }
