@@ -80,7 +80,7 @@ pub use results::{
     AuditCursor, AuditStep, BackedUp, Defined, Difference, Listing, Lookup, Page, Ranked, Removal, RetireStep,
     SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
-pub use sizing::BytesPerSubject;
+pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
@@ -121,6 +121,9 @@ pub trait Store: Send + Sync + 'static {
     /// Estimates the memory of one subject of a board that need not exist, without its further windows and kept slots.
     /// No round trip.
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject;
+
+    /// Returns what the ids of a board cost that need not exist. No round trip.
+    fn id_cost(&self, board: &Board) -> IdCost;
 
     /// Returns the store's time. Redis: one round trip.
     async fn now(&self) -> Result<Timestamp>;

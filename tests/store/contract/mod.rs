@@ -140,6 +140,8 @@ contract! {
         ids::a_repeated_id_with_another_amount_or_time_is_a_duplicate,
         ids::ids_are_scoped_to_a_subject_and_a_board,
         ids::ids_are_remembered_for_the_dedupe_horizon,
+        ids::ids_are_remembered_as_long_as_defined,
+        ids::an_id_is_remembered_until_its_item_leaves_a_window_with_an_additional_slot,
         ids::ids_are_remembered_for_at_most_a_day,
         ids::the_dedupe_horizon_starts_at_the_first_arrival,
         ids::ids_of_late_and_early_items_are_not_remembered,

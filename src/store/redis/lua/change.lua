@@ -3,12 +3,12 @@
 --
 -- KEYS  for each window of the board, the main window first: 1-5 the board (board.lua), then on a ranked board one slot
 --       for each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
---       there are ids, in the main window only, the current dedupe bucket, the one before, and the one before that, and
+--       there are ids, in the main window only, the current dedupe bucket and those before it, newest first, and
 --       last, if subjects have keys, the expiry periods that exist and the subjects of the current period
 -- ARGV  for each window: the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject),
 --       number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if
 --       there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
---       `first_bucket_key`, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
+--       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
 --       ''; then the start of each slot, oldest first; the subjects; then for each entry: position of its slot, position
 --       of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the
 --       kind (kind/). After the last of several windows, one more (each_window.lua)
@@ -63,7 +63,7 @@ local MAIN_BUCKETS, FIRST_BUCKET = KEYS[4], tonumber(ARGV.first_bucket_key)
 local is_duplicate, arrivals = {}, {}
 if #some > 0 then
   call('ZCARD', MAIN_BUCKETS)
-  for back = 0, 2 do
+  for back = 0, tonumber(ARGV.buckets) - 1 do
     local arrived = call('HMGET', KEYS[FIRST_BUCKET + back], unpack(some))
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)

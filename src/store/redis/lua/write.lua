@@ -1,7 +1,7 @@
 -- Adds amounts to slots and ranking, exactly once, even if the reply is lost.
 --
 -- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, if there are ids, the current dedupe
---       bucket, the one before, and the one before that
+--       bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
 --       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
 --       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
@@ -97,8 +97,9 @@ local function read_ids()
       some[#some + 1] = fields[i]
     end
   end
-  for back = 0, 2 do
-    local arrived = call('HMGET', KEYS[FIRST_SLOT + SLOTS + back], unpack(some))
+  local current = FIRST_SLOT + SLOTS
+  for bucket = current, #KEYS do
+    local arrived = call('HMGET', KEYS[bucket], unpack(some))
     local found = false
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
@@ -107,7 +108,7 @@ local function read_ids()
         is_duplicate[some[i]] = true
       end
     end
-    bucket_is_new = bucket_is_new or back == 0 and not found
+    bucket_is_new = bucket_is_new or bucket == current and not found
   end
 end
 

@@ -205,7 +205,7 @@ scripts! {
     }
     change [
         "board", "operation", "bound", "slots", "subjects", "entries", "bucket", "horizon", "first_subject_key",
-        "first_bucket_key", "oldest", "period"
+        "first_bucket_key", "buckets", "oldest", "period"
     ] {
         CHANGE_FROM_FIRST: ["kind/from_first"];
     }

@@ -9,6 +9,7 @@ use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
 use crate::board::{Board, Timestamp};
+use crate::store::redis::id_buckets;
 use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, ADD_WINDOWS, FixedArguments, Script, WRITE};
@@ -103,18 +104,18 @@ impl Amounts<'_, '_, '_> {
         };
         // Codes are also required if a subject may occur twice, as with ids or with items that are tried one by one.
         let coded = has_ids || self.alone || slots.len() != 1 || chunk.entries.iter().any(|entry| code(entry) != 0);
-        let buckets = if has_ids { 3 } else { 0 };
+        let buckets = if has_ids { id_buckets::recent(board) } else { 0 };
         let arguments = 40 + 2 * slots.len() + 4 * chunk.entries.len();
         let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
 
         let keys = &part.keys;
-        let count = WRITE.fixed_keys() + slots.len() + buckets;
+        let count = (WRITE.fixed_keys() + slots.len()) as i64 + buckets;
         command.arg("EVALSHA").arg(WRITE.hash()).arg(count);
         command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
         for slot in &slots {
             command.arg(keys.slot(*slot));
         }
-        for back in 0..buckets as i64 {
+        for back in 0..buckets {
             command.arg(keys.dedupe(validity.bucket - back));
         }
         let mut fixed = self.fixed(&WRITE, &mut command);
