@@ -92,11 +92,20 @@ pub struct Added {
 pub enum Slots {
     /// The start of the slot, on a board with one window.
     One(Timestamp),
-    /// The start of the slot in each window, or `None` where the slot has left the window. At least one is a slot.
+    /// The start of the slot in each window, or `None` where the slot has left the window. At least one is a slot, except
+    /// for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing.
     Each(Box<[Option<Timestamp>]>),
 }
 
 impl Slots {
+    fn none() -> Self {
+        Slots::Each(Box::default())
+    }
+
+    fn is_none(&self) -> bool {
+        matches!(self, Slots::Each(slots) if slots.is_empty())
+    }
+
     /// Returns the slot in a window, the main one being 0, or `None` if the update does not change that window.
     pub fn of(&self, window: usize) -> Option<Timestamp> {
         match self {
@@ -142,8 +151,8 @@ pub struct Plan<'a> {
     pub entries: Vec<Entry<'a>>,
     /// The indexes of items that belong to no slot of the window, with the reasons.
     pub rejected: Vec<(usize, Rejection)>,
-    /// The indexes of retractions of events that have left the window. They count as accepted, and there is nothing to
-    /// do.
+    /// The indexes of retractions without an id of events that have left the window. They count as accepted, and there is
+    /// nothing to do.
     pub expired_retractions: Vec<usize>,
 }
 
@@ -168,6 +177,8 @@ impl<'a> Plan<'a> {
         for (index, increment) in increments {
             let slots = match windows.place(increment) {
                 Ok(slots) => slots,
+                // Whether the id was counted before is found out in the order of the items.
+                Err(Rejection::TooLate) if increment.retract && increment.id.is_some() => Slots::none(),
                 Err(Rejection::TooLate) if increment.retract => {
                     plan.expired_retractions.push(index);
                     continue;
@@ -178,7 +189,9 @@ impl<'a> Plan<'a> {
                 }
             };
             let (amount, sent) = match &increment.change {
-                Change::Amount(amount) if board.kind() == Kind::Sum => (increment.signed(*amount), None),
+                Change::Amount(amount) if board.kind() == Kind::Sum && !slots.is_none() => {
+                    (increment.signed(*amount), None)
+                }
                 _ => (Amount(0), Some(increment)),
             };
             let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;

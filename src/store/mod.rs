@@ -27,7 +27,8 @@
 //!   replaces value and time.
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
-//!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing.
+//!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing, and its id is not
+//!   stored. If its id was counted before, it is a duplicate there too.
 //! - **Events.** A store counts, for each slot, the items that it counted in the slot: all that were neither rejected nor
 //!   duplicates, retractions and samples included. The number never decreases. A `from_first` board has no such slots.
 //! - **Unranked boards** keep each subject's slots and no ranking. Nothing is retired, results include every slot of

@@ -168,14 +168,20 @@ struct InWindow<'a> {
 
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
+        let now = self.tables.now.millis();
+        let is_known = fingerprint.is_some_and(|fingerprint| self.tables.ids.is_recent(fingerprint, now));
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
         let windows = self.tables.track_count();
         let left = (0..windows).filter(|number| self.slot(entry, *number).is_some()).count();
         if left == 0 || replaces && left < windows {
-            // The slots left the windows after the batch was planned. A retraction counts as accepted, with nothing left
-            // to take.
-            for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
-                outcomes[item] = Outcome::Rejected(Rejection::TooLate);
+            // The slots have left the windows. A retraction counts as accepted, with nothing left to take, unless its id
+            // was counted before.
+            for &item in &entry.items {
+                match self.increments[item].retract {
+                    false => outcomes[item] = Outcome::Rejected(Rejection::TooLate),
+                    true if is_known => outcomes[item] = Outcome::Duplicate { score: None },
+                    true => {}
+                }
             }
             return;
         }
@@ -184,9 +190,8 @@ impl EntryApplication<'_> {
             entry.items.iter().for_each(|item| outcomes[*item] = outcome);
             counted = 0;
         };
-        let now = self.tables.now.millis();
         if let Some(fingerprint) = fingerprint {
-            if self.tables.ids.is_recent(fingerprint, now) {
+            if is_known {
                 set(Outcome::Duplicate { score: None });
             } else if self.apply_change(entry, name).is_ok() {
                 self.operations.id(now, fingerprint);

@@ -265,6 +265,7 @@ contract! {
         retracting::a_retraction_subtracts_from_the_slot_of_its_time,
         retracting::retractions_are_summed_with_the_other_items,
         retracting::a_retraction_older_than_the_window_has_no_effect,
+        retracting::a_retraction_older_than_the_window_with_a_used_id_is_a_duplicate,
         retracting::a_retraction_with_an_id_counts_once,
         retracting::repeated_likes_and_retractions_count_each_user_once,
         retracting::a_retraction_wins_over_a_sighting_at_the_same_time,

@@ -7,6 +7,7 @@ use super::Held;
 use super::history::{Counter, Taken, aggregates, fits};
 
 const COUNTED: Outcome = Outcome::Counted { score: None };
+const DUPLICATE: Outcome = Outcome::Duplicate { score: None };
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
 /// The slot of an item in each window, or `None` where it is too late.
@@ -24,7 +25,8 @@ impl Held {
                 Ok(slots) => slots,
                 // The event that it reverses has left the windows, so there is nothing to undo.
                 Err(Rejection::TooLate) if first.retract => {
-                    outcomes[index] = Some(COUNTED);
+                    let is_known = first.id.as_ref().is_some_and(|id| self.is_known(frames, first, id));
+                    outcomes[index] = Some(if is_known { DUPLICATE } else { COUNTED });
                     continue;
                 }
                 Err(rejection) => {
@@ -207,16 +209,20 @@ impl Held {
     }
 
     fn take_with_id(&mut self, frames: &[Frame], slots: &Slots, item: &Increment, id: &EventId) -> Outcome {
-        let key = (item.subject.clone(), id.clone());
-        let (now, horizon) = (frames[0].as_of, self.board.dedupe_horizon());
-        if self.ids.get(&key).is_some_and(|arrived| now.millis() < arrived.millis() + horizon) {
-            return Outcome::Duplicate { score: None };
+        if self.is_known(frames, item, id) {
+            return DUPLICATE;
         }
         if !self.take(frames, slots, &[item]) {
             return REFUSED;
         }
-        self.ids.insert(key, now);
+        self.ids.insert((item.subject.clone(), id.clone()), frames[0].as_of);
         COUNTED
+    }
+
+    /// Returns whether the id arrived less than a horizon ago.
+    fn is_known(&self, frames: &[Frame], item: &Increment, id: &EventId) -> bool {
+        let arrived = self.ids.get(&(item.subject.clone(), id.clone()));
+        arrived.is_some_and(|arrived| frames[0].as_of.millis() < arrived.millis() + self.board.dedupe_horizon())
     }
 }
 

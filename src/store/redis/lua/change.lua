@@ -14,7 +14,7 @@
 --       kind (kind/). After the last of several windows, one more (each_window.lua)
 --       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
 --       kind, `look`, which changes nothing in this window, and `follow`: the main window is a total, and the next one has a
---       sample of a slot beside it. The windows have the same entries, but only the main
+--       sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The windows have the same entries, but only the main
 --       window has their ids, and entries after all others that only look
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
