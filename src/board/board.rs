@@ -397,19 +397,14 @@ impl Board {
         }
     }
 
-    /// Returns the time of a sample with time `at` within its slot: with `stamp = "end"` the last instant before `at`.
-    pub fn sample_time(&self, at: Timestamp) -> Timestamp {
-        match self.definition.stamp {
+    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. With `stamp = "end"` this is
+    /// the slot of the last instant before `at`, so `at` may be the end of the slot. Unlike an increment it is not moved
+    /// back to the head, because a sample *replaces* the content of its slot and must not replace another slot's.
+    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
+        let at = match self.definition.stamp {
             Stamp::Start => at,
             Stamp::End => at.plus_millis(-1),
-        }
-    }
-
-    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. Unlike an increment it is
-    /// not moved back to the head, because a sample *replaces* the content of its slot and must not replace another
-    /// slot's.
-    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
-        let at = self.sample_time(at);
+        };
         if at < window.floor {
             Placement::TooLate
         } else if at >= window.end {

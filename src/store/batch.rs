@@ -33,14 +33,6 @@ impl Increment {
         // Only the smallest `i64` has no opposite. The saturated value is out of range just the same.
         Amount(if self.retract { amount.0.saturating_neg() } else { amount.0 })
     }
-
-    /// Returns the time that the change has in its slot: see [`Board::sample_time`].
-    pub fn time(&self, board: &Board) -> Option<Timestamp> {
-        match self.change {
-            Change::Set { .. } => self.at.map(|at| board.sample_time(at)),
-            _ => self.at,
-        }
-    }
 }
 
 /// The increments of one request to one board.
@@ -217,7 +209,7 @@ impl<'a> Plan<'a> {
             }
             plan.entries.push(Entry {
                 slots,
-                at: increment.time(board).map_or(now, |at| at.min(now)),
+                at: increment.at.map_or(now, |at| at.min(now)),
                 subject: &increment.subject,
                 amount,
                 sent,

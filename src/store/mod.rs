@@ -24,7 +24,8 @@
 //!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
 //! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that changes
 //!   nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A sample
-//!   replaces value and time.
+//!   replaces value and time. Its time is its own, also with `stamp = "end"`, where it may be the end of its slot: then
+//!   it is newer than every event of the slot.
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
 //!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing, and its id is not

@@ -327,11 +327,12 @@ impl EntryApplication<'_> {
             let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
             found.next().map(|(_, aggregate)| aggregate)
         };
-        let slot = entry.slots.of(1)?;
+        let (slot, calendar) = (entry.slots.of(1)?, kept_slots.calendar());
         let total = cell(self.tables, entry.slots.of(0)?);
-        let before = self.tables.further.first().and_then(|tables| cell(tables, slot));
+        let kept = |slot| self.tables.further.first().and_then(|tables| cell(tables, slot));
+        let (before, next) = (kept(slot), || kept(calendar.next(slot)));
         let sample = SlotSample { slot, sum, count };
-        sample.change_of_total(self.board.kind(), kept_slots.calendar(), total.as_ref(), before.as_ref())
+        sample.change_of_total(self.board.kind(), calendar, total.as_ref(), before.as_ref(), next)
     }
 
     /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.

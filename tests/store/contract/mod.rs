@@ -244,6 +244,7 @@ contract! {
         latest::a_score_expires_with_its_newest_slot_only,
         latest::newest_values_of_zero_or_less_are_ranked,
         latest::a_sample_replaces_the_newest_value_of_its_slot,
+        latest::a_sample_stamped_with_its_end_is_newer_than_every_event_before_its_time,
         latest::newest_values_return_scores_and_count_ids_once,
         latest::the_newest_value_of_all_time_stays,
         distinct::a_new_value_counts_in_its_slot,

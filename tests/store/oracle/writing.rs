@@ -1,10 +1,10 @@
 //! The outcome of each item of a batch: the rules of writing, implemented without a plan.
 
-use rolltop::board::{Aggregate, Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
+use rolltop::board::{Aggregate, Amount, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
 use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
 
 use super::Held;
-use super::history::{Counter, Taken, aggregates, fits};
+use super::history::{Counter, Taken, aggregates, fits, newest};
 
 const COUNTED: Outcome = Outcome::Counted { score: None };
 const DUPLICATE: Outcome = Outcome::Duplicate { score: None };
@@ -110,7 +110,7 @@ impl Held {
         let calendar = self.board.calendar();
         let definition = self.board.definition();
         if matches!(item.change, Change::Set { .. }) {
-            let at = time_of(&self.board, item).unwrap_or(now);
+            let at = if definition.stamp == Stamp::End { at.plus_millis(-1) } else { at };
             return if at < frame.window.floor {
                 Err(Rejection::TooLate)
             } else if at >= frame.window.end {
@@ -161,11 +161,12 @@ impl Held {
             lengths[number] = past.len();
             past.extend(items.iter().filter_map(|item| Some((item, change(item)?))).map(|(item, change)| Taken {
                 slot,
-                at: time_of(&held.board, item).map_or(frame.as_of, |at| at.min(frame.as_of)),
+                at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
                 now: frame.as_of,
                 floor: frame.window.floor,
                 change,
                 retract: item.retract,
+                beside: slots.get(1).copied().flatten(),
             }));
             fit &= match held.board.definition().mode {
                 Mode::Sliding => fits(&held.board, past, slot),
@@ -198,8 +199,8 @@ impl Held {
             Some(Aggregate::Mean { sum, count }) => (i128::from(sum.0), i128::from(count)),
             _ => (0, 0),
         };
-        if let (Kind::Last, Some(Aggregate::Last { at: newest, .. })) = (self.board.kind(), &total) {
-            let is_later = record.board.calendar().slot_of(*newest) > slot;
+        if self.board.kind() == Kind::Last {
+            let is_later = newest(self.past(subject)).and_then(|taken| taken.beside).is_some_and(|of| of > slot);
             return Some((!is_later).then_some(Change::Set { sum: *sum, count: *count }));
         }
         let ((all, times), (had, earlier)) = (numbers(total), numbers(before));
@@ -224,10 +225,4 @@ impl Held {
         let arrived = self.ids.get(&(item.subject.clone(), id.clone()));
         arrived.is_some_and(|arrived| frames[0].as_of.millis() < arrived.millis() + self.board.dedupe_horizon())
     }
-}
-
-/// Returns the time of an item within its slot: a sample that is stamped with its end is of the instant before.
-fn time_of(board: &Board, item: &Increment) -> Option<Timestamp> {
-    let is_of_the_end = matches!(item.change, Change::Set { .. }) && board.definition().stamp == Stamp::End;
-    item.at.map(|at| if is_of_the_end { at.plus_millis(-1) } else { at })
 }

@@ -117,8 +117,12 @@ local function prepare_total(number)
   local sample = windows[2].entries[number]
   local entry = main.entries[number]
   local outcome = windows[2].check(sample) or main.check(entry)
+  local function next_cell()
+    return windows[2].cell_from(entry.b, sample.who)
+  end
   if not outcome then
-    entry.verb = main.total_entry(main.cell_of(entry), windows[2].cell_of(sample), entry) and 'set' or 'same'
+    local total, before = main.cell_of(entry), windows[2].cell_of(sample)
+    entry.verb = main.total_entry(total, before, entry, next_cell) and 'set' or 'same'
   end
   return outcome
 end

@@ -243,7 +243,7 @@ impl Encoder<'_, '_> {
                 Word::Number(number) => command.arg(number),
                 Word::Text(text) => command.arg(text),
             };
-            let time = entry.items.first().and_then(|i| flush.item(*i).time(self.board));
+            let time = entry.items.first().and_then(|i| flush.item(*i).at);
             command.arg(b).arg(time.map_or_else(String::new, |at| at.millis().to_string()));
             command.arg(code).arg(id);
         }
