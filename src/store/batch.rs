@@ -1,11 +1,16 @@
 //! The input and the result of a write, and the order in which its items take effect.
 //!
 //! Amounts of the same subject and slot whose items carry no id are added up first and applied as one update; so a
-//! thousand likes of one post cost one update. If a sum is refused because it is out of range, its items are tried one
-//! by one in their order. A sum is exact however long the batch is: only the final sum is checked against the range,
-//! not the intermediate ones. [`Plan`] implements this rule. All stores share it, so that all return the same results.
+//! thousand likes of one post cost one update. The outcome of each item is as if the items had arrived one by one: a sum
+//! has a [margin](Entry::margin) to the bound, within which each of the intermediate sums is in range too. A sum that
+//! does not keep it is refused, and its items are tried one by one in their order. [`Plan`] implements this rule. All
+//! stores share it, so that all return the same results.
+//!
+//! On a board with several windows, items of one subject that differ in one of their slots are different updates, in the
+//! order of the first item of each. They may share a slot of a long window. At the bound of that slot, other items may be
+//! refused than if they had arrived one by one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::board::{
     Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Value, Window,
@@ -128,6 +133,8 @@ pub struct Entry<'a> {
     /// magnitude means that the update is refused and that its items must be tried one by one. 0 if
     /// [`sent`](Self::sent) holds the change.
     pub amount: Amount,
+    /// The smallest and the largest sum of the first items, from none to all of them.
+    pub range: (Amount, Amount),
     /// The item itself, for changes that are not added up: samples, and all changes of other metrics.
     pub sent: Option<&'a Increment>,
     /// The item's id. Present if the entry is a single item with an id.
@@ -163,9 +170,8 @@ impl<'a> Plan<'a> {
         // A single increment, the most frequent request, has nothing to be added up with.
         let is_alone = increments.size_hint().1 == Some(1);
         let windows = Windows::new(board, window, now, max_skew);
+        // The entries to which amounts may be added.
         let mut open: HashMap<(Slots, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
-        // Sums, by entry, that have exceeded the range of an `Amount`. Later items may bring them back into the range.
-        let mut wide: BTreeMap<usize, i128> = BTreeMap::new();
         for (index, increment) in increments {
             let slots = match windows.place(increment) {
                 Ok(slots) => slots,
@@ -190,21 +196,15 @@ impl<'a> Plan<'a> {
             if increment.id.is_none() && !is_alone && adds_up {
                 match open.entry((slots.clone(), increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
-                        let at = *found.get();
-                        let entry = &mut plan.entries[at];
-                        entry.items.push(index);
-                        match entry.amount.0.checked_add(amount.0) {
-                            Some(sum) if !wide.contains_key(&at) => entry.amount = Amount(sum),
-                            _ => *wide.entry(at).or_insert(entry.amount.0.into()) += i128::from(amount.0),
-                        }
+                        plan.entries[*found.get()].add(index, amount);
                         continue;
                     }
                     std::collections::hash_map::Entry::Vacant(place) => {
                         place.insert(plan.entries.len());
                     }
                 }
-            } else if sent.is_some() {
-                // Amounts after a sample must be added after it, so they need a new entry.
+            } else if !open.is_empty() {
+                // Amounts after this item must be added after it, so they need a new entry.
                 open.remove(&(slots.clone(), increment.subject.as_str()));
             }
             plan.entries.push(Entry {
@@ -212,13 +212,11 @@ impl<'a> Plan<'a> {
                 at: increment.at.map_or(now, |at| at.min(now)),
                 subject: &increment.subject,
                 amount,
+                range: (amount.min(Amount(0)), amount.max(Amount(0))),
                 sent,
                 id: increment.id.as_ref(),
                 items: vec![index],
             });
-        }
-        for (at, sum) in wide {
-            plan.entries[at].amount = Amount(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
         }
         plan
     }
@@ -274,6 +272,23 @@ impl<'a> Windows<'a> {
 }
 
 impl Entry<'_> {
+    /// Adds the amount of one more item.
+    fn add(&mut self, item: usize, amount: Amount) {
+        self.items.push(item);
+        // A sum that is saturated here is beyond every bound, and so is its margin.
+        self.amount = Amount(self.amount.0.saturating_add(amount.0));
+        self.range = (self.range.0.min(self.amount), self.range.1.max(self.amount));
+    }
+
+    /// Returns how far what a slot holds must stay from the bound after the update, so that it was never beyond the bound
+    /// after one of the items: 0 if all amounts have one sign.
+    ///
+    /// For simplicity it is the same on both sides, so that a sum may be refused whose items are all in range.
+    pub fn margin(&self) -> i64 {
+        let (Amount(low), Amount(high), Amount(sum)) = (self.range.0, self.range.1, self.amount);
+        if low == sum.min(0) && high == sum.max(0) { 0 } else { high.saturating_sub(sum).max(sum.saturating_sub(low)) }
+    }
+
     /// Returns whether the sum is beyond the exact range of every store, so that its items must be tried one by one.
     pub fn is_beyond_exact(&self) -> bool {
         self.amount.0.unsigned_abs() > EXACT_MAX as u64
@@ -322,10 +337,11 @@ mod tests {
         assert_eq!(
             seen,
             [
-                ("a", 0, vec![0, 2, 7], false, true),
+                ("a", 5, vec![0, 2], false, true),
                 ("b", 2, vec![1], false, true),
                 ("a", 8, vec![3], false, false),
                 ("a", 16, vec![4], true, true),
+                ("a", -5, vec![7], false, true),
             ]
         );
         assert_eq!(plan.rejected, [(5, Rejection::TooLate), (6, Rejection::TooEarly)]);
@@ -364,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_is_exact_whatever_its_intermediate_values() {
+    fn a_sum_keeps_a_margin_for_its_intermediate_values() {
         let definition = Definition::new("SUM(2h, sale, amount, seller)".parse().unwrap(), "1h".parse().unwrap());
         let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
         let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
@@ -373,13 +389,45 @@ mod tests {
             let items: Vec<Increment> = amounts.map(|amount| increment("a", amount, None, None)).collect();
             let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
             assert_eq!((plan.entries.len(), plan.entries[0].items.len()), (1, items.len()));
-            (plan.entries[0].amount.0, plan.entries[0].is_beyond_exact())
+            (plan.entries[0].amount.0, plan.entries[0].margin())
         };
-        assert_eq!(sum(&[(1_025, EXACT_MAX), (1_024, -EXACT_MAX)]), (EXACT_MAX, false));
-        assert_eq!(sum(&[(1_025, EXACT_MAX), (1_025, -EXACT_MAX), (1, 7)]), (7, false));
-        assert_eq!(sum(&[(3_000, -EXACT_MAX), (3_000, EXACT_MAX), (1, -7)]), (-7, false));
-        assert_eq!(sum(&[(2, i64::MIN), (2, i64::MAX)]), (-2, false));
-        assert_eq!(sum(&[(2, i64::MAX), (1, -i64::MAX), (1, 1)]), (i64::MAX, true));
-        assert_eq!(sum(&[(3_000, -EXACT_MAX)]), (i64::MIN, true));
+        assert_eq!([sum(&[(3, 5)]), sum(&[(3, -5)]), sum(&[(3, 0)])], [(15, 0), (-15, 0), (0, 0)]);
+        // 10 and then 2; 10 above or 12 below it.
+        assert_eq!([sum(&[(1, 10), (1, -8)]), sum(&[(1, -10), (1, 12)])], [(2, 8), (2, 12)]);
+        assert_eq!(sum(&[(1, 10), (1, -25), (1, 17)]), (2, 17));
+        assert_eq!(sum(&[(3, EXACT_MAX), (3, -EXACT_MAX)]), (0, 3 * EXACT_MAX));
+        // What is saturated is beyond every bound, by its sum or its margin.
+        assert_eq!(sum(&[(3_000, -EXACT_MAX)]), (i64::MIN, 0));
+        for amounts in [
+            [(3_000, -EXACT_MAX), (3_000, EXACT_MAX)],
+            [(2, i64::MIN), (2, i64::MAX)],
+            [(2, i64::MAX), (2, i64::MIN)],
+            [(2, i64::MAX), (1, -i64::MAX)],
+            [(2, i64::MIN), (1, 7)],
+        ] {
+            let (sum, margin) = sum(&amounts);
+            assert!(sum.unsigned_abs() > EXACT_MAX as u64 || margin > 2 * EXACT_MAX, "{amounts:?}: {sum}, {margin}");
+        }
+    }
+
+    #[test]
+    fn amounts_after_an_item_with_an_id_are_a_new_sum() {
+        let definition = Definition::new("SUM(2h, sale, amount, seller)".parse().unwrap(), "1h".parse().unwrap());
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
+        let old = Some("2026-01-01T09:00:00Z");
+        let items = [
+            increment("a", 1, None, None),
+            increment("a", 2, old, None),
+            increment("b", 4, None, None),
+            increment("a", 8, None, Some("x")),
+            increment("a", 16, None, None),
+            increment("a", 32, old, None),
+            increment("b", 64, None, None),
+            increment("a", 128, None, None),
+        ];
+        let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
+        let seen: Vec<_> = plan.entries.iter().map(|entry| (entry.subject.as_str(), entry.amount.0)).collect();
+        assert_eq!(seen, [("a", 1), ("a", 34), ("b", 68), ("a", 8), ("a", 144)]);
     }
 }

@@ -50,7 +50,8 @@
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
 //!   increment's id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
 //! - **Batches.** Each item of a batch takes effect as a whole, and the items take effect in the order of their
-//!   [`Plan`]. A large batch is applied in portions: other calls may read and write between them.
+//!   [`Plan`]: on a board with one window each has the outcome that it would have if the items had arrived one by one. A
+//!   large batch is applied in portions: other calls may read and write between them.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the

@@ -208,7 +208,7 @@ impl EntryApplication<'_> {
             for &item in &entry.items {
                 let Change::Amount(amount) = self.increments[item].change else { continue };
                 let amount = self.increments[item].signed(amount);
-                if self.add_amount(entry, name, item, amount).is_err() {
+                if self.add_amount(entry, name, (item, amount), 0).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                     counted -= 1;
                 }
@@ -280,7 +280,9 @@ impl EntryApplication<'_> {
 
     /// Applies an entry's update as a whole, or changes nothing.
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
-        let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
+        let Some(increment) = entry.sent else {
+            return self.add_amount(entry, name, (entry.items[0], entry.amount), entry.margin());
+        };
         // What the main window gets instead of a sample of a slot beside it.
         let total = match (&increment.change, self.board.kept_slots()) {
             (Change::Set { sum, count }, Some(kept_slots)) => {
@@ -335,8 +337,15 @@ impl EntryApplication<'_> {
         sample.change_of_total(self.board.kind(), calendar, total.as_ref(), before.as_ref(), next)
     }
 
-    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
-    fn add_amount(&mut self, entry: &Entry, name: HashedName, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the bound
+    /// by the margin.
+    fn add_amount(
+        &mut self,
+        entry: &Entry,
+        name: HashedName,
+        (item, amount): (usize, Amount),
+        margin: i64,
+    ) -> Result<(), OutOfRange> {
         if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
             return Err(OutOfRange);
         }
@@ -345,11 +354,11 @@ impl EntryApplication<'_> {
         }
         let can_add = |window: &InWindow<'_>| {
             let InWindow { tables, slot, bound, .. } = window;
-            if tables.holdings.can_add(name, *slot, amount.0, *bound) { Ok(()) } else { Err(OutOfRange) }
+            if tables.holdings.can_add(name, *slot, amount.0, *bound - margin) { Ok(()) } else { Err(OutOfRange) }
         };
         self.change_windows(entry, can_add, |window| {
             let InWindow { tables, operations, slot, bound, .. } = window;
-            let new = tables.holdings.add(name, *slot, amount.0, *bound)?;
+            let new = tables.holdings.add(name, *slot, amount.0, *bound - margin)?;
             operations.amount(*slot, new, entry.subject.as_str());
             Ok(())
         })

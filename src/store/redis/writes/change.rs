@@ -14,6 +14,7 @@ use crate::store::redis::expiry;
 use crate::store::redis::id_buckets;
 use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::kinds::{self, RedisKind, Verb, Word};
+use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{FixedArguments, Script};
 use crate::store::redis::session::{Preamble, Session};
@@ -238,6 +239,7 @@ impl Encoder<'_, '_> {
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
             let usual = self.kind().verb(change, self.undoes(entry));
             let Verb { verb, a, b } = if window.is_main() { self.of_total(usual, change, entry) } else { usual };
+            let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
                 Word::Number(number) => command.arg(number),
