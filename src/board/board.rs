@@ -6,12 +6,12 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{
-    Aggregate, Amount, BoardName, Calendar, Change, Decimals, Definition, DefinitionError, EXACT_MAX, Kind, Layout,
-    Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength,
+    Aggregate, Amount, BoardName, Calendar, Change, Cover, Decimals, Definition, DefinitionError, EXACT_MAX, Kind,
+    Layout, Mode, Order, Placement, Span, Stamp, Timestamp, Value, Window, WindowLength,
 };
 
-/// A day, in milliseconds: the longest dedupe horizon unless the definition has another, and the time for which a board
-/// over all time remembers that a value was taken back.
+/// A day, in milliseconds: the longest dedupe horizon unless the definition has one, and the time for which a board over
+/// all time remembers that a value was taken back.
 const DAY: i64 = 86_400_000;
 
 /// The most slots by which a cached window is moved forward. If it has to move further, its slots are computed again.
@@ -52,6 +52,7 @@ pub struct Board {
     kept: u32,
     parts: Option<Box<str>>,
     dedupe_horizon: i64,
+    dedupe_bucket: i64,
     clock_tolerance: i64,
     further: Vec<Arc<Board>>,
     is_further: bool,
@@ -72,13 +73,16 @@ impl Board {
             let further_board = Self::of_one_window(board.name.clone(), generation.of_track(number), own)?;
             further.push(Self { is_further: true, ..further_board });
         }
-        let dedupe = definition.dedupe.map(Span::approximate_millis);
         let all = || std::iter::once(&board).chain(&further);
-        let longest = || all().map(|board| board.dedupe_horizon).max().unwrap_or(DAY);
-        let dedupe_horizon = dedupe.unwrap_or_else(longest);
+        let longest = |of: fn(&Board) -> i64| all().map(of).max().unwrap_or(DAY);
+        let (dedupe_horizon, dedupe_bucket) = match definition.dedupe.map(Span::approximate_millis) {
+            Some(dedupe) => (dedupe, dedupe / 2),
+            None => (longest(|board| board.dedupe_horizon), longest(|board| board.dedupe_bucket)),
+        };
         let clock_tolerance = all().map(|board| board.clock_tolerance).min().unwrap_or(DAY);
         for board in std::iter::once(&mut board).chain(&mut further) {
-            (board.dedupe_horizon, board.clock_tolerance) = (dedupe_horizon, clock_tolerance);
+            (board.dedupe_horizon, board.dedupe_bucket) = (dedupe_horizon, dedupe_bucket);
+            board.clock_tolerance = clock_tolerance;
         }
         Ok(Self { further: further.into_iter().map(Arc::new).collect(), ..board })
     }
@@ -88,8 +92,13 @@ impl Board {
         let Layout { calendar, slots, kept } = definition.layout()?;
         let (kind, length) = (definition.kind(), definition.metric.window);
         let standard = length.approximate_millis();
+        let additional = match (definition.cover, definition.slot) {
+            (Cover::Full, Some(slot)) => slot.approximate_millis(),
+            _ => 0,
+        };
         Ok(Self {
-            dedupe_horizon: standard.min(DAY),
+            dedupe_horizon: standard.saturating_add(additional).min(DAY),
+            dedupe_bucket: standard.min(DAY) / 2,
             clock_tolerance: if length == WindowLength::All { DAY } else { standard },
             name,
             generation,
@@ -264,9 +273,18 @@ impl Board {
     }
 
     /// Returns how long the id of an event is remembered after its arrival, in milliseconds: as long as `dedupe` says,
-    /// or else the length of the longest window, at most a day.
+    /// or else for the longest window with the additional slot of `cover = full`, at most a day.
     pub fn dedupe_horizon(&self) -> i64 {
         self.dedupe_horizon
+    }
+
+    /// Returns the time, in milliseconds, during which arriving ids belong to one bucket: half of `dedupe`, or of the
+    /// longest window, at most half a day.
+    ///
+    /// Stored data names buckets by their number since the epoch, so this must stay the same for a definition. It does
+    /// not include the additional slot of `cover = full`, which earlier versions did not add to the horizon.
+    pub fn dedupe_bucket(&self) -> i64 {
+        self.dedupe_bucket
     }
 
     /// Returns whether the board counts over all time. Then it has one slot inside, which never ends, and no slots to
@@ -379,19 +397,14 @@ impl Board {
         }
     }
 
-    /// Returns the time of a sample with time `at` within its slot: with `stamp = "end"` the last instant before `at`.
-    pub fn sample_time(&self, at: Timestamp) -> Timestamp {
-        match self.definition.stamp {
+    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. With `stamp = "end"` this is
+    /// the slot of the last instant before `at`, so `at` may be the end of the slot. Unlike an increment it is not moved
+    /// back to the head, because a sample *replaces* the content of its slot and must not replace another slot's.
+    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
+        let at = match self.definition.stamp {
             Stamp::Start => at,
             Stamp::End => at.plus_millis(-1),
-        }
-    }
-
-    /// Returns where a sample with time `at` belongs: its own slot, never one after the head. Unlike an increment it is
-    /// not moved back to the head, because a sample *replaces* the content of its slot and must not replace another
-    /// slot's.
-    pub fn place_sample(&self, at: Timestamp, window: &Window) -> Placement {
-        let at = self.sample_time(at);
+        };
         if at < window.floor {
             Placement::TooLate
         } else if at >= window.end {

@@ -136,8 +136,8 @@ pub struct Definition {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "form::shards")]
     #[schema(value_type = u32, minimum = 1, maximum = 64, example = 24)]
     pub shards: Option<u32>,
-    /// Time for which ids are remembered from their arrival, for a window of `all` time, where an item that counts twice
-    /// never expires. From a minute to 90 days. Default: `24h`.
+    /// Time for which ids are remembered from their arrival, from a minute to 90 days. Default: as long as an item can
+    /// count, but at most 24 hours: the longest window, with the additional slot of the `cover` `full`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, example = "30d", pattern = "^[1-9][0-9]{0,9}(s|m|h|d|w|mo|y)$")]
     pub dedupe: Option<Span>,
@@ -283,7 +283,7 @@ impl Definition {
                 stamp: Stamp::Start,
                 ..own
             },
-            WindowLength::Span(_) => Definition { dedupe: None, ..own },
+            WindowLength::Span(_) => own,
         }
     }
 
@@ -292,7 +292,7 @@ impl Definition {
     pub(super) fn of_kept_slots(&self) -> Option<Definition> {
         let keep = self.keep.filter(|_| self.metric.window == WindowLength::All)?;
         let metric = Metric { window: keep.into(), ..self.metric.clone() };
-        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, dedupe: None, ..self.clone() };
+        let own = Definition { windows: Vec::new(), keep: None, min_samples: 1, ..self.clone() };
         Some(Definition { metric, ranked: false, ..own })
     }
 

@@ -1,5 +1,7 @@
 //! Samples on boards over all time that keep their newest slots: what the total becomes when a slot is replaced.
 
+use std::cmp::Ordering;
+
 use super::{Aggregate, Amount, Calendar, Change, Kind, Timestamp};
 
 /// A sample of a slot that is kept beside a total.
@@ -15,19 +17,27 @@ impl SlotSample {
     /// Returns the change of the total, in the form of a sample of the total, or `None` if the total stays the same. The
     /// total changes as much as the slot does; for LAST it takes the sample unless its own value is of a later slot.
     ///
-    /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. Only for the kinds
-    /// that accept samples on such boards. Numbers that do not fit are as large as possible, and no store accepts them.
+    /// `total` and `slot` are what the subject had, if anything, and `calendar` is that of the slots. `next` returns what
+    /// it has in the next slot: a value of the instant between the two slots may be an event of the next one, or a sample
+    /// that is stamped with the end of this one. Only for the kinds that accept samples on such boards. Numbers that do
+    /// not fit are as large as possible, and no store accepts them.
     pub fn change_of_total(
         &self,
         kind: Kind,
         calendar: &Calendar,
         total: Option<&Aggregate>,
         slot: Option<&Aggregate>,
+        next: impl FnOnce() -> Option<Aggregate>,
     ) -> Option<Change> {
         let change = |all: i64, before: i64, after: i64| all.saturating_sub(before).saturating_add(after);
         match kind {
             Kind::Last => {
-                let is_later = |of: Timestamp| calendar.slot_of(of) > self.slot;
+                let end = calendar.next(self.slot);
+                let is_later = |of: Timestamp| match of.cmp(&end) {
+                    Ordering::Less => false,
+                    Ordering::Equal => next().and_then(|next| next.time()) == Some(end),
+                    Ordering::Greater => true,
+                };
                 let stays = total.and_then(Aggregate::time).is_some_and(is_later);
                 (!stays).then_some(Change::Set { sum: self.sum, count: self.count })
             }
@@ -67,7 +77,7 @@ mod tests {
     fn a_total_changes_as_much_as_the_slot() {
         let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::Tz::UTC).unwrap();
         let change = |kind, sample: SlotSample, total, slot: Option<Aggregate>| {
-            sample.change_of_total(kind, &calendar, Some(&total), slot.as_ref())
+            sample.change_of_total(kind, &calendar, Some(&total), slot.as_ref(), || None)
         };
         let sum = |units| Aggregate::Sum(Amount(units));
         assert_eq!(change(Kind::Sum, sample(3, 5, 1), sum(100), Some(sum(30))), set(75, 1));
@@ -81,11 +91,17 @@ mod tests {
     fn the_newest_value_of_all_time_stays_if_it_is_of_a_later_slot() {
         let calendar = Calendar::new("1h".parse().unwrap(), chrono_tz::Tz::UTC).unwrap();
         let last = |at| Aggregate::Last { at: Timestamp::from_millis(at), value: Amount(1) };
-        let change = |at| sample(3, 7, 1).change_of_total(Kind::Last, &calendar, Some(&last(at)), None);
-        assert_eq!(change(4 * HOUR), None);
+        let change = |at, next: Option<i64>| {
+            sample(3, 7, 1).change_of_total(Kind::Last, &calendar, Some(&last(at)), None, || next.map(last))
+        };
+        assert_eq!(change(4 * HOUR + 1, None), None);
         // A value of the same slot is replaced, also if it is newer.
         for at in [0, 3 * HOUR - 1, 3 * HOUR + 60, 3 * HOUR + 61, 4 * HOUR - 1] {
-            assert_eq!(change(at), set(7, 1), "{at}");
+            assert_eq!(change(at, Some(5 * HOUR)), set(7, 1), "{at}");
         }
+        // Between the two slots.
+        assert_eq!(change(4 * HOUR, Some(4 * HOUR)), None);
+        assert_eq!(change(4 * HOUR, Some(4 * HOUR + 1)), set(7, 1));
+        assert_eq!(change(4 * HOUR, None), set(7, 1));
     }
 }

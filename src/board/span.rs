@@ -71,6 +71,20 @@ impl Span {
         if count == 0 { None } else { Some(Self { count, unit }) }
     }
 
+    /// Returns the duration of this many milliseconds, rounded up to a second, in the largest unit up to days of which it
+    /// is a whole number. One day is written as 24 hours.
+    pub fn of_millis(millis: i64) -> Self {
+        let seconds = u64::try_from(millis).unwrap_or(0).div_ceil(1_000).max(1);
+        let whole = |unit: Unit| {
+            let count =
+                unit.seconds().filter(|length| seconds.is_multiple_of(*length)).map(|length| seconds / length)?;
+            Span::new(u32::try_from(count).ok()?, unit)
+        };
+        let units = [Unit::Day, Unit::Hour, Unit::Minute, Unit::Second];
+        let mut spans = units.into_iter().filter_map(whole).filter(|span| *span != Span::DAY);
+        spans.next().unwrap_or(Span { count: u32::MAX, unit: Unit::Second })
+    }
+
     /// Returns the number of units.
     pub const fn count(self) -> u32 {
         self.count
@@ -163,6 +177,26 @@ impl<'de> Deserialize<'de> for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn milliseconds_are_written_in_their_largest_unit() {
+        for (text, written) in [
+            ("90s", "90s"),
+            ("120s", "2m"),
+            ("135m", "135m"),
+            ("24h", "24h"),
+            ("48h", "2d"),
+            ("36h", "36h"),
+            ("1w", "7d"),
+            ("1d", "24h"),
+        ] {
+            let millis = text.parse::<Span>().unwrap().approximate_millis();
+            assert_eq!(Span::of_millis(millis).to_string(), written);
+        }
+        assert_eq!(Span::of_millis(1_001).to_string(), "2s");
+        assert_eq!([i64::MIN, 0, 1].map(|millis| Span::of_millis(millis).to_string()), ["1s", "1s", "1s"]);
+        Span::of_millis(i64::MAX);
+    }
 
     #[test]
     fn every_unit_round_trips() {

@@ -39,8 +39,9 @@ pub(super) fn example() -> Value {
 }
 
 impl DefinedBoard {
-    fn of(board: &Board) -> Self {
-        Self { definition: DefinitionShown::of(board), generation: board.generation().to_string() }
+    fn of(board: &Board, state: &HttpState) -> Self {
+        let definition = DefinitionShown::of(board, state.service.id_cost(board));
+        Self { definition, generation: board.generation().to_string() }
     }
 }
 
@@ -65,7 +66,10 @@ pub(super) struct BoardList {
 pub(super) async fn list(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let boards = state.service.boards().await?;
-    Ok(response::json(&BoardList { items: boards.iter().map(|board| DefinedBoard::of(board)).collect(), next: () }))
+    Ok(response::json(&BoardList {
+        items: boards.iter().map(|board| DefinedBoard::of(board, &state)).collect(),
+        next: (),
+    }))
 }
 
 /// The current state of a board.
@@ -182,7 +186,8 @@ pub(super) struct RetiringSlot {
         "board": "hot-posts", "metric": "COUNT(24h, like, post_id)", "slot": "1h", "decimals": 0, "timezone": "UTC",
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
         "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "windows": [],
-        "slots_in_window": 24, "slots_kept": 24, "generation": "5f1c2a9d04b7e386",
+        "slots_in_window": 24, "slots_kept": 24,
+        "ids": {"horizon": "24h", "stored_at_most": "36h", "bytes_per_id": 37}, "generation": "5f1c2a9d04b7e386",
         "window": {"from": "2026-01-01T11:00:00Z", "to": "2026-01-02T11:00:00Z", "slots": 24},
         "head": "2026-01-02T10:00:00Z", "floor": "2026-01-01T11:00:00Z", "as_of": "2026-01-02T10:07:00Z",
         "total": 1234, "slots": [{"from": "2026-01-02T10:00:00Z", "to": "2026-01-02T11:00:00Z", "subjects": 412, "events": 3107}],
@@ -203,7 +208,7 @@ pub(super) async fn get(request: HttpRequest, state: Data<HttpState>) -> Result<
     let window = kept.as_ref().map_or(status.frame.window, |(_, kept)| kept.frame.window);
     let has_slots = board.has_slots();
     Ok(response::json(&BoardStatus {
-        definition: DefinedBoard::of(&board),
+        definition: DefinedBoard::of(&board, &state),
         frame: FrameShown::of(&board, &status.frame, board.slots()),
         head: has_slots.then_some(window.head),
         floor: has_slots.then_some(window.floor),
@@ -253,7 +258,7 @@ pub(super) enum DefineAnswer {
 /// a different definition is refused (409). A definition cannot be changed, because stored data depends on every key.
 ///
 /// With `dry_run=true` nothing is changed, also where the store accepts no writes. The response is the definition in its
-/// canonical form, the slots that it leads to, the estimated memory of a subject, and the conflict with an existing board
+/// canonical form, the slots that it leads to, what ids cost, the estimated memory of a subject, and the conflict with an existing board
 /// that would otherwise be the 409. A definition that is not valid is refused as without it.
 #[utoipa::path(
     put, path = "/v1/boards/{board}", operation_id = "defineBoard", tag = "boards",
@@ -300,7 +305,7 @@ pub(super) async fn put(
     }
     let (board, created) = state.service.define(&name, &definition).await?;
     let status = if created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut response = response::json_with(status, &DefinedBoard::of(&board));
+    let mut response = response::json_with(status, &DefinedBoard::of(&board, &state));
     if created && let Ok(path) = HeaderValue::from_str(&format!("/v1/boards/{name}")) {
         response.headers_mut().insert(LOCATION, path);
     }
@@ -317,7 +322,7 @@ pub(super) async fn put(
 pub(super) async fn delete(request: HttpRequest, state: Data<HttpState>) -> Result<HttpResponse, Problem> {
     Parameters::from_request(&request, &[])?;
     let board = state.service.undefine(&path::board_name(&request)?).await?;
-    Ok(response::json(&DefinedBoard::of(&board)))
+    Ok(response::json(&DefinedBoard::of(&board, &state)))
 }
 
 /// The result of an audit.

@@ -7,6 +7,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use super::{object, schemas};
 use crate::board::{Board, BoardName, Cover, Definition, Metric, Mode, Order, Span, Stamp};
+use crate::service::IdCost;
 
 /// A definition with all defaults, and the slots that it leads to.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,7 +52,7 @@ pub(super) struct DefinitionShown {
     /// Number of parts that a Redis store divides the board into; null if it is not divided.
     #[schema(required = true, minimum = 1, maximum = 64)]
     shards: Option<u32>,
-    /// Time for which ids are remembered, over all time; null for the window, at most 24 hours.
+    /// Time for which ids are remembered; null for the default, which `ids` has.
     #[schema(value_type = Option<String>, required = true, example = "30d")]
     dedupe: Option<Span>,
     /// Further windows of the metric, each with its slots; empty if the board has one window.
@@ -61,6 +62,32 @@ pub(super) struct DefinitionShown {
     slots_in_window: u32,
     /// Number of slots that are kept; 0 over all time unless `keep` is set.
     slots_kept: u32,
+    ids: Ids,
+}
+
+/// What the ids of a board's items cost. It takes `bytes_per_id` for each id that arrived within `stored_at_most`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = IdsOfBoard)]
+pub(super) struct Ids {
+    /// Time for which an id counts once, from its arrival: `dedupe`, or by default as long as an item can count, at most
+    /// 24 hours.
+    #[schema(value_type = String, example = "24h")]
+    horizon: Span,
+    /// Maximum time for which an id is stored. It is longer than the horizon, because ids are deleted together with others.
+    #[schema(value_type = String, example = "36h")]
+    stored_at_most: Span,
+    /// Memory of an id of 16 bytes in the store in use, in bytes.
+    bytes_per_id: u64,
+}
+
+impl Ids {
+    fn of(board: &Board, cost: IdCost) -> Self {
+        Self {
+            horizon: board.definition().dedupe.unwrap_or_else(|| Span::of_millis(board.dedupe_horizon())),
+            stored_at_most: Span::of_millis(cost.stored_at_most),
+            bytes_per_id: cost.bytes,
+        }
+    }
 }
 
 /// An example of a definition in a response.
@@ -70,11 +97,12 @@ pub(super) fn example() -> Value {
         "order": "desc", "cover": "current", "ranked": true, "mode": "sliding", "keep": null, "min_samples": 1,
         "max_values": null, "stamp": "start", "shards": null, "dedupe": null, "windows": [],
         "slots_in_window": 24, "slots_kept": 24,
+        "ids": {"horizon": "24h", "stored_at_most": "36h", "bytes_per_id": 37},
     })
 }
 
 impl DefinitionShown {
-    pub(super) fn of(board: &Board) -> Self {
+    pub(super) fn of(board: &Board, id_cost: IdCost) -> Self {
         let definition = board.definition();
         Self {
             board: board.name().clone(),
@@ -99,6 +127,7 @@ impl DefinitionShown {
                 None if board.is_all_time() => 0,
                 None => board.kept(),
             },
+            ids: Ids::of(board, id_cost),
         }
     }
 }

@@ -88,7 +88,8 @@ impl From<BytesPerSubject> for SubjectBytes {
 
 impl DefinitionPreview {
     pub(super) fn of(preview: &service::DefinitionPreview) -> Self {
-        let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_track } = preview;
+        let service::DefinitionPreview { board, existing, differences, bytes_per_subject, bytes_per_track, id_cost } =
+            preview;
         let windows = std::iter::once(board).chain(board.further().iter().map(|window| &**window));
         let each_window = match board.further_windows() {
             [] => Vec::new(),
@@ -99,7 +100,7 @@ impl DefinitionPreview {
             .filter(|_| !differences.is_empty())
             .map(|existing| DefinitionConflict { keys: differences.clone(), existing: existing.definition().clone() });
         Self {
-            definition: DefinitionShown::of(board),
+            definition: DefinitionShown::of(board, *id_cost),
             dry_run: true,
             exists: existing.is_some(),
             conflict,

@@ -133,8 +133,8 @@ pub(super) fn subjects() -> Array {
 }
 
 pub(super) fn id() -> Object {
-    let description = "Identifier of the item. Each board and subject counts an id once, for the length of the \
-                       window after its arrival, at most a day; over all time for a day, or as long as `dedupe` says.";
+    let description = "Identifier of the item. Each board and subject counts an id once within the board's horizon \
+                       (`ids.horizon` of the board), from its arrival: `dedupe`, or the window, at most 24 hours.";
     string()
         .min_length(Some(1))
         .max_length(Some(128))

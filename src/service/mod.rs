@@ -78,8 +78,8 @@ use crate::board::{Board, BoardName, Definition, Kind, Mode, Subject, Timestamp}
 use crate::store::{self, Defined, SlotRange, Store, Unreadable};
 // The types of the store that occur in the interface of the service, so that its callers need not import the store.
 pub use crate::store::{
-    Added, BackedUp, Batch, BytesPerSubject, Difference, Direction, Increment, Lines, Lookup, NextTo, Outcome, Page,
-    Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
+    Added, BackedUp, Batch, BytesPerSubject, Difference, Direction, IdCost, Increment, Lines, Lookup, NextTo, Outcome,
+    Page, Place, Ranked, Rejection, Removal, SlotContents, Standing, Status, StoreError, ValuePlace, Values,
 };
 use about::about_board;
 use registry::Registry;

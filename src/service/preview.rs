@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Result, Service};
 use crate::board::{Board, BoardName, Definition, Generation};
-use crate::store::BytesPerSubject;
+use crate::store::{BytesPerSubject, IdCost};
 
 /// What the definition of a board would do.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct DefinitionPreview {
     pub bytes_per_subject: BytesPerSubject,
     /// The estimated memory of a subject in each [track](Board::tracks) of the board.
     pub bytes_per_track: Vec<BytesPerSubject>,
+    /// What the ids of the board cost.
+    pub id_cost: IdCost,
 }
 
 impl Service {
@@ -37,7 +39,13 @@ impl Service {
             differences: differences.unwrap_or_default(),
             bytes_per_subject: bytes_per_track[1..].iter().fold(of_main, |all, track| all + *track),
             bytes_per_track,
+            id_cost: self.store.id_cost(&board),
             board,
         })
+    }
+
+    /// Returns what the ids of a board cost. No store call.
+    pub fn id_cost(&self, board: &Board) -> IdCost {
+        self.store.id_cost(board)
     }
 }

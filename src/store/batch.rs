@@ -1,11 +1,16 @@
 //! The input and the result of a write, and the order in which its items take effect.
 //!
 //! Amounts of the same subject and slot whose items carry no id are added up first and applied as one update; so a
-//! thousand likes of one post cost one update. If a sum is refused because it is out of range, its items are tried one
-//! by one in their order. A sum is exact however long the batch is: only the final sum is checked against the range,
-//! not the intermediate ones. [`Plan`] implements this rule. All stores share it, so that all return the same results.
+//! thousand likes of one post cost one update. The outcome of each item is as if the items had arrived one by one: a sum
+//! has a [margin](Entry::margin) to the bound, within which each of the intermediate sums is in range too. A sum that
+//! does not keep it is refused, and its items are tried one by one in their order. [`Plan`] implements this rule. All
+//! stores share it, so that all return the same results.
+//!
+//! On a board with several windows, items of one subject that differ in one of their slots are different updates, in the
+//! order of the first item of each. They may share a slot of a long window. At the bound of that slot, other items may be
+//! refused than if they had arrived one by one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::board::{
     Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Placement, Subject, Timestamp, Value, Window,
@@ -32,14 +37,6 @@ impl Increment {
     pub fn signed(&self, amount: Amount) -> Amount {
         // Only the smallest `i64` has no opposite. The saturated value is out of range just the same.
         Amount(if self.retract { amount.0.saturating_neg() } else { amount.0 })
-    }
-
-    /// Returns the time that the change has in its slot: see [`Board::sample_time`].
-    pub fn time(&self, board: &Board) -> Option<Timestamp> {
-        match self.change {
-            Change::Set { .. } => self.at.map(|at| board.sample_time(at)),
-            _ => self.at,
-        }
     }
 }
 
@@ -92,11 +89,20 @@ pub struct Added {
 pub enum Slots {
     /// The start of the slot, on a board with one window.
     One(Timestamp),
-    /// The start of the slot in each window, or `None` where the slot has left the window. At least one is a slot.
+    /// The start of the slot in each window, or `None` where the slot has left the window. At least one is a slot, except
+    /// for a retraction with an id of an event that has left all windows: it is a duplicate or changes nothing.
     Each(Box<[Option<Timestamp>]>),
 }
 
 impl Slots {
+    fn none() -> Self {
+        Slots::Each(Box::default())
+    }
+
+    fn is_none(&self) -> bool {
+        matches!(self, Slots::Each(slots) if slots.is_empty())
+    }
+
     /// Returns the slot in a window, the main one being 0, or `None` if the update does not change that window.
     pub fn of(&self, window: usize) -> Option<Timestamp> {
         match self {
@@ -127,6 +133,8 @@ pub struct Entry<'a> {
     /// magnitude means that the update is refused and that its items must be tried one by one. 0 if
     /// [`sent`](Self::sent) holds the change.
     pub amount: Amount,
+    /// The smallest and the largest sum of the first items, from none to all of them.
+    pub range: (Amount, Amount),
     /// The item itself, for changes that are not added up: samples, and all changes of other metrics.
     pub sent: Option<&'a Increment>,
     /// The item's id. Present if the entry is a single item with an id.
@@ -142,8 +150,8 @@ pub struct Plan<'a> {
     pub entries: Vec<Entry<'a>>,
     /// The indexes of items that belong to no slot of the window, with the reasons.
     pub rejected: Vec<(usize, Rejection)>,
-    /// The indexes of retractions of events that have left the window. They count as accepted, and there is nothing to
-    /// do.
+    /// The indexes of retractions without an id of events that have left the window. They count as accepted, and there is
+    /// nothing to do.
     pub expired_retractions: Vec<usize>,
 }
 
@@ -162,12 +170,13 @@ impl<'a> Plan<'a> {
         // A single increment, the most frequent request, has nothing to be added up with.
         let is_alone = increments.size_hint().1 == Some(1);
         let windows = Windows::new(board, window, now, max_skew);
+        // The entries to which amounts may be added.
         let mut open: HashMap<(Slots, &str), usize, rapidhash::fast::RandomState> = HashMap::default();
-        // Sums, by entry, that have exceeded the range of an `Amount`. Later items may bring them back into the range.
-        let mut wide: BTreeMap<usize, i128> = BTreeMap::new();
         for (index, increment) in increments {
             let slots = match windows.place(increment) {
                 Ok(slots) => slots,
+                // Whether the id was counted before is found out in the order of the items.
+                Err(Rejection::TooLate) if increment.retract && increment.id.is_some() => Slots::none(),
                 Err(Rejection::TooLate) if increment.retract => {
                     plan.expired_retractions.push(index);
                     continue;
@@ -178,42 +187,36 @@ impl<'a> Plan<'a> {
                 }
             };
             let (amount, sent) = match &increment.change {
-                Change::Amount(amount) if board.kind() == Kind::Sum => (increment.signed(*amount), None),
+                Change::Amount(amount) if board.kind() == Kind::Sum && !slots.is_none() => {
+                    (increment.signed(*amount), None)
+                }
                 _ => (Amount(0), Some(increment)),
             };
             let adds_up = sent.is_none() && board.definition().mode == Mode::Sliding;
             if increment.id.is_none() && !is_alone && adds_up {
                 match open.entry((slots.clone(), increment.subject.as_str())) {
                     std::collections::hash_map::Entry::Occupied(found) => {
-                        let at = *found.get();
-                        let entry = &mut plan.entries[at];
-                        entry.items.push(index);
-                        match entry.amount.0.checked_add(amount.0) {
-                            Some(sum) if !wide.contains_key(&at) => entry.amount = Amount(sum),
-                            _ => *wide.entry(at).or_insert(entry.amount.0.into()) += i128::from(amount.0),
-                        }
+                        plan.entries[*found.get()].add(index, amount);
                         continue;
                     }
                     std::collections::hash_map::Entry::Vacant(place) => {
                         place.insert(plan.entries.len());
                     }
                 }
-            } else if sent.is_some() {
-                // Amounts after a sample must be added after it, so they need a new entry.
+            } else if !open.is_empty() {
+                // Amounts after this item must be added after it, so they need a new entry.
                 open.remove(&(slots.clone(), increment.subject.as_str()));
             }
             plan.entries.push(Entry {
                 slots,
-                at: increment.time(board).map_or(now, |at| at.min(now)),
+                at: increment.at.map_or(now, |at| at.min(now)),
                 subject: &increment.subject,
                 amount,
+                range: (amount.min(Amount(0)), amount.max(Amount(0))),
                 sent,
                 id: increment.id.as_ref(),
                 items: vec![index],
             });
-        }
-        for (at, sum) in wide {
-            plan.entries[at].amount = Amount(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
         }
         plan
     }
@@ -269,6 +272,23 @@ impl<'a> Windows<'a> {
 }
 
 impl Entry<'_> {
+    /// Adds the amount of one more item.
+    fn add(&mut self, item: usize, amount: Amount) {
+        self.items.push(item);
+        // A sum that is saturated here is beyond every bound, and so is its margin.
+        self.amount = Amount(self.amount.0.saturating_add(amount.0));
+        self.range = (self.range.0.min(self.amount), self.range.1.max(self.amount));
+    }
+
+    /// Returns how far what a slot holds must stay from the bound after the update, so that it was never beyond the bound
+    /// after one of the items: 0 if all amounts have one sign.
+    ///
+    /// For simplicity it is the same on both sides, so that a sum may be refused whose items are all in range.
+    pub fn margin(&self) -> i64 {
+        let (Amount(low), Amount(high), Amount(sum)) = (self.range.0, self.range.1, self.amount);
+        if low == sum.min(0) && high == sum.max(0) { 0 } else { high.saturating_sub(sum).max(sum.saturating_sub(low)) }
+    }
+
     /// Returns whether the sum is beyond the exact range of every store, so that its items must be tried one by one.
     pub fn is_beyond_exact(&self) -> bool {
         self.amount.0.unsigned_abs() > EXACT_MAX as u64
@@ -276,105 +296,4 @@ impl Entry<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::board::{BoardName, Definition, Generation};
-
-    fn increment(subject: &str, amount: i64, at: Option<&str>, id: Option<&str>) -> Increment {
-        Increment {
-            subject: Subject::parse(subject).unwrap(),
-            change: Change::Amount(Amount(amount)),
-            retract: false,
-            at: at.map(|at| Timestamp::parse(at).unwrap()),
-            id: id.map(|id| EventId::parse(id).unwrap()),
-        }
-    }
-
-    #[test]
-    fn items_of_one_slot_and_subject_without_ids_are_summed() {
-        let definition = Definition::new("COUNT(2h, like, post)".parse().unwrap(), "1h".parse().unwrap());
-        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
-        let window = board.window_at(now);
-        let items = [
-            increment("a", 1, None, None),
-            increment("b", 2, None, None),
-            increment("a", 4, Some("2026-01-01T10:00:00Z"), None),
-            increment("a", 8, Some("2026-01-01T09:00:00Z"), None),
-            increment("a", 16, None, Some("x")),
-            increment("a", 32, Some("2026-01-01T08:59:59Z"), None),
-            increment("a", 64, Some("2026-01-01T11:00:00Z"), None),
-            increment("a", -5, None, None),
-        ];
-        let plan = Plan::new(&board, &window, now, 5_000, items.iter().enumerate());
-        let seen: Vec<_> = plan
-            .entries
-            .iter()
-            .map(|e| {
-                (e.subject.as_str(), e.amount.0, e.items.clone(), e.id.is_some(), e.slots == Slots::One(window.head))
-            })
-            .collect();
-        assert_eq!(
-            seen,
-            [
-                ("a", 0, vec![0, 2, 7], false, true),
-                ("b", 2, vec![1], false, true),
-                ("a", 8, vec![3], false, false),
-                ("a", 16, vec![4], true, true),
-            ]
-        );
-        assert_eq!(plan.rejected, [(5, Rejection::TooLate), (6, Rejection::TooEarly)]);
-    }
-
-    #[test]
-    fn items_are_placed_in_every_window_that_reaches_back_to_them() {
-        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"1h","windows":["3m/1m","all"]}"#;
-        let definition: Definition = serde_json::from_str(text).unwrap();
-        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let now = Timestamp::parse("2026-01-01T10:30:30Z").unwrap();
-        let items = [
-            increment("a", 1, None, None),
-            increment("a", 2, Some("2026-01-01T10:30:00Z"), None),
-            increment("a", 4, Some("2026-01-01T10:29:00Z"), None),
-            increment("a", 8, Some("2026-01-01T10:01:00Z"), None),
-            increment("a", 16, Some("2026-01-01T10:02:00Z"), None),
-            increment("a", 32, Some("2020-01-01T10:30:00Z"), None),
-            increment("a", 64, Some("2026-01-01T10:31:00Z"), None),
-        ];
-        let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
-        let time = |slot: Option<Timestamp>| slot.map_or("-".to_owned(), |slot| slot.to_string()[11..16].to_owned());
-        let seen: Vec<_> = plan.entries.iter().map(|e| ([0, 1, 2].map(|w| time(e.slots.of(w))), e.amount.0)).collect();
-        let slots = |slots: [&str; 3]| slots.map(str::to_owned);
-        assert_eq!(
-            seen,
-            [
-                (slots(["10:00", "10:30", "00:00"]), 3),
-                (slots(["10:00", "10:29", "00:00"]), 4),
-                (slots(["10:00", "-", "00:00"]), 24),
-                (slots(["-", "-", "00:00"]), 32),
-            ]
-        );
-        assert_eq!(plan.entries[3].slots.first(), Timestamp::EPOCH);
-        assert_eq!(plan.rejected, [(6, Rejection::TooEarly)]);
-    }
-
-    #[test]
-    fn a_sum_is_exact_whatever_its_intermediate_values() {
-        let definition = Definition::new("SUM(2h, sale, amount, seller)".parse().unwrap(), "1h".parse().unwrap());
-        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
-        let now = Timestamp::parse("2026-01-01T10:30:00Z").unwrap();
-        let sum = |amounts: &[(usize, i64)]| {
-            let amounts = amounts.iter().flat_map(|(times, amount)| std::iter::repeat_n(*amount, *times));
-            let items: Vec<Increment> = amounts.map(|amount| increment("a", amount, None, None)).collect();
-            let plan = Plan::new(&board, &board.window_at(now), now, 5_000, items.iter().enumerate());
-            assert_eq!((plan.entries.len(), plan.entries[0].items.len()), (1, items.len()));
-            (plan.entries[0].amount.0, plan.entries[0].is_beyond_exact())
-        };
-        assert_eq!(sum(&[(1_025, EXACT_MAX), (1_024, -EXACT_MAX)]), (EXACT_MAX, false));
-        assert_eq!(sum(&[(1_025, EXACT_MAX), (1_025, -EXACT_MAX), (1, 7)]), (7, false));
-        assert_eq!(sum(&[(3_000, -EXACT_MAX), (3_000, EXACT_MAX), (1, -7)]), (-7, false));
-        assert_eq!(sum(&[(2, i64::MIN), (2, i64::MAX)]), (-2, false));
-        assert_eq!(sum(&[(2, i64::MAX), (1, -i64::MAX), (1, 1)]), (i64::MAX, true));
-        assert_eq!(sum(&[(3_000, -EXACT_MAX)]), (i64::MIN, true));
-    }
-}
+mod tests;

@@ -24,10 +24,12 @@
 //!   several, the one with the smallest bytes), and results that include its slot are marked `capped`.
 //! - **Newest.** For each slot, LAST stores the newest value with its time. An increment that is older than that changes
 //!   nothing; of two of the same time the one that arrives later wins, and one without a time is never older. A sample
-//!   replaces value and time.
+//!   replaces value and time. Its time is its own, also with `stamp = "end"`, where it may be the end of its slot: then
+//!   it is newer than every event of the slot.
 //! - **Samples** *replace* what a subject has in a slot. Sending a sample again changes nothing.
 //! - **Retraction.** A retraction takes the amount of the event that it reverses out of that event's slot. If that slot
-//!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing.
+//!   is below the floor, nothing is left to take: the retraction is accepted and changes nothing, and its id is not
+//!   stored. If its id was counted before, it is a duplicate there too.
 //! - **Events.** A store counts, for each slot, the items that it counted in the slot: all that were neither rejected nor
 //!   duplicates, retractions and samples included. The number never decreases. A `from_first` board has no such slots.
 //! - **Unranked boards** keep each subject's slots and no ranking. Nothing is retired, results include every slot of
@@ -48,7 +50,8 @@
 //! - **Once.** What a subject has in a slot is subtracted exactly once, whichever instances step, crash or repeat. An
 //!   increment's id counts once per (board, subject, id) within [`Board::dedupe_horizon`] of its arrival.
 //! - **Batches.** Each item of a batch takes effect as a whole, and the items take effect in the order of their
-//!   [`Plan`]. A large batch is applied in portions: other calls may read and write between them.
+//!   [`Plan`]: on a board with one window each has the outcome that it would have if the items had arrived one by one. A
+//!   large batch is applied in portions: other calls may read and write between them.
 //! - **Acknowledged means counted.** `Ok` from [`add`](Store::add) means that the store has the increments, as durably
 //!   as it is configured to.
 //! - **List.** [`boards_version`](Store::boards_version) changes whenever a board is created or removed: after the
@@ -80,7 +83,7 @@ pub use results::{
     AuditCursor, AuditStep, BackedUp, Defined, Difference, Listing, Lookup, Page, Ranked, Removal, RetireStep,
     SlotContents, SlotQuery, SlotRange, Standing, Status, Unreadable, Values,
 };
-pub use sizing::BytesPerSubject;
+pub use sizing::{BytesPerSubject, IdCost};
 pub use trust::ClockTrust;
 
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
@@ -121,6 +124,9 @@ pub trait Store: Send + Sync + 'static {
     /// Estimates the memory of one subject of a board that need not exist, without its further windows and kept slots.
     /// No round trip.
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject;
+
+    /// Returns what the ids of a board cost that need not exist. No round trip.
+    fn id_cost(&self, board: &Board) -> IdCost;
 
     /// Returns the store's time. Redis: one round trip.
     async fn now(&self) -> Result<Timestamp>;

@@ -29,6 +29,16 @@ pub struct BytesPerSubject {
     pub at_most: Option<u64>,
 }
 
+/// What the ids of a board's items cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdCost {
+    /// The measured memory of an id of 16 bytes while it is stored, in bytes.
+    pub bytes: u64,
+    /// The longest time for which an id is stored from its arrival, in milliseconds, while housekeeping keeps up. It is
+    /// longer than the [horizon](Board::dedupe_horizon), because ids are deleted together with others.
+    pub stored_at_most: i64,
+}
+
 /// What a subject has, for an estimate.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct Content {

@@ -74,7 +74,7 @@ async fn what_needs_slots_is_refused() {
         let field = answer.body["field"].as_str().unwrap();
         assert_eq!(field, key, "{answer:?}");
     }
-    let other = json!({"metric": "COUNT(1h, like, post_id)", "slot": "1m", "dedupe": "30d"});
+    let other = json!({"metric": "COUNT(1h, like, post_id)", "slot": "1m", "dedupe": "91d"});
     assert_eq!(site.client.put("/v1/boards/b", other).await.body["field"], "dedupe");
     define(&site, "likes", json!({"metric": metric, "ranked": false, "dedupe": "30d"})).await;
     for (query, code, field) in [

@@ -14,7 +14,8 @@ async fn put_of_a_board_creates_keeps_or_conflicts() {
     let mut expected = json!({"board": "sellers", "metric": "SUM(7d, sale, amount, seller_id)", "slot": "1h",
         "decimals": 2, "timezone": "Europe/Berlin", "order": "asc", "cover": "full", "ranked": true, "mode": "sliding",
         "keep": null, "min_samples": 1, "max_values": null, "stamp": "start", "shards": null, "dedupe": null,
-        "windows": [], "slots_in_window": 169, "slots_kept": 169});
+        "windows": [], "slots_in_window": 169, "slots_kept": 169,
+        "ids": {"horizon": "24h", "stored_at_most": "36h", "bytes_per_id": 37}});
     expected["generation"] = created.body["generation"].clone();
     assert_eq!(created.body, expected);
     let again = site.client.put("/v1/boards/sellers", definition.clone()).await;
@@ -275,4 +276,30 @@ async fn a_dry_run_estimates_the_memory_of_a_subject() {
     assert!(each.is_some() && most.is_none(), "{each:?} {most:?}");
     let capped = json!({"metric": "COUNT_DISTINCT(24h, like, post_id, user)", "slot": "1h", "max_values": 1000});
     assert!(bytes(capped).await[3] > Some(1_000 * 24));
+}
+
+#[actix_web::test]
+async fn a_dry_run_and_a_board_say_what_ids_cost_for_the_horizon() {
+    let site = Site::new().await;
+    for (keys, horizon, stored_at_most) in [
+        (json!({"metric": "COUNT(2h, like, post_id)", "slot": "15m"}), "2h", "3h"),
+        (json!({"metric": "COUNT(2h, like, post_id)", "slot": "15m", "cover": "full"}), "135m", "195m"),
+        (json!({"metric": "COUNT(7d, like, post_id)", "slot": "1h"}), "24h", "36h"),
+        (json!({"metric": "COUNT(7d, like, post_id)", "slot": "1h", "dedupe": "7d"}), "7d", "252h"),
+        (json!({"metric": "COUNT(2h, like, post_id)", "slot": "15m", "dedupe": "90m"}), "90m", "135m"),
+        (json!({"metric": "COUNT(all, like, post_id)", "dedupe": "90d"}), "90d", "135d"),
+    ] {
+        let expected = json!({"horizon": horizon, "stored_at_most": stored_at_most, "bytes_per_id": 37});
+        assert_eq!(site.client.put("/v1/boards/b?dry_run=true", keys.clone()).await.body["ids"], expected, "{keys}");
+        let defined = site.client.put("/v1/boards/b", keys.clone()).await;
+        assert_eq!((defined.status, &defined.body["ids"]), (201, &expected), "{keys}");
+        let shown = site.client.get("/v1/boards/b").await.body;
+        assert_eq!((&shown["ids"], &shown["dedupe"]), (&expected, &keys["dedupe"]), "{keys}");
+        // The key is part of the definition.
+        let mut other = keys.clone();
+        other["dedupe"] = json!("3h");
+        let conflict = site.client.put("/v1/boards/b", other).await;
+        assert_eq!((conflict.refusal(), &conflict.body["keys"]), ((409, "board_conflict"), &json!(["dedupe"])));
+        assert_eq!(site.client.delete("/v1/boards/b").await.status, 200);
+    }
 }

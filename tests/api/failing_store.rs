@@ -120,6 +120,10 @@ macro_rules! reads {
                 self.inner.bytes_per_subject(board)
             }
 
+            fn id_cost(&self, board: &Board) -> IdCost {
+                self.inner.id_cost(board)
+            }
+
             async fn add(&self, board: &Arc<Board>, batch: Batch) -> Result<Added> {
                 self.switch.check(true)?;
                 self.inner.add(board, batch).await

@@ -166,8 +166,15 @@ async fn a_retraction_subtracts_from_the_slot_of_its_increment() {
     assert_eq!((&standing.body["score"], &standing.body["slots"]), (&json!(0), &json!([])), "{standing:?}");
     // A retraction of an increment that has left the window is accepted and changes nothing.
     let late = json!({"subject": "a", "at": "2026-01-01T10:59:59Z", "retract": true});
-    assert_eq!(site.client.add("b", late).await.body["accepted"], 1);
+    assert_eq!(site.client.add("b", late.clone()).await.body["accepted"], 1);
     assert_eq!(site.client.score("b", "a").await, 0);
+    // With an id that was counted before it is a duplicate, and its receipt says so.
+    for (id, accepted) in [("e-1", 0), ("r-2", 1), ("r-2", 1)] {
+        let mut late = late.clone();
+        late["id"] = json!(id);
+        let receipt = json!({"accepted": accepted, "duplicates": 1 - accepted, "rejected": []});
+        assert_eq!(site.client.add("b", late).await.body, receipt, "{id}");
+    }
     let timeless = site.client.add("b", json!({"subject": "a", "retract": true})).await;
     assert_eq!(timeless.body["rejected"][0]["code"], "missing_at");
 }

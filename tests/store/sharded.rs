@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rolltop::board::{Board, BoardName, Definition, Subject, Timestamp};
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, Listing, Lookup, Page, PageStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
     Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, Values, ValuesStart,
 };
 
@@ -30,6 +30,10 @@ impl Store for Sharded {
 
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
         self.store.bytes_per_subject(board)
+    }
+
+    fn id_cost(&self, board: &Board) -> IdCost {
+        self.store.id_cost(board)
     }
 
     async fn now(&self) -> Result<Timestamp> {

@@ -58,6 +58,31 @@ fn slot_bound_and_dedupe_horizon_follow_from_the_slots() {
 }
 
 #[test]
+fn ids_are_remembered_as_long_as_an_item_counts_but_for_a_day_at_most() {
+    for (keys, horizon, bucket) in [
+        (r#""metric":"COUNT(2h, a, b)","slot":"15m""#, "120m", "60m"),
+        // Buckets are those of the window without its additional slot: stored data names them.
+        (r#""metric":"COUNT(2h, a, b)","slot":"15m","cover":"full""#, "135m", "60m"),
+        (r#""metric":"COUNT(2h, a, b)","slot":"15m","cover":"full","dedupe":"6h""#, "6h", "3h"),
+        (r#""metric":"COUNT(7d, a, b)","slot":"1h","dedupe":"1m""#, "1m", "30s"),
+        (r#""metric":"COUNT(20h, a, b)","slot":"4h","cover":"full""#, "24h", "10h"),
+        (r#""metric":"COUNT(7d, a, b)","slot":"1d","cover":"full""#, "24h", "12h"),
+        (r#""metric":"COUNT(3mo, a, b)","slot":"1mo""#, "24h", "12h"),
+        (r#""metric":"COUNT(1h, a, b)","slot":"1m","cover":"full","windows":["3h/1h","2h/1h"]"#, "4h", "90m"),
+        (r#""metric":"COUNT(1h, a, b)","ranked":false,"mode":"from_first""#, "1h", "30m"),
+        (r#""metric":"COUNT(all, a, b)","slot":"1m","keep":"1h","cover":"full""#, "24h", "12h"),
+        (r#""metric":"COUNT(all, a, b)","slot":"1m","keep":"1h","dedupe":"90d""#, "90d", "45d"),
+    ] {
+        let definition = serde_json::from_str(&format!("{{{keys}}}")).unwrap();
+        let board = Board::new(BoardName::parse("b").unwrap(), Generation(1), definition).unwrap();
+        let millis = |text: &str| text.parse::<Span>().unwrap().approximate_millis();
+        for track in std::iter::once(&board).chain(board.further().iter().map(|further| &**further)) {
+            assert_eq!((track.dedupe_horizon(), track.dedupe_bucket()), (millis(horizon), millis(bucket)), "{keys}");
+        }
+    }
+}
+
+#[test]
 fn each_further_window_is_a_board_of_its_own() {
     let text = r#"{"metric":"COUNT(24h, like, post)","slot":"1h","timezone":"Europe/Berlin","cover":"full",
         "windows":["1h/1m","7d/1d","all"]}"#;

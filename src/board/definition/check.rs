@@ -18,15 +18,8 @@ impl Definition {
         if matches!(kind, Kind::Distinct | Kind::Sketch) && self.decimals != Decimals::default() {
             return misplaced("decimals", "must be 0: distinct values are counted in whole numbers");
         }
-        if self.has_all_time() {
-            if self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())) {
-                return misplaced("dedupe", "must be from a minute to 90 days");
-            }
-        } else if self.dedupe.is_some() {
-            return misplaced(
-                "dedupe",
-                "goes with a window of all time only: elsewhere an item that counts twice expires",
-            );
+        if self.dedupe.is_some_and(|dedupe| !DEDUPE.contains(&dedupe.approximate_millis())) {
+            return misplaced("dedupe", "must be from a minute to 90 days");
         }
         if self.metric.window == WindowLength::All {
             self.check_all_time()?;
@@ -71,11 +64,6 @@ impl Definition {
             }
         }
         Ok(())
-    }
-
-    /// Returns whether one of the windows is all time.
-    fn has_all_time(&self) -> bool {
-        self.lengths().any(|length| length == WindowLength::All)
     }
 
     /// Returns the length of each window, the main one first.

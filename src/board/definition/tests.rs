@@ -52,7 +52,8 @@ fn incompatible_keys_are_named() {
         (r#"{"metric":"COUNT_DISTINCT(1h, a, b, c)","slot":"1m","decimals":2}"#, "decimals"),
         (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","min_samples":2}"#, "min_samples"),
         (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","max_values":5}"#, "max_values"),
-        (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"30d"}"#, "dedupe"),
+        (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"59s"}"#, "dedupe"),
+        (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"91d","windows":["7d/6h"]}"#, "dedupe"),
         (r#"{"metric":"COUNT(all, a, b)","dedupe":"59s"}"#, "dedupe"),
         (r#"{"metric":"COUNT(all, a, b)","dedupe":"91d"}"#, "dedupe"),
         (r#"{"metric":"COUNT(all, a, b)","slot":"1h"}"#, "slot"),
@@ -73,7 +74,6 @@ fn incompatible_keys_are_named() {
         (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","windows":["7d/1m"]}"#, "windows"),
         (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","ranked":false,"windows":["all"]}"#, "windows"),
         (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","stamp":"end","windows":["all"]}"#, "stamp"),
-        (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"2d","windows":["7d/6h"]}"#, "dedupe"),
         (
             r#"{"metric":"COUNT(1h, a, b)","slot":"1m","windows":["1s/1s","2s/1s","3s/1s","4s/1s","5s/1s","6s/1s","7s/1s","8s/1s","9s/1s"]}"#,
             "windows",
@@ -92,6 +92,8 @@ fn incompatible_keys_are_named() {
         (r#"{"metric":"COUNT(all, a, b)","slot":"1h","keep":"30d","timezone":"Asia/Kathmandu","stamp":"end"}"#, 1),
         (r#"{"metric":"COUNT(all, a, b)","ranked":false,"dedupe":"90d"}"#, 1),
         (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"2d","windows":["7d/6h","all"]}"#, 60),
+        (r#"{"metric":"COUNT(1h, a, b)","slot":"1m","dedupe":"90d"}"#, 60),
+        (r#"{"metric":"COUNT(1h, a, b)","ranked":false,"mode":"from_first","dedupe":"1m"}"#, 1),
         (r#"{"metric":"COUNT(all, a, b)","timezone":"Europe/Berlin","cover":"full","windows":["7d/1d"]}"#, 1),
     ] {
         let definition: Definition = serde_json::from_str(json).unwrap();

@@ -56,8 +56,8 @@ const MAX_EVENTS_WITH_SCORES: usize = 10_000;
 /// nothing. Boards with `MIN`, `MAX`, `LAST` and `APPROX_COUNT_DISTINCT` do not support retractions and reject them
 /// with `retraction_unsupported`.
 ///
-/// Each board and subject counts an `id` once, for the length of the board's window after its arrival, at most a day; over
-/// all time for a day, or as long as `dedupe` says. Requests with ids can be retried safely. If the store fails, some boards may have counted events that others have
+/// Each board and subject counts an `id` once within the board's horizon (`ids.horizon` of the board) from its arrival.
+/// Requests with ids can be retried safely. If the store fails, some boards may have counted events that others have
 /// not; retry the request. If it fails during a stream, the problem has the members `accepted`, `duplicates` and
 /// `counted_through`, the last line up to which all outcomes are known; resume after that line, with ids.
 #[utoipa::path(

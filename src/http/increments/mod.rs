@@ -46,8 +46,8 @@ const INCREMENTS: ItemKind = ItemKind {
 /// `line` (NDJSON, from 1). The whole request fails only if the body is not valid JSON, or if it is a single increment
 /// with a missing or unknown field or a field of the wrong type.
 ///
-/// Each board and subject counts an `id` once, for the length of the window after its arrival, at most a day (over all
-/// time for a day, or as long as `dedupe` says). Requests with ids can be retried safely. If the store fails during a stream, the problem has the members `accepted`,
+/// Each board and subject counts an `id` once within the board's horizon (`ids.horizon` of the board) from its arrival.
+/// Requests with ids can be retried safely. If the store fails during a stream, the problem has the members `accepted`,
 /// `duplicates` and `counted_through`, the last line up to which all outcomes are known. Later lines may or may not have
 /// been counted; resume after that line, with ids.
 #[utoipa::path(

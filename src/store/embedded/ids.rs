@@ -1,13 +1,14 @@
 //! The ids counted recently, which make a repeated increment count once.
 //!
-//! An id is stored as a [`Fingerprint`] and its arrival. Bucket `n` holds the ids that arrived from `n` halves of the
-//! horizon up to `n + 1` halves, so the arrivals alone determine what a bucket contains. Once the board's time has
-//! passed the end of a bucket, the bucket does not change any more. Once its newest possible id is past the horizon,
-//! the bucket is removed as a whole, so removal costs nothing per id.
+//! An id is stored as a [`Fingerprint`] and its arrival. Bucket `n` holds the ids that arrived from `n` widths up to
+//! `n + 1` widths after the epoch, so the arrivals alone determine what a bucket contains. The width is about half the
+//! horizon: [`Board::dedupe_bucket`](crate::board::Board::dedupe_bucket). Once the board's time has passed the end of a
+//! bucket, the bucket does not change any more. Once its newest possible id is past the horizon, the bucket is removed
+//! as a whole, so removal costs nothing per id.
 //!
-//! An id is stored for between the horizon and one and a half times as long, but it counts as seen only within the
-//! horizon. It takes 20 bytes in a table that is 0.72 to 0.9 full; the process grew by 26 to 37 bytes per id (with 1, 3
-//! and 10 million ids).
+//! An id is stored for between the horizon and one width longer, but it counts as seen only within the horizon. It takes
+//! 20 bytes in a table that is 0.72 to 0.9 full; the process grew by 26 to 37 bytes per id (with 1, 3 and 10 million
+//! ids).
 
 use std::collections::BTreeMap;
 
@@ -19,10 +20,12 @@ use super::hash_table::{self, ExtendibleTable};
 pub(super) struct Ids {
     /// The time for which an id counts as seen after its arrival, in milliseconds; at least one.
     horizon: i64,
+    /// The time for which a bucket takes arrivals, in milliseconds; at least one.
+    width: i64,
     buckets: BTreeMap<i64, Bucket>,
 }
 
-/// The ids that arrived in one half of a horizon.
+/// The ids that arrived during one width.
 #[derive(Debug)]
 pub(super) struct Bucket {
     /// The first millisecond of its time.
@@ -48,7 +51,7 @@ pub(super) struct BucketInfo {
 struct Id([u32; 5]);
 
 impl hash_table::Entry for Id {
-    /// Arrivals lie within half a horizon, which is shorter than `u32::MAX` milliseconds.
+    /// Arrivals lie within one width, which is shorter than `u32::MAX` milliseconds.
     const VACANT: Self = Id([0, 0, 0, 0, u32::MAX]);
 
     fn is_vacant(&self) -> bool {
@@ -89,16 +92,16 @@ fn hash(Fingerprint(bits): Fingerprint) -> u32 {
 }
 
 impl Ids {
-    /// Creates an empty set whose ids will count as seen for `horizon` milliseconds: at least one, at most 90 days.
-    pub(super) fn new(horizon: i64) -> Self {
-        Self { horizon: horizon.clamp(1, 90 * 86_400_000), buckets: BTreeMap::new() }
+    /// Creates an empty set whose ids will count as seen for `horizon` milliseconds, at least one. A bucket takes those of
+    /// `width` milliseconds, at least one and at most 45 days; it must not be longer than the horizon.
+    pub(super) fn new(horizon: i64, width: i64) -> Self {
+        Self { horizon: horizon.max(1), width: width.clamp(1, 45 * 86_400_000), buckets: BTreeMap::new() }
     }
 
     /// Returns whether an id arrived less than a horizon ago. O(1).
     pub(super) fn is_recent(&self, fingerprint: Fingerprint, now: i64) -> bool {
-        // The ids that arrived less than a horizon ago are in at most three buckets. The newest bucket is searched
-        // first, because an id that arrived again after its horizon is in two.
-        let recent = self.buckets.range(self.number(now).saturating_sub(2)..).rev();
+        // The newest bucket is searched first, because an id that arrived again after its horizon is in two.
+        let recent = self.buckets.range(self.number(now.saturating_sub(self.horizon - 1))..).rev();
         let arrival = recent.map(|(_, bucket)| bucket).find_map(|bucket| bucket.find(fingerprint));
         arrival.is_some_and(|arrival| now < arrival.saturating_add(self.horizon))
     }
@@ -111,7 +114,7 @@ impl Ids {
         let fresh = || Bucket { start, newest: arrival, ids: ExtendibleTable::default() };
         let bucket = self.buckets.entry(number).or_insert_with(fresh);
         bucket.newest = bucket.newest.max(arrival);
-        // The difference is less than half a horizon.
+        // The difference is less than one width.
         let since = (arrival - start) as u32;
         match bucket.ids.find_mut(hash(fingerprint), |id| id.fingerprint() == fingerprint) {
             Some(known) => known.0[4] = known.0[4].max(since),
@@ -176,17 +179,14 @@ impl Ids {
         now.saturating_sub(self.horizon)
     }
 
-    /// Returns the bucket of an arrival: the number of halves of the horizon before it.
+    /// Returns the bucket of an arrival.
     fn number(&self, arrival: i64) -> i64 {
-        let halves = (i128::from(arrival) * 2).div_euclid(i128::from(self.horizon));
-        // No time lies beyond 64 bits.
-        i64::try_from(halves).unwrap_or(i64::MAX)
+        arrival.div_euclid(self.width)
     }
 
     /// Returns the first millisecond of a bucket's time.
     fn start(&self, number: i64) -> i64 {
-        let doubled = i128::from(number) * i128::from(self.horizon);
-        i64::try_from((doubled + 1).div_euclid(2)).unwrap_or(i64::MAX)
+        number.saturating_mul(self.width)
     }
 }
 
@@ -206,8 +206,9 @@ mod tests {
 
     #[test]
     fn an_id_is_recent_for_exactly_its_horizon() {
-        for horizon in [1, 2, 3, 7, 1_000, 1_001] {
-            let mut ids = Ids::new(horizon);
+        for (horizon, width) in [(1, 1), (2, 1), (3, 1), (7, 3), (1_000, 500), (1_001, 500), (1_125, 500), (2_000, 500)]
+        {
+            let mut ids = Ids::new(horizon, width);
             ids.insert(fingerprint(1), 5_000);
             assert!((5_000..5_000 + horizon).all(|now| ids.is_recent(fingerprint(1), now)));
             assert!((0..9).all(|later| !ids.is_recent(fingerprint(1), 5_000 + horizon + later)));
@@ -217,7 +218,7 @@ mod tests {
 
     #[test]
     fn an_id_repeated_after_its_horizon_starts_a_new_one() {
-        let mut ids = Ids::new(1_000);
+        let mut ids = Ids::new(1_000, 500);
         ids.insert(fingerprint(1), 0);
         ids.insert(fingerprint(2), 400);
         assert!(ids.remove_expired(1_100).is_none(), "its bucket may hold a live id");
@@ -230,24 +231,27 @@ mod tests {
 
     #[test]
     fn the_number_of_id_buckets_is_bounded() {
-        let mut ids = Ids::new(1_001);
-        for now in 0..20_000 {
-            while ids.remove_expired(now).is_some() {}
-            ids.insert(fingerprint(now as u64), now);
-            assert!(ids.buckets(now).count() <= 4);
+        // The last has an additional slot as long as its window.
+        for (horizon, most) in [(1_000, 3), (1_001, 4), (1_125, 4), (2_000, 5)] {
+            let mut ids = Ids::new(horizon, 500);
+            for now in 0..20_000 {
+                while ids.remove_expired(now).is_some() {}
+                ids.insert(fingerprint(now as u64), now);
+                assert!(ids.buckets(now).count() <= most);
+            }
+            let buckets: Vec<BucketInfo> = ids.buckets(19_999).collect();
+            let kept: usize = buckets.iter().map(|bucket| bucket.len).sum();
+            assert!((horizon as usize..=horizon as usize + 500).contains(&kept), "{buckets:?}");
+            assert!(buckets.iter().rev().skip(1).all(|bucket| bucket.sealed) && !buckets.last().unwrap().sealed);
+            assert_eq!(buckets.last().unwrap().newest, 19_999);
         }
-        let buckets: Vec<BucketInfo> = ids.buckets(19_999).collect();
-        let kept: usize = buckets.iter().map(|bucket| bucket.len).sum();
-        assert!((1_000..=1_503).contains(&kept), "{buckets:?}");
-        assert!(buckets.iter().rev().skip(1).all(|bucket| bucket.sealed) && !buckets.last().unwrap().sealed);
-        assert_eq!(buckets.last().unwrap().newest, 19_999);
     }
 
     #[test]
     fn ids_with_extreme_times_are_kept() {
         for horizon in [1, 90 * 86_400_000] {
             for at in [0, i64::MAX / 4, -i64::MAX / 4] {
-                let mut ids = Ids::new(horizon);
+                let mut ids = Ids::new(horizon, horizon / 2);
                 ids.insert(fingerprint(1), at);
                 assert!(ids.is_recent(fingerprint(1), at) && !ids.is_recent(fingerprint(1), at + horizon));
             }
@@ -259,11 +263,13 @@ mod tests {
         #[test]
         fn behaves_like_a_map_of_arrivals(
             horizon in 1i64..60,
+            part in any::<prop::sample::Index>(),
             arrivals in prop::collection::vec((0u64..30, 0i64..9), 1..300),
             shuffled in any::<prop::sample::Index>(),
             most in 1usize..20,
         ) {
-            let (mut ids, mut model, mut counted) = (Ids::new(horizon), HashMap::new(), Vec::new());
+            let width = 1 + part.index(horizon as usize) as i64;
+            let (mut ids, mut model, mut counted) = (Ids::new(horizon, width), HashMap::new(), Vec::new());
             let mut now = 1_000;
             for (id, later) in arrivals {
                 now += later;
@@ -278,7 +284,7 @@ mod tests {
                     counted.push((id, now));
                 }
             }
-            let mut restored = Ids::new(horizon);
+            let mut restored = Ids::new(horizon, width);
             let middle = shuffled.index(counted.len());
             for (id, arrival) in counted[middle..].iter().chain(&counted).rev() {
                 restored.insert(fingerprint(*id), *arrival);
@@ -313,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_walk_in_portions_visits_each_id_once_during_inserts() {
-        let mut ids = Ids::new(1_000_000);
+        let mut ids = Ids::new(1_000_000, 500_000);
         (0..30_000).for_each(|id| ids.insert(fingerprint(id), 5));
         let (mut found, mut cursor, mut portions) = (Vec::new(), 0, 0);
         while ids.portion(0, &mut cursor, 500, &mut found) {

@@ -20,14 +20,22 @@ use super::pool::rounded_units;
 use super::ranking::Entry;
 use super::record::{PackedCell, Record};
 use crate::board::{Board, Mode};
-use crate::store::BytesPerSubject;
 use crate::store::sizing::{Content, TEXT_BYTES};
+use crate::store::{BytesPerSubject, IdCost};
 
 /// The size of an entry of the index at its usual load.
 const INDEX: usize = 10;
 
 /// The share of a leaf of the ranking that is in use after random updates, in hundredths.
 const FILLED: usize = 79;
+
+/// The largest measured number of bytes of an id: see `docs/data-model.md`. Ids are not stored as texts.
+const ID: u64 = 37;
+
+/// Returns what the ids of this board cost.
+pub(super) fn id_cost(board: &Board) -> IdCost {
+    IdCost { bytes: ID, stored_at_most: board.dedupe_horizon() + board.dedupe_bucket() }
+}
 
 /// Returns the estimated memory of a subject of this board, without its further ones.
 pub(super) fn bytes_per_subject(board: &Board) -> BytesPerSubject {

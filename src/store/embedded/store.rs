@@ -14,7 +14,7 @@ use super::tables::Tables;
 use super::{Awaited, Embedded, audit, metrics, ranking_reads, sizing, slot_reads};
 use crate::board::{Board, BoardName, Definition, Generation, MAX_FURTHER, Subject, Timestamp};
 use crate::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, Listing, Lookup, Page, PageStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, Defined, IdCost, Listing, Lookup, Page, PageStart,
     Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values, ValuesStart,
 };
 
@@ -75,6 +75,10 @@ impl Store for Embedded {
 
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
         sizing::bytes_per_subject(board)
+    }
+
+    fn id_cost(&self, board: &Board) -> IdCost {
+        sizing::id_cost(board)
     }
 
     async fn now(&self) -> Result<Timestamp> {

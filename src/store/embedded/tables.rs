@@ -100,7 +100,7 @@ impl Tables {
             window,
             now,
             holdings: new_holdings(board, BoardTraits::of(board), &window),
-            ids: Ids::new(board.dedupe_horizon()),
+            ids: Ids::new(board.dedupe_horizon(), board.dedupe_bucket()),
             events: EventCounts::default(),
             trust: None,
             removed: false,

@@ -168,14 +168,20 @@ struct InWindow<'a> {
 
 impl EntryApplication<'_> {
     fn apply(&mut self, entry: &Entry, name: HashedName, fingerprint: Option<Fingerprint>, outcomes: &mut [Outcome]) {
+        let now = self.tables.now.millis();
+        let is_known = fingerprint.is_some_and(|fingerprint| self.tables.ids.is_recent(fingerprint, now));
         let replaces = entry.sent.is_some_and(|increment| matches!(increment.change, Change::Set { .. }));
         let windows = self.tables.track_count();
         let left = (0..windows).filter(|number| self.slot(entry, *number).is_some()).count();
         if left == 0 || replaces && left < windows {
-            // The slots left the windows after the batch was planned. A retraction counts as accepted, with nothing left
-            // to take.
-            for &item in entry.items.iter().filter(|item| !self.increments[**item].retract) {
-                outcomes[item] = Outcome::Rejected(Rejection::TooLate);
+            // The slots have left the windows. A retraction counts as accepted, with nothing left to take, unless its id
+            // was counted before.
+            for &item in &entry.items {
+                match self.increments[item].retract {
+                    false => outcomes[item] = Outcome::Rejected(Rejection::TooLate),
+                    true if is_known => outcomes[item] = Outcome::Duplicate { score: None },
+                    true => {}
+                }
             }
             return;
         }
@@ -184,9 +190,8 @@ impl EntryApplication<'_> {
             entry.items.iter().for_each(|item| outcomes[*item] = outcome);
             counted = 0;
         };
-        let now = self.tables.now.millis();
         if let Some(fingerprint) = fingerprint {
-            if self.tables.ids.is_recent(fingerprint, now) {
+            if is_known {
                 set(Outcome::Duplicate { score: None });
             } else if self.apply_change(entry, name).is_ok() {
                 self.operations.id(now, fingerprint);
@@ -203,7 +208,7 @@ impl EntryApplication<'_> {
             for &item in &entry.items {
                 let Change::Amount(amount) = self.increments[item].change else { continue };
                 let amount = self.increments[item].signed(amount);
-                if self.add_amount(entry, name, item, amount).is_err() {
+                if self.add_amount(entry, name, (item, amount), 0).is_err() {
                     outcomes[item] = Outcome::Rejected(Rejection::OutOfRange);
                     counted -= 1;
                 }
@@ -275,7 +280,9 @@ impl EntryApplication<'_> {
 
     /// Applies an entry's update as a whole, or changes nothing.
     fn apply_change(&mut self, entry: &Entry, name: HashedName) -> Result<(), OutOfRange> {
-        let Some(increment) = entry.sent else { return self.add_amount(entry, name, entry.items[0], entry.amount) };
+        let Some(increment) = entry.sent else {
+            return self.add_amount(entry, name, (entry.items[0], entry.amount), entry.margin());
+        };
         // What the main window gets instead of a sample of a slot beside it.
         let total = match (&increment.change, self.board.kept_slots()) {
             (Change::Set { sum, count }, Some(kept_slots)) => {
@@ -322,15 +329,23 @@ impl EntryApplication<'_> {
             let mut found = tables.holdings.aggregates(name, slot.millis(), slot.millis()).into_iter();
             found.next().map(|(_, aggregate)| aggregate)
         };
-        let slot = entry.slots.of(1)?;
+        let (slot, calendar) = (entry.slots.of(1)?, kept_slots.calendar());
         let total = cell(self.tables, entry.slots.of(0)?);
-        let before = self.tables.further.first().and_then(|tables| cell(tables, slot));
+        let kept = |slot| self.tables.further.first().and_then(|tables| cell(tables, slot));
+        let (before, next) = (kept(slot), || kept(calendar.next(slot)));
         let sample = SlotSample { slot, sum, count };
-        sample.change_of_total(self.board.kind(), kept_slots.calendar(), total.as_ref(), before.as_ref())
+        sample.change_of_total(self.board.kind(), calendar, total.as_ref(), before.as_ref(), next)
     }
 
-    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items.
-    fn add_amount(&mut self, entry: &Entry, name: HashedName, item: usize, amount: Amount) -> Result<(), OutOfRange> {
+    /// Adds an amount for COUNT and SUM: that of the entry or of one of its items. The sum must stay away from the bound
+    /// by the margin.
+    fn add_amount(
+        &mut self,
+        entry: &Entry,
+        name: HashedName,
+        (item, amount): (usize, Amount),
+        margin: i64,
+    ) -> Result<(), OutOfRange> {
         if amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs() {
             return Err(OutOfRange);
         }
@@ -339,11 +354,11 @@ impl EntryApplication<'_> {
         }
         let can_add = |window: &InWindow<'_>| {
             let InWindow { tables, slot, bound, .. } = window;
-            if tables.holdings.can_add(name, *slot, amount.0, *bound) { Ok(()) } else { Err(OutOfRange) }
+            if tables.holdings.can_add(name, *slot, amount.0, *bound - margin) { Ok(()) } else { Err(OutOfRange) }
         };
         self.change_windows(entry, can_add, |window| {
             let InWindow { tables, operations, slot, bound, .. } = window;
-            let new = tables.holdings.add(name, *slot, amount.0, *bound)?;
+            let new = tables.holdings.add(name, *slot, amount.0, *bound - margin)?;
             operations.amount(*slot, new, entry.subject.as_str());
             Ok(())
         })

@@ -93,6 +93,7 @@ mod findings;
 mod hash_slot;
 mod healing;
 mod health;
+mod id_buckets;
 mod keys;
 mod kinds;
 mod merge;
@@ -133,9 +134,9 @@ use self::store_clock::StoreClock;
 use self::version::Versions;
 use self::writes::{PartBatch, Queue};
 use super::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Limits, Listing, Lookup, Page,
-    PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError, Values,
-    ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, IdCost, Limits, Listing,
+    Lookup, Page, PageStart, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status, Store, StoreError,
+    Values, ValuesStart,
 };
 use crate::board::{Board, BoardName, Definition, Subject, Timestamp};
 use crate::store::receive::receive;
@@ -283,6 +284,10 @@ impl Store for RedisStore {
 
     fn bytes_per_subject(&self, board: &Board) -> BytesPerSubject {
         sizing::bytes_per_subject(&self.session.keys, board)
+    }
+
+    fn id_cost(&self, board: &Board) -> IdCost {
+        sizing::id_cost(board)
     }
 
     async fn now(&self) -> Result<Timestamp> {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::expiry;
+use super::id_buckets;
 use super::kinds;
 use super::part::Part;
 use super::parts::Parts;
 use super::scripts::REMOVE;
 use super::servers::ServerFailure;
 use super::session::{Answer, Session};
-use super::writes::bucket_width;
 use crate::board::{Frame, Subject, Timestamp};
 use crate::store::{Removal, RetireStep};
 
@@ -112,11 +112,9 @@ async fn retire_step(session: &Session, part: &Part) -> Result<RetireStep, Serve
 /// Retires a bounded part of a slot. Also returns an expiry period that is due, if there is one.
 async fn retire(session: &Session, part: &Part) -> Result<(RetireStep, Option<i64>), ServerFailure> {
     let board = &*part.board;
-    let (width, kind) = (bucket_width(board), kinds::of(board.kind()));
+    let kind = kinds::of(board.kind());
     let answer = session.step(part, &kind.scripts().retire, |moment, call| {
-        // The current bucket and the two before it may still be needed. One more is kept because the clocks may differ
-        // a little.
-        let needed = moment.now.millis().div_euclid(width) - 3;
+        let needed = id_buckets::oldest_kept(board, moment.now);
         let slot = moment.existing.slots.first().copied().filter(|start| *start < moment.window.floor);
         let bucket = moment.existing.buckets.first().copied().filter(|number| *number < needed);
         let target = Target { slot, bucket, pace: part.pace(), sent: Instant::now() };

@@ -14,11 +14,12 @@
 //! compares the results with a server, and `docs/performance.md` with 100,000 subjects.
 
 use super::expiry;
+use super::id_buckets;
 use super::keys::StoreKeys;
 use super::kinds::{self, CellSize};
 use crate::board::{Board, Mode, Subject};
-use crate::store::BytesPerSubject;
 use crate::store::sizing::{Content, TEXT_BYTES, allocated};
+use crate::store::{BytesPerSubject, IdCost};
 
 /// An entry of a table: three pointers, and one or two pointers of buckets, 11 bytes on average.
 const TABLE_ENTRY: usize = 32 + 11;
@@ -47,6 +48,14 @@ const SMALL_LETTER: usize = 3;
 
 /// The length of an amount of up to five digits as text.
 const AMOUNT_TEXT: usize = 5;
+
+/// The measured bytes of an id of 16 bytes: see `docs/data-model.md`.
+const ID: u64 = 98;
+
+/// Returns what the ids of this board cost.
+pub(super) fn id_cost(board: &Board) -> IdCost {
+    IdCost { bytes: ID, stored_at_most: id_buckets::longest_stored(board) }
+}
 
 /// Returns the estimated memory of a subject of this board, without its further ones.
 pub(super) fn bytes_per_subject(keys: &StoreKeys, board: &Board) -> BytesPerSubject {

@@ -1,8 +1,11 @@
 //! Tests that an id counts once per (board, subject, id) within the dedupe horizon of its arrival.
 
+use std::sync::Arc;
+
+use rolltop::board::{Board, Cover, Definition, Kind, Mode, Span};
 use rolltop::store::{Batch, Outcome, Rejection};
 
-use crate::given::{With, definition, plus, subject};
+use crate::given::{With, definition, plus, seen, subject, unranked};
 use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
 
 pub async fn repeated_ids_in_a_request_count_once(site: Site) {
@@ -65,6 +68,84 @@ pub async fn ids_are_remembered_for_at_most_a_day(site: Site) {
     assert_eq!(site.add(&board, items()).await, [DUPLICATE; 2]);
     site.clock("2026-01-02T09:30:00Z").await;
     assert_eq!(site.score(&board, items()).await, [counted(2); 2]);
+}
+
+/// Checks that an id counts once for `horizon`, in which housekeeping runs as usual, and again after it.
+async fn is_remembered_for(site: &Site, board: &Arc<Board>, horizon: &str) {
+    let (what, horizon) = (&board.definition().metric, horizon.parse::<Span>().unwrap().approximate_millis());
+    let begun = site.store.now().await.unwrap();
+    let item = || match board.kind() {
+        Kind::Distinct => seen("a", "v").id("x"),
+        _ => plus("a", 1).id("x"),
+    };
+    for part in 0..8 {
+        site.clock_at(begun.plus_millis(horizon / 8 * part)).await;
+        site.retire(board).await;
+        let expected = if part == 0 { COUNTED } else { DUPLICATE };
+        assert_eq!(site.add(board, vec![item()]).await, [expected], "{what}: {part}/8 of {horizon} ms");
+    }
+    site.clock_at(begun.plus_millis(horizon - 1)).await;
+    site.retire(board).await;
+    assert_eq!(site.add(board, vec![item(), item()]).await, [DUPLICATE; 2], "{what}: {horizon} ms");
+    site.clock_at(begun.plus_millis(horizon)).await;
+    assert_eq!(site.add(board, vec![item(), item()]).await, [COUNTED, DUPLICATE], "{what}: {horizon} ms");
+}
+
+pub async fn ids_are_remembered_as_long_as_defined(site: Site) {
+    let metrics = ["COUNT(2h, e, s)", "AVG(2h, e, v, s)", "LAST(2h, e, v, s)", "COUNT_DISTINCT(2h, e, s, v)"];
+    for metric in metrics {
+        for ranked in [true, false] {
+            // Longer and shorter than the window.
+            for dedupe in ["3d", "7m"] {
+                let dedupe_only = Definition { dedupe: dedupe.parse().ok(), ..definition(metric, "15m") };
+                let board = site.define("b", &Definition { ranked, ..dedupe_only.clone() }).await;
+                is_remembered_for(&site, &board, dedupe).await;
+                assert!(site.store.undefine(&board).await.unwrap());
+                assert_eq!(dedupe_only.differences(&definition(metric, "15m")), ["dedupe"]);
+            }
+        }
+    }
+    let counter = Definition { mode: Mode::FromFirst, ..unranked("SUM(90m, e, v, s)", "1d") };
+    for (dedupe, horizon) in [(None, "90m"), (Some("1d"), "1d"), (Some("20m"), "20m")] {
+        let dedupe = dedupe.and_then(|text| text.parse().ok());
+        let board = site.define("b", &Definition { dedupe, ..counter.clone() }).await;
+        is_remembered_for(&site, &board, horizon).await;
+        assert!(site.store.undefine(&board).await.unwrap());
+    }
+    let windows = vec!["1d/1h".parse().unwrap(), "10m/1m".parse().unwrap()];
+    let several = Definition { windows, dedupe: "40h".parse().ok(), ..definition("COUNT(2h, e, s)", "15m") };
+    is_remembered_for(&site, &site.define("b", &several).await, "40h").await;
+}
+
+/// With one slot more, an item counts longer than the window.
+pub async fn an_id_is_remembered_until_its_item_leaves_a_window_with_an_additional_slot(site: Site) {
+    let full = |metric: &str, slot: &str| Definition { cover: Cover::Full, ..definition(metric, slot) };
+    for (metric, slot, horizon) in [
+        ("COUNT(2h, e, s)", "15m", "135m"),
+        ("SUM(2h, e, v, s)", "2h", "4h"),
+        ("MAX(10m, e, v, s)", "1m", "11m"),
+        ("COUNT(20h, e, s)", "4h", "24h"),
+        ("COUNT(7d, e, s)", "1d", "24h"),
+    ] {
+        for ranked in [true, false] {
+            let board = site.define("b", &Definition { ranked, ..full(metric, slot) }).await;
+            is_remembered_for(&site, &board, horizon).await;
+            assert!(site.store.undefine(&board).await.unwrap());
+        }
+    }
+    let windows = vec!["3h/1h".parse().unwrap(), "1h/1h".parse().unwrap()];
+    let several = Definition { windows, ..full("COUNT(2h, e, s)", "15m") };
+    is_remembered_for(&site, &site.define("b", &several).await, "4h").await;
+    // The oldest item that still counts is a duplicate.
+    let board = site.define("oldest", &full("COUNT(2h, e, s)", "15m")).await;
+    let begun = board.calendar().next(site.store.now().await.unwrap());
+    site.clock_at(begun).await;
+    site.count(&board, vec![plus("a", 1).id("x")]).await;
+    site.clock_at(begun.plus_millis(135 * 60_000 - 1)).await;
+    assert_eq!(site.score(&board, vec![plus("a", 1).id("x")]).await, [duplicate(1)]);
+    site.clock_at(begun.plus_millis(135 * 60_000)).await;
+    site.retire(&board).await;
+    assert_eq!(site.score(&board, vec![plus("a", 1).id("x")]).await, [counted(1)]);
 }
 
 pub async fn the_dedupe_horizon_starts_at_the_first_arrival(site: Site) {

@@ -180,10 +180,23 @@ pub async fn a_sample_stamped_with_its_end_is_of_the_slot_before(site: Site) {
         site.count(&board, vec![sample("b", 4, "2026-01-01T09:00:00Z")]).await;
         site.count(&board, vec![sample("b", 5, "2026-01-01T08:30:00Z")]).await;
         assert_eq!(parts(&site, &board, "b").await, (5, slots(&[("08", 5)])));
-        // An event of the last instant of the slot that arrives later is the newest.
+        // An event of the last instant of the slot is older.
         site.count(&board, vec![sample("b", 6, "2026-01-01T09:00:00Z")]).await;
         site.count(&board, vec![plus("b", 7).at("2026-01-01T08:59:59.999Z")]).await;
-        assert_eq!(parts(&site, &board, "b").await, (7, slots(&[("08", 7)])));
+        assert_eq!(parts(&site, &board, "b").await, (6, slots(&[("08", 6)])));
+        // One of the next instant is of the next slot. From then on the total is of that slot, also if value and time are
+        // those of the sample, and in the same batch.
+        for (who, units) in [("b", 6), ("c", 8)] {
+            site.count(&board, vec![sample(who, 6, "2026-01-01T09:00:00Z")]).await;
+            site.count(
+                &board,
+                vec![plus(who, units).at("2026-01-01T09:00:00Z"), sample(who, 1, "2026-01-01T08:30:00Z")],
+            )
+            .await;
+            assert_eq!(parts(&site, &board, who).await, (units, slots(&[("08", 1), ("09", units)])));
+            site.count(&board, vec![sample(who, 2, "2026-01-01T09:00:00Z")]).await;
+            assert_eq!(parts(&site, &board, who).await, (units, slots(&[("08", 2), ("09", units)])));
+        }
         site.audit(&board).await;
     }
 }

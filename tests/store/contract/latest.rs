@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rolltop::board::{Aggregate, Amount, Board, Definition, EXACT_MAX};
+use rolltop::board::{Aggregate, Amount, Board, Definition, EXACT_MAX, Stamp};
 
-use crate::given::{With, exact, plus, sample, t};
+use crate::given::{With, definition, exact, plus, sample, t};
 use crate::site::{COUNTED, DUPLICATE, Site, counted, duplicate};
 
 const RATING: &str = "LAST(3h, rating, elo, player)";
@@ -101,6 +101,34 @@ pub async fn a_sample_replaces_the_newest_value_of_its_slot(site: Site) {
         ];
         assert_eq!(site.slots(&board, "a").await, slots);
         site.audit(&board).await;
+    }
+}
+
+pub async fn a_sample_stamped_with_its_end_is_newer_than_every_event_before_its_time(site: Site) {
+    for ranked in [true, false] {
+        let board = site.define("ends", &Definition { stamp: Stamp::End, ranked, ..definition(RATING, "1h") }).await;
+        // The sample is of the slot from eight to nine.
+        let end = "2026-01-01T09:00:00Z";
+        site.count(&board, vec![sample("a", 7, end)]).await;
+        assert_eq!(site.score(&board, vec![plus("a", 1).at("2026-01-01T08:59:59.999Z")]).await, [counted(7)]);
+        assert_eq!(site.slots(&board, "a").await, [("2026-01-01T08:00:00Z".to_owned(), last(end, 7))]);
+        // A sample replaces value and time, also by an older one.
+        site.count(&board, vec![sample("a", 5, "2026-01-01T08:30:00Z")]).await;
+        assert_eq!(site.score(&board, vec![plus("a", 1).at("2026-01-01T08:29:59.999Z")]).await, [counted(5)]);
+        // Of equal times the later arrival wins.
+        assert_eq!(site.score(&board, vec![plus("a", 6).at("2026-01-01T08:30:00Z")]).await, [counted(6)]);
+        site.count(&board, vec![sample("a", 8, end)]).await;
+        // An event of that time is of the next slot.
+        assert_eq!(site.score(&board, vec![plus("a", 9).at(end), sample("a", 4, end)]).await, [counted(9), counted(9)]);
+        let slots =
+            [("2026-01-01T08:00:00Z".to_owned(), last(end, 4)), ("2026-01-01T09:00:00Z".to_owned(), last(end, 9))];
+        assert_eq!(site.slots(&board, "a").await, slots);
+        // A sample of the newest slot is as old as now at most.
+        assert_eq!(site.score(&board, vec![sample("a", 3, "2026-01-01T10:00:00Z")]).await, [counted(3)]);
+        assert_eq!(site.score(&board, vec![plus("a", 2).at("2026-01-01T09:29:59.999Z")]).await, [counted(3)]);
+        assert_eq!(site.score(&board, vec![plus("a", 2)]).await, [counted(2)]);
+        site.audit(&board).await;
+        assert!(site.store.undefine(&board).await.unwrap());
     }
 }
 

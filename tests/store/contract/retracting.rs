@@ -1,9 +1,9 @@
 //! Tests of retractions.
 
-use rolltop::board::{Aggregate, Amount};
+use rolltop::board::{Aggregate, Amount, Definition, Kind, Mode};
 use rolltop::store::{Outcome, Rejection};
 
-use crate::given::{With, exact, plus, seen, t};
+use crate::given::{With, definition, exact, plus, seen, t, unranked};
 use crate::site::{COUNTED, DUPLICATE, Site, counted};
 
 const SUM: &str = "SUM(3h, sale, amount, seller)";
@@ -62,6 +62,56 @@ pub async fn a_retraction_older_than_the_window_has_no_effect(site: Site) {
             assert!(site.store.undefine(&board).await.unwrap());
         }
     }
+}
+
+pub async fn a_retraction_older_than_the_window_with_a_used_id_is_a_duplicate(site: Site) {
+    let day = || "3d".parse().ok();
+    let mean = "AVG(3h, pay, amount, user)";
+    for metric in [SUM, "COUNT(3h, like, post)", LIKES, mean] {
+        for ranked in [true, false] {
+            let plain = Definition { ranked, dedupe: day(), ..definition(metric, "1h") };
+            let windows = if ranked { vec!["10m/1m".parse().unwrap()] } else { Vec::new() };
+            for definition in [Definition { windows, ..plain.clone() }, plain] {
+                check_used_ids_below_the_window(&site, &definition).await;
+            }
+        }
+    }
+    let counter = Definition { mode: Mode::FromFirst, ..unranked(SUM, "1d") };
+    check_used_ids_below_the_window(&site, &Definition { dedupe: day(), ..counter }).await;
+}
+
+async fn check_used_ids_below_the_window(site: &Site, definition: &Definition) {
+    let board = site.define("used", definition).await;
+    let item = |who: &str| if definition.kind() == Kind::Distinct { seen(who, "u1") } else { plus(who, 4) };
+    let begun = site.store.now().await.unwrap();
+    site.count(&board, vec![item("a").id("x"), item("b").id("x")]).await;
+    let gone = |who: &str| item(who).at_time(begun.plus_millis(-86_400_000)).undone();
+    let before = (site.value(&board, "a").await, site.value(&board, "b").await);
+    // The order of the items decides: `y` is counted by the second of its three items.
+    let items = vec![
+        gone("a").id("x"),
+        gone("a").id("y"),
+        item("a").id("y"),
+        gone("a").id("y"),
+        gone("a"),
+        gone("b").id("y"),
+        gone("b").id("x"),
+    ];
+    let outcomes = site.score(&board, items).await;
+    let after = (site.value(&board, "a").await, site.value(&board, "b").await);
+    let [is_a, is_b] = [after.0, after.1].map(|score| (Outcome::Duplicate { score }, Outcome::Counted { score }));
+    assert_eq!(outcomes, [is_a.0, is_a.1, is_a.1, is_a.0, is_a.1, is_b.1, is_b.0], "{definition:?}");
+    assert_eq!(after.1, before.1);
+    // Also when the event has left the window since, and without scores.
+    site.clock_at(begun.plus_millis(2 * 86_400_000)).await;
+    let undone = |who: &str| item(who).at_time(begun).undone();
+    let items = vec![undone("a").id("x"), undone("a").id("z"), undone("a"), item("c").at_time(begun).id("x")];
+    let late = Outcome::Rejected(Rejection::TooLate);
+    assert_eq!(site.add(&board, items).await, [DUPLICATE, COUNTED, COUNTED, late], "{definition:?}");
+    // Its horizon is that of every id.
+    site.clock_at(begun.plus_millis(3 * 86_400_000)).await;
+    assert_eq!(site.add(&board, vec![undone("a").id("x")]).await, [COUNTED], "{definition:?}");
+    assert!(site.store.undefine(&board).await.unwrap());
 }
 
 pub async fn a_retraction_with_an_id_counts_once(site: Site) {

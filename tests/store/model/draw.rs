@@ -68,6 +68,7 @@ fn any_definition(rng: &mut StdRng) -> Definition {
     wanted.order = pick(rng, &[Order::Desc, Order::Desc, Order::Asc]);
     wanted.stamp = pick(rng, &[Stamp::Start, Stamp::End]);
     wanted.ranked = rng.random_bool(0.6);
+    wanted.dedupe = any_dedupe(rng);
     if !matches!(kind, Kind::Distinct | Kind::Sketch) {
         wanted.decimals = pick(rng, &[Decimals::default(), Decimals::new(2).expect("few enough")]);
     }
@@ -109,13 +110,18 @@ fn add_windows(rng: &mut StdRng, mut wanted: Definition) -> Definition {
     wanted
 }
 
+/// Draws how long ids are remembered.
+fn any_dedupe(rng: &mut StdRng) -> Option<rolltop::board::Span> {
+    pick(rng, &[None, None, Some("1m"), Some("1h"), Some("3d")]).map(|text| text.parse().expect("a duration"))
+}
+
 /// Draws a board over all time.
 fn any_all_time(rng: &mut StdRng, metric: &str) -> Definition {
     let mut wanted = Definition::without_slots(metric.replace("{w}", "all").parse().expect("a metric"));
     let kind = wanted.kind();
     wanted.order = pick(rng, &[Order::Desc, Order::Desc, Order::Asc]);
     wanted.ranked = rng.random_bool(0.7);
-    wanted.dedupe = pick(rng, &[None, Some("1h"), Some("3d")]).map(|text| text.parse().expect("a duration"));
+    wanted.dedupe = any_dedupe(rng);
     match kind {
         Kind::Distinct => wanted.max_values = rng.random_bool(0.5).then(|| rng.random_range(1..=4)),
         Kind::Sketch => {}

@@ -19,6 +19,8 @@ pub struct Taken {
     pub floor: Timestamp,
     pub change: Change,
     pub retract: bool,
+    /// The slot that is kept beside the total, if it belongs to one.
+    pub beside: Option<Timestamp>,
 }
 
 impl Taken {
@@ -108,6 +110,14 @@ pub fn aggregates(board: &Board, past: &[Taken], floor: Timestamp) -> BTreeMap<T
         cells.entry(taken.slot).or_default().take(board.kind(), taken);
     }
     cells.into_iter().filter_map(|(slot, cell)| Some((slot, cell.aggregate(board.kind())?))).collect()
+}
+
+/// Returns the item that is the newest value of all, for LAST.
+pub fn newest(past: &[Taken]) -> Option<&Taken> {
+    past.iter().fold(None, |newest: Option<&Taken>, taken| match newest {
+        Some(newest) if matches!(taken.change, Change::Amount(_)) && taken.at < newest.at => Some(newest),
+        _ => Some(taken),
+    })
 }
 
 /// Returns whether the content of a slot is within its bounds.

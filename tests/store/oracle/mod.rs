@@ -17,9 +17,9 @@ use rolltop::board::{
     Board, BoardName, Calendar, Counted, Definition, EventId, Frame, Generation, Order, Subject, Timestamp, Window,
 };
 use rolltop::store::{
-    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Direction, Limits, Listing,
-    Lookup, NextTo, Page, PageStart, Ranked, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing, Status,
-    Store, StoreError, ValuePlace, Values, ValuesStart,
+    Added, AuditCursor, AuditStep, BackedUp, Batch, BytesPerSubject, ClockMode, Defined, Direction, IdCost, Limits,
+    Listing, Lookup, NextTo, Page, PageStart, Ranked, Removal, Result, RetireStep, SlotContents, SlotQuery, Standing,
+    Status, Store, StoreError, ValuePlace, Values, ValuesStart,
 };
 
 use self::distinct::LastSeen;
@@ -123,6 +123,10 @@ impl Store for Oracle {
     }
 
     fn bytes_per_subject(&self, _: &Board) -> BytesPerSubject {
+        unimplemented!("the oracle is not a store to compare sizes with")
+    }
+
+    fn id_cost(&self, _: &Board) -> IdCost {
         unimplemented!("the oracle is not a store to compare sizes with")
     }
 

@@ -1,12 +1,13 @@
 //! The outcome of each item of a batch: the rules of writing, implemented without a plan.
 
-use rolltop::board::{Aggregate, Amount, Board, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
+use rolltop::board::{Aggregate, Amount, Change, EXACT_MAX, EventId, Frame, Kind, Mode, Stamp, Timestamp};
 use rolltop::store::{Batch, Increment, Outcome, Rejection, Result};
 
 use super::Held;
-use super::history::{Counter, Taken, aggregates, fits};
+use super::history::{Counter, Taken, aggregates, fits, newest};
 
 const COUNTED: Outcome = Outcome::Counted { score: None };
+const DUPLICATE: Outcome = Outcome::Duplicate { score: None };
 const REFUSED: Outcome = Outcome::Rejected(Rejection::OutOfRange);
 
 /// The slot of an item in each window, or `None` where it is too late.
@@ -24,7 +25,8 @@ impl Held {
                 Ok(slots) => slots,
                 // The event that it reverses has left the windows, so there is nothing to undo.
                 Err(Rejection::TooLate) if first.retract => {
-                    outcomes[index] = Some(COUNTED);
+                    let is_known = first.id.as_ref().is_some_and(|id| self.is_known(frames, first, id));
+                    outcomes[index] = Some(if is_known { DUPLICATE } else { COUNTED });
                     continue;
                 }
                 Err(rejection) => {
@@ -36,12 +38,9 @@ impl Held {
                 outcomes[index] = Some(self.take_with_id(frames, &slots, first, id));
                 continue;
             }
-            let together = self.added_up_with(frames, max_skew, &batch.increments, index, &slots);
-            let items: Vec<&Increment> = together.iter().map(|index| &batch.increments[*index]).collect();
-            let all = self.take(frames, &slots, &items);
-            for index in together {
-                let counted = all || self.take(frames, &slots, &[&batch.increments[index]]);
-                outcomes[index] = Some(if counted { COUNTED } else { REFUSED });
+            for index in self.next_together(frames, max_skew, &batch.increments, index, &slots) {
+                let is_counted = self.take(frames, &slots, &batch.increments[index]);
+                outcomes[index] = Some(if is_counted { COUNTED } else { REFUSED });
             }
         }
         let mut outcomes: Vec<Outcome> = outcomes.into_iter().flatten().collect();
@@ -55,9 +54,9 @@ impl Held {
         outcomes
     }
 
-    /// Returns the items that take effect together with this one, including itself: amounts without ids of one subject
-    /// and the same slots, up to the next sample of them.
-    fn added_up_with(
+    /// Returns the items that take effect next, one by one: this one and, on a board with several windows, further amounts
+    /// without ids of the subject and the same slots, up to an item with an id or a sample of them.
+    fn next_together(
         &self,
         frames: &[Frame],
         max_skew: i64,
@@ -67,8 +66,7 @@ impl Held {
     ) -> Vec<usize> {
         let adds_up = |item: &Increment| matches!(item.change, Change::Amount(_));
         let mut together = vec![index];
-        let sums = self.board.kind() == Kind::Sum && self.board.definition().mode == Mode::Sliding;
-        if !sums || !adds_up(&items[index]) {
+        if self.further.is_empty() || self.board.kind() != Kind::Sum || !adds_up(&items[index]) {
             return together;
         }
         for (later, item) in items.iter().enumerate().skip(index + 1) {
@@ -76,12 +74,10 @@ impl Held {
             if is_other || self.slots_for(frames, max_skew, item).as_ref() != Ok(slots) {
                 continue;
             }
-            if !adds_up(item) {
+            if !adds_up(item) || item.id.is_some() {
                 break;
             }
-            if item.id.is_none() {
-                together.push(later);
-            }
+            together.push(later);
         }
         together
     }
@@ -108,7 +104,7 @@ impl Held {
         let calendar = self.board.calendar();
         let definition = self.board.definition();
         if matches!(item.change, Change::Set { .. }) {
-            let at = time_of(&self.board, item).unwrap_or(now);
+            let at = if definition.stamp == Stamp::End { at.plus_millis(-1) } else { at };
             return if at < frame.window.floor {
                 Err(Rejection::TooLate)
             } else if at >= frame.window.end {
@@ -133,37 +129,32 @@ impl Held {
         }
     }
 
-    /// Applies all of these items of one subject and the same slots, or none of them if a slot cannot hold the result.
-    fn take(&mut self, frames: &[Frame], slots: &Slots, items: &[&Increment]) -> bool {
-        let Some(first) = items.first() else { return true };
-        let units = |item: &&Increment| match item.change {
-            Change::Amount(amount) if item.retract => -i128::from(amount.0),
-            Change::Amount(amount) => i128::from(amount.0),
-            Change::Seen(_) | Change::Set { .. } => 0,
-        };
-        let sum: i128 = items.iter().map(units).sum();
-        if self.board.kind() == Kind::Sum && sum.abs() > i128::from(EXACT_MAX) {
+    /// Applies an item in its slots, or in none of them if one cannot hold the result.
+    fn take(&mut self, frames: &[Frame], slots: &Slots, item: &Increment) -> bool {
+        let beyond = |amount: Amount| amount.0.unsigned_abs() > EXACT_MAX.unsigned_abs();
+        if self.board.kind() == Kind::Sum && matches!(item.change, Change::Amount(amount) if beyond(amount)) {
             return false;
         }
-        let total = self.total_after(slots, items);
+        let total = self.total_after(slots, item);
         let mut lengths = vec![0; frames.len()];
         let mut fit = true;
         let taken = |number: usize| slots[number].map(|slot| (slot, frames[number]));
         for (number, (slot, frame)) in (0..frames.len()).filter_map(|number| Some((number, taken(number)?))) {
             let held = self.window(number);
-            let past = held.past.entry(first.subject.clone()).or_default();
-            let change = |item: &Increment| match &total {
+            let past = held.past.entry(item.subject.clone()).or_default();
+            let change = match &total {
                 Some(change) if number == 0 => change.clone(),
                 _ => Some(item.change.clone()),
             };
             lengths[number] = past.len();
-            past.extend(items.iter().filter_map(|item| Some((item, change(item)?))).map(|(item, change)| Taken {
+            past.extend(change.map(|change| Taken {
                 slot,
-                at: time_of(&held.board, item).map_or(frame.as_of, |at| at.min(frame.as_of)),
+                at: item.at.map_or(frame.as_of, |at| at.min(frame.as_of)),
                 now: frame.as_of,
                 floor: frame.window.floor,
                 change,
                 retract: item.retract,
+                beside: slots.get(1).copied().flatten(),
             }));
             fit &= match held.board.definition().mode {
                 Mode::Sliding => fits(&held.board, past, slot),
@@ -174,9 +165,9 @@ impl Held {
             let held = self.window(number);
             if fit {
                 if held.board.definition().mode == Mode::Sliding {
-                    *held.events.entry(slot).or_default() += items.len() as u64;
+                    *held.events.entry(slot).or_default() += 1;
                 }
-            } else if let Some(past) = held.past.get_mut(&first.subject) {
+            } else if let Some(past) = held.past.get_mut(&item.subject) {
                 past.truncate(lengths[number]);
             }
         }
@@ -185,8 +176,8 @@ impl Held {
 
     /// Returns the change of a total if a sample replaces a slot that is kept beside it: the total changes as much as the
     /// slot, and the newest value of all time is the sample, unless it is of a later slot: then the total has no change.
-    fn total_after(&self, slots: &Slots, items: &[&Increment]) -> Option<Option<Change>> {
-        let [Increment { subject, change: Change::Set { sum, count }, .. }] = items else { return None };
+    fn total_after(&self, slots: &Slots, item: &Increment) -> Option<Option<Change>> {
+        let Increment { subject, change: Change::Set { sum, count }, .. } = item else { return None };
         self.board.kept_slots()?;
         let (record, slot) = (&self.further[0], slots[1]?);
         let total = aggregates(&self.board, self.past(subject), Timestamp::EPOCH).remove(&Timestamp::EPOCH);
@@ -196,8 +187,8 @@ impl Held {
             Some(Aggregate::Mean { sum, count }) => (i128::from(sum.0), i128::from(count)),
             _ => (0, 0),
         };
-        if let (Kind::Last, Some(Aggregate::Last { at: newest, .. })) = (self.board.kind(), &total) {
-            let is_later = record.board.calendar().slot_of(*newest) > slot;
+        if self.board.kind() == Kind::Last {
+            let is_later = newest(self.past(subject)).and_then(|taken| taken.beside).is_some_and(|of| of > slot);
             return Some((!is_later).then_some(Change::Set { sum: *sum, count: *count }));
         }
         let ((all, times), (had, earlier)) = (numbers(total), numbers(before));
@@ -207,21 +198,19 @@ impl Held {
     }
 
     fn take_with_id(&mut self, frames: &[Frame], slots: &Slots, item: &Increment, id: &EventId) -> Outcome {
-        let key = (item.subject.clone(), id.clone());
-        let (now, horizon) = (frames[0].as_of, self.board.dedupe_horizon());
-        if self.ids.get(&key).is_some_and(|arrived| now.millis() < arrived.millis() + horizon) {
-            return Outcome::Duplicate { score: None };
+        if self.is_known(frames, item, id) {
+            return DUPLICATE;
         }
-        if !self.take(frames, slots, &[item]) {
+        if !self.take(frames, slots, item) {
             return REFUSED;
         }
-        self.ids.insert(key, now);
+        self.ids.insert((item.subject.clone(), id.clone()), frames[0].as_of);
         COUNTED
     }
-}
 
-/// Returns the time of an item within its slot: a sample that is stamped with its end is of the instant before.
-fn time_of(board: &Board, item: &Increment) -> Option<Timestamp> {
-    let is_of_the_end = matches!(item.change, Change::Set { .. }) && board.definition().stamp == Stamp::End;
-    item.at.map(|at| if is_of_the_end { at.plus_millis(-1) } else { at })
+    /// Returns whether the id arrived less than a horizon ago.
+    fn is_known(&self, frames: &[Frame], item: &Increment, id: &EventId) -> bool {
+        let arrived = self.ids.get(&(item.subject.clone(), id.clone()));
+        arrived.is_some_and(|arrived| frames[0].as_of.millis() < arrived.millis() + self.board.dedupe_horizon())
+    }
 }

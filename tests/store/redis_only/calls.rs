@@ -119,6 +119,36 @@ async fn ids_count_once_and_expired_buckets_are_deleted() {
     }
 }
 
+/// Instances of an earlier version do not add the additional slot of `cover = full` to the horizon. They name buckets by
+/// half of it, so this version must do so too.
+#[tokio::test]
+async fn buckets_of_ids_are_those_of_the_window_without_its_additional_slot() {
+    for engine in Engine::available() {
+        let server = RedisServer::start(&engine);
+        let store = simulated(&server).await;
+        let text = r#"{"metric":"COUNT(2h, like, post)","slot":"15m","cover":"full"}"#;
+        let definition = serde_json::from_str(text).unwrap();
+        let Defined::Created(full) = store.define(&BoardName::parse("full").unwrap(), &definition).await.unwrap()
+        else {
+            panic!("there was no such board");
+        };
+        let once = || [with_id(item("a", 1), "x"), with_id(item("b", 1), "x")];
+        assert_eq!(add(&store, &full, once()).await.outcomes, [counted(1), counted(1)]);
+        let buckets = || keys(&server, "*:d:*");
+        let bucket = format!("{{full}}:{}:d:{}", full.generation(), t(START).millis() / 3_600_000);
+        assert!(buckets().len() == 1 && buckets()[0].ends_with(&bucket), "{:?}", buckets());
+        // As long as the horizon, housekeeping keeps it.
+        store.set_clock(t(START).plus_millis(135 * 60_000 - 1)).await.unwrap();
+        roll_over(&store, &full).await;
+        let outcomes = add(&store, &full, once()).await.outcomes;
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::Duplicate { .. })), "{outcomes:?}");
+        assert_eq!(buckets().len(), 1);
+        store.set_clock(t(START).plus_millis(5 * 3_600_000)).await.unwrap();
+        roll_over(&store, &full).await;
+        assert_eq!(buckets(), Vec::<String>::new());
+    }
+}
+
 #[tokio::test]
 async fn refused_sums_are_retried_by_item_and_early_items_judged_exactly() {
     for engine in Engine::available() {

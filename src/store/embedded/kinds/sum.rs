@@ -107,7 +107,7 @@ impl Holdings {
         sum.is_ok() && self.subjects.has_room()
     }
 
-    /// Returns the amount of a cell and the next one.
+    /// Returns the amount of a cell and the next one. Nothing is within a bound below 0.
     fn next_sum(
         &self,
         known: Option<u32>,
@@ -116,7 +116,8 @@ impl Holdings {
         next: impl FnOnce(i64) -> Option<i64>,
     ) -> Result<(i64, i64), OutOfRange> {
         let old = known.and_then(|id| self.subjects.amount_in(id, slot)).unwrap_or(0);
-        let new = next(old).filter(|new| new.unsigned_abs() <= bound.unsigned_abs()).ok_or(OutOfRange)?;
+        let is_within = |new: &i64| u64::try_from(bound).is_ok_and(|bound| new.unsigned_abs() <= bound);
+        let new = next(old).filter(is_within).ok_or(OutOfRange)?;
         Ok((old, new))
     }
 

@@ -3,18 +3,18 @@
 --
 -- KEYS  for each window of the board, the main window first: 1-5 the board (board.lua), then on a ranked board one slot
 --       for each start in ARGV, then the keys of each subject (none on a ranked board, except COUNT_DISTINCT), then, if
---       there are ids, in the main window only, the current dedupe bucket, the one before, and the one before that, and
+--       there are ids, in the main window only, the current dedupe bucket and those before it, newest first, and
 --       last, if subjects have keys, the expiry periods that exist and the subjects of the current period
 -- ARGV  for each window: the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject),
 --       number of `slots`, number of `subjects`, number of `entries`, `bucket`: number of the current dedupe bucket if
 --       there are ids, else '', dedupe `horizon` in ms, position of the `first_subject_key`, that of the
---       `first_bucket_key`, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
+--       `first_bucket_key`, number of `buckets` that may have ids of the horizon, `oldest`: start of the oldest slot kept, `period`: number of the current expiry period, or
 --       ''; then the start of each slot, oldest first; the subjects; then for each entry: position of its slot, position
 --       of its subject (both from 1), verb, a, b, its time in ms or '' for now, code, id or ''; last, the option of the
 --       kind (kind/). After the last of several windows, one more (each_window.lua)
 --       code: twice the number of items of the entry beyond one, plus 1 if its score is wanted. Verbs are those of the
 --       kind, `look`, which changes nothing in this window, and `follow`: the main window is a total, and the next one has a
---       sample of a slot beside it. The windows have the same entries, but only the main
+--       sample of a slot beside it. A retraction with an id whose slot has left all windows only looks. The windows have the same entries, but only the main
 --       window has their ids, and entries after all others that only look
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
 --       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
@@ -63,7 +63,7 @@ local MAIN_BUCKETS, FIRST_BUCKET = KEYS[4], tonumber(ARGV.first_bucket_key)
 local is_duplicate, arrivals = {}, {}
 if #some > 0 then
   call('ZCARD', MAIN_BUCKETS)
-  for back = 0, 2 do
+  for back = 0, tonumber(ARGV.buckets) - 1 do
     local arrived = call('HMGET', KEYS[FIRST_BUCKET + back], unpack(some))
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
@@ -117,8 +117,12 @@ local function prepare_total(number)
   local sample = windows[2].entries[number]
   local entry = main.entries[number]
   local outcome = windows[2].check(sample) or main.check(entry)
+  local function next_cell()
+    return windows[2].cell_from(entry.b, sample.who)
+  end
   if not outcome then
-    entry.verb = main.total_entry(main.cell_of(entry), windows[2].cell_of(sample), entry) and 'set' or 'same'
+    local total, before = main.cell_of(entry), windows[2].cell_of(sample)
+    entry.verb = main.total_entry(total, before, entry, next_cell) and 'set' or 'same'
   end
   return outcome
 end

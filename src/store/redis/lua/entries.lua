@@ -67,8 +67,8 @@ local function exceeds()
 end
 
 -- Turns a sample of a slot that is kept beside this total into a change of the total. Kinds that take such samples
--- define it: total_entry(total, before, entry) gets the texts of the total and of the slot, and returns whether the total
--- changes.
+-- define it: total_entry(total, before, entry, next_cell) gets the texts of the total and of the slot, and a function that
+-- for LAST returns the text of the next slot. It returns whether the total changes.
 local function total_entry() end
 
 -- The steps of a change. They are defined by ranked.lua or unranked.lua, and by kinds that store other data than cells.
@@ -82,6 +82,9 @@ local function prepare() end
 
 -- Returns the cell of the entry, or false if there is none.
 local function cell_of() end
+
+-- Returns the cell of a subject in the slot with this start, which the call need not name. Only of unranked boards.
+local function cell_from() end
 
 -- Returns nil if the entry can be applied after those before it, or its outcome if it cannot. Changes nothing.
 local function check() end

@@ -35,6 +35,15 @@ function cell_of(entry)
   return cell(entry.slot, entry.who)
 end
 
+function cell_from(start, who)
+  for slot = 1, SLOTS do
+    if start_of(slot) == start then
+      return cell(slot, who)
+    end
+  end
+  return call('HGET', subject_key(who), start)
+end
+
 function check(entry)
   local before = cell(entry.slot, entry.who)
   if before and not sound(before) then

@@ -22,6 +22,7 @@ local window = {
   fetch = fetch,
   prepare = prepare,
   cell_of = cell_of,
+  cell_from = cell_from,
   total_entry = total_entry,
   check = check,
   apply = apply,

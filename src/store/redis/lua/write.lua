@@ -1,19 +1,19 @@
 -- Adds amounts to slots and ranking, exactly once, even if the reply is lost.
 --
 -- KEYS  1-5 the board (board.lua), then one slot for each start in ARGV, then, if there are ids, the current dedupe
---       bucket, the one before, and the one before that
+--       bucket and those before it that may have ids of the horizon, newest first
 -- ARGV  the board's (board.lua), those of the operation (operation.lua), `bound` of a (slot, subject), number of
 --       `slots`, number of `entries`, `coded`: not '' if the entries have codes, which are required if a subject may
 --       occur twice or if the number of slots is not one, `bucket`: number of the current dedupe bucket if there are
 --       ids, else '', dedupe `horizon` in ms, `items`: number of items that each entry stands for, separated by
---       commas, or '' if each is one item; then the start of each slot; then, each for all entries in their order:
---       subjects; amounts; codes, if any: 4 x position of its slot from 0, plus 2 if it is a sum of several items and
---       there are ids, plus 1 if its score is wanted; ids, if there are any, with an empty text for an entry that has
---       none
+--       commas, or '' if each is one item, `margins`: how far from the bound each sum must stay, or '' if none must;
+--       then the start of each slot; then, each for all entries in their order: subjects; amounts; codes, if any:
+--       4 x position of its slot from 0, plus 2 if it is a sum of several items and there are ids, plus 1 if its score
+--       is wanted; ids, if there are any, with an empty text for an entry that has none
 -- reply ok, now, reading, retiring, then three values for each entry that was not simply counted or whose score is
---       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: it has an
---       id, an earlier sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`;
---       the subject's score after all entries if wanted, else ''
+--       wanted: its position from 0; `counted`, `duplicate`, `refused` (out of range), `behind` (not tried: an earlier
+--       sum of its subject was refused, and the items of that sum must be tried before it) or `damaged`; the subject's
+--       score after all entries if wanted, else ''
 -- errors  superseded: a later operation of this caller has been done, so this one never will be
 -- cost  O(log subjects) per entry: 1.5-3 us, and 25-40 us for the call with its socket. All data is read at once and
 --       written at once, because each command costs as much as its work for an entry
@@ -97,8 +97,9 @@ local function read_ids()
       some[#some + 1] = fields[i]
     end
   end
-  for back = 0, 2 do
-    local arrived = call('HMGET', KEYS[FIRST_SLOT + SLOTS + back], unpack(some))
+  local current = FIRST_SLOT + SLOTS
+  for bucket = current, #KEYS do
+    local arrived = call('HMGET', KEYS[bucket], unpack(some))
     local found = false
     for i = 1, #some do
       local at = tonumber(arrived[i] or nil)
@@ -107,7 +108,7 @@ local function read_ids()
         is_duplicate[some[i]] = true
       end
     end
-    bucket_is_new = bucket_is_new or back == 0 and not found
+    bucket_is_new = bucket_is_new or bucket == current and not found
   end
 end
 
@@ -120,6 +121,7 @@ local function judge_entries()
   local arrival = format(now)
   local slot, code, ranked = 0, 0, 0
   local next_items = ARGV.items ~= '' and string.gmatch(ARGV.items, '%d+')
+  local next_margin = ARGV.margins ~= '' and string.gmatch(ARGV.margins, '%d+')
   local of, pairs_of = amounts[0], slot_pairs[0]
   for i = 1, ENTRIES do
     if CODED then
@@ -127,8 +129,9 @@ local function judge_entries()
       of, pairs_of = amounts[slot], slot_pairs[slot]
     end
     local subject, field, items = subjects[i], fields[i], next_items and next_items() or 1
+    local bound = next_margin and BOUND - next_margin() or BOUND
     local outcome = nil
-    if field and refused[subject] then
+    if refused[subject] then
       outcome = 'behind'
     elseif field and is_duplicate[field] then
       outcome = 'duplicate'
@@ -138,7 +141,7 @@ local function judge_entries()
       -- A number that is not whole was not written by this store.
       if not before or before % 1 ~= 0 then
         outcome = 'damaged'
-      elseif sum > BOUND or sum < -BOUND then
+      elseif sum > bound or sum < -bound then
         outcome = 'refused'
         refused[subject] = code % 4 >= 2 or nil
       else

@@ -168,7 +168,7 @@ scripts! {
         ADD = "add" after [] with 3 keys ["board", "operation", "bound", "slot", "items"];
         ADD_WINDOWS = "add_windows" after [] with 1 keys ["board", "operation", "bound", "slot", "items", "further"];
         WRITE = "write" after ["clock", "board", "operation"] with 5 keys
-            ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items"];
+            ["board", "operation", "bound", "slots", "entries", "coded", "bucket", "horizon", "items", "margins"];
         PAGE = "page" after ["clock", "board"] with 5 keys ["board", "order", "first", "last"] repeatable;
         BESIDE = "beside" after ["clock", "board", "places"] with 5 keys
             ["board", "order", "score", "subject", "boundary", "direction", "limit"] repeatable;
@@ -205,7 +205,7 @@ scripts! {
     }
     change [
         "board", "operation", "bound", "slots", "subjects", "entries", "bucket", "horizon", "first_subject_key",
-        "first_bucket_key", "oldest", "period"
+        "first_bucket_key", "buckets", "oldest", "period"
     ] {
         CHANGE_FROM_FIRST: ["kind/from_first"];
     }

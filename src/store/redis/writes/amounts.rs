@@ -9,6 +9,7 @@ use super::chunk::Chunk;
 use super::flush::{Flush, Validity};
 use super::operation::Operation;
 use crate::board::{Board, Timestamp};
+use crate::store::redis::id_buckets;
 use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{ADD, ADD_WINDOWS, FixedArguments, Script, WRITE};
@@ -28,11 +29,13 @@ pub(super) struct Amounts<'a, 'f, 'c> {
     pub alone: bool,
 }
 
-/// Returns the slot in each window that all entries have in common, if there is one in every window and no entry has an id.
+/// Returns the slot in each window that all entries have in common, if there is one in every window and no entry has an id
+/// or a margin.
 pub(super) fn common_slots<'e>(board: &Board, entries: &'e [Entry<'_>]) -> Option<&'e Slots> {
     let slots = &entries.first()?.slots;
     let is_in_all = (0..=board.further().len()).all(|window| slots.of(window).is_some());
-    (is_in_all && entries.iter().all(|entry| entry.slots == *slots && entry.id.is_none())).then_some(slots)
+    let is_plain = |entry: &Entry<'_>| entry.slots == *slots && entry.id.is_none() && entry.margin() == 0;
+    (is_in_all && entries.iter().all(is_plain)).then_some(slots)
 }
 
 impl Amounts<'_, '_, '_> {
@@ -95,7 +98,7 @@ impl Amounts<'_, '_, '_> {
             });
         }
         let code = |entry: &Entry<'_>| {
-            // Only an item with an id may have to wait for the items of a sum.
+            // Only items with ids divide the amounts of a subject, so that some may have to wait for the items of a sum.
             let (is_sum, wanted) = (has_ids && entry.items.len() > 1, self.flush.wants_score(entry));
             4 * places.get(&entry.slots.first()).copied().unwrap_or_default()
                 + 2 * usize::from(is_sum)
@@ -103,25 +106,27 @@ impl Amounts<'_, '_, '_> {
         };
         // Codes are also required if a subject may occur twice, as with ids or with items that are tried one by one.
         let coded = has_ids || self.alone || slots.len() != 1 || chunk.entries.iter().any(|entry| code(entry) != 0);
-        let buckets = if has_ids { 3 } else { 0 };
+        let buckets = if has_ids { id_buckets::recent(board) } else { 0 };
         let arguments = 40 + 2 * slots.len() + 4 * chunk.entries.len();
         let mut command = Cmd::with_capacity(arguments, bytes + 128 * (slots.len() + 16));
 
         let keys = &part.keys;
-        let count = WRITE.fixed_keys() + slots.len() + buckets;
+        let count = (WRITE.fixed_keys() + slots.len()) as i64 + buckets;
         command.arg("EVALSHA").arg(WRITE.hash()).arg(count);
         command.arg(&keys.meta).arg(&keys.index).arg(&keys.ranking).arg(&keys.buckets).arg(&keys.totals);
         for slot in &slots {
             command.arg(keys.slot(*slot));
         }
-        for back in 0..buckets as i64 {
+        for back in 0..buckets {
             command.arg(keys.dedupe(validity.bucket - back));
         }
         let mut fixed = self.fixed(&WRITE, &mut command);
         fixed.arg("slots", slots.len()).arg("entries", chunk.entries.len());
         fixed.arg("coded", if coded { "coded" } else { "" });
         fixed.arg("bucket", if has_ids { validity.bucket.to_string() } else { String::new() });
-        fixed.arg("horizon", board.dedupe_horizon()).arg("items", self.items());
+        fixed.arg("horizon", board.dedupe_horizon());
+        fixed.arg("items", self.numbers(|entry| entry.items.len() as i64, 1));
+        fixed.arg("margins", self.numbers(|entry| exact_or_refused(entry.margin()), 0));
         fixed.end();
         for slot in &slots {
             command.arg(slot.millis());
@@ -145,13 +150,13 @@ impl Amounts<'_, '_, '_> {
         command
     }
 
-    /// Returns the number of items of each entry, separated by commas, or an empty text if each entry is one item.
-    fn items(&self) -> String {
+    /// Returns a number of each entry, separated by commas, or an empty text if all have the usual one.
+    fn numbers(&self, of: impl Fn(&Entry<'_>) -> i64, usual: i64) -> String {
         let entries = self.chunk.entries;
-        if entries.iter().all(|entry| entry.items.len() == 1) {
+        if entries.iter().all(|entry| of(entry) == usual) {
             return String::new();
         }
-        let numbers: Vec<String> = entries.iter().map(|entry| entry.items.len().to_string()).collect();
+        let numbers: Vec<String> = entries.iter().map(|entry| of(entry).to_string()).collect();
         numbers.join(",")
     }
 

@@ -11,8 +11,10 @@ use super::operation::Operation;
 use crate::board::{Board, Change, Kind, Mode, Subject, Timestamp};
 use crate::store::Entry;
 use crate::store::redis::expiry;
+use crate::store::redis::id_buckets;
 use crate::store::redis::keys::BoardKeys;
 use crate::store::redis::kinds::{self, RedisKind, Verb, Word};
+use crate::store::redis::numbers::exact_or_refused;
 use crate::store::redis::part::Part;
 use crate::store::redis::scripts::{FixedArguments, Script};
 use crate::store::redis::session::{Preamble, Session};
@@ -176,7 +178,7 @@ impl Encoder<'_, '_> {
         keys.extend(subjects.iter().flat_map(|subject| self.subject_keys(window, subject)));
         let first_bucket_key = keys.len() + 1;
         if has_ids && window.is_main() {
-            keys.extend((0..3).map(|back| own.dedupe(self.validity.bucket - back)));
+            keys.extend((0..id_buckets::recent(window.board)).map(|back| own.dedupe(self.validity.bucket - back)));
         }
         let now = self.part.estimate(self.session.monotonic()).0;
         // Only boards that have keys of single subjects have periods.
@@ -214,6 +216,7 @@ impl Encoder<'_, '_> {
         let bucket = if has_ids && window.is_main() { self.validity.bucket.to_string() } else { String::new() };
         fixed.arg("bucket", bucket).arg("horizon", window.board.dedupe_horizon());
         fixed.arg("first_subject_key", first_subject_key).arg("first_bucket_key", first_bucket_key);
+        fixed.arg("buckets", id_buckets::recent(window.board));
         fixed.arg("oldest", self.oldest(window).millis());
         fixed.arg("period", period.map_or_else(String::new, |period| period.to_string()));
         let fixed_arguments = fixed.end();
@@ -236,12 +239,13 @@ impl Encoder<'_, '_> {
             let change = entry.sent.map_or(&summed, |sent| &sent.change);
             let usual = self.kind().verb(change, self.undoes(entry));
             let Verb { verb, a, b } = if window.is_main() { self.of_total(usual, change, entry) } else { usual };
+            let b = if entry.sent.is_some() { b } else { exact_or_refused(entry.margin()) };
             command.arg(slots.get(&slot).copied().unwrap_or_default()).arg(place(entry.subject)).arg(verb);
             match a {
                 Word::Number(number) => command.arg(number),
                 Word::Text(text) => command.arg(text),
             };
-            let time = entry.items.first().and_then(|i| flush.item(*i).time(self.board));
+            let time = entry.items.first().and_then(|i| flush.item(*i).at);
             command.arg(b).arg(time.map_or_else(String::new, |at| at.millis().to_string()));
             command.arg(code).arg(id);
         }

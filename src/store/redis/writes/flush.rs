@@ -10,6 +10,7 @@ use super::call::PartBatch;
 use super::chunk::Chunk;
 use super::progress::{CallProgress, Trouble};
 use crate::board::{Board, Change, Frame, Mode, Subject, Timestamp, Value, Window};
+use crate::store::redis::id_buckets;
 use crate::store::redis::servers::ServerFailure;
 use crate::store::redis::session::Preamble;
 use crate::store::{Entry, Increment, Outcome, Plan, Rejection};
@@ -154,8 +155,7 @@ impl<'a> Flush<'a> {
                 high = high.min(acceptable);
             }
         }
-        let width = bucket_width(board);
-        let bucket = now.millis() / width;
+        let (width, bucket) = (id_buckets::width(board), id_buckets::number(board, now));
         if has_ids {
             low = low.max(Timestamp::from_millis(bucket * width));
             high = high.min(Timestamp::from_millis((bucket + 1) * width));
@@ -303,12 +303,6 @@ impl<'a> Flush<'a> {
         }
         progress
     }
-}
-
-/// Returns the time for which one dedupe bucket accepts ids, in milliseconds: half a horizon, so that three buckets
-/// contain all ids that may still repeat.
-pub fn bucket_width(board: &Board) -> i64 {
-    (board.dedupe_horizon() / 2).max(1)
 }
 
 fn unscored(outcome: Outcome) -> Outcome {

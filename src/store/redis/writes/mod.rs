@@ -26,5 +26,4 @@ mod queue;
 mod score;
 
 pub(super) use self::call::PartBatch;
-pub(super) use self::flush::bucket_width;
 pub(super) use self::queue::{Queue, run};

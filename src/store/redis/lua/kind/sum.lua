@@ -1,6 +1,6 @@
 -- COUNT and SUM; also the cells and scores of COUNT_DISTINCT. Not a script of its own.
 --
--- verbs  `add` a; `set` a
+-- verbs  `add` a, b: the margin that the sum must keep to the bound; `set` a
 --
 -- A cell is a whole number, never 0. The score is the sum of the cells. No total is stored: the score stands for it.
 
@@ -39,7 +39,8 @@ end
 
 local function exceeds(before, entry)
   local sum = sum_after(before, entry)
-  return sum > BOUND or sum < -BOUND
+  local bound = entry.verb == 'add' and BOUND - entry.b or BOUND
+  return sum > bound or sum < -bound
 end
 
 local function change_cell(before, entry, acc)
