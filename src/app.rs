@@ -117,6 +117,7 @@ impl Application {
                 hosts: (address.ip().to_canonical().is_loopback() || !config.hosts.is_empty())
                     .then(|| config.hosts.clone()),
                 console: config.console,
+                explorer: config.explorer,
                 simulated_clock: matches!(config.clock, ClockMode::Simulated(_)),
                 metrics,
             },
@@ -125,7 +126,7 @@ impl Application {
         let views = live.clone();
         let server = HttpServer::new(move || {
             let configure = http::configure(state.clone(), views.clone());
-            App::new().wrap(http::cors(&state.options.cors_origins)).configure(configure)
+            App::new().wrap(http::cors(&state.options.cors_origins)).wrap_fn(http::outermost).configure(configure)
         })
         .workers(config.workers)
         .max_connections((descriptors::most_connections() / config.workers.max(1)).max(1))

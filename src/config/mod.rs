@@ -53,6 +53,8 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// What the web page at `/` offers.
     pub console: ConsoleMode,
+    /// Whether there is an API explorer at `/swagger-ui/`.
+    pub explorer: bool,
     pub stream_idle_timeout: Duration,
     /// The time for which clients may use a response without asking again.
     pub max_age: Duration,
@@ -112,6 +114,7 @@ impl Config {
             cors_origins: s.cors_origins.unwrap_or_default(),
             hosts: s.hosts.unwrap_or_default(),
             console,
+            explorer: s.explorer.unwrap_or(console == ConsoleMode::Full),
             max_age: s.max_age.map_or(Duration::ZERO, duration),
             max_ages: max_ages.into_iter().map(|(board, age)| (board, duration(age))).collect(),
             stream_idle_timeout: s.stream_idle_timeout.map_or(Duration::from_secs(300), duration),
@@ -198,6 +201,20 @@ mod tests {
         assert_eq!(mode("console = \"off\"").unwrap(), ConsoleMode::Off);
         let error = mode("listen = \"192.0.2.1:80\"\nconsole = \"full\"").unwrap_err().to_string();
         assert!(error.contains("192.0.2.1:80") && error.contains("'read'"), "{error}");
+    }
+
+    #[test]
+    fn the_explorer_is_there_by_default_where_the_console_may_change_boards() {
+        for (text, explorer) in [
+            ("", true),
+            ("console = \"read\"", false),
+            ("console = \"off\"", false),
+            ("listen = \"0.0.0.0:8080\"", false),
+            ("explorer = false", false),
+            ("listen = \"0.0.0.0:8080\"\nconsole = \"off\"\nexplorer = true", true),
+        ] {
+            assert_eq!(load(text).unwrap().explorer, explorer, "{text}");
+        }
     }
 
     #[test]

@@ -79,6 +79,10 @@ pub struct Settings {
     #[arg(long, env = "ROLLTOP_CONSOLE", value_name = "MODE")]
     #[serde(default, deserialize_with = "text")]
     pub console: Option<ConsoleMode>,
+    /// Whether there is an API explorer at /swagger-ui/, a page that can execute every operation [default: true with the
+    /// console `full`, otherwise false]
+    #[arg(long, env = "ROLLTOP_EXPLORER", value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub explorer: Option<bool>,
     /// The time after which a stream that sends nothing is ended [default: 5m]
     #[arg(long, env = "ROLLTOP_STREAM_IDLE_TIMEOUT", value_name = "DURATION")]
     pub stream_idle_timeout: Option<Span>,
@@ -100,7 +104,7 @@ pub struct Settings {
 
 impl Settings {
     /// The keys of the file.
-    pub const KEYS: [&str; 22] = [
+    pub const KEYS: [&str; 23] = [
         "listen",
         "store",
         "data_dir",
@@ -118,6 +122,7 @@ impl Settings {
         "cors_origins",
         "hosts",
         "console",
+        "explorer",
         "stream_idle_timeout",
         "max_age",
         "workers",
@@ -145,6 +150,7 @@ impl Settings {
             cors_origins: self.cors_origins.or(other.cors_origins),
             hosts: self.hosts.or(other.hosts),
             console: self.console.or(other.console),
+            explorer: self.explorer.or(other.explorer),
             stream_idle_timeout: self.stream_idle_timeout.or(other.stream_idle_timeout),
             max_age: self.max_age.or(other.max_age),
             workers: self.workers.or(other.workers),

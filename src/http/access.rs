@@ -4,17 +4,24 @@
 //! may let a host name resolve to an address of the user's machine, which makes the page part of the same origin (DNS
 //! rebinding). So a request that changes something is refused if its origin is another one, and a service that listens
 //! on the loopback interface only is not available under other host names.
+//!
+//! Browsers name the origin in `Origin`, and newer ones say in `Sec-Fetch-Site` how it relates to the service. Both must
+//! allow the request.
 
 use std::net::IpAddr;
 
 use actix_web::dev::RequestHead;
 use actix_web::http::Method;
-use actix_web::http::header::{HOST, ORIGIN};
+use actix_web::http::header::{HOST, HeaderName, ORIGIN};
 use actix_web::http::uri::{Authority, Scheme, Uri};
 
 use super::codes::Code;
 use super::problem::Problem;
 use super::state::HttpOptions;
+
+/// How the origin of the page relates to the service: `same-origin`, `same-site`, `cross-site`, or `none` if the user
+/// caused the request.
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// The origins and hosts for which requests are accepted.
 #[derive(Clone, Debug)]
@@ -51,11 +58,15 @@ impl Access {
         if matches!(head.method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
+        let site = head.headers().get(SEC_FETCH_SITE);
+        let is_foreign = site.is_some_and(|site| site == "cross-site" || site == "same-site");
         let is_accepted = |origin: &str| {
-            is_same_host(origin, host) || self.origins.iter().any(|known| known == "*" || known == origin)
+            (is_same_host(origin, host) && !is_foreign)
+                || self.origins.iter().any(|known| known == "*" || known == origin)
         };
-        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-        let Some(origin) = origins.find(|origin| !is_accepted(origin)) else { return Ok(()) };
+        let mut origins = head.headers().get_all(ORIGIN).map(|origin| origin.to_str().unwrap_or_default()).peekable();
+        let unnamed = (is_foreign && origins.peek().is_none()).then_some("unknown");
+        let Some(origin) = unnamed.or_else(|| origins.find(|origin| !is_accepted(origin))) else { return Ok(()) };
         let detail = format!(
             "pages of origin '{}' may not change anything; add it to the setting 'cors_origins'",
             shortened(origin)
@@ -155,6 +166,18 @@ mod tests {
         ] {
             let expected = (!is_accepted).then_some(Code::ForeignOrigin);
             assert_eq!(code(&access, Method::POST, &[("host", host), ("origin", origin)]), expected, "{host} {origin}");
+        }
+        // A page of the same host and another scheme is of another site.
+        for (site, is_accepted) in
+            [("same-origin", true), ("none", true), ("same-site", false), ("cross-site", false), ("new-value", true)]
+        {
+            let own = [("host", "rolltop.local"), ("origin", "http://rolltop.local"), ("sec-fetch-site", site)];
+            let expected = (!is_accepted).then_some(Code::ForeignOrigin);
+            assert_eq!(code(&access, Method::POST, &own), expected, "{site}");
+            assert_eq!(code(&access, Method::POST, &[own[0], own[2]]), expected, "{site} without an origin");
+            assert_eq!(code(&access, Method::GET, &own), None, "{site}");
+            let listed = [own[0], ("origin", "https://app.example"), own[2]];
+            assert_eq!(code(&access, Method::POST, &listed), None, "{site}");
         }
         let two = TestRequest::post().insert_header(("host", "rolltop.local"));
         let two =

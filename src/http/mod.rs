@@ -3,7 +3,8 @@
 //! The modules in layers. Each imports only from layers below its own, and none imports the store:
 //!
 //! ```text
-//! router       builds the routes of the application; cors, which wraps it
+//! outermost    wraps the application; cors
+//! router       builds the routes of the application; explorer
 //! document     the OpenAPI document
 //! routes       the table of operations: method, path, handler, errors
 //! resources    query, evaluate -> windows, events; subjects; live -> rankings -> export; samples -> increments;
@@ -35,6 +36,7 @@ mod delivery;
 mod document;
 mod evaluate;
 mod events;
+mod explorer;
 mod export;
 mod frame;
 mod increments;
@@ -44,6 +46,7 @@ mod live;
 mod metrics;
 mod object;
 mod operations;
+mod outermost;
 mod parameters;
 mod path;
 mod preview;
@@ -71,6 +74,7 @@ pub use self::console::ConsoleMode;
 pub use self::cors::cors;
 pub use self::document::openapi;
 pub use self::live::LiveViews;
+pub use self::outermost::outermost;
 pub use self::metrics::{DURATION, EVENTS, IN_FLIGHT, INCREMENTS, REQUESTS};
 pub use self::problem::Problem;
 pub use self::router::configure;

@@ -4,32 +4,32 @@ use std::future::ready;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use actix_web::dev::{HttpServiceFactory, Service, ServiceRequest, ServiceResponse};
+use actix_web::dev::{Service, ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
 use actix_web::http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
 use actix_web::web::{self, Data};
 use actix_web::{Error, HttpRequest, HttpResponse, Route, guard};
 use futures_util::future::Either;
-use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use super::access::Access;
 use super::codes::Code;
 use super::console;
 use super::delivery::Delivery;
 use super::document;
+use super::explorer::explorer;
 use super::live::{self, LiveViews};
 use super::metrics::{self, EventMetrics, IncrementMetrics, RouteMetrics};
 use super::operations::Document;
 use super::problem::Problem;
-use super::request_id::{RequestId, X_REQUEST_ID};
+use super::request_id::RequestId;
 use super::routes::{self, OPERATIONS};
 use super::state::{HttpOptions, HttpState};
 
 /// Returns a function that registers all routes: the operations, the API explorer, and errors for other paths and
 /// methods.
 ///
-/// No middleware is required. Wrap the application in [`cors`](super::cors()) to allow pages of other origins. Install
-/// the metrics recorder before the application is built, because metric handles are created then.
+/// Wrap the application in [`outermost`](super::outermost()), and in [`cors`](super::cors()) to allow pages of other
+/// origins. Install the metrics recorder before the application is built, because metric handles are created then.
 pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&mut web::ServiceConfig) + Clone {
     let document = document::openapi(state.options.simulated_clock).to_json().unwrap_or_default();
     let document = Data::new(Document(document.into()));
@@ -44,7 +44,7 @@ pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&m
                 register(app, operation.path, methods_of(operation.path), &state.options, &access);
             }
         }
-        for file in console::files(state.options.console, state.options.simulated_clock) {
+        for file in console::files(&state.options) {
             let path = file.path;
             register(
                 app,
@@ -54,30 +54,16 @@ pub fn configure(state: Data<HttpState>, live: Arc<LiveViews>) -> impl FnOnce(&m
                 &access,
             );
         }
+        if state.options.explorer {
+            app.service(explorer(&access));
+        }
         app.app_data(state)
             .app_data(Data::from(live))
             .app_data(document)
             .app_data(Data::new(IncrementMetrics::new()))
             .app_data(Data::new(EventMetrics::new()))
-            .service(explorer(&access))
             .default_service(web::to(move |request| not_found(access.clone(), request)));
     }
-}
-
-/// Returns the API explorer: static files, to which the same rules of access apply as to operations.
-fn explorer(access: &Arc<Access>) -> impl HttpServiceFactory + use<> {
-    let access = access.clone();
-    let files = SwaggerUi::new("/{_:.*}").config(Config::from("/openapi.json").try_it_out_enabled(true));
-    let scope = web::scope("/swagger-ui").route("", web::get().to(redirect_to_explorer)).service(files);
-    scope.wrap_fn(move |request, inner| {
-        let id = RequestId::from_headers(request.headers());
-        let response = call(&access, inner, request, &id);
-        async move {
-            let mut response = response.await?;
-            response.headers_mut().insert(X_REQUEST_ID, id.header_value().clone());
-            Ok(response)
-        }
-    })
 }
 
 /// Returns the methods of a path, with the routes of their handlers.
@@ -96,7 +82,6 @@ fn respond_with(file: &console::File) -> HttpResponse {
     response
         .content_type(file.media_type)
         .insert_header(("content-security-policy", console::CONTENT_SECURITY_POLICY))
-        .insert_header(("x-content-type-options", "nosniff"))
         .insert_header(("referrer-policy", "no-referrer"))
         .body(file.body.clone())
 }
@@ -140,7 +125,7 @@ fn register(
 }
 
 /// Calls the service of a path as the handling of the request with this id, unless access is refused.
-fn call<S>(
+pub(super) fn call<S>(
     access: &Access,
     service: &S,
     request: ServiceRequest,
@@ -155,10 +140,6 @@ where
         Err(problem) => Either::Right(async move { Ok(request.into_response(HttpResponse::from(problem))) }),
     };
     id.clone().scope(response)
-}
-
-async fn redirect_to_explorer() -> HttpResponse {
-    HttpResponse::PermanentRedirect().insert_header(("location", "/swagger-ui/")).finish()
 }
 
 async fn not_found(access: Arc<Access>, request: HttpRequest) -> HttpResponse {

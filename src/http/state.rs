@@ -34,6 +34,8 @@ pub struct HttpOptions {
     pub max_ages: Vec<(BoardName, Duration)>,
     /// What the console at `/` offers.
     pub console: ConsoleMode,
+    /// Whether there is an API explorer at `/swagger-ui/`, which can execute every operation.
+    pub explorer: bool,
     /// Whether the store runs on a simulated clock, so that `/v1/clock` exists.
     pub simulated_clock: bool,
     /// Source of the text that `/metrics` returns. Without it the path returns 404.
@@ -52,6 +54,7 @@ impl Default for HttpOptions {
             max_age: Duration::ZERO,
             max_ages: Vec::new(),
             console: ConsoleMode::default(),
+            explorer: false,
             simulated_clock: false,
             metrics: None,
         }

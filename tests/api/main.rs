@@ -9,6 +9,7 @@ mod site;
 mod all_time;
 mod backup;
 mod boards;
+mod browsers;
 mod console;
 mod delivery;
 mod document;
